@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import {
+  count,
+  ethereumAddress,
+  externalReference,
+  gweiAmount,
+  hex,
+  hexData,
+  id,
+  page,
+  pageQuery,
+  positiveGweiAmount,
+  time,
+  weiAmount,
+} from './common.ts'
+import { credentialsType, minedFields, transactionStatus, validatorStatus } from './ethereum-stake.ts'
+
+/** No field is required, and so no body is. */
+export const createExitRequestBody = z
+  .strictObject({ externalReference: externalReference.optional() })
+  .nullish()
+  .meta({ id: 'CreateExitRequest' })
+
+export const createWithdrawalRequestBody = z
+  .strictObject({ amountGwei: positiveGweiAmount, externalReference: externalReference.optional() })
+  .meta({ id: 'CreateWithdrawalRequest' })
+
+/** An EIP-7002 call for the client to sign with the key of `from`, the validator's withdrawal address. */
+const requestTransaction = z
+  .object({ chainId: z.int().positive(), from: ethereumAddress, to: ethereumAddress, data: hexData(4096), valueWei: weiAmount })
+  .meta({ id: 'UnsignedRequestTransaction' })
+
+const shape = {
+  requestId: id,
+  pubkey: hex(48),
+  externalReference: externalReference.optional(),
+  unsignedTransaction: requestTransaction,
+  /** The contract's fee, and the block in which it was asked for. */
+  fee: z.object({ feeWei: weiAmount, quotedAtBlock: count }),
+  transaction: z.object(minedFields),
+  /** Mined is not accepted: the consensus layer drops what its rules forbid, and says nothing. */
+  consensus: z.object({ status: z.enum(['pending', 'accepted', 'dropped']), reason: z.string().max(1024).optional() }),
+  createdAt: time,
+}
+
+export const exitRequest = z.object({ ...shape, status: z.enum([...transactionStatus.options, 'cancelled']) }).meta({ id: 'ExitRequest' })
+export type ExitRequestBody = z.output<typeof exitRequest>
+export const exitRequestPage = page(exitRequest).meta({ id: 'ExitRequestPage' })
+
+export const withdrawalRequest = z
+  .object({ ...shape, amountGwei: positiveGweiAmount, status: transactionStatus })
+  .meta({ id: 'WithdrawalRequest' })
+export type WithdrawalRequestBody = z.output<typeof withdrawalRequest>
+export const withdrawalRequestPage = page(withdrawalRequest).meta({ id: 'WithdrawalRequestPage' })
+
+export const requestsQuery = pageQuery.extend({ externalReference: externalReference.optional() })
+
+/** For display: what the consensus layer knows of a validator now. Creating a request validates by itself. */
+export const withdrawalCapacity = z
+  .object({
+    pubkey: hex(48),
+    asOfEpoch: count,
+    eligible: z.boolean(),
+    /** Why it is not eligible; empty when it is. */
+    reasons: z.array(z.string().max(256)).max(32),
+    credentialsType: z.enum(['0x00', ...credentialsType.options]),
+    validatorStatus,
+    balanceGwei: gweiAmount,
+    effectiveBalanceGwei: gweiAmount,
+    pendingWithdrawalsGwei: gweiAmount,
+    availableGwei: gweiAmount,
+    earliestEligibleEpoch: count.optional(),
+    requestFeeWei: weiAmount,
+  })
+  .meta({ id: 'WithdrawalCapacity' })
+export type WithdrawalCapacityBody = z.output<typeof withdrawalCapacity>

@@ -1,0 +1,114 @@
+import { z } from 'zod'
+import {
+  count,
+  ethereumAddress,
+  ethNumber,
+  externalReference,
+  gweiAmount,
+  hex,
+  hexData,
+  id,
+  network,
+  page,
+  pageQuery,
+  time,
+  weiAmount,
+} from './common.ts'
+
+/** `0x01`: execution withdrawal credentials, 32 ETH. `0x02`: compounding (EIP-7251), up to 2048 ETH. */
+export const credentialsType = z.enum(['0x01', '0x02'])
+export type CredentialsType = z.output<typeof credentialsType>
+
+/** What a stake is created from. The bounds of the amount and the address's checksum are rules of the chain: the service answers 422. */
+export const createEthereumStakeBody = z
+  .strictObject({
+    network,
+    amountEth: ethNumber,
+    withdrawalAddress: ethereumAddress,
+    credentialsType: credentialsType.default('0x02'),
+    externalReference: externalReference.optional(),
+  })
+  .meta({ id: 'CreateEthereumStake' })
+
+/** What the deposit contract is to be called with, and what its signature was made over. */
+export const depositData = z
+  .object({
+    pubkey: hex(48),
+    withdrawalCredentials: hex(32),
+    amountGwei: gweiAmount,
+    signature: hex(96),
+    depositMessageRoot: hex(32),
+    depositDataRoot: hex(32),
+    forkVersion: hex(4),
+    networkName: network,
+    depositContractAddress: ethereumAddress,
+    chainId: z.int().positive(),
+  })
+  .meta({ id: 'DepositData' })
+export type DepositDataBody = z.output<typeof depositData>
+
+/** A transaction for the client to sign; nonce, gas and fees are the client's. */
+export const unsignedTransaction = z
+  .object({ chainId: z.int().positive(), to: ethereumAddress, data: hexData(4096), valueWei: weiAmount })
+  .meta({ id: 'UnsignedEthereumTransaction' })
+
+export const transactionStatus = z.enum(['awaiting_submission', 'submitted', 'confirmed', 'failed'])
+
+export const minedFields = {
+  hash: hex(32).optional(),
+  blockNumber: count.optional(),
+  blockHash: hex(32).optional(),
+  failureReason: z.string().max(1024).optional(),
+}
+
+export const depositTransaction = z.object({ status: transactionStatus, ...minedFields }).meta({ id: 'DepositTransaction' })
+
+/** The Beacon API's validator status, or `unknown` before the beacon chain has seen it. */
+export const validatorStatus = z.enum([
+  'unknown',
+  'pending_initialized',
+  'pending_queued',
+  'active_ongoing',
+  'active_exiting',
+  'active_slashed',
+  'exited_unslashed',
+  'exited_slashed',
+  'withdrawal_possible',
+  'withdrawal_done',
+])
+export type ValidatorStatus = z.output<typeof validatorStatus>
+
+export const validator = z
+  .object({
+    pubkey: hex(48),
+    index: count.optional(),
+    status: validatorStatus,
+    balanceGwei: gweiAmount.optional(),
+    activationEpoch: count.optional(),
+    exitEpoch: count.optional(),
+  })
+  .meta({ id: 'Validator' })
+
+export const ethereumStake = z
+  .object({
+    stakeId: id,
+    network,
+    amountEth: ethNumber,
+    withdrawalAddress: ethereumAddress,
+    credentialsType,
+    externalReference: externalReference.optional(),
+    depositData,
+    unsignedTransaction,
+    transaction: depositTransaction,
+    validator,
+    createdAt: time,
+  })
+  .meta({ id: 'EthereumStake' })
+export type EthereumStakeBody = z.output<typeof ethereumStake>
+
+export const ethereumStakePage = page(ethereumStake).meta({ id: 'EthereumStakePage' })
+
+export const stakesQuery = pageQuery.extend({ network: network.optional(), externalReference: externalReference.optional() })
+
+/** The hash of the transaction that was broadcast. */
+export const hashSubmissionBody = z.strictObject({ transactionHash: hex(32) }).meta({ id: 'TransactionHashSubmission' })

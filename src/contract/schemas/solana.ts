@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import {
+  count,
+  externalReference,
+  id,
+  lamportsAmount,
+  network,
+  page,
+  positiveLamportsAmount,
+  solanaAddress,
+  solanaBlockhash,
+  solanaSignature,
+  time,
+} from './common.ts'
+
+export const createSolanaStakeBody = z
+  .strictObject({
+    network,
+    amountLamports: positiveLamportsAmount,
+    stakeAuthority: solanaAddress,
+    withdrawAuthority: solanaAddress,
+    /** Default: the service's own choice for the network. */
+    voteAccount: solanaAddress.optional(),
+    /** Default: the stake authority. */
+    feePayer: solanaAddress.optional(),
+    externalReference: externalReference.optional(),
+  })
+  .meta({ id: 'CreateSolanaStake' })
+
+/** A text for the withdraw authority to sign as a Solana off-chain message. */
+export const challenge = z
+  .object({ challengeId: id, message: z.string().min(1).max(1212), issuedAt: time, expiresAt: time })
+  .meta({ id: 'Challenge' })
+
+/** Base64 of a Solana transaction, which is at most 1232 bytes. */
+const transactionBase64 = z.base64().max(1644)
+
+export const solanaTransactionKind = z.enum(['stake', 'deactivation', 'withdrawal'])
+export const solanaTransactionStatus = z.enum(['awaiting_submission', 'submitted', 'confirmed', 'failed', 'expired'])
+
+export const solanaTransaction = z
+  .object({
+    txId: id,
+    kind: solanaTransactionKind,
+    network,
+    /** The message to sign. */
+    messageBase64: transactionBase64,
+    /** The same message with empty signatures, as wallets take it. */
+    transactionBase64,
+    requiredSigners: z.array(solanaAddress).min(1).max(16),
+    feePayer: solanaAddress,
+    recentBlockhash: solanaBlockhash,
+    lastValidBlockHeight: count,
+    status: solanaTransactionStatus,
+    signature: solanaSignature.optional(),
+    failureReason: z.string().max(1024).optional(),
+    createdAt: time,
+  })
+  .meta({ id: 'SolanaTransaction' })
+export type SolanaTransactionBody = z.output<typeof solanaTransaction>
+
+export const solanaStakeStatus = z.enum(['CREATED', 'ACTIVATING', 'ACTIVE', 'DEACTIVATING', 'INACTIVE', 'WITHDRAWN'])
+
+/** What the chain says of the stake account, computed when asked. */
+export const solanaProtocol = z
+  .object({
+    status: solanaStakeStatus,
+    activationEpoch: count.optional(),
+    deactivationEpoch: count.optional(),
+    activeLamports: lamportsAmount,
+    inactiveLamports: lamportsAmount,
+    epoch: count,
+  })
+  .meta({ id: 'SolanaProtocol' })
+
+export const solanaStake = z
+  .object({
+    stakeId: id,
+    network,
+    amountLamports: positiveLamportsAmount,
+    stakeAccount: solanaAddress,
+    stakeAuthority: solanaAddress,
+    withdrawAuthority: solanaAddress,
+    voteAccount: solanaAddress,
+    feePayer: solanaAddress,
+    externalReference: externalReference.optional(),
+    challenge: challenge.optional(),
+    protocol: solanaProtocol,
+    transactions: z.array(solanaTransaction).max(256),
+    createdAt: time,
+  })
+  .meta({ id: 'SolanaStake' })
+export type SolanaStakeBody = z.output<typeof solanaStake>
+export const solanaStakePage = page(solanaStake).meta({ id: 'SolanaStakePage' })
+
+/** No field: no body is needed. */
+export const emptyBody = z.strictObject({}).nullish()
+
+export const createStakeTransactionBody = z.strictObject({ challengeId: id, signature: solanaSignature }).meta({ id: 'SignedChallenge' })
+
+export const createWithdrawalTransactionBody = z
+  .strictObject({
+    /** Default: the withdraw authority. */
+    destination: solanaAddress.optional(),
+  })
+  .nullish()
+  .meta({ id: 'CreateWithdrawalTransaction' })
+
+/** The signature of the transaction that was broadcast. */
+export const signatureSubmissionBody = z.strictObject({ signature: solanaSignature }).meta({ id: 'SignatureSubmission' })
