@@ -31,13 +31,13 @@ describe('the OpenAPI document', () => {
   })
 
   test('writes amounts as the interface does: amountEth a number, all else text', () => {
-    const schema = document.components.schemas['CreateEthereumStake'] as {
+    const schema = document.components.schemas.CreateEthereumStake as {
       properties: Record<string, { type: string }>
       required: string[]
     }
-    expect(schema.properties['amountEth']?.type).toBe('number')
+    expect(schema.properties.amountEth?.type).toBe('number')
     expect(schema.required).toEqual(['network', 'amountEth', 'withdrawalAddress'])
-    expect(document.components.schemas['CreateSolanaStake']).toMatchObject({
+    expect(document.components.schemas.CreateSolanaStake).toMatchObject({
       additionalProperties: false,
       properties: { amountLamports: { type: 'string' } },
     })

@@ -71,7 +71,7 @@ describe('JSON', () => {
   })
   test('__proto__ does not reach the prototype', () => {
     const value = parseJson('{"__proto__":{"polluted":1}}') as Record<string, unknown>
-    expect(value['polluted']).toBeUndefined()
+    expect(value.polluted).toBeUndefined()
   })
 })
 
