@@ -1,0 +1,75 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { ApiRequest, KubeCaller, Verb } from './caller.ts'
+import { type CredentialSource, createCredentials } from './credentials.ts'
+import { KubeError, kubeError } from './errors.ts'
+import type { KubeLog } from './log.ts'
+import type { KubeObject } from './objects.ts'
+import { createResourceClient, type ResourceClient, type ResourceDefinition } from './resource-client.ts'
+import { createTransport } from './transport.ts'
+
+export interface KubeApi extends KubeCaller {
+  resource<T extends KubeObject>(definition: ResourceDefinition): ResourceClient<T>
+  /** Ends all connections, watches included. */
+  close(): Promise<void>
+}
+
+export type KubeApiOptions = CredentialSource & {
+  readonly clock: Clock
+  readonly userAgent: string
+  /** How long an answer may take, ms. Watches are bound to it only until they start. */
+  readonly requestTimeoutMs?: number
+  readonly log?: KubeLog
+  /** How old a reading of token and CA files may get, ms. */
+  readonly credentialRefreshMs?: number
+  /** For metrics, after each request (for a watch: when it ends). The status is 0 when there was no answer. */
+  readonly onRequest?: (verb: Verb, resource: string, status: number, ms: number) => void
+}
+
+/** A thin REST client: JSON over one shared pool of connections. It retries nothing but a 401 with renewed credentials: callers know what a repeat means. */
+export function createKubeApi(options: KubeApiOptions): KubeApi {
+  const { clock, userAgent, requestTimeoutMs = 30_000, onRequest, log, credentialRefreshMs } = options
+  const credentials = createCredentials({
+    source: options,
+    clock,
+    ...(log && { log }),
+    ...(credentialRefreshMs !== undefined && { refreshMs: credentialRefreshMs }),
+  })
+  const transport = createTransport({ credentials, requestTimeoutMs, userAgent })
+
+  async function exchange(request: ApiRequest, onData: ((chunk: Buffer) => void) | undefined, signal: AbortSignal): Promise<string> {
+    const startedAt = clock.monotonicMs()
+    let status = 0
+    try {
+      const answer = await (onData === undefined ? transport.request(request, signal) : transport.stream(request, onData, signal))
+      status = answer.status
+      if (status >= 200 && status < 300) return answer.text
+      throw kubeError(status, parseLoosely(answer.text), `${request.verb} ${request.resource}`, answer.retryAfter)
+    } finally {
+      onRequest?.(request.verb, request.resource, status, clock.monotonicMs() - startedAt)
+    }
+  }
+
+  const caller: KubeCaller = {
+    async call<T>(request: ApiRequest, signal: AbortSignal): Promise<T> {
+      const text = await exchange(request, undefined, signal)
+      try {
+        return JSON.parse(text) as T
+      } catch {
+        throw new KubeError(200, 'NotJson', `${request.verb} ${request.resource}: the answer is not JSON`)
+      }
+    },
+    stream: async (request, onData, signal) => {
+      await exchange(request, onData, signal)
+    },
+  }
+
+  return { ...caller, resource: (definition) => createResourceClient(caller, definition), close: transport.close }
+}
+
+function parseLoosely(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,220 @@
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../../lib/clock.ts'
+import { isConflict, isNotFound } from './errors.ts'
+import { type KubeLog, silentLog } from './log.ts'
+import { microTime } from './micro-time.ts'
+import type { KubeObject } from './objects.ts'
+import type { ResourceClient, ResourceDefinition } from './resource-client.ts'
+
+export interface ObjectReference {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly namespace?: string
+  readonly uid?: string
+  readonly resourceVersion?: string
+}
+
+export interface KubeEvent extends KubeObject {
+  readonly type?: string
+  readonly reason?: string
+  readonly action?: string
+  readonly note?: string
+  readonly eventTime: string
+  readonly reportingController?: string
+  readonly reportingInstance?: string
+  readonly regarding?: ObjectReference
+  readonly related?: ObjectReference
+  readonly series?: { readonly count: number; readonly lastObservedTime: string }
+}
+
+export const events: ResourceDefinition = { group: 'events.k8s.io', version: 'v1', plural: 'events', kind: 'Event', namespaced: true }
+
+/** What happened, for people who look at the object (`kubectl describe`, `kubectl events`). */
+export interface EventText {
+  readonly type: 'Normal' | 'Warning'
+  /** Why, in UpperCamelCase, at most 128 characters. */
+  readonly reason: string
+  /** What was done or tried, in UpperCamelCase, at most 128 characters. */
+  readonly action: string
+  /** For people. Cut at 1024 bytes. */
+  readonly note: string
+  readonly related?: KubeObject
+}
+
+export interface EventRecorder {
+  /** Notes it and returns. Never throws, never blocks: events are best effort. */
+  event(regarding: KubeObject, text: EventText): void
+  /** Writes events until aborted, then what is left, for at most `flushMs`. Never rejects. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export interface EventRecorderOptions {
+  readonly client: ResourceClient<KubeEvent>
+  /** Such as `staking.dev/operator`. */
+  readonly reportingController: string
+  /** The pod. */
+  readonly reportingInstance: string
+  readonly clock: Clock
+  readonly log?: KubeLog
+  /** Events that wait to be written, at most; what comes on top is dropped. */
+  readonly capacity?: number
+  /** How often the count of a repeated event is written, ms. */
+  readonly seriesMs?: number
+  readonly flushMs?: number
+  readonly onDropped?: () => void
+}
+
+/** An event and its repeats. */
+interface Series {
+  readonly key: string
+  readonly body: Omit<KubeEvent, 'metadata' | 'series'>
+  readonly namespace: string
+  readonly name: string
+  count: number
+  lastAt: Date
+  lastAtMs: number
+  /** What the server has. */
+  written: { readonly count: number; readonly resourceVersion: string; readonly atMs: number } | undefined
+}
+
+/** After so long without a repeat, the next one is a new event (as in client-go). */
+const SERIES_END_MS = 6 * 60_000
+const NOTE_BYTES = 1024
+
+export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
+  const { client, clock, log = silentLog, capacity = 1000, seriesMs = 10_000, flushMs = 3_000, onDropped } = options
+  const reportingController = options.reportingController
+  const reportingInstance = options.reportingInstance.slice(0, 128)
+  /** By what makes events the same; the one that repeated last comes last. */
+  const known = new Map<string, Series>()
+  const pending = new Set<Series>()
+  let wake = (): void => {}
+
+  const note = (regarding: KubeObject, text: EventText): void => {
+    const about = reference(regarding)
+    const body = {
+      apiVersion: client.apiVersion,
+      kind: client.definition.kind,
+      type: text.type,
+      reason: text.reason.slice(0, 128),
+      action: text.action.slice(0, 128),
+      note: cutToBytes(text.note, NOTE_BYTES),
+      eventTime: microTime(clock.now()),
+      reportingController,
+      reportingInstance,
+      regarding: about,
+      ...(text.related !== undefined && { related: reference(text.related) }),
+    }
+    const key = JSON.stringify([about.uid, body.type, body.reason, body.action, body.note, text.related?.metadata.uid])
+    const old = known.get(key)
+    const now = clock.monotonicMs()
+    const series: Series =
+      old !== undefined && now - old.lastAtMs < SERIES_END_MS
+        ? old
+        : {
+            key,
+            body,
+            namespace: about.namespace ?? 'default',
+            name: eventName(about.name),
+            count: 0,
+            lastAt: clock.now(),
+            lastAtMs: now,
+            written: undefined,
+          }
+    if (!pending.has(series) && pending.size >= capacity) {
+      onDropped?.()
+      return
+    }
+    series.count++
+    series.lastAt = clock.now()
+    series.lastAtMs = now
+    known.delete(key)
+    known.set(key, series)
+    for (const oldest of known.keys()) {
+      if (known.size <= 2 * capacity) break
+      known.delete(oldest)
+    }
+    pending.add(series)
+    wake()
+  }
+
+  /** When the series may be written again, monotonic ms. */
+  const dueAt = ({ written }: Series): number => (written === undefined ? 0 : written.atMs + seriesMs)
+
+  async function write(series: Series, signal: AbortSignal): Promise<void> {
+    pending.delete(series)
+    const { namespace, name, body, count, written } = series
+    const lastObservedTime = microTime(series.lastAt)
+    try {
+      const stored =
+        written === undefined
+          ? await client.create(
+              { ...body, metadata: { name, namespace }, ...(count > 1 && { series: { count, lastObservedTime } }) },
+              signal,
+            )
+          : await client.mergePatch(
+              { namespace, name },
+              { series: { count, lastObservedTime } },
+              { resourceVersion: written.resourceVersion },
+              signal,
+            )
+      series.written = { count, resourceVersion: stored.metadata.resourceVersion, atMs: clock.monotonicMs() }
+    } catch (error) {
+      // The server forgets events after an hour; the next occurrence begins a new one.
+      known.delete(series.key)
+      if (!isNotFound(error) && !isConflict(error)) {
+        onDropped?.()
+        log.debug({ err: error, reason: body.reason }, 'an event could not be written')
+      }
+    }
+  }
+
+  async function writeDue(signal: AbortSignal): Promise<void> {
+    for (const series of [...pending]) {
+      if (signal.aborted) return
+      if (dueAt(series) <= clock.monotonicMs()) await write(series, signal)
+    }
+  }
+
+  return {
+    event(regarding, text) {
+      try {
+        note(regarding, text)
+      } catch (error) {
+        log.debug({ err: error }, 'an event could not be noted')
+      }
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        await writeDue(signal)
+        const next = Math.min(...[...pending].map(dueAt))
+        const stop = new AbortController()
+        wake = () => stop.abort()
+        const waitMs = pending.size === 0 ? 3_600_000 : Math.max(1, next - clock.monotonicMs())
+        await clock.sleep(waitMs, AbortSignal.any([signal, stop.signal])).catch(() => {})
+        wake = () => {}
+      }
+      const last = AbortSignal.timeout(flushMs)
+      for (const series of [...pending]) if (!last.aborted) await write(series, last)
+    },
+  }
+}
+
+function reference({ apiVersion, kind, metadata }: KubeObject): ObjectReference {
+  const { name, namespace, uid, resourceVersion } = metadata
+  return { apiVersion, kind, name, uid, resourceVersion, ...(namespace !== undefined && { namespace }) }
+}
+
+/** Names have at most 253 characters. */
+const eventName = (name: string): string => `${name.slice(0, 230)}.${randomBytes(8).toString('hex')}`
+
+/** Cuts at a character's border, with an ellipsis. */
+export function cutToBytes(text: string, bytes: number): string {
+  const encoded = Buffer.from(text, 'utf8')
+  if (encoded.length <= bytes) return text
+  let end = bytes - 3
+  // Not in the middle of a character: its further bytes are 10xxxxxx.
+  while (end > 0 && ((encoded[end] ?? 0) & 0xc0) === 0x80) end--
+  return `${encoded.toString('utf8', 0, end)}…`
+}

@@ -1,0 +1,184 @@
+import type { KubeCaller } from './caller.ts'
+import { KubeError, type KubeStatus, kubeError } from './errors.ts'
+import { createLineSplitter } from './lines.ts'
+import type { KubeObject, NewObject, ObjectMeta, Ref } from './objects.ts'
+
+export interface ResourceDefinition {
+  /** '' for the core group. */
+  readonly group: string
+  readonly version: string
+  readonly plural: string
+  readonly kind: string
+  readonly namespaced: boolean
+}
+
+export interface ListOptions {
+  /** Absent: all namespaces. */
+  readonly namespace?: string
+  readonly limit?: number
+  readonly continue?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  readonly resourceVersion?: string
+}
+
+export interface ListPage<T> {
+  readonly items: readonly T[]
+  /** Of the collection; the same for all pages of one list. */
+  readonly resourceVersion: string
+  /** Absent on the last page. */
+  readonly continue?: string
+}
+
+export interface WatchOptions {
+  readonly namespace?: string
+  readonly resourceVersion: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  /** After which the server ends the watch by itself, seconds. */
+  readonly timeoutSeconds?: number
+}
+
+export type WatchEvent<T> =
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
+  | { readonly type: 'BOOKMARK'; readonly object: { readonly metadata: Pick<ObjectMeta, 'resourceVersion'> } }
+
+/** A merge patch (RFC 7386): null removes, lists are replaced whole. */
+export type MergePatch = { readonly [field: string]: unknown; readonly metadata?: { readonly [field: string]: unknown } }
+
+export interface PatchOptions {
+  /** The version that the patch was computed from. The write is refused (409) when there is a newer one: no patch is ever unfenced. */
+  readonly resourceVersion: string
+  readonly subresource?: 'status'
+  readonly fieldManager?: string
+}
+
+export interface DeleteOptions {
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
+  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan'
+}
+
+/** All methods throw KubeError when refused, KubeTransportError when there was no answer (the outcome is then unknown), the signal's reason when aborted. */
+export interface ResourceClient<T extends KubeObject> {
+  readonly definition: ResourceDefinition
+  readonly apiVersion: string
+  get(ref: Ref, signal: AbortSignal): Promise<T>
+  list(options: ListOptions, signal: AbortSignal): Promise<ListPage<T>>
+  create(object: NewObject<T>, signal: AbortSignal, options?: { readonly fieldManager?: string }): Promise<T>
+  delete(ref: Ref, options: DeleteOptions, signal: AbortSignal): Promise<void>
+  mergePatch(ref: Ref, patch: MergePatch, options: PatchOptions, signal: AbortSignal): Promise<T>
+  /**
+   * Passes on changes after `resourceVersion`, bookmarks among them, until the server ends the watch. An ERROR event rejects as a KubeError (410 when the
+   * version is too old), a line that is no JSON as a KubeError `NotJson`, a throw of `onEvent` as itself. `onBytes` is told of every sign of life.
+   */
+  watch(options: WatchOptions, onEvent: (event: WatchEvent<T>) => void, signal: AbortSignal, onBytes?: () => void): Promise<void>
+}
+
+interface RawList<T> {
+  readonly items?: readonly T[]
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string }
+}
+
+const MERGE_PATCH = 'application/merge-patch+json'
+const JSON_TYPE = 'application/json'
+
+export function createResourceClient<T extends KubeObject>(caller: KubeCaller, definition: ResourceDefinition): ResourceClient<T> {
+  const { group, version, plural, kind, namespaced } = definition
+  const apiVersion = group === '' ? version : `${group}/${version}`
+  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
+
+  const collection = (namespace: string | undefined): string =>
+    namespaced && namespace !== undefined ? `${root}/namespaces/${encodeURIComponent(namespace)}/${plural}` : `${root}/${plural}`
+
+  const path = ({ namespace, name }: Ref): string => {
+    if (namespaced && namespace === undefined) throw new TypeError(`${plural} are namespaced: "${name}" has no namespace`)
+    // An empty name would address the whole collection: a delete of everything.
+    if (name === '') throw new TypeError(`${plural} can't have an empty name`)
+    return `${collection(namespace)}/${encodeURIComponent(name)}`
+  }
+
+  return {
+    definition,
+    apiVersion,
+    get: (ref, signal) => caller.call<T>({ verb: 'get', resource: plural, method: 'GET', path: path(ref) }, signal),
+
+    async list({ namespace, ...options }, signal) {
+      const raw = await caller.call<RawList<T>>(
+        { verb: 'list', resource: plural, method: 'GET', path: collection(namespace) + query(options) },
+        signal,
+      )
+      const resourceVersion = raw.metadata?.resourceVersion
+      if (!Array.isArray(raw.items) || resourceVersion === undefined)
+        throw new KubeError(200, 'NotAList', `list ${plural}: the answer is not a list`)
+      const items: T[] = raw.items
+      // Lists of built-in kinds leave these out of their items.
+      const typed = items.map((item) => (item.kind === undefined ? { ...item, apiVersion, kind } : item))
+      return { items: typed, resourceVersion, ...(raw.metadata?.continue && { continue: raw.metadata.continue }) }
+    },
+
+    create: (object, signal, options = {}) =>
+      caller.call<T>(
+        {
+          verb: 'create',
+          resource: plural,
+          method: 'POST',
+          path: collection(object.metadata.namespace) + query(options),
+          body: JSON.stringify(object),
+          contentType: JSON_TYPE,
+        },
+        signal,
+      ),
+
+    async delete(ref, options, signal) {
+      const body = JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', ...options })
+      await caller.call({ verb: 'delete', resource: plural, method: 'DELETE', path: path(ref), body, contentType: JSON_TYPE }, signal)
+    },
+
+    mergePatch: (ref, patch, { resourceVersion, subresource, fieldManager }, signal) => {
+      if (resourceVersion === '') throw new TypeError('a patch needs the resourceVersion that it was computed from')
+      return caller.call<T>(
+        {
+          verb: 'patch',
+          resource: plural,
+          method: 'PATCH',
+          path:
+            path(ref) + (subresource === undefined ? '' : `/${subresource}`) + (fieldManager === undefined ? '' : query({ fieldManager })),
+          body: JSON.stringify({ ...patch, metadata: { ...patch.metadata, resourceVersion } }),
+          contentType: MERGE_PATCH,
+        },
+        signal,
+      )
+    },
+
+    async watch({ namespace, ...options }, onEvent, signal, onBytes) {
+      const split = createLineSplitter((line) => {
+        const event = parseEvent<T>(line, plural)
+        if (event.type === 'ERROR') throw kubeError(event.object.code ?? 500, event.object, `watch ${plural}`)
+        onEvent(event)
+      })
+      const onData = (chunk: Buffer): void => {
+        onBytes?.()
+        split(chunk)
+      }
+      const asked = query({ watch: true, allowWatchBookmarks: true, ...options })
+      await caller.stream({ verb: 'watch', resource: plural, method: 'GET', path: collection(namespace) + asked }, onData, signal)
+    },
+  }
+}
+
+const query = (parameters: object): string => {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
+  return given.length === 0 ? '' : `?${given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')}`
+}
+
+type RawEvent<T> = WatchEvent<T> | { readonly type: 'ERROR'; readonly object: KubeStatus }
+
+function parseEvent<T>(line: string, plural: string): RawEvent<T> {
+  try {
+    const event = JSON.parse(line) as RawEvent<T>
+    if (typeof event.object === 'object' && event.object !== null && typeof event.type === 'string') return event
+  } catch {
+    // Told below, without JSON.parse's message, which quotes the text.
+  }
+  throw new KubeError(200, 'NotJson', `watch ${plural}: a line is not a watch event`)
+}
