@@ -39,7 +39,10 @@ export async function buildWithGo({ programs, into, env, step, signal }: BuildOp
   const onStderr = (text: string): void => {
     for (const line of text.split('\n')) {
       if (line.startsWith('go: downloading ')) step(`downloading ${line.slice('go: downloading '.length)}`)
-      else if (/^[\w.-]+(\/[\w.~-]+)*$/.test(line)) step(`compiling with Go: ${(compiled += 1)} packages done`)
+      // `-v` prints each package as it is compiled.
+      if (!/^[\w.-]+(\/[\w.~-]+)*$/.test(line)) continue
+      compiled += 1
+      step(`compiling with Go: ${compiled} packages so far`)
     }
   }
   const [major, minor] = KUBERNETES_VERSION.split('.')
