@@ -1,0 +1,146 @@
+import { readFile } from 'node:fs/promises'
+import { parse, YAMLParseError } from 'yaml'
+import { z } from 'zod'
+import { ethereumNetworkConfig } from '../chains/ethereum/networks.ts'
+import { Secret } from '../lib/secret.ts'
+import { logLevels } from './log.ts'
+import type { DatabaseConfig } from './store/database.ts'
+
+/** A configuration that can't be used. The message names the file and the field. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+const port = z.int().min(0).max(65_535)
+
+/** The service's configuration file. */
+export const serviceConfigFile = z.strictObject({
+  listen: z
+    .strictObject({
+      host: z.string().min(1).max(255).default('0.0.0.0'),
+      /** 0 takes a free port. */
+      port: port.default(8080),
+    })
+    .prefault({}),
+  /** Without a URL, PostgreSQL runs inside the service on `dataDir`, for one instance. `memory://` forgets all at the end: for tests. */
+  database: z
+    .strictObject({
+      /** `postgres://…`; as it holds a password, `urlFile` (a mounted Secret) is the better place. */
+      url: z.string().min(1).optional(),
+      urlFile: z.string().min(1).optional(),
+      dataDir: z.string().min(1).default('/var/lib/staking-service'),
+      /** Connections of one instance. */
+      poolSize: z.int().min(2).max(200).default(10),
+    })
+    .prefault({}),
+  /** The seed of the validators' keys: 32 to 64 bytes in hex, or a BIP-39 mnemonic of 24 words. */
+  seedFile: z.string().min(1),
+  /** The first key index that may be handed out. Raise it beyond everything ever handed out after the database was restored from a backup. */
+  keyIndexFloor: z.int().min(0).max(0xffff_ffff).default(0),
+  networks: z.array(ethereumNetworkConfig).min(1).max(32),
+  rateLimit: z
+    .strictObject({
+      /** Requests of one API key per window, for each instance. */
+      max: z.int().min(1).default(12_000),
+      windowMs: z.int().min(1_000).max(3_600_000).default(60_000),
+      /** Refused requests of one address per window. */
+      maxUnauthenticated: z.int().min(1).default(300),
+    })
+    .prefault({}),
+  /** How often the tracker goes through what is due, in ms; each stake is looked at once per block at most. */
+  trackerIntervalMs: z.int().min(20).max(3_600_000).default(4_000),
+  logLevel: z.enum(logLevels).default('info'),
+  /** How long requests in flight may take at the end. Keep it below the pod's terminationGracePeriodSeconds. */
+  shutdownGraceMs: z.int().min(0).max(600_000).default(20_000),
+})
+
+export type ServiceConfig = Omit<z.output<typeof serviceConfigFile>, 'database'> & { readonly database: DatabaseConfig }
+
+/** What the command line or the environment says instead of the file. */
+export interface ServiceOverrides {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  readonly databaseUrl?: string | undefined
+  readonly databaseUrlFile?: string | undefined
+  readonly dataDir?: string | undefined
+}
+
+/** Flags win over the environment, and that over the file. @throws ConfigError */
+export async function loadServiceConfig(
+  path: string,
+  flags: ServiceOverrides = {},
+  env: Readonly<Record<string, string | undefined>> = {},
+): Promise<ServiceConfig> {
+  const file = parseServiceConfig(await read(path, 'the configuration'), path)
+  const given: ServiceOverrides = {
+    host: flags.host ?? env.STAKING_SERVICE_HOST,
+    port: flags.port ?? portOf(env.STAKING_SERVICE_PORT),
+    ...(flags.databaseUrl !== undefined || flags.databaseUrlFile !== undefined
+      ? { databaseUrl: flags.databaseUrl, databaseUrlFile: flags.databaseUrlFile }
+      : { databaseUrl: env.STAKING_SERVICE_DATABASE_URL, databaseUrlFile: env.STAKING_SERVICE_DATABASE_URL_FILE }),
+    dataDir: flags.dataDir ?? env.STAKING_SERVICE_DATA_DIR,
+  }
+  return {
+    ...file,
+    listen: { host: given.host ?? file.listen.host, port: given.port ?? file.listen.port },
+    database: await databaseOf(file.database, given, path),
+  }
+}
+
+/** @throws ConfigError with every wrong field. */
+export function parseServiceConfig(text: string, path: string): z.output<typeof serviceConfigFile> {
+  let document: unknown
+  try {
+    document = parse(text)
+  } catch (error) {
+    const where = error instanceof YAMLParseError && error.linePos !== undefined ? ` (line ${error.linePos[0].line})` : ''
+    throw new ConfigError(`${path} is not valid YAML${where}`)
+  }
+  const result = serviceConfigFile.safeParse(document ?? {})
+  if (!result.success) {
+    const lines = result.error.issues.map((issue) => `  ${pathText(issue.path)}: ${issue.message}`)
+    throw new ConfigError(`${path} is not a valid configuration of the service:\n${lines.join('\n')}`)
+  }
+  const names = result.data.networks.map((network) => network.name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new ConfigError(`${path}: networks: "${twice}" is given twice`)
+  return result.data
+}
+
+const pathText = (path: readonly PropertyKey[]): string =>
+  path.length === 0
+    ? 'the file'
+    : path.map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`)).join('')
+
+async function databaseOf(
+  file: z.output<typeof serviceConfigFile>['database'],
+  given: ServiceOverrides,
+  path: string,
+): Promise<DatabaseConfig> {
+  const overridden = given.databaseUrl !== undefined || given.databaseUrlFile !== undefined
+  const { url, urlFile } = overridden ? { url: given.databaseUrl, urlFile: given.databaseUrlFile } : file
+  if (url !== undefined && urlFile !== undefined) throw new ConfigError(`${path}: database: give url or urlFile, not both`)
+  const text = urlFile === undefined ? url : (await read(urlFile, "the database's URL")).trim()
+  if (text === undefined) return { kind: 'embedded', dataDir: given.dataDir ?? file.dataDir }
+  if (!/^postgres(ql)?:\/\//.test(text)) {
+    // The text is not quoted: it may be a password in the wrong place.
+    throw new ConfigError(`${urlFile ?? `${path}: database.url`}: the database's URL must start with postgres://`)
+  }
+  return { kind: 'postgres', url: new Secret(text), poolSize: file.poolSize }
+}
+
+function portOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const result = port.safeParse(/^[0-9]{1,5}$/.test(text) ? Number(text) : Number.NaN)
+  if (!result.success) throw new ConfigError(`STAKING_SERVICE_PORT: "${text.slice(0, 20)}" is not a port`)
+  return result.data
+}
+
+async function read(path: string, what: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+    throw new ConfigError(`${what} ${path} cannot be read (${code})`)
+  }
+}

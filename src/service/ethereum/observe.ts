@@ -1,0 +1,66 @@
+import type { z } from 'zod'
+import type { ChainHead, EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
+import type { depositData, unsignedTransaction } from '../../contract/schemas/ethereum-stake.ts'
+import type { HashRow, StakeRow } from '../store/stakes.ts'
+import { isFinal, type Observed } from './outcome.ts'
+import { depositsIn, type ExpectedPayment, paymentMismatch } from './payment.ts'
+
+/** What a stake's row says must be paid, from the deposit data as it was handed out. */
+export function expectedPayment(stake: Pick<StakeRow, 'deposit_data' | 'unsigned_transaction'>): ExpectedPayment {
+  const deposit = stake.deposit_data as z.input<typeof depositData>
+  const call = stake.unsigned_transaction as z.input<typeof unsignedTransaction>
+  return {
+    depositContractAddress: deposit.depositContractAddress,
+    data: call.data,
+    valueWei: BigInt(call.valueWei),
+    pubkey: deposit.pubkey,
+    withdrawalCredentials: deposit.withdrawalCredentials,
+    amountGwei: BigInt(deposit.amountGwei),
+    signature: deposit.signature,
+  }
+}
+
+/**
+ * Reads from the chain what is needed to judge a stake, and no more: a receipt for each hash, the transaction itself for those that are
+ * final, and, only where one has failed for good, whether the others still wait somewhere.
+ */
+export async function observe(
+  deps: { chain: EthereumChain; head: ChainHead },
+  stake: StakeRow,
+  hashes: readonly HashRow[],
+  signal: AbortSignal,
+): Promise<Observed[]> {
+  const { chain, head } = deps
+  const expected = expectedPayment(stake)
+  const observed = await Promise.all(
+    hashes.map(async (row): Promise<Observed> => {
+      const known = { hash: row.hash, submittedAt: row.submitted_at, ...sentByOf(row) }
+      const receipt = await chain.receipt(row.hash, signal)
+      if (receipt === undefined || !isFinal(receipt, head)) return receipt === undefined ? known : { ...known, receipt }
+      const transaction = await chain.transaction(row.hash, signal)
+      // Between the two calls the chain has changed, or another node answered: look again later.
+      if (transaction === undefined) return known
+      const mismatch = receipt.success
+        ? paymentMismatch(expected, transaction, depositsIn(receipt, expected.depositContractAddress))
+        : undefined
+      return {
+        ...known,
+        receipt,
+        transaction,
+        sentBy: { sender: transaction.from, nonce: transaction.nonce },
+        ...(mismatch === undefined ? {} : { mismatch }),
+      }
+    }),
+  )
+  if (!observed.some((one) => one.receipt !== undefined && isFinal(one.receipt, head))) return observed
+  return Promise.all(
+    observed.map(async (one) => {
+      if (one.receipt !== undefined) return one
+      const transaction = await chain.transaction(one.hash, signal)
+      return transaction === undefined ? one : { ...one, transaction, sentBy: { sender: transaction.from, nonce: transaction.nonce } }
+    }),
+  )
+}
+
+const sentByOf = (row: HashRow): { sentBy?: { sender: Hex; nonce: number } } =>
+  row.sender === null || row.nonce === null ? {} : { sentBy: { sender: row.sender, nonce: Number(row.nonce) } }

@@ -1,0 +1,54 @@
+import type { ChainHead, ChainReceipt, ChainTransaction, Hex } from '../../chains/ethereum/chain.ts'
+
+/** What the chain shows of one reported hash. */
+export interface Observed {
+  readonly hash: Hex
+  readonly submittedAt: Date
+  readonly receipt?: ChainReceipt
+  /** Read when the receipt is final, or when it matters whether the transaction still waits somewhere. */
+  readonly transaction?: ChainTransaction
+  readonly sentBy?: { readonly sender: Hex; readonly nonce: number }
+  /** Of a final transaction: why it does not pay the stake; absent when it does. */
+  readonly mismatch?: string
+}
+
+export type Outcome =
+  | { readonly status: 'confirmed'; readonly hash: Hex; readonly blockNumber: bigint; readonly blockHash: Hex }
+  | { readonly status: 'failed'; readonly hash: Hex; readonly blockNumber: bigint; readonly blockHash: Hex; readonly reason: string }
+  /** In flight: mined when it has a block, which a reorganisation may take back. */
+  | { readonly status: 'submitted'; readonly hash: Hex; readonly blockNumber?: bigint; readonly blockHash?: Hex }
+
+export const isFinal = (receipt: ChainReceipt, head: ChainHead): boolean => receipt.blockNumber <= head.final
+
+/** A hash that was reported and never seen counts as on its way for so long, when another has failed for good. */
+const unseenGraceMs = 10 * 60_000
+
+/**
+ * The state of a stake from all hashes that were ever reported for it: whichever lands counts. It is settled by final blocks only, and it
+ * fails only when no other hash can land any more.
+ * @param observed At least one, in the order of reporting.
+ */
+export function outcomeOf(observed: readonly [Observed, ...Observed[]], head: ChainHead, now: Date): Outcome {
+  const mined = observed.flatMap((one) => (one.receipt === undefined ? [] : [{ ...one, receipt: one.receipt }]))
+  const final = mined.filter((one) => isFinal(one.receipt, head))
+  const paid = final.find((one) => one.receipt.success && one.mismatch === undefined)
+  if (paid !== undefined) return { status: 'confirmed', hash: paid.hash, ...blockOf(paid.receipt) }
+  const young = mined.find((one) => !isFinal(one.receipt, head))
+  if (young !== undefined) return { status: 'submitted', hash: young.hash, ...blockOf(young.receipt) }
+  const failed = final.at(-1)
+  if (failed !== undefined && observed.every((one) => one.receipt !== undefined || cannotLand(one, final, now))) {
+    const reason = failed.receipt.success ? (failed.mismatch ?? 'the transaction does not pay this stake') : 'the transaction was reverted'
+    return { status: 'failed', hash: failed.hash, ...blockOf(failed.receipt), reason }
+  }
+  return { status: 'submitted', hash: (observed.at(-1) ?? observed[0]).hash }
+}
+
+const blockOf = (receipt: ChainReceipt) => ({ blockNumber: receipt.blockNumber, blockHash: receipt.blockHash })
+
+function cannotLand(one: Observed, final: readonly Observed[], now: Date): boolean {
+  const { sentBy } = one
+  const nonceUsed =
+    sentBy !== undefined && final.some((other) => other.sentBy?.sender === sentBy.sender && other.sentBy.nonce === sentBy.nonce)
+  if (nonceUsed) return true
+  return one.transaction === undefined && now.getTime() - one.submittedAt.getTime() > unseenGraceMs
+}

@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { depositData, type EthereumStakeBody, unsignedTransaction } from '../../contract/schemas/ethereum-stake.ts'
+import { gwei } from '../../lib/amounts.ts'
+import type { StakeRow } from '../store/stakes.ts'
+
+/** A stored stake as the contract's resource. */
+export const stakeBody = (row: StakeRow): EthereumStakeBody => ({
+  stakeId: row.id,
+  network: row.network,
+  amountEth: gwei(row.amount_gwei),
+  withdrawalAddress: row.withdrawal_address,
+  credentialsType: row.credentials_type,
+  ...(row.external_reference === null ? {} : { externalReference: row.external_reference }),
+  depositData: z.decode(depositData, row.deposit_data as z.input<typeof depositData>),
+  unsignedTransaction: z.decode(unsignedTransaction, row.unsigned_transaction as z.input<typeof unsignedTransaction>),
+  transaction: {
+    status: row.status,
+    ...(row.hash === null ? {} : { hash: row.hash }),
+    ...(row.block_number === null ? {} : { blockNumber: Number(row.block_number) }),
+    ...(row.block_hash === null ? {} : { blockHash: row.block_hash as `0x${string}` }),
+    ...(row.failure_reason === null ? {} : { failureReason: row.failure_reason }),
+  },
+  validator: { pubkey: row.pubkey, status: 'unknown' },
+  createdAt: row.created_at.toISOString(),
+})

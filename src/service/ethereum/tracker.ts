@@ -1,0 +1,126 @@
+import { ChainError, type ChainHead } from '../../chains/ethereum/chain.ts'
+import { type Clock, jitter } from '../../lib/clock.ts'
+import type { Logger } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Store } from '../store/database.ts'
+import { type HashRow, hashesOf, recordOutcome, rememberSender, type StakeRow, takeDue } from '../store/stakes.ts'
+import type { EthereumNetwork, EthereumNetworks } from './networks.ts'
+import { observe } from './observe.ts'
+import { type Observed, type Outcome, outcomeOf } from './outcome.ts'
+
+export interface TrackerDeps {
+  readonly store: Store
+  readonly networks: EthereumNetworks
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** How often each network is gone through, in ms. */
+  readonly intervalMs: number
+}
+
+/** Stakes taken at once, looked at side by side, and batches of one pass: a pass ends, whatever is due. */
+const batchSize = 100
+const concurrency = 8
+const maxBatches = 100
+
+export interface Tracker {
+  /** Goes through what is due, again and again, until aborted. Never throws. */
+  run(signal: AbortSignal): Promise<void>
+  /** Goes once through what is due on a network. @throws ChainError, or the database's error */
+  pass(network: EthereumNetwork, signal: AbortSignal): Promise<void>
+}
+
+/**
+ * Follows the reported transactions to their end. All its state is in the database, so it goes on after a restart, and several instances
+ * share the work: each takes what is due, and writes what it saw only if nothing was reported meanwhile.
+ */
+export function createTracker(deps: TrackerDeps): Tracker {
+  const { store, networks, clock, log, metrics, intervalMs } = deps
+  const { db } = store
+
+  async function look(network: EthereumNetwork, head: ChainHead, stake: StakeRow, hashes: readonly HashRow[], signal: AbortSignal) {
+    const observed = await observe({ chain: network.chain, head }, stake, hashes, signal)
+    const [first, ...rest] = observed
+    if (first === undefined) return
+    await rememberSenders(stake, hashes, observed)
+    const outcome = outcomeOf([first, ...rest], head, clock.now())
+    const recorded = await recordOutcome(db, stake, hashes.length, { ...columnsOf(outcome), checked_head: head.latest })
+    if (!recorded || outcome.status === 'submitted') return
+    metrics.stakeSettled(network.config.name, outcome.status)
+    const line = { stakeId: stake.id, network: stake.network, hash: outcome.hash, blockNumber: outcome.blockNumber.toString() }
+    if (outcome.status === 'confirmed') log.info(line, "a stake's deposit is confirmed")
+    else log.warn({ ...line, reason: outcome.reason }, "a stake's transaction has failed")
+  }
+
+  const rememberSenders = (stake: StakeRow, hashes: readonly HashRow[], observed: readonly Observed[]) =>
+    Promise.all(
+      observed.map(async ({ hash, sentBy }) => {
+        if (sentBy !== undefined && hashes.some((row) => row.hash === hash && row.sender === null)) {
+          await rememberSender(db, stake.id, hash, sentBy.sender, sentBy.nonce)
+        }
+      }),
+    )
+
+  async function pass(network: EthereumNetwork, signal: AbortSignal): Promise<void> {
+    const head = await network.chain.head(signal)
+    const { name, pollIntervalMs } = network.config
+    for (let batch = 0; batch < maxBatches; batch++) {
+      const stakes = await takeDue(db, { network: name, head: head.latest, limit: batchSize, intervalMs: pollIntervalMs })
+      const hashes = await hashesOf(
+        db,
+        stakes.map((stake) => stake.id),
+      )
+      await inParallel(concurrency, stakes, (stake) => look(network, head, stake, hashesFor(hashes, stake), signal))
+      if (stakes.length < batchSize) break
+    }
+    metrics.trackerPass(name, clock.now())
+  }
+
+  async function follow(network: EthereumNetwork, signal: AbortSignal): Promise<void> {
+    let failures = 0
+    while (!signal.aborted) {
+      try {
+        await pass(network, signal)
+        failures = 0
+      } catch (error) {
+        if (signal.aborted) return
+        failures++
+        // An outage is said once, not at every pass.
+        const level = failures === 1 || !(error instanceof ChainError) ? 'warn' : 'debug'
+        log[level]({ err: error, network: network.config.name }, 'the tracker could not look; it tries again')
+      }
+      const backOff = Math.min(2 ** Math.min(failures, 5), 32)
+      await clock.sleep(jitter(Math.min(intervalMs * backOff, Math.max(60_000, intervalMs))), signal).catch(() => undefined)
+    }
+  }
+
+  return {
+    pass,
+    run: async (signal) => {
+      await Promise.all([...networks.values()].map((network) => follow(network, signal)))
+    },
+  }
+}
+
+const hashesFor = (hashes: readonly HashRow[], stake: StakeRow) => hashes.filter((row) => row.stake_id === stake.id)
+
+const columnsOf = (outcome: Outcome) => ({
+  status: outcome.status,
+  hash: outcome.hash,
+  block_number: outcome.blockNumber ?? null,
+  block_hash: outcome.blockHash ?? null,
+  failure_reason: outcome.status === 'failed' ? outcome.reason : null,
+})
+
+/** Runs all, so many at a time; afterwards throws the first error, if any. */
+async function inParallel<T>(limit: number, items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const queue = [...items]
+  const errors: unknown[] = []
+  const worker = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
+      await work(item).catch((error: unknown) => errors.push(error))
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker))
+  if (errors.length > 0) throw errors[0]
+}

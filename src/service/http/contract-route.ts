@@ -1,0 +1,76 @@
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+import { fastifyUrl, type Route } from '../../contract/routes.ts'
+import type { Caller } from '../api-keys.ts'
+import { ProblemError } from '../errors.ts'
+import { fingerprint } from '../fingerprint.ts'
+import type { Answer, Idempotent } from '../idempotency.ts'
+import { idempotencyKeyOf } from './auth.ts'
+import { pathOf } from './problems.ts'
+
+type Output<T> = T extends z.ZodType ? z.output<T> : undefined
+type Responses<R extends Route> = R['responses'][keyof R['responses']]
+
+/** What a handler gets: the parts of the request as the contract gives them, decoded. */
+export interface Input<R extends Route> {
+  readonly caller: Caller
+  readonly params: R extends { params: infer P } ? Output<P> : undefined
+  readonly query: R extends { query: infer Q } ? Output<Q> : undefined
+  readonly body: R extends { body: infer B } ? Output<B> : undefined
+  /** Present when the client sent an Idempotency-Key. */
+  readonly idempotent: Idempotent | undefined
+  /** Aborted when the request takes too long. */
+  readonly signal: AbortSignal
+}
+
+/** The answer as an object of the contract, to be written by its schema; or as text that was written before. */
+export type Handled<R extends Route> =
+  | { readonly status: number; readonly body: Output<Responses<R>> }
+  | (Answer & { readonly replayed: boolean })
+
+/** Less than the lease of an Idempotency-Key: who still works holds it. */
+const requestTimeoutMs = 20_000
+
+/** Serves one operation of the contract. */
+export function serve<R extends Route>(app: FastifyInstance, route: R, handle: (input: Input<R>) => Promise<Handled<R>>): void {
+  app.route({
+    method: route.method,
+    url: fastifyUrl(route.path),
+    config: { contract: route },
+    schema: {
+      ...(route.params === undefined ? {} : { params: route.params }),
+      ...(route.query === undefined ? {} : { querystring: route.query }),
+      ...(route.body === undefined ? {} : { body: route.body }),
+      response: route.responses,
+    },
+    handler: async (request, reply) => {
+      const { caller, params, query, body } = request
+      if (caller === undefined) throw new ProblemError('unauthenticated', 'send a valid API key')
+      const key = idempotencyKeyOf(request)
+      const idempotent =
+        key === undefined || route.idempotencyKey === 'none'
+          ? undefined
+          : { account: caller.account, key, fingerprint: fingerprint(route.method, pathOf(request), request.givenBody) }
+      const signal = AbortSignal.timeout(requestTimeoutMs)
+      // Fastify has validated and decoded the parts by the route's own schemas.
+      const handled = await handle({ caller, params, query, body, idempotent, signal } as Input<R>)
+      reply.status(handled.status)
+      if ('replayed' in handled) {
+        if (handled.replayed) reply.header('idempotency-replayed', 'true')
+        return reply.type('application/json; charset=utf-8').send(handled.body)
+      }
+      return reply.send(handled.body)
+    },
+  })
+}
+
+/** Writes an answer as the contract gives it, to be stored and sent. */
+export function answer<R extends Route, S extends keyof R['responses'] & number>(
+  route: R,
+  status: S,
+  body: Output<R['responses'][S]>,
+): Answer {
+  const schema = (route.responses as Readonly<Record<number, z.ZodType>>)[status]
+  if (schema === undefined) throw new Error(`${route.method} ${route.path} has no answer ${status}`)
+  return { status, body: JSON.stringify(z.encode(schema, body as z.output<typeof schema>)) }
+}

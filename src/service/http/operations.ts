@@ -1,0 +1,46 @@
+import type { FastifyInstance } from 'fastify'
+import { sql } from 'kysely'
+import type { OpenApiDocument } from '../../contract/openapi.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Store } from '../store/database.ts'
+
+const databaseTimeoutMs = 2_000
+
+/**
+ * What the platform asks, without an API key: is it alive, can it serve, its metrics and its interface. It is ready while its database answers and it isn't
+ * stopping; a chain that is away doesn't count, since reading goes on and creating says 503 by itself.
+ */
+export function operationRoutes(
+  app: FastifyInstance,
+  { store, metrics, openApi, stopping }: { store: Store; metrics: Metrics; openApi: () => OpenApiDocument; stopping: AbortSignal },
+): void {
+  app.get('/healthz', async () => ({ status: 'ok' }))
+
+  app.get('/readyz', async (_request, reply) => {
+    const database = await answers(store)
+    const ready = database && !stopping.aborted
+    return reply
+      .status(ready ? 200 : 503)
+      .send({ status: ready ? 'ready' : stopping.aborted ? 'stopping' : 'unready', database: database ? 'ok' : 'unavailable' })
+  })
+
+  app.get('/metrics', async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()))
+
+  app.get('/openapi.json', async () => openApi())
+}
+
+async function answers({ db }: Store): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>()
+  const timer = setTimeout(() => late.resolve(false), databaseTimeoutMs)
+  try {
+    return await Promise.race([
+      sql`select 1`.execute(db).then(
+        () => true,
+        () => false,
+      ),
+      late.promise,
+    ])
+  } finally {
+    clearTimeout(timer)
+  }
+}

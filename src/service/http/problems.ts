@@ -1,0 +1,81 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod'
+import { ChainError } from '../../chains/ethereum/chain.ts'
+import { JsonError } from '../../contract/json.ts'
+import { makeProblem, type ProblemDetail, problemMediaType, problems } from '../../contract/problems.ts'
+import { chainUnavailable, ProblemError } from '../errors.ts'
+
+/** Makes every error, whoever threw it, a problem of the contract (RFC 9457). Only what the service didn't expect is logged as an error. */
+export function installProblems(app: FastifyInstance, allowedMethods: (path: string) => readonly string[]): void {
+  app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply))
+  app.setNotFoundHandler((request, reply) => {
+    const allowed = allowedMethods(pathOf(request))
+    if (allowed.length === 0) return sendProblem(new ProblemError('not-found', 'there is nothing at this path'), request, reply)
+    const detail = `this path takes ${allowed.join(', ')}`
+    return sendProblem(new ProblemError('method-not-allowed', detail, { headers: { allow: allowed.join(', ') } }), request, reply)
+  })
+}
+
+export const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0] ?? '/'
+
+export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const known = asProblem(error)
+  if (known === undefined) request.log.error({ err: error }, 'a request failed for a reason that was not expected')
+  const { code, message, errors, existingId, retryAfterSeconds, headers } =
+    known ?? new ProblemError('internal-error', 'the request could not be served')
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
+  reply.headers(headers)
+  const problem = makeProblem(code, {
+    detail: message.slice(0, 4096),
+    instance: pathOf(request).slice(0, 2048),
+    requestId: request.id,
+    ...(errors === undefined ? {} : { errors }),
+    ...(existingId === undefined ? {} : { existingId }),
+  })
+  // As text: the serialisers of the route are for its successes.
+  return reply.status(problems[code].status).type(problemMediaType).send(JSON.stringify(problem))
+}
+
+function asProblem(error: unknown): ProblemError | undefined {
+  if (error instanceof ProblemError) return error
+  if (error instanceof ChainError) return chainUnavailable('the network', error)
+  if (error instanceof JsonError) {
+    return new ProblemError('invalid-request', 'the body is not valid JSON', {
+      errors: [{ pointer: '/body', code: 'invalid-json', detail: 'the body is not valid JSON' }],
+    })
+  }
+  if (hasZodFastifySchemaValidationErrors(error)) return invalidRequest(error)
+  if (!(error instanceof Error)) return undefined
+  const { code, statusCode } = error as FastifyError
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new ProblemError('payload-too-large', 'the body is larger than this service takes')
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new ProblemError('unsupported-media-type', 'send the body as application/json')
+    case 'FST_ERR_BAD_URL':
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new ProblemError('not-found', 'there is nothing at this path')
+  }
+  // Of Fastify's own making (lengths that don't match, encodings): its texts quote nothing.
+  return code?.startsWith('FST_') && statusCode !== undefined && statusCode < 500
+    ? new ProblemError('invalid-request', error.message)
+    : undefined
+}
+
+interface ValidationProblem {
+  readonly keyword: string
+  readonly instancePath: string
+  readonly message?: string
+}
+
+function invalidRequest(error: { validation: readonly ValidationProblem[]; validationContext?: string | undefined }): ProblemError {
+  const part = error.validationContext === 'querystring' ? 'query' : (error.validationContext ?? 'body')
+  // An identifier of the wrong form names nothing.
+  if (part === 'params') return new ProblemError('not-found', 'there is no such resource')
+  const errors: ProblemDetail[] = error.validation.slice(0, 32).map(({ keyword, instancePath, message }) => ({
+    pointer: `/${part}${instancePath === '/' ? '' : instancePath}`.slice(0, 1024),
+    code: keyword === 'custom' ? 'invalid-value' : keyword.replaceAll('_', '-'),
+    detail: (message ?? 'is not valid').slice(0, 1024),
+  }))
+  return new ProblemError('invalid-request', errors.map(({ pointer, detail }) => `${pointer}: ${detail}`).join('; '), { errors })
+}

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto'
+import { sql, type Transaction } from 'kysely'
+import { ProblemError } from './errors.ts'
+import type { Database, Store } from './store/database.ts'
+
+/** What a client gets: the body as text, so that a replay is the same bytes. */
+export interface Answer {
+  readonly status: number
+  readonly body: string
+}
+
+export interface Idempotent {
+  readonly account: string
+  readonly key: string
+  readonly fingerprint: string
+}
+
+/** Does the effect and records its answer in ONE database transaction. Call it once, last. */
+export type Commit = (effect: (transaction: Transaction<Database>) => Promise<Answer>) => Promise<Answer>
+
+export interface Idempotency {
+  /**
+   * Runs `work` at most once per key of an account: the answer of the one that committed is everybody's answer.
+   *
+   * A key is claimed by a committed row with an owner and a lease. `commit` writes the answer only if the claim is still its owner's, so
+   * of two that believe they hold it (one was frozen past its lease) only one takes effect. Work that fails before its commit gives the
+   * claim back; a process that dies loses it when the lease ends.
+   * @throws ProblemError `idempotency-key-reused`, `idempotency-key-in-progress`
+   */
+  run(request: Idempotent | undefined, work: (commit: Commit) => Promise<Answer>): Promise<Answer & { replayed: boolean }>
+}
+
+/** Much longer than any request takes (its calls have time-outs of their own), short enough to wait for after a crash. */
+const defaultLeaseMs = 30_000
+
+export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: Store; leaseMs?: number }): Idempotency {
+  const { db } = store
+  const leaseEnd = sql<Date>`now() + make_interval(secs => ${leaseMs / 1000}::double precision)`
+
+  async function claim({ account, key, fingerprint }: Idempotent, owner: string): Promise<boolean> {
+    const row = await db
+      .insertInto('idempotency_keys')
+      .values({ account, key, fingerprint, owner, lease_until: leaseEnd, status: null, body: null })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['account', 'key'])
+          .doUpdateSet({ fingerprint, owner, lease_until: leaseEnd })
+          .where('idempotency_keys.status', 'is', null)
+          .where('idempotency_keys.lease_until', '<', sql<Date>`now()`),
+      )
+      .returning('owner')
+      .executeTakeFirst()
+    return row !== undefined
+  }
+
+  const find = ({ account, key }: Idempotent) =>
+    db
+      .selectFrom('idempotency_keys')
+      .select(['fingerprint', 'status', 'body', sql<number>`extract(epoch from lease_until - now())::float8`.as('lease_seconds')])
+      .where('account', '=', account)
+      .where('key', '=', key)
+      .executeTakeFirst()
+
+  /** The stored answer; undefined when the key is free. */
+  async function stored(request: Idempotent): Promise<Answer | undefined> {
+    const row = await find(request)
+    if (row === undefined) return undefined
+    if (row.status === null && row.lease_seconds < 0) return undefined
+    if (row.fingerprint !== request.fingerprint) {
+      throw new ProblemError('idempotency-key-reused', 'the Idempotency-Key belongs to a request with another method, path or body')
+    }
+    if (row.status === null || row.body === null) throw inProgress()
+    return { status: row.status, body: row.body }
+  }
+
+  const release = ({ account, key }: Idempotent, owner: string) =>
+    db
+      .deleteFrom('idempotency_keys')
+      .where('account', '=', account)
+      .where('key', '=', key)
+      .where('owner', '=', owner)
+      .where('status', 'is', null)
+      .execute()
+
+  return {
+    async run(request, work) {
+      if (request === undefined) {
+        return { ...(await work((effect) => db.transaction().execute(effect))), replayed: false }
+      }
+      const earlier = await stored(request)
+      if (earlier !== undefined) return { ...earlier, replayed: true }
+      const owner = randomUUID()
+      if (!(await claim(request, owner))) {
+        const winner = await stored(request)
+        if (winner === undefined) throw inProgress()
+        return { ...winner, replayed: true }
+      }
+      try {
+        const answer = await work((effect) =>
+          db.transaction().execute(async (transaction) => {
+            const answer = await effect(transaction)
+            const fenced = await transaction
+              .updateTable('idempotency_keys')
+              .set({ status: answer.status, body: answer.body })
+              .where('account', '=', request.account)
+              .where('key', '=', request.key)
+              .where('owner', '=', owner)
+              .where('status', 'is', null)
+              .executeTakeFirst()
+            if (fenced.numUpdatedRows !== 1n) throw inProgress()
+            return answer
+          }),
+        )
+        return { ...answer, replayed: false }
+      } catch (error) {
+        // Nothing took effect (or the commit's outcome is unknown, and then a committed answer has a status and stays): the key is free again.
+        await release(request, owner).catch(() => undefined)
+        throw error
+      }
+    },
+  }
+}
+
+const inProgress = () =>
+  new ProblemError('idempotency-key-in-progress', 'a request with this Idempotency-Key is still running: ask again', {
+    retryAfterSeconds: 1,
+  })

@@ -1,0 +1,86 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+/** The service's metrics, in a registry of its own. Names and units follow Prometheus' conventions. */
+export interface Metrics {
+  readonly registry: Registry
+  requestDuration(labels: { method: string; route: string; status: number }, seconds: number): void
+  rpcError(network: string, code: string): void
+  knownKeySkipped(network: string): void
+  stakeCreated(network: string): void
+  replayed(): void
+  stakeSettled(network: string, status: 'confirmed' | 'failed'): void
+  trackerPass(network: string, at: Date): void
+  /** Asked for at each scrape. */
+  onScrape(read: () => Promise<readonly { network: string; status: string; count: bigint }[]>): void
+}
+
+export function createMetrics(): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const duration = new Histogram({
+    name: 'staking_service_http_request_duration_seconds',
+    help: 'Time to answer a request, by route and status',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  })
+  const rpcErrors = new Counter({
+    name: 'staking_service_chain_errors_total',
+    help: "Calls of a network's nodes that failed, by what it means",
+    labelNames: ['network', 'code'],
+    registers,
+  })
+  const skipped = new Counter({
+    name: 'staking_service_known_keys_skipped_total',
+    help: 'New validator keys that the chain knew already: the database is older than the chain, or the seed is used elsewhere',
+    labelNames: ['network'],
+    registers,
+  })
+  const created = new Counter({
+    name: 'staking_service_stakes_created_total',
+    help: 'Stakes created',
+    labelNames: ['network'],
+    registers,
+  })
+  const replays = new Counter({
+    name: 'staking_service_idempotent_replays_total',
+    help: 'Requests answered from the record of their Idempotency-Key',
+    registers,
+  })
+  const settled = new Counter({
+    name: 'staking_service_stakes_settled_total',
+    help: 'Stakes whose transaction became final, by outcome',
+    labelNames: ['network', 'status'],
+    registers,
+  })
+  const lastPass = new Gauge({
+    name: 'staking_service_tracker_last_success_timestamp_seconds',
+    help: 'When the tracker last went through what is due, as a Unix time: its age is the lag',
+    labelNames: ['network'],
+    registers,
+  })
+  return {
+    registry,
+    requestDuration: ({ method, route, status }, seconds) => duration.observe({ method, route, status: String(status) }, seconds),
+    rpcError: (network, code) => rpcErrors.inc({ network, code }),
+    knownKeySkipped: (network) => skipped.inc({ network }),
+    stakeCreated: (network) => created.inc({ network }),
+    replayed: () => replays.inc(),
+    stakeSettled: (network, status) => settled.inc({ network, status }),
+    trackerPass: (network, at) => lastPass.set({ network }, at.getTime() / 1000),
+    onScrape(read) {
+      new Gauge({
+        name: 'staking_service_stakes',
+        help: 'Stakes by network and status of their transaction',
+        labelNames: ['network', 'status'],
+        registers,
+        async collect() {
+          // Without the database the other metrics still count.
+          const rows = await read().catch(() => [])
+          this.reset()
+          for (const { network, status, count } of rows) this.set({ network, status }, Number(count))
+        },
+      })
+    },
+  }
+}

@@ -1,0 +1,113 @@
+import type { FastifyInstance } from 'fastify'
+import { openApiDocument } from '../contract/openapi.ts'
+import { fastifyUrl, type Route, routes } from '../contract/routes.ts'
+import type { Clock } from '../lib/clock.ts'
+import { createApiKeys } from './api-keys.ts'
+import type { EthereumNetworks } from './ethereum/networks.ts'
+import { countErrors } from './ethereum/networks.ts'
+import { ethereumStakeRoutes } from './ethereum/routes.ts'
+import { createTracker, type Tracker } from './ethereum/tracker.ts'
+import { createApp } from './http/app.ts'
+import { installAuth, type RateLimits } from './http/auth.ts'
+import { serve } from './http/contract-route.ts'
+import { operationRoutes } from './http/operations.ts'
+import { installProblems } from './http/problems.ts'
+import { createIdempotency } from './idempotency.ts'
+import type { Logger } from './log.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import type { ValidatorKeys } from './seed.ts'
+import type { Store } from './store/database.ts'
+import type { KeyIndices } from './store/key-index.ts'
+import { countByState } from './store/stakes.ts'
+
+export interface ServiceDeps {
+  readonly store: Store
+  readonly networks: EthereumNetworks
+  readonly keys: ValidatorKeys
+  readonly indices: KeyIndices
+  readonly clock: Clock
+  readonly log: Logger
+  readonly version: string
+  readonly rateLimit: RateLimits
+  readonly trackerIntervalMs: number
+  /** How long a crashed instance holds an Idempotency-Key, in ms. Only tests want it shorter. */
+  readonly leaseMs?: number
+  /** Aborted when the service is about to end: it says so to those who ask whether it is ready. */
+  readonly stopping: AbortSignal
+}
+
+export interface Service {
+  readonly app: FastifyInstance
+  readonly tracker: Tracker
+  readonly metrics: Metrics
+}
+
+/** The staking service, not yet listening. Several may share one PostgreSQL. */
+export async function createService(deps: ServiceDeps): Promise<Service> {
+  const { store, clock, log, stopping } = deps
+  const metrics = createMetrics()
+  metrics.onScrape(() => countByState(store.db))
+  const networks: EthereumNetworks = new Map(
+    [...deps.networks].map(([name, { config, chain }]) => [name, { config, chain: countErrors(chain, metrics) }]),
+  )
+  const idempotency = createIdempotency({ store, ...(deps.leaseMs === undefined ? {} : { leaseMs: deps.leaseMs }) })
+  const tracker = createTracker({
+    store,
+    networks,
+    clock,
+    log,
+    metrics,
+    intervalMs: deps.trackerIntervalMs,
+  })
+
+  const app = createApp({ log, metrics })
+  const served = recordServed(app)
+  installProblems(app, (path) => served.filter((route) => route.pattern.test(path)).map((route) => route.method))
+  await installAuth(app, { apiKeys: createApiKeys({ store, clock }), limits: deps.rateLimit })
+  operationRoutes(app, { store, metrics, stopping, openApi: () => servedOnly(deps.version, served) })
+  ethereumStakeRoutes(app, {
+    store,
+    idempotency,
+    networks,
+    clock,
+    log,
+    metrics,
+    indices: deps.indices,
+    keys: deps.keys,
+  })
+  serve(app, routes.listNetworks, async () => ({
+    status: 200,
+    body: {
+      networks: [...networks.values()].map(({ config }) => ({
+        network: config.name,
+        chain: 'ethereum' as const,
+        chainId: config.chainId,
+        depositContractAddress: config.depositContractAddress,
+        genesisForkVersion: config.genesisForkVersion,
+      })),
+    },
+  }))
+  return { app, tracker, metrics }
+}
+
+interface ServedRoute {
+  readonly method: string
+  readonly url: string
+  readonly pattern: RegExp
+}
+
+/** What this service serves, as it is registered: for 405, and so that its document promises nothing else. */
+function recordServed(app: FastifyInstance): readonly ServedRoute[] {
+  const served: ServedRoute[] = []
+  app.addHook('onRoute', ({ method, url }) => {
+    const pattern = new RegExp(`^${url.replace(/[.]/g, '\\.').replace(/:[a-zA-Z]+/g, '[^/]+')}$`)
+    for (const one of [method].flat()) served.push({ method: one, url, pattern })
+  })
+  return served
+}
+
+function servedOnly(version: string, served: readonly ServedRoute[]) {
+  const document = openApiDocument({ version })
+  const isServed = (path: string) => served.some(({ url }) => url === fastifyUrl(path as Route['path']))
+  return { ...document, paths: Object.fromEntries(Object.entries(document.paths).filter(([path]) => isServed(path))) }
+}

@@ -1,0 +1,68 @@
+import { Kysely, PGliteDialect, PostgresDialect } from 'kysely'
+import pg from 'pg'
+import type { Secret } from '../../lib/secret.ts'
+import { migrate } from './migrations.ts'
+import { openPglite } from './pglite.ts'
+import type { Database } from './schema.ts'
+
+export type { Database } from './schema.ts'
+
+/** Where the data is: a PostgreSQL server, or a folder of this machine (`memory://` for tests: gone with the process). */
+export type DatabaseConfig =
+  | { readonly kind: 'postgres'; readonly url: Secret; readonly poolSize: number }
+  | { readonly kind: 'embedded'; readonly dataDir: string }
+
+export interface Store {
+  readonly db: Kysely<Database>
+  close(): Promise<void>
+}
+
+const int8 = 20
+
+/** Opens the database and brings its tables up to date. @throws Error when it can't be reached, is in use, or belongs to a newer version. */
+export async function openStore(config: DatabaseConfig, onIdleError: (error: Error) => void = () => undefined): Promise<Store> {
+  const store = config.kind === 'postgres' ? openPostgres(config.url, config.poolSize, onIdleError) : await openEmbedded(config.dataDir)
+  try {
+    await migrate(store.db)
+    return store
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+async function openEmbedded(dataDir: string): Promise<Store> {
+  const { pglite, close } = await openPglite(dataDir)
+  return { db: new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) }), close }
+}
+
+function openPostgres(url: Secret, poolSize: number, onIdleError: (error: Error) => void): Store {
+  const pool = new pg.Pool({
+    connectionString: url.reveal(),
+    max: poolSize,
+    connectionTimeoutMillis: 5_000,
+    // A statement that hangs must not hang a request for ever; the migrations are small.
+    statement_timeout: 15_000,
+    idle_in_transaction_session_timeout: 30_000,
+    application_name: 'staking-operator',
+    types: {
+      getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+        oid === int8
+          ? (text: string) => BigInt(text)
+          : format === 'binary'
+            ? pg.types.getTypeParser(oid, 'binary')
+            : pg.types.getTypeParser(oid, 'text'),
+    },
+  })
+  // Without a listener a dropped idle connection would end the process; the pool makes a new one by itself.
+  pool.on('error', onIdleError)
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+  return { db, close: () => db.destroy() }
+}
+
+/** SQLSTATE 23505: another row holds this key. */
+export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
+  error instanceof Error &&
+  'code' in error &&
+  error.code === '23505' &&
+  (constraint === undefined || ('constraint' in error && error.constraint === constraint))

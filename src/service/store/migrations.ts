@@ -1,0 +1,93 @@
+import { type Kysely, sql } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
+import type { Database } from './schema.ts'
+
+/** In order, never edited once released: a change of the tables is a new entry. */
+const migrations: Readonly<Record<string, Migration>> = {
+  '0001_first': {
+    async up(db: Kysely<unknown>) {
+      await sql`
+        create table api_keys (
+          id text primary key,
+          account text not null,
+          label text not null,
+          key_hash text not null unique,
+          scopes text[] not null,
+          created_at timestamptz not null,
+          expires_at timestamptz,
+          revoked_at timestamptz
+        )`.execute(db)
+      await sql`
+        create table idempotency_keys (
+          account text not null,
+          key text not null,
+          fingerprint text not null,
+          owner text not null,
+          lease_until timestamptz not null default now(),
+          status integer,
+          body text,
+          primary key (account, key),
+          check ((status is null) = (body is null))
+        )`.execute(db)
+      await sql`
+        create table external_references (
+          account text not null,
+          reference text not null,
+          resource_id text not null,
+          primary key (account, reference)
+        )`.execute(db)
+      await sql`
+        create table key_counters (
+          seed_fingerprint text primary key,
+          next_index bigint not null check (next_index >= 0)
+        )`.execute(db)
+      await sql`
+        create table ethereum_stakes (
+          id text primary key,
+          account text not null,
+          network text not null,
+          amount_gwei bigint not null check (amount_gwei > 0),
+          withdrawal_address text not null,
+          credentials_type text not null check (credentials_type in ('0x01', '0x02')),
+          key_index bigint not null unique,
+          pubkey text not null unique,
+          deposit_data jsonb not null,
+          unsigned_transaction jsonb not null,
+          external_reference text,
+          status text not null default 'awaiting_submission' check (status in ('awaiting_submission', 'submitted', 'confirmed', 'failed')),
+          hash text,
+          block_number bigint,
+          block_hash text,
+          failure_reason text,
+          created_at timestamptz not null,
+          check_at timestamptz not null default now(),
+          checked_head bigint,
+          check ((status = 'awaiting_submission') = (hash is null)),
+          check ((status = 'failed') = (failure_reason is not null))
+        )`.execute(db)
+      await sql`create index ethereum_stakes_by_account on ethereum_stakes (account, id desc)`.execute(db)
+      await sql`create index ethereum_stakes_in_flight on ethereum_stakes (network, check_at) where status = 'submitted'`.execute(db)
+      await sql`
+        create table ethereum_stake_hashes (
+          stake_id text not null references ethereum_stakes (id),
+          hash text not null,
+          submitted_at timestamptz not null,
+          sender text,
+          nonce bigint,
+          primary key (stake_id, hash)
+        )`.execute(db)
+    },
+  },
+}
+
+/**
+ * Brings the tables up to date. Kysely runs it in one transaction under an advisory lock, so instances that start together don't collide.
+ * @throws Error when a migration fails, or when the database was made by a newer version.
+ */
+export async function migrate(db: Kysely<Database>): Promise<void> {
+  const { error } = await new Migrator({ db, provider: { getMigrations: async () => ({ ...migrations }) } }).migrateToLatest()
+  if (error !== undefined)
+    throw new Error(`the database could not be brought up to date: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    })
+}

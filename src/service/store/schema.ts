@@ -1,0 +1,89 @@
+import type { ColumnType, Generated } from 'kysely'
+import type { Hex } from '../../chains/ethereum/chain.ts'
+
+/** The tables, as Kysely sees them. `int8` is a bigint, `timestamptz` a Date, `jsonb` a parsed value, on PGlite and on PostgreSQL alike. */
+export interface Database {
+  api_keys: ApiKeysTable
+  idempotency_keys: IdempotencyKeysTable
+  external_references: ExternalReferencesTable
+  key_counters: KeyCountersTable
+  ethereum_stakes: EthereumStakesTable
+  ethereum_stake_hashes: EthereumStakeHashesTable
+}
+
+export interface ApiKeysTable {
+  id: string
+  account: string
+  label: string
+  /** SHA-256 of the key's text, in hex. The text itself is shown once and stored nowhere. */
+  key_hash: string
+  scopes: string[]
+  created_at: Date
+  expires_at: Date | null
+  revoked_at: Date | null
+}
+
+export interface IdempotencyKeysTable {
+  account: string
+  key: string
+  /** SHA-256 of method, path and canonical body, in hex. */
+  fingerprint: string
+  /** Who works on it, while there is no answer yet. */
+  owner: string
+  /** A holder that crashed is superseded after this. */
+  lease_until: ColumnType<Date, Date | undefined, Date>
+  /** Null while it is being worked on. */
+  status: number | null
+  /** The answer's body as it was sent. */
+  body: string | null
+}
+
+export interface ExternalReferencesTable {
+  account: string
+  reference: string
+  resource_id: string
+}
+
+export interface KeyCountersTable {
+  /** Names the seed without telling anything of it: SHA-256 of the master public key. */
+  seed_fingerprint: string
+  next_index: bigint
+}
+
+export type StakeTransactionStatus = 'awaiting_submission' | 'submitted' | 'confirmed' | 'failed'
+
+export interface EthereumStakesTable {
+  /** Time-ordered (UUID version 7 without hyphens), so that lists go by it. */
+  id: string
+  account: string
+  network: string
+  amount_gwei: bigint
+  withdrawal_address: Hex
+  credentials_type: '0x01' | '0x02'
+  key_index: bigint
+  pubkey: Hex
+  /** As it was handed out, verbatim: a stake's deposit data never changes. */
+  deposit_data: ColumnType<unknown, string, never>
+  unsigned_transaction: ColumnType<unknown, string, never>
+  external_reference: string | null
+  status: Generated<StakeTransactionStatus>
+  /** The hash that counts: the one that is mined, else the last one reported. */
+  hash: Hex | null
+  block_number: bigint | null
+  block_hash: Hex | null
+  failure_reason: string | null
+  created_at: Date
+  /** When the tracker looks again; moved ahead by whoever takes it, so that several instances share the work. */
+  check_at: ColumnType<Date, Date | undefined, Date>
+  /** Height of the chain's head at the last look: the same head can tell nothing new. Null: look anyway. */
+  checked_head: bigint | null
+}
+
+export interface EthereumStakeHashesTable {
+  stake_id: string
+  hash: Hex
+  submitted_at: Date
+  /** Known as soon as the chain has shown the transaction. */
+  sender: Hex | null
+  nonce: bigint | null
+}

@@ -1,0 +1,164 @@
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import type { Hex } from '../../chains/ethereum/chain.ts'
+import { ProblemError } from '../errors.ts'
+import type { Database, EthereumStakeHashesTable, EthereumStakesTable } from './schema.ts'
+
+export type StakeRow = Selectable<EthereumStakesTable>
+export type HashRow = Selectable<EthereumStakeHashesTable>
+type Db = Kysely<Database> | Transaction<Database>
+
+export type NewStake = Omit<
+  StakeRow,
+  'status' | 'hash' | 'block_number' | 'block_hash' | 'failure_reason' | 'check_at' | 'checked_head'
+> & {
+  deposit_data: string
+  unsigned_transaction: string
+}
+
+export const findStake = (db: Db, account: string, id: string): Promise<StakeRow | undefined> =>
+  db.selectFrom('ethereum_stakes').selectAll().where('account', '=', account).where('id', '=', id).executeTakeFirst()
+
+/** The resource that holds a reference, of whatever kind. */
+export const holderOf = (db: Db, account: string, reference: string): Promise<string | undefined> =>
+  db
+    .selectFrom('external_references')
+    .select('resource_id')
+    .where('account', '=', account)
+    .where('reference', '=', reference)
+    .executeTakeFirst()
+    .then((row) => row?.resource_id)
+
+export const referenceExists = (reference: string, existingId: string): ProblemError =>
+  new ProblemError('reference-exists', `the external reference "${reference}" is held by ${existingId}`, { existingId })
+
+/** @throws ProblemError `reference-exists` */
+export async function insertStake(transaction: Transaction<Database>, stake: NewStake): Promise<StakeRow> {
+  const { account, external_reference: reference, id } = stake
+  if (reference !== null) {
+    const taken = await transaction
+      .insertInto('external_references')
+      .values({ account, reference, resource_id: id })
+      .onConflict((conflict) => conflict.doNothing())
+      .returning('resource_id')
+      .executeTakeFirst()
+    if (taken === undefined) throw referenceExists(reference, (await holderOf(transaction, account, reference)) ?? 'another resource')
+  }
+  return transaction.insertInto('ethereum_stakes').values(stake).returningAll().executeTakeFirstOrThrow()
+}
+
+/** A page, the newest first, and one row more where there are more. */
+export function listStakes(
+  db: Db,
+  given: {
+    account: string
+    limit: number
+    before?: string | undefined
+    network?: string | undefined
+    externalReference?: string | undefined
+  },
+): Promise<StakeRow[]> {
+  let query = db.selectFrom('ethereum_stakes').selectAll().where('account', '=', given.account)
+  if (given.before !== undefined) query = query.where('id', '<', given.before)
+  if (given.network !== undefined) query = query.where('network', '=', given.network)
+  if (given.externalReference !== undefined) query = query.where('external_reference', '=', given.externalReference)
+  return query
+    .orderBy('id', 'desc')
+    .limit(given.limit + 1)
+    .execute()
+}
+
+export const hashesOf = (db: Db, stakeIds: readonly string[]): Promise<HashRow[]> =>
+  stakeIds.length === 0
+    ? Promise.resolve([])
+    : db.selectFrom('ethereum_stake_hashes').selectAll().where('stake_id', 'in', stakeIds).orderBy('submitted_at').orderBy('hash').execute()
+
+/** Records a reported hash; the tracker looks at once. */
+export async function addHash(transaction: Transaction<Database>, stakeId: string, hash: Hex, now: Date): Promise<StakeRow> {
+  await transaction
+    .insertInto('ethereum_stake_hashes')
+    .values({ stake_id: stakeId, hash, submitted_at: now, sender: null, nonce: null })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  return transaction
+    .updateTable('ethereum_stakes')
+    .set({ status: 'submitted', hash, block_number: null, block_hash: null, check_at: sql<Date>`now()`, checked_head: null })
+    .where('id', '=', stakeId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+export const rememberSender = (db: Db, stakeId: string, hash: Hex, sender: Hex, nonce: number) =>
+  db
+    .updateTable('ethereum_stake_hashes')
+    .set({ sender, nonce: BigInt(nonce) })
+    .where('stake_id', '=', stakeId)
+    .where('hash', '=', hash)
+    .execute()
+
+/**
+ * Takes up to `limit` stakes that are due, and that the chain can tell something new of. What is taken is due again after `intervalMs`, for
+ * whoever comes first: several instances share the work, and one that dies holds nothing up.
+ */
+export const takeDue = (
+  db: Kysely<Database>,
+  given: { network: string; head: bigint; limit: number; intervalMs: number },
+): Promise<StakeRow[]> =>
+  db
+    .updateTable('ethereum_stakes')
+    .set({ check_at: sql<Date>`now() + make_interval(secs => ${given.intervalMs / 1000}::double precision)` })
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('ethereum_stakes')
+        .select('id')
+        .where('network', '=', given.network)
+        .where('status', '=', 'submitted')
+        .where('check_at', '<=', sql<Date>`now()`)
+        .where((where) => where.or([where('checked_head', 'is', null), where('checked_head', '<>', given.head)]))
+        .orderBy('check_at')
+        .limit(given.limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returningAll()
+    .execute()
+
+/**
+ * Writes what was seen of a stake. It counts only while the stake is in flight and no further hash was reported meanwhile (`expectedHash`
+ * and the number of hashes are as they were read): what was concluded without that hash may be wrong.
+ */
+export const recordOutcome = (
+  db: Kysely<Database>,
+  stake: Pick<StakeRow, 'id' | 'account' | 'hash'>,
+  hashCount: number,
+  seen: Pick<StakeRow, 'status' | 'hash' | 'block_number' | 'block_hash' | 'failure_reason' | 'checked_head'>,
+): Promise<boolean> =>
+  db.transaction().execute(async (transaction) => {
+    const result = await transaction
+      .updateTable('ethereum_stakes')
+      .set(seen)
+      .where('id', '=', stake.id)
+      .where('status', '=', 'submitted')
+      .where('hash', '=', stake.hash)
+      .where((where) =>
+        where(
+          where
+            .selectFrom('ethereum_stake_hashes')
+            .select((count) => count.fn.countAll<bigint>().as('count'))
+            .where('stake_id', '=', stake.id),
+          '=',
+          BigInt(hashCount),
+        ),
+      )
+      .executeTakeFirst()
+    if (result.numUpdatedRows !== 1n) return false
+    // A failed stake no longer holds its reference: its owner may try again under the same name.
+    if (seen.status === 'failed') await transaction.deleteFrom('external_references').where('resource_id', '=', stake.id).execute()
+    return true
+  })
+
+export const countByState = (db: Kysely<Database>): Promise<{ network: string; status: string; count: bigint }[]> =>
+  db
+    .selectFrom('ethereum_stakes')
+    .select((select) => ['network', 'status', select.fn.countAll<bigint>().as('count')])
+    .groupBy(['network', 'status'])
+    .execute()
