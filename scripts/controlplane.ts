@@ -16,6 +16,7 @@ try {
     for (const { name, pid } of ended) console.log(`ended ${name} (${pid})`)
     if (ended.length === 0) console.log('nothing was left behind')
   } else {
+    reap()
     const found = await findAssets({ env: process.env, log: (line) => console.error(line), signal: interrupted.signal })
     for (const path of Object.values(found)) console.log(path)
   }

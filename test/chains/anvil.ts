@@ -17,7 +17,7 @@ export const ANVIL_CHAIN_ID = 31337
 
 export interface AnvilOptions {
   /**
-   * `automine` (default): a block for each transaction, at once. A number: a block every so many seconds, full or empty, as a real chain has them.
+   * `automine` (default): a block for each transaction, shortly after `eth_sendRawTransaction` answered. A number: a block every so many seconds, full or empty, as a real chain has them.
    * `manual`: blocks come from `mine` only.
    */
   readonly mining?: 'automine' | 'manual' | number
@@ -56,6 +56,7 @@ export interface Anvil {
   reorg(depth: number, transactions?: readonly { readonly raw: Hex; readonly block: number }[]): Promise<void>
   /** Takes a transaction out of the pool, as nodes do with those that pay too little. */
   dropTransaction(hash: Hex): Promise<void>
+  /** Of the next block only. anvil then throws what pays less out of its pool (geth would keep it waiting), and refuses it until the base fee is lower. */
   setNextBlockBaseFee(wei: bigint): Promise<void>
   setAutomine(on: boolean): Promise<void>
   setBalance(address: Address, wei: bigint): Promise<void>
@@ -101,9 +102,14 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
         ...extra,
       ],
       logFile,
+      scratch: dir,
       readyWhen: async () => Number(await rpc<Hex>('eth_chainId')) === ANVIL_CHAIN_ID,
     })
-  let node = await start()
+  const removeDir = (): void => rmSync(dir, { recursive: true, force: true })
+  let node = await start().catch((error: unknown) => {
+    removeDir()
+    throw error
+  })
 
   /** Only a graceful end makes anvil write its state: ask for it instead, before every end. */
   const saveState = async (): Promise<void> => {
@@ -168,9 +174,12 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
       node = await start()
     },
     stop: async () => {
-      if (options.stateFile !== undefined && node.alive()) await saveState()
-      await node.stop(3_000)
-      rmSync(dir, { recursive: true, force: true })
+      try {
+        if (options.stateFile !== undefined && node.alive()) await saveState()
+      } finally {
+        await node.stop(3_000)
+        removeDir()
+      }
     },
   }
 }

@@ -1,4 +1,4 @@
-import { decodeEventLog, parseAbi } from 'viem'
+import { concatHex, decodeEventLog, encodeFunctionData, numberToHex, padHex, parseAbi, sha256, sliceHex } from 'viem'
 import type { Address, Hex } from '../../src/chains/ethereum/chain.ts'
 
 /** The same on mainnet, Hoodi and in ethereum-genesis.json. */
@@ -48,3 +48,28 @@ export function decodeDeposit(log: RpcLog): SeenDeposit {
 
 /** Eight bytes, the least significant first, as the contract writes amounts, indices and its count. */
 export const littleEndian = (bytes: Hex): bigint => Buffer.from(bytes.slice(2), 'hex').readBigUInt64LE()
+
+export interface DepositFields {
+  readonly pubkey: Hex
+  readonly withdrawalCredentials: Hex
+  readonly signature: Hex
+  readonly amountGwei: bigint
+}
+
+/**
+ * Calldata of a deposit with its root, computed as the contract's source does and independently of src/: for deposits that a test, or a thief in one,
+ * makes by itself. The contract doesn't check the signature.
+ */
+export function encodeDeposit({ pubkey, withdrawalCredentials, signature, amountGwei }: DepositFields): Hex {
+  const pair = (left: Hex, right: Hex): Hex => sha256(concatHex([left, right]))
+  const pubkeyRoot = sha256(padHex(pubkey, { dir: 'right', size: 64 }))
+  const signatureRoot = pair(sha256(sliceHex(signature, 0, 64)), sha256(padHex(sliceHex(signature, 64), { dir: 'right', size: 64 })))
+  const amount = padHex(
+    `0x${Buffer.from(numberToHex(amountGwei, { size: 8 }).slice(2), 'hex')
+      .reverse()
+      .toString('hex')}`,
+    { dir: 'right', size: 32 },
+  )
+  const root = pair(pair(pubkeyRoot, withdrawalCredentials), pair(amount, signatureRoot))
+  return encodeFunctionData({ abi: depositContractAbi, functionName: 'deposit', args: [pubkey, withdrawalCredentials, signature, root] })
+}

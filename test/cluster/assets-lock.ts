@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -17,7 +18,7 @@ export interface LockOptions {
 export async function withLock<T>({ file, signal, onWait }: LockOptions, work: () => Promise<T>): Promise<T> {
   mkdirSync(dirname(file), { recursive: true })
   const mine = JSON.stringify({ pid: process.pid, birth: birthOf(process.pid) })
-  const draft = `${file}.${process.pid}`
+  const draft = `${file}.${process.pid}-${randomUUID()}`
   writeFileSync(draft, mine)
   try {
     while (!take(draft, file)) {
@@ -62,7 +63,7 @@ function read(file: string): { readonly pid: number; readonly birth: string; rea
 
 /** Takes a dead holder's lock away; if another process did so first and holds it now, puts theirs back. */
 function breakStale(file: string, stale: string): void {
-  const aside = `${file}.${process.pid}.stale`
+  const aside = `${file}.${randomUUID()}.stale`
   try {
     renameSync(file, aside)
     if (readFileSync(aside, 'utf8') !== stale) linkSync(aside, file)

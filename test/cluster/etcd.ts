@@ -32,6 +32,7 @@ export async function startEtcd({ command, dir }: { readonly command: string; re
       '--log-level=warn',
     ],
     logFile: join(dir, 'etcd.log'),
+    scratch: dir,
     readyWhen: async ({ signal }) => (await fetch(`${url}/health`, { signal })).ok,
     readyTimeoutMs: 30_000,
   })

@@ -46,19 +46,17 @@ export async function startPostgres(): Promise<Postgres> {
       command: join(bin, 'postgres'),
       args: [
         ...['-D', data, '-p', String(port)],
-        ...[
-          'listen_addresses=127.0.0.1',
-          'unix_socket_directories=',
-          'fsync=off',
-          'synchronous_commit=off',
-          'full_page_writes=off',
-        ].flatMap((setting) => ['-c', setting]),
+        ...['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'fsync=off', 'full_page_writes=off'].flatMap((setting) => [
+          '-c',
+          setting,
+        ]),
         // Segments in the data folder, not in /dev/shm: they go with it.
         ...['-c', 'dynamic_shared_memory_type=mmap', '-c', 'max_connections=100'],
       ],
       cwd: dir,
       ...(user === undefined ? {} : { user }),
       // "Fast" and "immediate" shutdown in PostgreSQL's terms; the latter also frees its shared memory.
+      scratch: dir,
       stopSignal: 'SIGINT',
       deathSignal: 'SIGQUIT',
       readyWhen: async () => {

@@ -30,6 +30,8 @@ export interface ProcessOptions {
   readonly stopSignal?: NodeJS.Signals
   /** What the kernel sends when the test process dies without a word (Linux). Default SIGKILL. */
   readonly deathSignal?: NodeJS.Signals
+  /** Its temporary folder, `<tmpdir>/staking-…`: `controlplane --stop` removes it when nobody else could. */
+  readonly scratch?: string
 }
 
 export interface RunningProcess {
@@ -91,7 +93,7 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   if (failed !== undefined || pid === undefined) throw new Error(`${name} could not be started: ${failed?.message ?? 'no pid'}`)
   child.on('error', () => {}) // a signal that could not be delivered; `exited` tells the rest
   atExit(killAtExit)
-  recordProcess(pid, name)
+  recordProcess(pid, name, options.scratch)
 
   const alive = (): boolean => child.exitCode === null && child.signalCode === null
   const describe = (end: Exit): string => (end.signal === null ? `ended with code ${end.code}` : `was ended by ${end.signal}`)

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
 import { cacheDir } from './cache-dir.ts'
 
 /** A process that a harness started: enough to know later that the pid is still that process, and whether the one who started it lives. */
@@ -10,6 +11,8 @@ interface ProcessRecord {
   readonly birth: string
   readonly starter: number
   readonly starterBirth: string
+  /** Its temporary folder, which goes with it. */
+  readonly scratch?: string
 }
 
 /** Where the records lie: one small file a process, in the user's own cache, where nobody else can write what we then believe. */
@@ -31,12 +34,12 @@ export function birthOf(pid: number): string | undefined {
   }
 }
 
-export function recordProcess(pid: number, name: string): void {
+export function recordProcess(pid: number, name: string, scratch?: string): void {
   const birth = birthOf(pid)
   const starterBirth = birthOf(process.pid)
   if (birth === undefined || starterBirth === undefined) return
   mkdirSync(recordsDir(), { recursive: true, mode: 0o700 })
-  const record: ProcessRecord = { name, pid, birth, starter: process.pid, starterBirth }
+  const record: ProcessRecord = { name, pid, birth, starter: process.pid, starterBirth, ...(scratch === undefined ? {} : { scratch }) }
   writeFileSync(join(recordsDir(), `${pid}.json`), JSON.stringify(record), { mode: 0o600 })
 }
 
@@ -45,26 +48,29 @@ export function forgetProcess(pid: number): void {
 }
 
 /**
- * Ends processes that harnesses left behind: those on record, still the same process (pid and time of birth), whose starter is gone;
- * with `all`, also those of a starter that lives. Returns what it ended.
+ * Ends processes that harnesses left behind, and removes their temporary folders: those on record, still the same process (pid and time of birth),
+ * whose starter is gone; with `all`, also those of a starter that lives. Returns what it ended.
  */
 export function reap({ all = false } = {}): readonly { readonly name: string; readonly pid: number }[] {
   const ended: { name: string; pid: number }[] = []
-  for (const record of records()) {
-    if (birthOf(record.pid) !== record.birth) {
-      forgetProcess(record.pid)
-      continue
+  for (const { name, pid, birth, starter, starterBirth, scratch } of records()) {
+    if (!all && birthOf(starter) === starterBirth) continue
+    if (birthOf(pid) === birth && endProcess(pid)) ended.push({ name, pid })
+    if (scratch !== undefined && dirname(scratch) === tmpdir() && basename(scratch).startsWith('staking-')) {
+      rmSync(scratch, { recursive: true, force: true, maxRetries: 5 })
     }
-    if (!all && birthOf(record.starter) === record.starterBirth) continue
-    try {
-      process.kill(record.pid, 'SIGKILL')
-      ended.push({ name: record.name, pid: record.pid })
-    } catch {
-      // ended meanwhile, or no longer ours to end
-    }
-    forgetProcess(record.pid)
+    forgetProcess(pid)
   }
   return ended
+}
+
+function endProcess(pid: number): boolean {
+  try {
+    process.kill(pid, 'SIGKILL')
+    return true
+  } catch {
+    return false // ended meanwhile, or no longer ours to end
+  }
 }
 
 function records(): readonly ProcessRecord[] {
@@ -77,9 +83,18 @@ function records(): readonly ProcessRecord[] {
   return files.flatMap((file) => {
     try {
       const record = JSON.parse(readFileSync(join(recordsDir(), file), 'utf8')) as Partial<ProcessRecord>
-      const { name, pid, birth, starter, starterBirth } = record
+      const { name, pid, birth, starter, starterBirth, scratch } = record
       if (typeof name !== 'string' || typeof pid !== 'number' || pid < 2 || typeof birth !== 'string') return []
-      return [{ name, pid, birth, starter: Number(starter), starterBirth: String(starterBirth) }]
+      return [
+        {
+          name,
+          pid,
+          birth,
+          starter: Number(starter),
+          starterBirth: String(starterBirth),
+          ...(typeof scratch === 'string' ? { scratch } : {}),
+        },
+      ]
     } catch {
       return []
     }
