@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, renameSync } from 'node:fs'
+import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { findOnPath } from './process.ts'
 import { runToEnd } from './run.ts'
@@ -29,11 +29,6 @@ export interface BuildOptions {
  */
 export async function buildWithGo({ programs, into, env, step, signal }: BuildOptions): Promise<void> {
   const { go, toolchain } = await findGo(env, signal)
-  // A module of its own outside the checkout: Go may touch go.sum, and a checkout may be read-only.
-  const module = join(into, 'module')
-  mkdirSync(module, { recursive: true })
-  for (const file of ['go.mod', 'go.sum']) copyFileSync(join(import.meta.dirname, 'controlplane', file), join(module, file))
-
   step('downloading modules')
   let compiled = 0
   const onStderr = (text: string): void => {
@@ -61,8 +56,9 @@ export async function buildWithGo({ programs, into, env, step, signal }: BuildOp
       `${into}/`,
       ...programs.map((program) => PACKAGES[program]),
     ],
-    cwd: module,
-    env: { ...env, ...toolchain, CGO_ENABLED: '0', GOFLAGS: '-mod=mod', GO111MODULE: 'on', GOWORK: 'off' },
+    // `-mod=readonly` below: Go writes nothing into the checkout, and takes nothing that go.sum doesn't name.
+    cwd: join(import.meta.dirname, 'controlplane'),
+    env: { ...env, ...toolchain, CGO_ENABLED: '0', GOFLAGS: '-mod=readonly', GO111MODULE: 'on', GOWORK: 'off' },
     onStderr,
     signal,
   })
