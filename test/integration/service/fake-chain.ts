@@ -1,0 +1,72 @@
+import {
+  ChainError,
+  type ChainErrorCode,
+  type ChainReceipt,
+  type ChainTransaction,
+  type DepositLog,
+  type EthereumChain,
+  type Hex,
+} from '../../../src/chains/ethereum/chain.ts'
+import { wei } from '../../../src/lib/amounts.ts'
+
+/** A chain as the tests say it is. */
+export interface FakeChain extends EthereumChain {
+  latest: bigint
+  final: bigint
+  readonly transactions: Map<Hex, ChainTransaction>
+  readonly receipts: Map<Hex, ChainReceipt>
+  /** Public keys that have a deposit already. */
+  readonly deposited: Set<Hex>
+  /** Every call fails with it, while set. */
+  failing: ChainErrorCode | undefined
+  /** Every call waits for it. */
+  hold: Promise<void>
+  /** Public keys that were asked for. */
+  readonly asked: Hex[]
+  calls: number
+}
+
+export function createFakeChain(network: string): FakeChain {
+  const deposit = (pubkey: Hex): DepositLog => ({
+    pubkey,
+    withdrawalCredentials: '0x',
+    amountGwei: 0n as DepositLog['amountGwei'],
+    signature: '0x',
+    index: 0n,
+    transactionHash: `0x${'d'.repeat(64)}`,
+    blockNumber: 1n,
+  })
+  const unused = () => Promise.reject(new Error('the service does not call this'))
+  async function answer<T>(make: () => T): Promise<T> {
+    chain.calls++
+    await chain.hold
+    if (chain.failing !== undefined) throw new ChainError(chain.failing, 'the fake chain fails', 2_000)
+    return make()
+  }
+  const chain: FakeChain = {
+    network,
+    latest: 10n,
+    final: 8n,
+    transactions: new Map(),
+    receipts: new Map(),
+    deposited: new Set(),
+    failing: undefined,
+    hold: Promise.resolve(),
+    asked: [],
+    calls: 0,
+    head: () => answer(() => ({ latest: chain.latest, final: chain.final, baseFeePerGas: wei(1n) })),
+    transaction: (hash) => answer(() => chain.transactions.get(hash)),
+    receipt: (hash) => answer(() => chain.receipts.get(hash)),
+    depositsFor: (pubkey) =>
+      answer(() => {
+        chain.asked.push(pubkey)
+        return chain.deposited.has(pubkey) ? [deposit(pubkey)] : []
+      }),
+    transactionCount: unused,
+    balance: unused,
+    priorityFee: unused,
+    estimateGas: unused,
+    broadcast: unused,
+  }
+  return chain
+}

@@ -1,0 +1,565 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { computeDepositDomain } from '../../../src/chains/ethereum/deposit.ts'
+import { verifyDeposit } from '../../../src/chains/ethereum/verify-deposit.ts'
+import { depositData, unsignedTransaction } from '../../../src/contract/schemas/ethereum-stake.ts'
+import { type Gwei, parseEth } from '../../../src/lib/amounts.ts'
+import { Secret } from '../../../src/lib/secret.ts'
+import type { DatabaseConfig } from '../../../src/service/store/database.ts'
+import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { networkConfig, seedHex, startService, type TestService, withdrawalAddress } from './harness.ts'
+
+const hash = () => `0x${randomBytes(32).toString('hex')}` as const
+const stakes = '/v1/ethereum/stakes'
+const body = { network: 'devnet', amountEth: 32, withdrawalAddress }
+
+let postgres: Postgres | undefined
+afterAll(() => postgres?.stop())
+
+describe.each([
+  { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
+  {
+    database: 'PostgreSQL',
+    open: async (): Promise<DatabaseConfig> => {
+      postgres ??= await startPostgres()
+      return { kind: 'postgres', url: new Secret(await postgres.createDatabase('http')), poolSize: 5 }
+    },
+  },
+])('the service on $database', ({ open }) => {
+  let service: TestService
+  let key: string
+  let other: string
+  const keysMade: string[] = []
+  beforeAll(async () => {
+    service = await startService(await open())
+    key = await service.key()
+    other = await service.key({ account: 'other' })
+    keysMade.push(key, other)
+  })
+  afterAll(() => service?.close())
+  beforeEach(() => {
+    service.chain.failing = undefined
+    service.chain.hold = Promise.resolve()
+  })
+
+  describe('creating a stake', () => {
+    test.each([
+      { credentialsType: '0x01', amountEth: '32' },
+      { credentialsType: '0x02', amountEth: '2048' },
+      { credentialsType: '0x02', amountEth: '33.000000001' },
+    ] as const)('gives valid deposit data for $amountEth ETH with $credentialsType', async ({ credentialsType, amountEth }) => {
+      const created = await service.call('POST', stakes, {
+        key,
+        idempotencyKey: hash(),
+        text: `{"network":"devnet","amountEth":${amountEth},"withdrawalAddress":"${withdrawalAddress}","credentialsType":"${credentialsType}"}`,
+      })
+      expect(created.status).toBe(201)
+      expect(created.text).toContain(`"amountEth":${amountEth}`)
+      const claimed = {
+        depositData: z.decode(depositData, created.body.depositData),
+        unsignedTransaction: z.decode(unsignedTransaction, created.body.unsignedTransaction),
+      }
+      const expected = { withdrawalAddress, credentialsType, amountGwei: parseEth(amountEth) as Gwei, network: networkConfig() } as const
+      expect(verifyDeposit({ expected, ...claimed })).toEqual([])
+      expect(computeDepositDomain(networkConfig().genesisForkVersion)).toMatch(/^0x03000000/)
+      expect(created.body).toMatchObject({
+        transaction: { status: 'awaiting_submission' },
+        validator: { pubkey: created.body.depositData.pubkey, status: 'unknown' },
+      })
+      expect((await service.call('GET', `${stakes}/${created.body.stakeId}`, { key })).body).toEqual(created.body)
+    })
+
+    test('takes compounding credentials where none are named', async () => {
+      expect((await service.stake(key)).body).toMatchObject({ credentialsType: '0x02' })
+    })
+
+    test.each([
+      { why: 'too little', change: { amountEth: 31 }, pointer: '/body/amountEth', code: 'amount-out-of-range' },
+      { why: 'too much', change: { amountEth: 2049 }, pointer: '/body/amountEth', code: 'amount-out-of-range' },
+      {
+        why: 'not 32 for 0x01',
+        change: { amountEth: 33, credentialsType: '0x01' },
+        pointer: '/body/amountEth',
+        code: 'amount-out-of-range',
+      },
+      { why: 'an unknown network', change: { network: 'nowhere' }, pointer: '/body/network', code: 'unknown-network' },
+      {
+        why: 'the zero address',
+        change: { withdrawalAddress: `0x${'0'.repeat(40)}` },
+        pointer: '/body/withdrawalAddress',
+        code: 'zero-address',
+      },
+      {
+        why: 'a wrong checksum',
+        change: { withdrawalAddress: withdrawalAddress.replace('aA', 'Aa') },
+        pointer: '/body/withdrawalAddress',
+        code: 'address-checksum',
+      },
+    ])('is refused by the rules of the chain: $why', async ({ change, pointer, code }) => {
+      const refused = await service.stake(key, change)
+      expect(refused).toMatchObject({ status: 422, body: { code: 'validation-failed', errors: [{ pointer, code }] } })
+    })
+
+    test.each([
+      { why: 'no amount', text: `{"network":"devnet","withdrawalAddress":"${withdrawalAddress}"}`, pointer: '/body/amountEth' },
+      { why: 'amount as text', text: JSON.stringify({ ...body, amountEth: '32' }), pointer: '/body/amountEth' },
+      { why: 'ten decimals', text: JSON.stringify(body).replace('32', '32.0000000001'), pointer: '/body/amountEth' },
+      { why: 'an exponent', text: JSON.stringify(body).replace('32', '3.2e1'), pointer: '/body/amountEth' },
+      { why: 'a short address', text: JSON.stringify({ ...body, withdrawalAddress: '0x12' }), pointer: '/body/withdrawalAddress' },
+      { why: 'an unknown field', text: JSON.stringify({ ...body, amount: 1 }), pointer: '/body' },
+      { why: 'no JSON', text: '{"network"', pointer: '/body' },
+      { why: 'a field twice', text: JSON.stringify(body).replace('32', '32,"amountEth":33'), pointer: '/body' },
+      { why: 'an empty body', text: '', pointer: '/body' },
+      { why: 'a list', text: '[]', pointer: '/body' },
+    ])('is refused as malformed: $why', async ({ text, pointer }) => {
+      const refused = await service.call('POST', stakes, { key, idempotencyKey: hash(), text })
+      expect(refused).toMatchObject({ status: 400, body: { code: 'invalid-request', errors: [{ pointer }] } })
+    })
+
+    test('never gives a key that the chain knows', async () => {
+      const next = await service.stake(key)
+      // The key after the next one has a deposit already, as after a restore.
+      const asked = service.chain.asked.length
+      service.chain.hold = Promise.resolve()
+      const { createValidatorKeys, parseSeed } = await import('../../../src/service/seed.ts')
+      const keys = createValidatorKeys(parseSeed(seedHex, 'seed'))
+      let index = 0n
+      while (keys.publicKey(index) !== next.body.depositData.pubkey) index++
+      service.chain.deposited.add(keys.publicKey(index + 1n))
+      service.chain.deposited.add(keys.publicKey(index + 2n))
+      const created = await service.stake(key)
+      expect(created.body.depositData.pubkey).toBe(keys.publicKey(index + 3n))
+      expect(service.chain.asked.length - asked).toBe(3)
+      expect(service.logs()).toContain('has a deposit already and is skipped')
+      expect((await service.call('GET', '/metrics')).text).toContain('staking_service_known_keys_skipped_total{network="devnet"} 2')
+    })
+
+    test.each(['unavailable', 'history-syncing', 'wrong-chain'] as const)(
+      'waits when the chain is %s, and stores nothing',
+      async (code) => {
+        const idempotencyKey = hash()
+        service.chain.failing = code
+        const before = (await service.call('GET', stakes, { key })).body.items.length
+        const refused = await service.call('POST', stakes, { key, idempotencyKey, body })
+        expect(refused).toMatchObject({ status: 503, body: { code: 'chain-unavailable' } })
+        expect(refused.headers.get('retry-after')).toBe('2')
+        expect((await service.call('GET', stakes, { key })).body.items.length).toBe(before)
+        service.chain.failing = undefined
+        const created = await service.call('POST', stakes, { key, idempotencyKey, body })
+        expect(created.status).toBe(201)
+        expect(created.headers.get('idempotency-replayed')).toBeNull()
+      },
+    )
+  })
+
+  describe('the Idempotency-Key', () => {
+    test('gives the same answer to the same request, byte for byte, even after the stake has gone on', async () => {
+      const idempotencyKey = hash()
+      const first = await service.call('POST', stakes, { key, idempotencyKey, body })
+      await service.call('PUT', `${stakes}/${first.body.stakeId}/submission`, { key, body: { transactionHash: hash() } })
+      const again = await service.call('POST', stakes, {
+        key,
+        idempotencyKey,
+        text: `{ "withdrawalAddress": "${withdrawalAddress}", "amountEth": 32.0, "network": "devnet" }`,
+      })
+      expect(again.status).toBe(201)
+      expect(again.headers.get('idempotency-replayed')).toBe('true')
+      expect(again.text).toBe(first.text)
+    })
+
+    test.each([
+      { why: 'another amount', change: { amountEth: 33 } },
+      { why: 'one more field', change: { credentialsType: '0x02' } },
+    ])('is refused for another request: $why', async ({ change }) => {
+      const idempotencyKey = hash()
+      await service.call('POST', stakes, { key, idempotencyKey, body })
+      const refused = await service.call('POST', stakes, { key, idempotencyKey, body: { ...body, ...change } })
+      expect(refused).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
+    })
+
+    test('is refused for another path', async () => {
+      const idempotencyKey = hash()
+      const { stakeId } = (await service.call('POST', stakes, { key, idempotencyKey, body })).body
+      const refused = await service.call('PUT', `${stakes}/${stakeId}/submission`, {
+        key,
+        idempotencyKey,
+        body: { transactionHash: hash() },
+      })
+      expect(refused).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
+    })
+
+    test('belongs to its account', async () => {
+      const idempotencyKey = hash()
+      const mine = await service.call('POST', stakes, { key, idempotencyKey, body })
+      const theirs = await service.call('POST', stakes, { key: other, idempotencyKey, body })
+      expect(theirs.status).toBe(201)
+      expect(theirs.body.stakeId).not.toBe(mine.body.stakeId)
+    })
+
+    test('is not used up by a request that failed', async () => {
+      const idempotencyKey = hash()
+      expect((await service.call('POST', stakes, { key, idempotencyKey, body: { ...body, amountEth: 1 } })).status).toBe(422)
+      expect((await service.call('POST', stakes, { key, idempotencyKey, body: {} })).status).toBe(400)
+      expect((await service.call('POST', stakes, { key, idempotencyKey, body })).status).toBe(201)
+    })
+
+    test('is in progress while its request runs, and another request is told that it is reused', async () => {
+      const idempotencyKey = hash()
+      const { promise, resolve } = Promise.withResolvers<void>()
+      service.chain.hold = promise
+      const calls = service.chain.calls
+      const running = service.call('POST', stakes, { key, idempotencyKey, body })
+      while (service.chain.calls === calls) await new Promise((done) => setTimeout(done, 5))
+      const same = await service.call('POST', stakes, { key, idempotencyKey, body })
+      expect(same).toMatchObject({ status: 409, body: { code: 'idempotency-key-in-progress' } })
+      const different = await service.call('POST', stakes, { key, idempotencyKey, body: { ...body, amountEth: 64 } })
+      expect(different).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
+      resolve()
+      expect((await running).status).toBe(201)
+      expect((await service.call('POST', stakes, { key, idempotencyKey, body })).text).toBe((await running).text)
+    })
+
+    test('makes one stake of 50 requests at once', async () => {
+      const idempotencyKey = hash()
+      const answers = await Promise.all(Array.from({ length: 50 }, () => service.call('POST', stakes, { key, idempotencyKey, body })))
+      const created = answers.filter(({ status }) => status === 201)
+      expect(created.length).toBeGreaterThan(0)
+      expect(new Set(created.map(({ text }) => text)).size).toBe(1)
+      expect(answers.filter(({ status }) => status !== 201).every((one) => one.body.code === 'idempotency-key-in-progress')).toBe(true)
+      expect(answers.filter((one) => one.status === 201 && one.headers.get('idempotency-replayed') === null)).toHaveLength(1)
+    })
+
+    test.each([
+      { value: undefined, code: 'idempotency-key-missing' },
+      { value: '', code: 'idempotency-key-invalid' },
+      { value: 'k'.repeat(256), code: 'idempotency-key-invalid' },
+      { value: 'tab\tin it', code: 'idempotency-key-invalid' },
+    ])('must be there and valid: $code', async ({ value, code }) => {
+      expect(await service.call('POST', stakes, { key, idempotencyKey: value, body })).toMatchObject({ status: 400, body: { code } })
+    })
+    test('may have 255 characters', async () => {
+      expect((await service.call('POST', stakes, { key, idempotencyKey: hash().padEnd(255, 'k'), body })).status).toBe(201)
+    })
+  })
+
+  describe('the external reference', () => {
+    test('is unique per account while its stake lives', async () => {
+      const externalReference = `EthereumStake/ns/${hash()}`
+      const first = await service.stake(key, { externalReference })
+      expect(first.body).toMatchObject({ externalReference })
+      const second = await service.stake(key, { externalReference })
+      expect(second).toMatchObject({ status: 409, body: { code: 'reference-exists', existingId: first.body.stakeId } })
+      expect((await service.stake(other, { externalReference })).status).toBe(201)
+      const found = await service.call('GET', `${stakes}?externalReference=${encodeURIComponent(externalReference)}`, { key })
+      expect(found.body.items).toEqual([first.body])
+    })
+
+    test('is given to one of many that ask at once', async () => {
+      const externalReference = `EthereumStake/ns/${hash()}`
+      const answers = await Promise.all(Array.from({ length: 20 }, () => service.stake(key, { externalReference })))
+      const created = answers.filter(({ status }) => status === 201)
+      expect(created).toHaveLength(1)
+      for (const one of answers.filter(({ status }) => status !== 201)) {
+        expect(one.body).toMatchObject({ code: 'reference-exists', existingId: created[0]?.body.stakeId })
+      }
+    })
+
+    test('is free again once its stake has failed', async () => {
+      const externalReference = `EthereumStake/ns/${hash()}`
+      const { stakeId } = (await service.stake(key, { externalReference })).body
+      const transactionHash = hash()
+      await service.call('PUT', `${stakes}/${stakeId}/submission`, { key, body: { transactionHash } })
+      land(service, transactionHash, { success: false })
+      await pass(service)
+      expect((await service.call('GET', `${stakes}/${stakeId}`, { key })).body.transaction).toMatchObject({ status: 'failed' })
+      expect((await service.stake(key, { externalReference })).status).toBe(201)
+    })
+  })
+
+  describe('reporting the transaction', () => {
+    const submit = (stakeId: string, transactionHash: string, more: object = {}) =>
+      service.call('PUT', `${stakes}/${stakeId}/submission`, { key, body: { transactionHash }, ...more })
+
+    test('makes the stake submitted, and again changes nothing', async () => {
+      const { stakeId } = (await service.stake(key)).body
+      const one = hash()
+      const first = await submit(stakeId, one)
+      expect(first).toMatchObject({ status: 200, body: { transaction: { status: 'submitted', hash: one } } })
+      expect((await submit(stakeId, one.toUpperCase().replace('0X', '0x'))).body).toEqual(first.body)
+    })
+
+    test('takes another hash while the chain does not know the first', async () => {
+      const { stakeId } = (await service.stake(key)).body
+      const [one, two] = [hash(), hash()]
+      await submit(stakeId, one)
+      expect(await submit(stakeId, two)).toMatchObject({ status: 200, body: { transaction: { status: 'submitted', hash: two } } })
+    })
+
+    test.each([
+      { why: 'the fee was raised', first: { nonce: 1 }, second: { nonce: 1 }, status: 200 },
+      { why: 'another nonce', first: { nonce: 1 }, second: { nonce: 2 }, status: 409, code: 'already-submitted' },
+      {
+        why: 'another sender',
+        first: { nonce: 1 },
+        second: { nonce: 1, from: `0x${'9'.repeat(40)}` as const },
+        status: 409,
+        code: 'already-submitted',
+      },
+      { why: 'the second is not visible yet', first: { nonce: 1 }, second: undefined, status: 503, code: 'transaction-not-visible' },
+      { why: 'the first is mined', first: { nonce: 1, blockNumber: 9n }, second: undefined, status: 409, code: 'already-submitted' },
+    ])('answers $status to another hash when $why', async ({ first, second, status, code }) => {
+      const { stakeId } = (await service.stake(key)).body
+      const [one, two] = [hash(), hash()]
+      await submit(stakeId, one)
+      show(service, one, first)
+      if (second !== undefined) show(service, two, second)
+      const answer = await submit(stakeId, two)
+      expect(answer.status).toBe(status)
+      expect(answer.body.code).toBe(code)
+    })
+
+    test('refuses another hash once the first is final', async () => {
+      const { stakeId } = (await service.stake(key)).body
+      const one = hash()
+      await submit(stakeId, one)
+      land(service, one, { success: false })
+      await pass(service)
+      service.chain.transactions.delete(one)
+      expect(await submit(stakeId, hash())).toMatchObject({ status: 409, body: { code: 'already-submitted' } })
+      expect(await submit(stakeId, one)).toMatchObject({ status: 200, body: { transaction: { status: 'failed' } } })
+    })
+
+    test('waits when the chain cannot say', async () => {
+      const { stakeId } = (await service.stake(key)).body
+      await submit(stakeId, hash())
+      service.chain.failing = 'unavailable'
+      expect(await submit(stakeId, hash())).toMatchObject({ status: 503, body: { code: 'chain-unavailable' } })
+    })
+
+    test('needs no chain for the first hash', async () => {
+      const { stakeId } = (await service.stake(key)).body
+      service.chain.failing = 'unavailable'
+      expect((await submit(stakeId, hash())).status).toBe(200)
+    })
+
+    test('honours an Idempotency-Key', async () => {
+      const { stakeId } = (await service.stake(key)).body
+      const idempotencyKey = hash()
+      const one = hash()
+      const first = await submit(stakeId, one, { idempotencyKey })
+      const again = await submit(stakeId, one, { idempotencyKey })
+      expect(again.headers.get('idempotency-replayed')).toBe('true')
+      expect(again.text).toBe(first.text)
+      expect(await submit(stakeId, hash(), { idempotencyKey })).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
+    })
+
+    test.each([{ transactionHash: '0x12' }, { transactionHash: 5 }, {}, { transactionHash: hash(), more: 1 }])(
+      'refuses %j',
+      async (wrong) => {
+        const { stakeId } = (await service.stake(key)).body
+        const refused = await service.call('PUT', `${stakes}/${stakeId}/submission`, { key, body: wrong })
+        expect(refused).toMatchObject({ status: 400, body: { code: 'invalid-request' } })
+      },
+    )
+  })
+
+  describe('who may do what', () => {
+    test.each([
+      { what: 'no key', headers: {} },
+      { what: 'an unknown key', headers: { authorization: `Bearer sop_${'a'.repeat(43)}` } },
+      { what: 'no Bearer', headers: { authorization: 'Basic abc' } },
+      { what: 'an empty key', headers: { authorization: 'Bearer ' } },
+    ])('with $what nothing', async ({ headers }) => {
+      for (const [method, path] of [
+        ['GET', stakes],
+        ['POST', stakes],
+        ['GET', '/v1/networks'],
+      ] as const) {
+        const refused = await service.call(method, path, { headers })
+        expect(refused).toMatchObject({ status: 401, body: { code: 'unauthenticated' } })
+        expect(refused.headers.get('www-authenticate')).toMatch(/^Bearer/)
+      }
+    })
+
+    test('an expired or revoked key is no key', async () => {
+      const expired = await service.key({ expiresAt: new Date(Date.now() - 1) })
+      expect((await service.call('GET', stakes, { key: expired })).status).toBe(401)
+      const { createApiKeys } = await import('../../../src/service/api-keys.ts')
+      const { systemClock } = await import('../../../src/lib/clock.ts')
+      const apiKeys = createApiKeys({ store: service.store, clock: systemClock })
+      const { info, key: revoked } = await apiKeys.create({ account: 'acme', label: 'r', scopes: ['read'] })
+      expect((await service.call('GET', stakes, { key: revoked.reveal() })).status).toBe(200)
+      expect(await apiKeys.revoke(info.keyId)).toBe(true)
+      expect((await service.call('GET', stakes, { key: revoked.reveal() })).status).toBe(401)
+      expect(await apiKeys.revoke('key_none')).toBe(false)
+      expect((await apiKeys.list()).find(({ keyId }) => keyId === info.keyId)).toMatchObject({
+        account: 'acme',
+        scopes: ['read'],
+        revokedAt: expect.any(Date),
+      })
+    })
+
+    test('a scope permits its methods only', async () => {
+      const read = await service.key({ scopes: ['read'] })
+      const write = await service.key({ scopes: ['write'] })
+      expect((await service.call('GET', stakes, { key: read })).status).toBe(200)
+      expect(await service.call('POST', stakes, { key: read, idempotencyKey: hash(), body })).toMatchObject({
+        status: 403,
+        body: { code: 'forbidden' },
+      })
+      expect((await service.call('GET', stakes, { key: write })).status).toBe(403)
+      expect((await service.call('POST', stakes, { key: write, idempotencyKey: hash(), body })).status).toBe(201)
+    })
+
+    test("another account's stake does not exist", async () => {
+      const { stakeId } = (await service.stake(key)).body
+      expect((await service.call('GET', `${stakes}/${stakeId}`, { key: other })).status).toBe(404)
+      expect((await service.call('PUT', `${stakes}/${stakeId}/submission`, { key: other, body: { transactionHash: hash() } })).status).toBe(
+        404,
+      )
+      const theirs = await service.call('GET', stakes, { key: other })
+      expect(theirs.body.items.map((one: { stakeId: string }) => one.stakeId)).not.toContain(stakeId)
+      expect((await service.call('GET', `${stakes}/${stakeId}`, { key })).body.transaction).toEqual({ status: 'awaiting_submission' })
+    })
+  })
+
+  describe('lists', () => {
+    test('go through all stakes of the account, the newest first, none twice', async () => {
+      const account = hash()
+      const mine = await service.key({ account })
+      const made: string[] = []
+      for (let count = 0; count < 7; count++) made.unshift((await service.stake(mine)).body.stakeId)
+      const seen: string[] = []
+      let cursor: string | undefined
+      do {
+        const page = await service.call('GET', `${stakes}?limit=3${cursor === undefined ? '' : `&cursor=${cursor}`}`, { key: mine })
+        seen.push(...page.body.items.map((one: { stakeId: string }) => one.stakeId))
+        cursor = page.body.nextCursor
+      } while (cursor !== undefined && seen.length < 100)
+      expect(seen).toEqual(made)
+      expect((await service.call('GET', `${stakes}?network=elsewhere`, { key: mine })).body).toEqual({ items: [] })
+      expect((await service.call('GET', `${stakes}?network=devnet&limit=200`, { key: mine })).body.items).toHaveLength(7)
+    })
+
+    test.each(['limit=0', 'limit=201', 'limit=x', 'cursor=x', 'page=2'])('refuse %s', async (query) => {
+      expect(await service.call('GET', `${stakes}?${query}`, { key })).toMatchObject({
+        status: 400,
+        body: { code: 'invalid-request', errors: [{ pointer: expect.stringMatching(/^\/query/) }] },
+      })
+    })
+  })
+
+  describe('what is not there', () => {
+    test.each([
+      { method: 'GET', path: '/nothing', status: 404, code: 'not-found' },
+      { method: 'GET', path: `${stakes}/${'0'.repeat(32)}`, status: 404, code: 'not-found' },
+      { method: 'GET', path: `${stakes}/no-such-stake`, status: 404, code: 'not-found' },
+      { method: 'GET', path: `${stakes}/%ff`, status: 404, code: 'not-found' },
+      { method: 'GET', path: `${stakes}/${'a'.repeat(500)}`, status: 404, code: 'not-found' },
+      { method: 'DELETE', path: stakes, status: 405, code: 'method-not-allowed', allow: /GET.*POST|POST.*GET/ },
+      { method: 'PATCH', path: `${stakes}/${'0'.repeat(32)}`, status: 405, code: 'method-not-allowed', allow: /GET/ },
+    ])('$method $path is $status', async ({ method, path, status, code, allow }) => {
+      const answer = await service.call(method, path, { key })
+      expect(answer).toMatchObject({ status, body: { code } })
+      if (allow !== undefined) expect(answer.headers.get('allow')).toMatch(allow)
+    })
+
+    test('a body that is not JSON is 415, one too large 413', async () => {
+      const idempotencyKey = hash()
+      expect(
+        (
+          await service.call('POST', stakes, {
+            key,
+            idempotencyKey,
+            text: 'a=b',
+            headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          })
+        ).status,
+      ).toBe(415)
+      expect((await service.call('POST', stakes, { key, idempotencyKey, text: `"${'x'.repeat(70_000)}"` })).status).toBe(413)
+    })
+  })
+
+  describe('operations', () => {
+    test('is alive and ready, without an API key', async () => {
+      expect((await service.call('GET', '/healthz')).status).toBe(200)
+      expect((await service.call('GET', '/readyz')).body).toEqual({ status: 'ready', database: 'ok' })
+    })
+    test('lists its networks', async () => {
+      expect((await service.call('GET', '/v1/networks', { key })).body).toEqual({
+        networks: [
+          {
+            network: 'devnet',
+            chain: 'ethereum',
+            chainId: 31337,
+            depositContractAddress: networkConfig().depositContractAddress,
+            genesisForkVersion: '0x10000910',
+          },
+        ],
+      })
+    })
+    test('describes what it serves, and no more', async () => {
+      const document = (await service.call('GET', '/openapi.json')).body
+      expect(Object.keys(document.paths).sort()).toEqual(
+        [stakes, `${stakes}/{stakeId}`, `${stakes}/{stakeId}/submission`, '/v1/networks'].sort(),
+      )
+    })
+    test('counts', async () => {
+      const { text } = await service.call('GET', '/metrics')
+      expect(text).toMatch(/^staking_service_stakes\{network="devnet",status="awaiting_submission"\} \d+$/m)
+      expect(text).toMatch(
+        /staking_service_http_request_duration_seconds_count\{method="POST",route="\/v1\/ethereum\/stakes",status="201"\} \d+/,
+      )
+      expect(text).toMatch(/staking_service_chain_errors_total\{network="devnet",code="unavailable"\} \d+/)
+    })
+    test("hands on the caller's request id, if it is one", async () => {
+      expect((await service.call('GET', '/healthz', { headers: { 'x-request-id': 'abc-1' } })).headers.get('x-request-id')).toBe('abc-1')
+      expect((await service.call('GET', '/healthz', { headers: { 'x-request-id': 'a b' } })).headers.get('x-request-id')).not.toBe('a b')
+    })
+  })
+
+  test('logs its requests, and no secret', async () => {
+    await service.call('GET', `${stakes}?x=1`, { headers: { authorization: `Bearer ${key}x` } })
+    const logs = service.logs()
+    expect(logs).toContain('"msg":"request"')
+    for (const secret of [...keysMade, seedHex, 'authorization', 'Bearer']) expect(logs).not.toContain(secret)
+  })
+})
+
+/** The chain shows a transaction. */
+function show(
+  service: TestService,
+  transactionHash: `0x${string}`,
+  more: { nonce: number; from?: `0x${string}`; blockNumber?: bigint },
+): void {
+  service.chain.transactions.set(transactionHash, {
+    hash: transactionHash,
+    from: `0x${'1'.repeat(40)}`,
+    to: `0x${'2'.repeat(40)}`,
+    data: '0x',
+    valueWei: 0n as never,
+    ...more,
+  })
+}
+
+/** The chain shows a transaction in a final block. */
+function land(service: TestService, transactionHash: `0x${string}`, { success }: { success: boolean }): void {
+  show(service, transactionHash, { nonce: 1, blockNumber: 5n })
+  service.chain.receipts.set(transactionHash, {
+    hash: transactionHash,
+    from: `0x${'1'.repeat(40)}`,
+    success,
+    blockNumber: 5n,
+    blockHash: `0x${'b'.repeat(64)}`,
+    gasUsed: 1n,
+    effectiveGasPrice: 1n as never,
+    logs: [],
+  })
+}
+
+async function pass(service: TestService): Promise<void> {
+  const network = service.networks.get('devnet')
+  if (network === undefined) throw new Error('no network')
+  await service.service.tracker.pass(network, AbortSignal.timeout(10_000))
+}
