@@ -24,13 +24,13 @@ export function metadataPatch(object: KubeObject, change: MetadataChange): Merge
   const { finalizers = [], annotations = {}, labels = {} } = object.metadata
   const { addFinalizer, removeFinalizer } = change
   const metadata: Record<string, unknown> = {}
-  if (addFinalizer !== undefined && !finalizers.includes(addFinalizer)) metadata['finalizers'] = [...finalizers, addFinalizer]
+  if (addFinalizer !== undefined && !finalizers.includes(addFinalizer)) metadata.finalizers = [...finalizers, addFinalizer]
   if (removeFinalizer !== undefined && finalizers.includes(removeFinalizer))
-    metadata['finalizers'] = finalizers.filter((name) => name !== removeFinalizer)
+    metadata.finalizers = finalizers.filter((name) => name !== removeFinalizer)
   const changedAnnotations = changed(annotations, change.annotations ?? {})
   const changedLabels = changed(labels, change.labels ?? {})
-  if (changedAnnotations) metadata['annotations'] = changedAnnotations
-  if (changedLabels) metadata['labels'] = changedLabels
+  if (changedAnnotations) metadata.annotations = changedAnnotations
+  if (changedLabels) metadata.labels = changedLabels
   return Object.keys(metadata).length === 0 ? undefined : { metadata }
 }
 

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { createCompact } from './compact.ts'
+import type { KubeObject } from './objects.ts'
+
+interface Thing extends KubeObject {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly message: string }[]; readonly hash: string }
+}
+
+const thing = (): Thing => ({
+  apiVersion: 'example.dev/v1',
+  kind: 'Thing',
+  metadata: {
+    name: 'one',
+    namespace: 'team-a',
+    uid: 'u',
+    resourceVersion: '7',
+    managedFields: [{ manager: 'kubectl' }],
+    annotations: { 'kubectl.kubernetes.io/last-applied-configuration': '{}', kept: 'yes' },
+  },
+  status: { conditions: [{ type: 'Ready', message: 'all is well' }], hash: '0xabc' },
+})
+
+test('managed fields and the last applied configuration are not kept, everything else is', () => {
+  const given = thing()
+  const { managedFields, ...metadata } = given.metadata
+  expect(managedFields).toBeDefined()
+  expect(createCompact()(given)).toEqual({ ...given, metadata: { ...metadata, annotations: { kept: 'yes' } } })
+})
+
+test('the object given is left as it is: its owner goes on with it', () => {
+  const given = thing()
+  createCompact()(given)
+  expect(given).toEqual(thing())
+})
+
+test('an object without status or annotations passes', () => {
+  const { status, metadata, ...rest } = thing()
+  const bare = { ...rest, metadata: { name: metadata.name, uid: 'u', resourceVersion: '1' } }
+  expect(status).toBeDefined()
+  expect(createCompact()(bare)).toEqual(bare)
+})
