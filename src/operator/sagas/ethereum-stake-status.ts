@@ -1,0 +1,195 @@
+import { type Condition, type Statement, withCondition } from '../../resources/conditions.ts'
+import {
+  type EthereumStake,
+  type EthereumStakeCondition,
+  type EthereumStakeStatus,
+  ethereumStakeConditions,
+} from '../../resources/ethereum-stake.ts'
+import type { Reason } from '../../resources/reasons.ts'
+import type { Verdict } from './verdict.ts'
+
+/** Beacon API validator statuses that mean: it has left and nothing is staked any more. */
+const doneStatuses = new Set(['withdrawal_done'])
+/** …and: it earns. */
+const activeStatuses = new Set(['active_ongoing', 'active_exiting', 'active_slashed'])
+
+export const isConfirmed = (status: EthereumStakeStatus | undefined): boolean => status?.transaction?.state === 'Confirmed'
+export const isDone = (status: EthereumStakeStatus | undefined): boolean => doneStatuses.has(status?.validator?.status ?? '')
+export const isActive = (status: EthereumStakeStatus | undefined): boolean => activeStatuses.has(status?.validator?.status ?? '')
+
+/** How this visit ended, for the conditions. */
+export type Progress =
+  /** On its way: the step that comes next. */
+  | { readonly at: 'step'; readonly step: string }
+  | { readonly at: 'halted'; readonly step: string; readonly verdict: Exclude<Verdict, { kind: 'conflict' }> }
+  | { readonly at: 'suspended' }
+  | { readonly at: 'deleting'; readonly message: string }
+  | { readonly at: 'settled' }
+
+/** The conditions that evidence alone decides. */
+type Domain = Exclude<EthereumStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
+
+/** Which condition a step's trouble is shown on. */
+const conditionOfStep: Readonly<Record<string, Domain>> = {
+  CreateStake: 'Created',
+  VerifyDeposit: 'Verified',
+  PrepareDeposit: 'Broadcast',
+  Broadcast: 'Broadcast',
+  Report: 'Broadcast',
+  Confirm: 'Confirmed',
+}
+
+const say = (status: Statement['status'], reason: Reason, message: string): Statement => ({ status, reason, message })
+
+/**
+ * The whole status for what has been seen: evidence, conditions, phase, observedGeneration. Pure; the same inputs give the same list of
+ * conditions by identity, so that nothing is written that doesn't change.
+ */
+export function ethereumStakeStatus(
+  resource: EthereumStake,
+  status: EthereumStakeStatus,
+  progress: Progress,
+  now: Date,
+): EthereumStakeStatus {
+  const generation = resource.metadata.generation ?? 0
+  const statements = statementsFor(resource, status, progress)
+  let conditions: readonly Condition[] = status.conditions ?? []
+  for (const type of ethereumStakeConditions) conditions = withCondition(conditions, type, statements[type], generation, now)
+  return { ...status, observedGeneration: generation, phase: phaseOf(status, progress), conditions: conditions as Condition[] }
+}
+
+function statementsFor(
+  resource: EthereumStake,
+  status: EthereumStakeStatus,
+  progress: Progress,
+): Record<EthereumStakeCondition, Statement> {
+  const statements = evidenceStatements(resource, status)
+  const { Ready, Reconciling, Stalled } = readiness(resource, status, progress)
+  const troubled = progress.at === 'halted' ? conditionOfStep[progress.step] : undefined
+  if (progress.at === 'halted' && troubled !== undefined && statements[troubled].status !== 'True') {
+    statements[troubled] = say(progress.verdict.kind === 'stall' ? 'False' : 'Unknown', progress.verdict.reason, progress.verdict.message)
+  }
+  return { ...statements, Ready, Reconciling, Stalled }
+}
+
+function evidenceStatements(resource: EthereumStake, status: EthereumStakeStatus): Record<Domain, Statement> {
+  const { transaction } = status
+  const pending = say('Unknown', 'Pending', 'Not reached yet.')
+  const verified = status.verifiedRoot !== undefined && status.verifiedRoot === status.depositData?.depositDataRoot
+  return {
+    Created: status.stakeId === undefined ? pending : say('True', 'Succeeded', `Stake ${status.stakeId} exists in the staking API.`),
+    Verified: verified
+      ? say(
+          'True',
+          'Succeeded',
+          `The deposit data pays ${resource.spec.amountEth} ETH with credentials for ${resource.spec.withdrawalAddress}, and its signature is valid.`,
+        )
+      : pending,
+    Broadcast:
+      transaction?.broadcastHash === undefined
+        ? pending
+        : say('True', 'Succeeded', `Transaction ${transaction.broadcastHash} with nonce ${transaction.nonce} was sent.`),
+    Confirmed:
+      transaction?.state === 'Confirmed'
+        ? say('True', 'Succeeded', `The deposit is in final block ${transaction.blockNumber}.`)
+        : transaction?.state === 'Failed'
+          ? say(
+              'False',
+              'TransactionReverted',
+              `Transaction ${transaction.minedHash} was reverted in block ${transaction.blockNumber}: no stake was made.`,
+            )
+          : pending,
+    Active: activity(status),
+  }
+}
+
+function activity(status: EthereumStakeStatus): Statement {
+  if (isActive(status)) return say('True', 'Active', `The validator is ${status.validator?.status}.`)
+  if (isDone(status)) return say('False', 'ValidatorDone', 'The validator has left and its balance was withdrawn.')
+  if (isConfirmed(status)) return say('Unknown', 'AwaitingActivation', 'The deposit is final; the validator is not seen active yet.')
+  return say('Unknown', 'Pending', 'Not reached yet.')
+}
+
+function readiness(
+  resource: EthereumStake,
+  status: EthereumStakeStatus,
+  progress: Progress,
+): Record<'Ready' | 'Reconciling' | 'Stalled', Statement> {
+  const notStalled = say('False', 'InProgress', 'Nothing needs a person.')
+  const idle = say('False', 'Settled', 'Nothing is under way.')
+  const confirmed = say(
+    'True',
+    'Succeeded',
+    `${resource.spec.amountEth} ETH are deposited for validator ${status.depositData?.pubkey ?? ''}.`,
+  )
+  switch (progress.at) {
+    case 'settled':
+      if (isConfirmed(status)) return { Ready: confirmed, Reconciling: idle, Stalled: notStalled }
+      return {
+        Ready: say('False', 'TransactionReverted', revertedMessage(status)),
+        Reconciling: idle,
+        Stalled: say('True', 'TransactionReverted', revertedMessage(status)),
+      }
+    case 'step':
+      return {
+        Ready:
+          status.conditions === undefined
+            ? say('Unknown', 'Pending', 'Just seen; work begins.')
+            : say('False', 'InProgress', stepMessages[progress.step] ?? 'Under way.'),
+        Reconciling: say('True', 'InProgress', stepMessages[progress.step] ?? 'Under way.'),
+        Stalled: notStalled,
+      }
+    case 'suspended': {
+      const message = 'spec.suspend is true: nothing is created, signed or sent.'
+      return {
+        Ready: isConfirmed(status) ? confirmed : say('False', 'Suspended', message),
+        Reconciling: say('False', 'Suspended', message),
+        Stalled: notStalled,
+      }
+    }
+    case 'deleting':
+      return {
+        Ready: say('False', 'Deleting', progress.message),
+        Reconciling: say('True', 'Deleting', progress.message),
+        Stalled: notStalled,
+      }
+    case 'halted': {
+      const { kind, reason, message } = progress.verdict
+      const ready = isConfirmed(status) ? confirmed : say('False', reason, message)
+      if (kind === 'stall')
+        return {
+          Ready: ready,
+          Reconciling: say('False', reason, 'It waits for a person: see Stalled.'),
+          Stalled: say('True', reason, message),
+        }
+      return { Ready: ready, Reconciling: say('True', reason, message), Stalled: notStalled }
+    }
+  }
+}
+
+const revertedMessage = (status: EthereumStakeStatus): string =>
+  `Transaction ${status.transaction?.minedHash ?? ''} was reverted in block ${status.transaction?.blockNumber ?? ''}: no stake was made and the amount stayed with the signer. Find out why (a block explorer shows it), then delete this resource and apply it again.`
+
+const stepMessages: Readonly<Record<string, string>> = {
+  CreateStake: 'Creating the stake in the staking API.',
+  VerifyDeposit: 'Verifying the deposit data.',
+  PrepareDeposit: 'Preparing the deposit transaction.',
+  Broadcast: 'Sending the deposit transaction.',
+  Report: 'Reporting the transaction to the staking API.',
+  Confirm: 'Waiting until the deposit is in a final block.',
+}
+
+/** One word for people. It is derived and never read to decide. */
+export function phaseOf(status: EthereumStakeStatus, progress: Progress): string {
+  if (progress.at === 'deleting') return 'Deleting'
+  if (status.transaction?.state === 'Failed') return 'Failed'
+  if (isDone(status)) return 'Exited'
+  if (isActive(status)) return 'Active'
+  if (isConfirmed(status)) return 'Confirmed'
+  if (progress.at === 'suspended') return 'Suspended'
+  if (progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'
+  if (status.transaction?.broadcastHash !== undefined) return 'Confirming'
+  if (status.transaction !== undefined) return 'Prepared'
+  if (status.stakeId !== undefined) return 'Created'
+  return 'Pending'
+}

@@ -1,0 +1,89 @@
+import type { InFlight, Ledger } from '../../resources/staking-signer.ts'
+
+/**
+ * The nonce ledger of one signer on one network, as pure arithmetic. The engine reads it from the signer's status, plans, signs, and writes the
+ * result back fenced by resourceVersion; only then is a nonce given out.
+ */
+
+/** What the chain says of the signer's address: numbers of transactions, which are the next free nonces. */
+export interface NonceCounts {
+  readonly latest: number
+  /** With the node's pool. */
+  readonly pending: number
+  /** Up to the final block. */
+  readonly final: number
+}
+
+export interface ReservationRequest {
+  readonly origin: string
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+  readonly step: string
+  readonly pubkey: string
+}
+
+/** Entries a ledger may hold: the schema's bound, less some room. */
+export const MAX_IN_FLIGHT = 120
+
+export const emptyLedger = (network: string): Ledger => ({ network, nextNonce: 0 })
+
+export const entryOf = (ledger: Ledger | undefined, origin: string, step: string): InFlight | undefined =>
+  ledger?.inFlight?.find((entry) => entry.origin === origin && entry.step === step)
+
+/** Entries whose nonce is used at finality say nothing any more: the chain does. */
+export const pruned = (ledger: Ledger, counts: NonceCounts): Ledger => ({
+  ...ledger,
+  inFlight: (ledger.inFlight ?? []).filter((entry) => entry.nonce >= counts.final),
+})
+
+/**
+ * Whether the chain shows transactions of this key that neither the ledger nor a person (acknowledgedNonce) knows of.
+ * @returns the number of the first unaccounted nonce, or undefined.
+ */
+export function unaccounted(ledger: Ledger, counts: NonceCounts, acknowledgedNonce: number | undefined): number | undefined {
+  const known = Math.max(ledger.nextNonce, acknowledgedNonce ?? 0)
+  return Math.max(counts.latest, counts.pending) > known ? known : undefined
+}
+
+export interface NonceOffer {
+  readonly nonce: number
+  /** Who had this nonce before and gave it up: a new transaction under it must pay at least 10 % more than that one. */
+  readonly displaces?: InFlight
+}
+
+/**
+ * The nonces to hand out next, lowest first, without gaps: those given up by their resources or held by nobody, then
+ * max(pending nonce of the chain, highest given out + 1) and on.
+ */
+export function* offers(ledger: Ledger, counts: NonceCounts, isReleased: (entry: InFlight) => boolean): Generator<NonceOffer, never> {
+  const held = new Map((ledger.inFlight ?? []).map((entry) => [entry.nonce, entry]))
+  const fresh = Math.max(counts.pending, counts.latest, ledger.nextNonce)
+  for (let nonce = counts.latest; nonce < fresh; nonce++) {
+    const entry = held.get(nonce)
+    // Below the pool's count and unknown here: somebody else's transaction (a shared key), not a gap.
+    if (entry === undefined ? nonce >= counts.pending : isReleased(entry))
+      yield entry === undefined ? { nonce } : { nonce, displaces: entry }
+  }
+  for (let nonce = fresh; ; nonce++) yield { nonce }
+}
+
+/** The ledger with an entry put in place of whatever held its nonce. */
+export function withEntry(ledger: Ledger, entry: InFlight): Ledger {
+  const others = (ledger.inFlight ?? []).filter((existing) => existing.nonce !== entry.nonce)
+  return {
+    ...ledger,
+    nextNonce: Math.max(ledger.nextNonce, entry.nonce + 1),
+    inFlight: [...others, entry].sort((a, b) => a.nonce - b.nonce),
+  }
+}
+
+/** All hashes that a ledger entry knows, the current one last. */
+export const hashesOf = (entry: InFlight): readonly string[] => [...(entry.earlierHashes ?? []), entry.hash]
+
+/** Wei that are bound by transactions not mined yet: value and highest possible fee of each. */
+export function boundWei(ledger: Ledger, counts: NonceCounts): bigint {
+  return (ledger.inFlight ?? [])
+    .filter((entry) => entry.nonce >= counts.latest)
+    .reduce((sum, entry) => sum + BigInt(entry.valueWei) + BigInt(entry.gas) * BigInt(entry.maxFeePerGasWei), 0n)
+}

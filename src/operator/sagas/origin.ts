@@ -1,0 +1,52 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
+import { type ObjectMeta, ORIGIN_ANNOTATION } from '../../resources/meta.ts'
+
+/**
+ * Who a resource is, for idempotency: its UID at first sight, with the kind, namespace and name it had then. It stands in the annotation
+ * `staking.dev/origin`, so that an object restored from a backup under its own name resumes the same stake instead of buying another.
+ */
+export interface Origin {
+  readonly uid: string
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+}
+
+const uidPattern = /^[A-Za-z0-9]([A-Za-z0-9-]{0,62}[A-Za-z0-9])?$/
+
+export const originAnnotation = (meta: Pick<ObjectMeta, 'uid' | 'namespace' | 'name'>): string =>
+  `${meta.uid}/${meta.namespace ?? ''}/${meta.name}`
+
+export type OriginReading =
+  | { readonly is: 'absent' }
+  | { readonly is: 'own'; readonly origin: Origin }
+  /** The annotation names another resource, or can't be read. */
+  | { readonly is: 'foreign'; readonly of: string }
+
+/** Reads the origin annotation. One that names another namespace or name marks a copy; it never reaches the other resource's stake. */
+export function readOrigin(kind: string, meta: ObjectMeta): OriginReading {
+  const text = meta.annotations?.[ORIGIN_ANNOTATION]
+  if (text === undefined) return { is: 'absent' }
+  const [uid = '', namespace, name, ...rest] = text.split('/')
+  if (rest.length > 0 || !uidPattern.test(uid)) return { is: 'foreign', of: 'something that is not an origin' }
+  if (namespace !== (meta.namespace ?? '') || name !== meta.name)
+    return { is: 'foreign', of: `${String(namespace).slice(0, 63)}/${String(name).slice(0, 253)}` }
+  return { is: 'own', origin: { uid, kind, namespace, name } }
+}
+
+/**
+ * `<origin uid>/<12 hex of sha256(kind/namespace/name)>/<step>[/<attempt>]`, at most 255 characters. Never from time, generation or random: the
+ * same logical operation has the same key for ever. The hash keeps a forged UID from reaching another resource's stake.
+ */
+export function idempotencyKey(origin: Origin, step: string, attempt?: number): string {
+  const place = bytesToHex(sha256(utf8ToBytes(`${origin.kind}/${origin.namespace}/${origin.name}`))).slice(0, 12)
+  return [origin.uid, place, step, ...(attempt === undefined ? [] : [String(attempt)])].join('/')
+}
+
+/** The reference that the staking API keeps unique per account. At most 255 characters: a longer name is cut and told apart by its hash. */
+export function externalReference(origin: Origin): string {
+  const full = `${origin.kind}/${origin.namespace}/${origin.name}`
+  if (full.length <= 255) return full
+  return `${full.slice(0, 255 - 33)}-${bytesToHex(sha256(utf8ToBytes(full))).slice(0, 32)}`
+}

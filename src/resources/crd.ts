@@ -1,0 +1,114 @@
+import { z } from 'zod'
+import { GROUP, type KindDefinition, VERSION } from './meta.ts'
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+export type JsonObject = { [key: string]: Json }
+
+/** Keywords of OpenAPI v3 that a structural schema knows, besides x-kubernetes-*. Anything else would be dropped in silence by the API server. */
+const known = new Set([
+  'type',
+  'format',
+  'description',
+  'properties',
+  'required',
+  'items',
+  'additionalProperties',
+  'enum',
+  'default',
+  'nullable',
+  'minimum',
+  'maximum',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'minProperties',
+  'maxProperties',
+  'pattern',
+])
+
+/** A zod schema as a structural OpenAPI v3 schema. @throws where the schema has what a CRD cannot express. */
+export function structuralSchema(schema: z.ZodType): JsonObject {
+  const raw = z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input' }) as JsonObject
+  return clean(raw, '')
+}
+
+function clean(node: JsonObject, path: string): JsonObject {
+  const out: JsonObject = {}
+  for (const [key, value] of Object.entries(node)) {
+    if (key === '$schema' || key === 'propertyNames') continue
+    if (!known.has(key) && !key.startsWith('x-kubernetes-'))
+      throw new Error(`${path || 'schema'}: "${key}" cannot stand in a structural schema`)
+    if (key === 'properties') {
+      out[key] = Object.fromEntries(
+        Object.entries(value as JsonObject).map(([name, child]) => [name, clean(child as JsonObject, `${path}.${name}`)]),
+      )
+    } else if (key === 'items' || (key === 'additionalProperties' && typeof value === 'object')) {
+      out[key] = clean(value as JsonObject, `${path}[]`)
+    } else if (key === 'additionalProperties') {
+      // A structural schema prunes unknown fields by itself.
+    } else {
+      out[key] = value
+    }
+  }
+  if (out.type === 'string' && out.maxLength === undefined && out.enum === undefined)
+    throw new Error(`${path}: a string needs maxLength, or the cost of CEL rules is refused`)
+  if (out.type === 'array' && out.maxItems === undefined) throw new Error(`${path}: a list needs maxItems`)
+  if (out.type === 'integer' && out.format === undefined) out.format = 'int64'
+  return out
+}
+
+/** The CustomResourceDefinition of a kind. */
+export function customResourceDefinition(definition: KindDefinition): JsonObject {
+  const columns = definition.printerColumns.map(({ name, type, jsonPath, description, priority }) => ({
+    name,
+    type,
+    jsonPath,
+    description,
+    ...(priority === undefined ? {} : { priority }),
+  }))
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${definition.plural}.${GROUP}` },
+    spec: {
+      group: GROUP,
+      names: {
+        kind: definition.kind,
+        listKind: `${definition.kind}List`,
+        plural: definition.plural,
+        singular: definition.singular,
+        shortNames: [...definition.shortNames],
+        categories: ['staking'],
+      },
+      scope: definition.scope,
+      versions: [
+        {
+          name: VERSION,
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          additionalPrinterColumns: columns,
+          selectableFields: definition.selectableFields.map((jsonPath) => ({ jsonPath })),
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              description: definition.description,
+              required: ['spec'],
+              properties: {
+                apiVersion: { type: 'string', description: 'Version of the schema of this object.' },
+                kind: { type: 'string', description: 'Kind of this object.' },
+                metadata: { type: 'object' },
+                spec: {
+                  ...structuralSchema(definition.spec),
+                  description: 'What is wanted. What can be changed later says so in its own description.',
+                },
+                status: { ...structuralSchema(definition.status), description: 'What the operator has seen and done.' },
+              },
+            },
+          },
+        },
+      ],
+    },
+  }
+}

@@ -1,0 +1,198 @@
+import { z } from 'zod'
+import { conditions } from './conditions.ts'
+import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
+import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, time } from './schema.ts'
+
+/** A plain decimal number with at most 9 decimals: the smallest unit of a deposit is 1 gwei. */
+const ethText = z
+  .string()
+  .min(1)
+  .max(14)
+  .regex(/^(0|[1-9][0-9]{0,3})(\.[0-9]{1,9})?$/)
+export const gweiDecimalText = () =>
+  z
+    .string()
+    .min(1)
+    .max(20)
+    .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/)
+export const stakeIdText = () =>
+  z
+    .string()
+    .min(1)
+    .max(64)
+    .regex(/^[A-Za-z0-9_-]+$/)
+
+const spec = z.object({
+  network: immutable(dnsLabel(), 'network').describe("Name of a network in the operator's configuration, such as mainnet or hoodi."),
+  amountEth: immutable(
+    cel(
+      ethText,
+      { rule: 'double(self) >= 32.0', message: 'must be at least 32 ETH: a validator needs 32 ETH to become active' },
+      { rule: 'double(self) <= 2048.0', message: 'must be at most 2048 ETH: more than that earns nothing' },
+    ),
+    'amountEth',
+  ).describe('Amount to deposit in ETH, as text: 32 for Execution credentials, 32 to 2048 for Compounding ones, at most 9 decimals.'),
+  withdrawalAddress: immutable(
+    cel(hexBytes(20), { rule: "!self.matches('^0x0{40}$')", message: 'must not be the zero address: nobody can withdraw from there' }),
+    'withdrawalAddress',
+  ).describe(
+    'Address that the stake and its rewards are paid to: 20 bytes in hex with 0x. It becomes part of the withdrawal credentials and can never be changed. Mixed case must be a valid EIP-55 checksum.',
+  ),
+  credentialsType: immutable(z.enum(['Compounding', 'Execution']), 'credentialsType')
+    .default('Compounding')
+    .describe(
+      'Compounding (0x02: balance may grow to 2048 ETH, partial withdrawals on request) or Execution (0x01: 32 ETH, everything above is swept).',
+    ),
+  signer: immutable(dnsSubdomain(), 'signer').describe('Name of the StakingSigner whose key pays the deposit.'),
+  maxFeePerGasGwei: gweiDecimalText()
+    .optional()
+    .describe('Highest fee per gas in gwei for this stake; the signer’s own cap holds as well.'),
+  adopt: z
+    .object({ stakeId: immutable(stakeIdText(), 'adopt.stakeId').describe("The stake's id in the staking API.") })
+    .optional()
+    .describe(
+      'Takes over a stake that exists in the staking API instead of creating one. It may be added to a resource that is stalled with AlreadyStaked.',
+    ),
+  suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
+})
+
+const attempt = z.object({
+  hash: hexBytes(32).describe('Transaction hash.'),
+  nonce: z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).describe('Nonce of the signer.'),
+  gas: integerText(20).describe('Gas limit.'),
+  maxFeePerGasWei: integerText().describe('Highest total fee per gas in wei.'),
+  maxPriorityFeePerGasWei: integerText().describe('Highest tip per gas in wei.'),
+  preparedAt: time().describe('When it was made.'),
+})
+
+const transaction = z.object({
+  chainId: z.int().min(1).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).describe('EIP-155 chain id.'),
+  from: hexBytes(20).describe("The signer's address."),
+  to: hexBytes(20).describe('The deposit contract.'),
+  valueWei: integerText().describe('Value in wei.'),
+  dataHash: hexBytes(32).describe('Keccak-256 of the calldata.'),
+  ...attempt.shape,
+  replaced: z
+    .array(attempt)
+    .max(32)
+    .optional()
+    .describe('Earlier versions of this transaction, oldest first. At most one of all can ever land, as long as they share a nonce.'),
+  broadcastHash: hexBytes(32).optional().describe('The version that a node has accepted last.'),
+  reportedHash: hexBytes(32).optional().describe('The version that the staking API was told last.'),
+  state: z
+    .enum(['Prepared', 'Broadcast', 'Confirmed', 'Failed'])
+    .describe('Prepared (signed by nobody’s node yet), Broadcast, Confirmed (final) or Failed.'),
+  minedHash: hexBytes(32).optional().describe('The version that landed.'),
+  blockNumber: z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).optional().describe('Block that it landed in.'),
+  blockHash: hexBytes(32).optional().describe('Hash of that block.'),
+})
+export type StakeTransaction = z.output<typeof transaction>
+export type TransactionAttempt = z.output<typeof attempt>
+
+const status = z.object({
+  observedGeneration: z
+    .int()
+    .min(0)
+    .max(Number.MAX_SAFE_INTEGER)
+    .meta({ format: 'int64' })
+    .optional()
+    .describe('Generation of the spec that this status speaks of.'),
+  phase: z.string().max(32).optional().describe('One word for people, derived from the rest. Programs read the conditions.'),
+  stakeId: stakeIdText().optional().describe("The stake's id in the staking API."),
+  depositData: z
+    .object({
+      pubkey: hexBytes(48).describe("The validator's BLS public key."),
+      withdrawalCredentials: hexBytes(32).describe('Withdrawal credentials.'),
+      amountGwei: integerText(20).describe('Amount in gwei.'),
+      signature: hexBytes(96).describe('BLS signature of the deposit message.'),
+      depositDataRoot: hexBytes(32).describe('SSZ root of the deposit data.'),
+    })
+    .optional()
+    .describe('What the deposit transaction carries, as the staking API gave it.'),
+  verifiedRoot: hexBytes(32)
+    .optional()
+    .describe('The deposit data root that was verified against the spec. It is verified again at every signature.'),
+  transaction: transaction.optional().describe('The deposit transaction, written down before it is sent.'),
+  superseded: z
+    .array(attempt)
+    .max(32)
+    .optional()
+    .describe('Transactions whose nonce another transaction of the signer has used at finality: they can never land.'),
+  validator: z
+    .object({
+      pubkey: hexBytes(48).describe('BLS public key.'),
+      index: integerText(20).optional().describe('Index on the beacon chain.'),
+      status: z.string().max(64).describe("The Beacon API's validator status, or unknown before it is seen."),
+    })
+    .optional()
+    .describe('The validator on the beacon chain.'),
+  conditions,
+})
+
+export const ethereumStake = {
+  kind: 'EthereumStake',
+  plural: 'ethereumstakes',
+  singular: 'ethereumstake',
+  shortNames: ['ethstake', 'ethstakes'],
+  scope: 'Namespaced',
+  description:
+    'EthereumStake is one validator: a deposit of 32 to 2048 ETH, paid once by a StakingSigner to the deposit contract, with the withdrawal address given here. Ready means that the deposit is in a final block.',
+  spec: cel(
+    spec,
+    {
+      rule: "!has(self.credentialsType) || self.credentialsType != 'Execution' || double(self.amountEth) == 32.0",
+      message: 'must be 32 with credentialsType Execution: a 0x01 validator earns nothing on more (use Compounding for 32 to 2048 ETH)',
+      fieldPath: '.amountEth',
+    },
+    { rule: '!has(oldSelf.adopt) || has(self.adopt)', message: 'adopt cannot be removed: delete this resource and create another' },
+  ),
+  status,
+  printerColumns: [
+    { name: 'Network', type: 'string', jsonPath: '.spec.network', description: 'Network of the stake.' },
+    { name: 'Amount', type: 'string', jsonPath: '.spec.amountEth', description: 'Amount in ETH.' },
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Where it stands.' },
+    {
+      name: 'Ready',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+      description: 'True once the deposit is final.',
+    },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why it is not ready.' },
+    {
+      name: 'Transaction',
+      type: 'string',
+      jsonPath: '.status.transaction.hash',
+      description: 'Hash of the deposit transaction.',
+      priority: 1,
+    },
+    { name: 'Validator', type: 'string', jsonPath: '.status.depositData.pubkey', description: 'Public key of the validator.', priority: 1 },
+    {
+      name: 'Message',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].message',
+      description: 'What happened and what to do.',
+      priority: 1,
+    },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since creation.' },
+  ],
+  selectableFields: ['.spec.network', '.spec.signer'],
+} as const satisfies KindDefinition
+
+export type EthereumStakeSpec = z.output<typeof spec>
+export type EthereumStakeStatus = z.output<typeof status>
+export type EthereumStake = Resource<EthereumStakeSpec, EthereumStakeStatus>
+export const ethereumStakeSpec: z.ZodType<EthereumStakeSpec> = spec
+export const ETHEREUM_STAKE_API = { apiVersion: API_VERSION, kind: ethereumStake.kind } as const
+
+/** Conditions of an EthereumStake, all present from the first visit. */
+export const ethereumStakeConditions = [
+  'Ready',
+  'Reconciling',
+  'Stalled',
+  'Created',
+  'Verified',
+  'Broadcast',
+  'Confirmed',
+  'Active',
+] as const
+export type EthereumStakeCondition = (typeof ethereumStakeConditions)[number]

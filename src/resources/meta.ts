@@ -1,0 +1,60 @@
+import type { z } from 'zod'
+
+export const GROUP = 'staking.dev'
+export const VERSION = 'v1alpha1'
+export const API_VERSION = `${GROUP}/${VERSION}`
+
+/** Keeps a resource from vanishing while a transaction may land or its stake holds money. */
+export const FINALIZER = 'staking.dev/holds-money'
+/** `<uid at first sight>/<namespace>/<name>`: see operator/sagas/origin.ts. */
+export const ORIGIN_ANNOTATION = 'staking.dev/origin'
+/** Set to the resource's own name, it confirms that a stake that holds money may be forgotten. */
+export const CONFIRM_DELETE_ANNOTATION = 'staking.dev/confirm-delete'
+/** Any new value asks for a reconcile now. */
+export const RECONCILE_ANNOTATION = 'staking.dev/reconcile-at'
+
+export interface ObjectMeta {
+  readonly name: string
+  readonly namespace?: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly generation?: number
+  readonly creationTimestamp?: string
+  readonly deletionTimestamp?: string
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly labels?: Readonly<Record<string, string>>
+  readonly finalizers?: readonly string[]
+}
+
+/** An object as the API server returns it. */
+export interface Resource<Spec, Status> {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: ObjectMeta
+  readonly spec: Spec
+  readonly status?: Status
+}
+
+export interface PrinterColumn {
+  readonly name: string
+  readonly type: 'string' | 'integer' | 'date'
+  readonly jsonPath: string
+  readonly description: string
+  readonly priority?: number
+}
+
+/** A custom resource, written once: the CRD, the types and the reference come from this. */
+export interface KindDefinition {
+  readonly kind: string
+  readonly plural: string
+  readonly singular: string
+  readonly shortNames: readonly string[]
+  readonly scope: 'Namespaced' | 'Cluster'
+  readonly description: string
+  readonly spec: z.ZodType
+  readonly status: z.ZodType
+  readonly printerColumns: readonly PrinterColumn[]
+  readonly selectableFields: readonly string[]
+  /** CEL rules over the whole object. */
+  readonly rules?: readonly { rule: string; message: string; fieldPath?: string }[]
+}

@@ -1,0 +1,82 @@
+/**
+ * Every reason that a condition or an event of this project can carry, with what it means. `docs/reference/reasons.md` is generated from here.
+ * `stalled` reasons mean that a person must act.
+ */
+export const reasons = {
+  Pending: { stalled: false, means: 'This has not been reached yet.' },
+  InProgress: { stalled: false, means: 'The next step is being worked on.' },
+  Succeeded: { stalled: false, means: 'It is done.' },
+  Settled: { stalled: false, means: 'There is nothing left to do.' },
+  Retrying: { stalled: false, means: 'The last try failed for a reason that often passes; it is tried again with growing delays.' },
+  Suspended: {
+    stalled: false,
+    means: 'spec.suspend is true: nothing is created, signed or sent; a transaction in flight is still watched.',
+  },
+  Deleting: { stalled: false, means: 'The resource was deleted, and waits: a transaction may still land, or its stake holds money.' },
+  AwaitingFinality: { stalled: false, means: 'The transaction was sent; its block is not final yet.' },
+  AwaitingActivation: { stalled: false, means: 'The deposit is final; the validator is not active yet.' },
+  Active: { stalled: false, means: 'The validator is active.' },
+  ValidatorDone: { stalled: false, means: 'The validator has left and its balance was withdrawn.' },
+  HistorySyncing: { stalled: false, means: "The deposit contract's history is still being read; nothing is signed before." },
+  FeeTooHigh: { stalled: false, means: 'Gas costs more than the cap allows; it goes on when the price falls or the cap is raised.' },
+  InsufficientFunds: {
+    stalled: false,
+    means: "The signer's balance does not cover the amount and the fee; it goes on when the address is funded.",
+  },
+  ChainUnavailable: { stalled: false, means: 'No RPC URL of the network answered usefully; it is tried again.' },
+  ServiceUnavailable: {
+    stalled: false,
+    means: 'The staking API did not answer usefully; it is tried again with the same idempotency key.',
+  },
+  WaitingForNonce: { stalled: false, means: 'An earlier transaction of the same signer has to be settled first.' },
+  SignerNotReady: { stalled: false, means: 'The signer exists but cannot be used now; its own conditions say why.' },
+
+  InvalidSpec: {
+    stalled: true,
+    means:
+      'The spec has a value that no admission rule can see (an address with a wrong checksum, say); create it anew with the right one.',
+  },
+  UnknownNetwork: { stalled: true, means: "spec.network is not in the operator's configuration." },
+  SignerNotFound: { stalled: true, means: 'There is no StakingSigner of that name.' },
+  NamespaceNotAllowed: { stalled: true, means: "The signer's policy does not admit this namespace." },
+  WithdrawalAddressNotAllowed: { stalled: true, means: "The signer's policy does not admit this withdrawal address." },
+  OverLimit: { stalled: true, means: "The amount is over the signer's maxPerTransaction." },
+  PolicyUnreadable: { stalled: true, means: 'A field of the signer’s policy could not be read: it admits nothing.' },
+  WrongChain: { stalled: true, means: 'The signer, or the RPC URL, is for another chain than this resource.' },
+  KeyMissing: { stalled: true, means: 'The key file of the signer is not mounted.' },
+  KeyMalformed: { stalled: true, means: 'The key file of the signer does not hold a key.' },
+  KeyAddressMismatch: { stalled: true, means: 'The mounted key belongs to another address than the signer declares.' },
+  DuplicateSigner: {
+    stalled: true,
+    means: 'Another, older StakingSigner declares the same address: two ledgers over one nonce sequence are not allowed.',
+  },
+  UnaccountedTransactions: {
+    stalled: true,
+    means: "The chain shows transactions of this key that the signer's ledger doesn't know. Look at them, then set spec.acknowledgedNonce.",
+  },
+  CopiedResource: {
+    stalled: true,
+    means: 'The origin annotation names another resource: this one is a copy. Drop the annotation to start afresh, or set spec.adopt.',
+  },
+  AlreadyStaked: { stalled: true, means: 'The staking API has a stake for this name from before; set spec.adopt.stakeId to take it over.' },
+  AdoptionMismatch: { stalled: true, means: 'The stake named in spec.adopt does not match this spec, or belongs to another resource.' },
+  VerificationFailed: {
+    stalled: true,
+    means: "The service's answer, or this resource's status, does not match the spec. Nothing was signed.",
+  },
+  PubkeyAlreadyDeposited: { stalled: true, means: 'Someone else has already deposited for this public key. Nothing was signed.' },
+  Unauthorized: { stalled: true, means: "The staking API refused the operator's API key." },
+  RequestRefused: { stalled: true, means: 'The staking API refused the request for good.' },
+  TransactionReverted: {
+    stalled: true,
+    means: 'The transaction was mined and reverted: no stake was made and the amount stayed with the signer.',
+  },
+  DepositMissing: { stalled: true, means: 'The transaction is final but the deposit is not in its receipt.' },
+  OutdatedCRD: {
+    stalled: true,
+    means: 'The installed CustomResourceDefinition lacks fields that the operator relies on; nothing is signed until it is updated.',
+  },
+} as const satisfies Record<string, { stalled: boolean; means: string }>
+
+export type Reason = keyof typeof reasons
+export const isStalling = (reason: Reason): boolean => reasons[reason].stalled

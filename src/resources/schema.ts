@@ -1,0 +1,52 @@
+import { z } from 'zod'
+
+/** A CEL rule of a CustomResourceDefinition (x-kubernetes-validations). */
+export interface CelRule {
+  readonly rule: string
+  readonly message: string
+  readonly fieldPath?: string
+  readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired'
+}
+
+/** Adds CEL rules to a schema; the CRD generator passes them through. */
+export function cel<T extends z.ZodType>(schema: T, ...rules: CelRule[]): T {
+  const earlier = schema.meta()?.['x-kubernetes-validations']
+  return schema.meta({ ...schema.meta(), 'x-kubernetes-validations': [...(Array.isArray(earlier) ? earlier : []), ...rules] }) as T
+}
+
+/** A field that can't change after creation. */
+export const immutable = <T extends z.ZodType>(schema: T, name: string): T =>
+  cel(schema, { rule: 'self == oldSelf', message: `${name} cannot be changed: delete this resource and create another` })
+
+/** The metadata of a list whose entries are known by `keys` (x-kubernetes-list-type: map). */
+export const listMap = (...keys: string[]) => ({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys })
+export const listSet = { 'x-kubernetes-list-type': 'set' }
+
+/** RFC 1123 label: the names of namespaces, signers, networks and key folders. */
+export const dnsLabel = () =>
+  z
+    .string()
+    .min(1)
+    .max(63)
+    .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/)
+/** RFC 1123 subdomain: the names of resources. */
+export const dnsSubdomain = () =>
+  z
+    .string()
+    .min(1)
+    .max(253)
+    .regex(/^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/)
+
+export const hexBytes = (bytes: number) =>
+  z
+    .string()
+    .max(2 + bytes * 2)
+    .regex(new RegExp(`^0x[0-9a-fA-F]{${bytes * 2}}$`))
+/** A non-negative whole number as text, for amounts over 2^53 (the Kubernetes API conventions allow no floats and clients read numbers as doubles). */
+export const integerText = (maxDigits = 26) =>
+  z
+    .string()
+    .max(maxDigits)
+    .regex(/^(0|[1-9][0-9]*)$/)
+/** RFC 3339. */
+export const time = () => z.string().max(64).meta({ format: 'date-time' })

@@ -1,0 +1,174 @@
+import { z } from 'zod'
+import { conditions } from './conditions.ts'
+import { gweiDecimalText } from './ethereum-stake.ts'
+import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
+import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, listMap, listSet, time } from './schema.ts'
+
+const nonceNumber = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' })
+const labelText = () => z.string().max(317)
+const labelValue = () => z.string().max(63)
+
+const labelSelector = z.object({
+  matchLabels: z
+    .record(z.string(), labelValue())
+    .optional()
+    .describe('Labels that must be there with these values.')
+    .meta({ maxProperties: 16 }),
+  matchExpressions: z
+    .array(
+      z.object({
+        key: labelText().describe('Label key.'),
+        operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('In, NotIn, Exists or DoesNotExist.'),
+        values: z.array(labelValue()).max(32).optional().describe('Values for In and NotIn.'),
+      }),
+    )
+    .max(16)
+    .optional()
+    .describe('Requirements that must all hold.'),
+})
+export type LabelSelector = z.output<typeof labelSelector>
+
+const policy = z.object({
+  allowedNamespaces: z
+    .object({
+      names: z.array(dnsLabel()).max(256).meta(listSet).optional().describe('Namespaces by name.'),
+      selector: labelSelector.optional().describe('Namespaces by label. An empty selector admits none.'),
+    })
+    .describe('Namespaces whose resources may use this signer. Empty admits none.'),
+  allowedWithdrawalAddresses: z
+    .array(hexBytes(20))
+    .max(256)
+    .optional()
+    .describe('Withdrawal addresses that stakes may name. Left out, any is allowed; an empty list admits none.'),
+  maxPerTransaction: z
+    .string()
+    .min(1)
+    .max(20)
+    .regex(/^(0|[1-9][0-9]{0,19})(\.[0-9]{1,9})?$/)
+    .describe('Highest amount of one transaction: in ETH for Ethereum, in lamports for Solana.'),
+  maxFeePerGasGwei: gweiDecimalText()
+    .default('100')
+    .describe('Highest fee per gas in gwei, also for replacements of a stuck transaction. Ethereum only.'),
+  sharedKey: z
+    .boolean()
+    .optional()
+    .describe(
+      'The key is used elsewhere on purpose: transactions that the ledger does not know are no reason to stop. Left out or false, they are.',
+    ),
+})
+export type SignerPolicy = z.output<typeof policy>
+
+const spec = z.object({
+  chain: immutable(z.enum(['Ethereum', 'Solana']), 'chain').describe('Ethereum or Solana.'),
+  keyName: dnsLabel().describe('Folder of the mounted key: /var/run/staking/keys/<keyName>/.'),
+  address: immutable(z.string().min(32).max(44), 'address').describe(
+    'Address of the key: what the mounted key must turn out to be. Ethereum: 20 bytes in hex with 0x.',
+  ),
+  acknowledgedNonce: nonceNumber()
+    .optional()
+    .describe(
+      "All transactions of this key below this nonce were looked at by a person. Needed once where the key was used before the signer's ledger began.",
+    ),
+  policy: policy.describe('What this key may be used for. What it does not admit is not signed.'),
+})
+
+const inFlight = z.object({
+  origin: z.string().max(64).describe('Origin UID of the resource.'),
+  kind: z.string().max(63).describe('Kind of the resource.'),
+  namespace: dnsLabel().describe('Namespace of the resource.'),
+  name: dnsSubdomain().describe('Name of the resource.'),
+  step: z.string().max(32).describe('Step of the resource that the transaction belongs to.'),
+  pubkey: hexBytes(48).optional().describe("The validator's public key that is paid."),
+  nonce: nonceNumber().describe('Nonce given out.'),
+  valueWei: integerText().describe('Value in wei.'),
+  gas: integerText(20).describe('Gas limit of the current version.'),
+  maxFeePerGasWei: integerText().describe('Highest total fee per gas in wei of the current version.'),
+  maxPriorityFeePerGasWei: integerText().describe('Highest tip per gas in wei of the current version.'),
+  hash: hexBytes(32).describe('Hash of the current version.'),
+  earlierHashes: z.array(hexBytes(32)).max(32).optional().describe('Hashes of all earlier versions.'),
+  recordedAt: time().describe('When the nonce was given out.'),
+})
+export type InFlight = z.output<typeof inFlight>
+
+const ledger = z.object({
+  network: dnsLabel().describe('Network that these nonces belong to.'),
+  nextNonce: nonceNumber().describe('The highest nonce given out, plus one. It never goes down.'),
+  balanceWei: integerText().optional().describe('Balance in wei when the ledger was last written.'),
+  inFlight: z
+    .array(inFlight)
+    .max(128)
+    .optional()
+    .meta(listMap('nonce'))
+    .describe('Transactions whose nonce was given out and is not final yet.'),
+})
+export type Ledger = z.output<typeof ledger>
+
+const status = z.object({
+  observedGeneration: z
+    .int()
+    .min(0)
+    .max(Number.MAX_SAFE_INTEGER)
+    .meta({ format: 'int64' })
+    .optional()
+    .describe('Generation of the spec that this status speaks of.'),
+  address: z.string().max(44).optional().describe('Address of the mounted key.'),
+  ledgers: z
+    .array(ledger)
+    .max(32)
+    .optional()
+    .meta(listMap('network'))
+    .describe('The nonce ledger, one per network. It is written, fenced, before any transaction is sent.'),
+  conditions,
+})
+
+export const stakingSigner = {
+  kind: 'StakingSigner',
+  plural: 'stakingsigners',
+  singular: 'stakingsigner',
+  shortNames: ['signer', 'signers'],
+  scope: 'Cluster',
+  description:
+    'StakingSigner is a key that stakes may be paid with: where it is mounted, whose resources may use it and within which limits. Its status keeps the ledger of nonces given out.',
+  spec: cel(
+    spec,
+    {
+      rule: "self.chain != 'Ethereum' || self.address.matches('^0x[0-9a-fA-F]{40}$')",
+      message: 'must be an Ethereum address: 20 bytes in hex with 0x',
+      fieldPath: '.address',
+    },
+    {
+      rule: "self.chain != 'Solana' || self.address.matches('^[1-9A-HJ-NP-Za-km-z]{32,44}$')",
+      message: 'must be a Solana address in base58',
+      fieldPath: '.address',
+    },
+    {
+      rule: '!has(oldSelf.acknowledgedNonce) || (has(self.acknowledgedNonce) && self.acknowledgedNonce >= oldSelf.acknowledgedNonce)',
+      message: 'acknowledgedNonce can only be raised',
+      fieldPath: '.acknowledgedNonce',
+    },
+  ),
+  status,
+  printerColumns: [
+    { name: 'Chain', type: 'string', jsonPath: '.spec.chain', description: 'Chain of the key.' },
+    { name: 'Address', type: 'string', jsonPath: '.spec.address', description: 'Address of the key.' },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status', description: 'Whether it can be used.' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why it cannot.' },
+    {
+      name: 'Message',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].message',
+      description: 'What happened and what to do.',
+      priority: 1,
+    },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since creation.' },
+  ],
+  selectableFields: ['.spec.chain'],
+} as const satisfies KindDefinition
+
+export type StakingSignerSpec = z.output<typeof spec>
+export type StakingSignerStatus = z.output<typeof status>
+export type StakingSigner = Resource<StakingSignerSpec, StakingSignerStatus>
+export const stakingSignerSpec: z.ZodType<StakingSignerSpec> = spec
+export const STAKING_SIGNER_API = { apiVersion: API_VERSION, kind: stakingSigner.kind } as const
+export const stakingSignerConditions = ['Ready', 'Reconciling', 'Stalled', 'KeyValid', 'Funded'] as const
+export type StakingSignerCondition = (typeof stakingSignerConditions)[number]
