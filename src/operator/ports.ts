@@ -1,4 +1,7 @@
 import type { Address, EthereumChain, Hex, UnsignedTransaction } from '../chains/ethereum/chain.ts'
+import type { EthereumNetworkConfig } from '../chains/ethereum/networks.ts'
+import type { EthereumStakeBody } from '../contract/schemas/ethereum-stake.ts'
+import type { Gwei } from '../lib/amounts.ts'
 
 export type { EthereumChain } from '../chains/ethereum/chain.ts'
 export type { Clock } from '../lib/clock.ts'
@@ -19,8 +22,42 @@ export interface EthereumKeys {
   /** The address of the key in the folder `keyName`. */
   address(keyName: string, signal: AbortSignal): Promise<Address>
   /** Signs deterministically (RFC 6979): the same transaction gives the same bytes. Refuses with `address-mismatch` unless the key's address is `expected`. */
-  signTransaction(keyName: string, expected: Address, transaction: UnsignedTransaction, signal: AbortSignal): Promise<{ raw: Hex; hash: Hex }>
+  signTransaction(
+    keyName: string,
+    expected: Address,
+    transaction: UnsignedTransaction,
+    signal: AbortSignal,
+  ): Promise<{ raw: Hex; hash: Hex }>
 }
 
-/** The networks of the current configuration. */
-export type ChainsByNetwork = ReadonlyMap<string, EthereumChain>
+/** The staking API, as far as the operator uses it for Ethereum stakes. Throws the contract's `StakingApiError`. */
+export interface StakingApi {
+  createEthereumStake(
+    request: {
+      readonly idempotencyKey: string
+      readonly network: string
+      readonly amountGwei: Gwei
+      readonly withdrawalAddress: Address
+      readonly credentialsType: '0x01' | '0x02'
+      readonly externalReference: string
+    },
+    signal: AbortSignal,
+  ): Promise<EthereumStakeBody>
+  ethereumStake(stakeId: string, signal: AbortSignal): Promise<EthereumStakeBody>
+  submitEthereumStake(stakeId: string, transactionHash: Hex, signal: AbortSignal): Promise<EthereumStakeBody>
+}
+
+/** One Ethereum network of the operator's configuration with what reaches it. */
+export interface EthereumNetwork {
+  readonly config: EthereumNetworkConfig
+  readonly chain: EthereumChain
+  readonly api: StakingApi
+  /** A transaction that has waited this long is looked at for a fee bump, in ms. */
+  readonly bumpAfterMs: number
+}
+
+/** The networks of the current configuration, which is reloaded when its file changes. */
+export interface Networks {
+  ethereum(name: string): EthereumNetwork | undefined
+  names(): readonly string[]
+}

@@ -1,0 +1,175 @@
+import { ChainError } from '../../chains/ethereum/chain.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
+import { KubeError } from '../kube/errors.ts'
+import { KeyError } from '../ports.ts'
+import { Halt, type Verdict } from '../sagas/verdict.ts'
+
+/**
+ * The one table from errors to what is done about them: the staking API's problems, the chain's, the key files' and the API server's.
+ * Messages are this project's own: nothing that the other side wrote is copied into status or events.
+ */
+export function classify(error: unknown): Verdict {
+  if (error instanceof Halt) return error.verdict
+  if (error instanceof StakingApiError) return ofStakingApi(error)
+  if (error instanceof ChainError) return ofChain(error)
+  if (error instanceof KeyError) return ofKey(error)
+  if (error instanceof KubeError)
+    return error.status === 409
+      ? { kind: 'conflict' }
+      : { kind: 'retry', reason: 'Retrying', message: `The API server answered ${error.status}; it is tried again.` }
+  throw error
+}
+
+const SHORT_MS = 2_000
+
+function ofStakingApi(error: StakingApiError): Verdict {
+  const after = error.retryAfterMs
+  const stalled = (reason: Extract<Verdict, { kind: 'stall' }>['reason'], message: string): Verdict => ({
+    kind: 'stall',
+    reason,
+    message,
+    recheck: true,
+  })
+  if (error.kind === 'timeout')
+    return retryService('The staking API did not answer in time. The same request is sent again with the same idempotency key.', after)
+  if (error.kind === 'network') return retryService('The staking API cannot be reached; it is tried again.', after)
+  if (error.kind === 'invalid-response')
+    return retryService(
+      'The staking API answered something that is not its contract (is the URL right? is a proxy in between?); it is tried again.',
+      after,
+    )
+  switch (error.code) {
+    case 'reference-exists':
+      return stalled(
+        'AlreadyStaked',
+        `The staking API has a stake for this namespace and name already${error.existingId === undefined ? '' : `: ${error.existingId}`}. Nothing was bought again. To take it over, set spec.adopt.stakeId${error.existingId === undefined ? '' : ` to ${error.existingId}`}; for another stake, choose another name.`,
+      )
+    case 'idempotency-key-in-progress':
+      return {
+        kind: 'wait',
+        reason: 'ServiceUnavailable',
+        message: 'The staking API is still working on this very request.',
+        afterMs: after ?? SHORT_MS,
+      }
+    case 'idempotency-key-reused':
+      return stalled(
+        'RequestRefused',
+        'The staking API knows the idempotency key of this resource with another request: the spec that it was created with was another. Delete this resource and apply it again.',
+      )
+    case 'already-submitted':
+      return stalled(
+        'RequestRefused',
+        'The staking API has another transaction for this stake, and it is final. Compare its transaction with the one in status.',
+      )
+    case 'rate-limited':
+      return {
+        kind: 'wait',
+        reason: 'ServiceUnavailable',
+        message: 'The staking API asked to wait (rate limit).',
+        afterMs: after ?? SHORT_MS,
+      }
+    case 'chain-unavailable':
+    case 'transaction-not-visible':
+      return {
+        kind: 'wait',
+        reason: 'ServiceUnavailable',
+        message: 'The staking API cannot see the chain now; it is asked again.',
+        afterMs: after ?? SHORT_MS,
+      }
+    case 'validation-failed':
+    case 'invalid-request':
+      return stalled(
+        'RequestRefused',
+        `The staking API refused the request${error.rules?.length ? ` by the rule ${error.rules.map(rule).join(', ')}` : ''}. Check the spec; delete this resource and create it with other values.`,
+      )
+    default:
+  }
+  if (error.status === 401 || error.status === 403) {
+    return stalled(
+      'Unauthorized',
+      `The staking API refused the operator's API key (${error.status}). Whoever runs the operator must check the key file of this network and the key's expiry and scope.`,
+    )
+  }
+  if (error.status === 404)
+    return stalled(
+      'RequestRefused',
+      'The staking API does not know this stake (404): it was created with another account or another database.',
+    )
+  if (error.status !== undefined && error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429) {
+    return stalled('RequestRefused', `The staking API refused the request (${error.status}).`)
+  }
+  return retryService(
+    `The staking API answered ${error.status ?? 'with an error'}; it is tried again with the same idempotency key.`,
+    after,
+  )
+}
+
+const rule = (code: string): string => code.slice(0, 64).replace(/[^a-z0-9-]/g, '')
+const retryService = (message: string, afterMs: number | undefined): Verdict =>
+  afterMs === undefined
+    ? { kind: 'retry', reason: 'ServiceUnavailable', message }
+    : { kind: 'wait', reason: 'ServiceUnavailable', message, afterMs }
+
+function ofChain(error: ChainError): Verdict {
+  switch (error.code) {
+    case 'wrong-chain':
+      return {
+        kind: 'stall',
+        reason: 'WrongChain',
+        message: `An RPC URL of the network serves another chain: ${error.message}. Nothing was signed. Whoever runs the operator must mend the network's configuration.`,
+        recheck: true,
+      }
+    case 'history-syncing':
+      return {
+        kind: 'wait',
+        reason: 'HistorySyncing',
+        message: "The deposit contract's history is being read, to be certain that nobody has deposited for this key before.",
+        afterMs: error.retryAfterMs ?? 5_000,
+      }
+    case 'insufficient-funds':
+      return {
+        kind: 'wait',
+        reason: 'InsufficientFunds',
+        message:
+          "The signer's balance does not cover the amount and the fee. Fund the address; it goes on by itself with the same transaction.",
+        afterMs: 30_000,
+      }
+    case 'reverted':
+      return {
+        kind: 'stall',
+        reason: 'RequestRefused',
+        message: 'The deposit contract would refuse this transaction; nothing was signed.',
+        recheck: true,
+      }
+    case 'underpriced':
+    case 'replacement-underpriced':
+      return {
+        kind: 'wait',
+        reason: 'FeeTooHigh',
+        message: 'The node asks for a higher fee than the cap allows now; it is tried again.',
+        afterMs: 12_000,
+      }
+    case 'already-known':
+    case 'nonce-too-low':
+    case 'unavailable':
+    case 'rejected': {
+      const message =
+        error.code === 'rejected'
+          ? "The network's RPC node refused the call; it is tried again."
+          : "The network's RPC node does not answer usefully; it is tried again."
+      return error.retryAfterMs === undefined
+        ? { kind: 'retry', reason: 'ChainUnavailable', message }
+        : { kind: 'wait', reason: 'ChainUnavailable', message, afterMs: error.retryAfterMs }
+    }
+  }
+}
+
+function ofKey(error: KeyError): Verdict {
+  const reason = {
+    missing: 'KeyMissing',
+    malformed: 'KeyMalformed',
+    'wrong-password': 'KeyMalformed',
+    'address-mismatch': 'KeyAddressMismatch',
+  } as const
+  return { kind: 'stall', reason: reason[error.code], message: error.message, recheck: true }
+}
