@@ -72,7 +72,11 @@ export const ethereumNetworkConfig = z
     for (const field of ['chainId', 'depositContractAddress', 'genesisForkVersion'] as const) {
       const given = constants[field]
       if (given === undefined) {
-        context.addIssue({ code: 'custom', path: [field], message: `is required: "${value.name}" is not a network whose constants are built in` })
+        context.addIssue({
+          code: 'custom',
+          path: [field],
+          message: `is required: "${value.name}" is not a network whose constants are built in`,
+        })
       } else if (known !== undefined && String(given).toLowerCase() !== String(known[field]).toLowerCase()) {
         context.addIssue({ code: 'custom', path: [field], message: `must be ${known[field]}, the constant of ${value.name}, or left out` })
       }

@@ -1,0 +1,156 @@
+import { gwei } from '../../lib/amounts.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { ChainError, type DepositLog, type Hex } from './chain.ts'
+import { decodeDepositLog } from './deposit-abi.ts'
+import { createDepositIndex } from './deposit-index.ts'
+import type { DepositNode } from './deposit-node.ts'
+import { createLogReader } from './log-reader.ts'
+import type { RawLog } from './rpc-formats.ts'
+import type { ChainLog } from './rpc-nodes.ts'
+import { abortable, shareCall } from './shared-call.ts'
+
+export interface DepositHistory {
+  /** Every deposit for a public key up to the latest block, in order. @throws ChainError `history-syncing`, `unavailable` */
+  depositsFor(pubkey: Hex, signal: AbortSignal): Promise<readonly DepositLog[]>
+}
+
+/**
+ * The history of the deposit contract. Its event has no indexed field, so a public key can't be asked for: all events are read, once, and
+ * indexed; each query first reads what is new.
+ *
+ * That nothing is missing is known from the contract itself: it numbers its deposits, so the events must be numbered without a gap, from 0 to
+ * its own count. A provider that leaves logs out (some do, silently) is found out, and the reading goes back to the last deposit that is known.
+ * Blocks that may still change are read anew each time.
+ */
+export function createDepositHistory(options: {
+  /** Does something on the first node that can. */
+  readonly first: <T>(use: (node: DepositNode) => Promise<T>) => Promise<T>
+  readonly fromBlock: bigint
+  readonly network: string
+  readonly clock: Clock
+  readonly log?: ChainLog | undefined
+  /** How long a query waits for the history, in ms; the reading goes on without it. */
+  readonly waitMs: number
+  /** Ends the reading. */
+  readonly signal: AbortSignal
+  readonly reader?: Parameters<typeof createLogReader>[0]
+}): DepositHistory {
+  const { clock, network, log, fromBlock, waitMs } = options
+  const settled = createDepositIndex()
+  const reader = createLogReader(options.reader)
+  /** Blocks up to here are in `settled`, deposits below `nextIndex` too. */
+  let settledTo = fromBlock - 1n
+  let nextIndex = 0n
+  let lastDepositBlock = fromBlock
+  /** Deposits of blocks that may still change, as of the head that was read last. */
+  let unsettled: readonly { readonly pubkey: Hex; readonly block: bigint }[] = []
+  let head: { readonly hash: Hex; readonly latest: bigint } | undefined
+  let progressAt = clock.monotonicMs()
+
+  const incomplete = (): never => {
+    // What was read last may be what is missing: read from the last known deposit's block again.
+    settledTo = min(settledTo, lastDepositBlock - 1n)
+    head = undefined
+    throw new ChainError(
+      'unavailable',
+      `the deposit history of ${network} has a gap on this node: it left out logs of the deposit contract`,
+    )
+  }
+
+  const catchUpOn = async (node: DepositNode): Promise<void> => {
+    const next = await node.head()
+    if (head?.hash === next.hash) return
+    if (next.latest < settledTo) throw new ChainError('unavailable', `a node of ${network} lags behind the deposit history`)
+    let index = nextIndex
+    const changing: { pubkey: Hex; block: bigint }[] = []
+
+    for await (const chunk of reader.read(node, settledTo + 1n, next.latest, next.settled)) {
+      options.signal.throwIfAborted()
+      for (const raw of chunk.logs) {
+        const deposit = decode(raw)
+        if (deposit.index < index) continue
+        if (deposit.index > index) incomplete()
+        index += 1n
+        if (raw.blockNumber > next.settled) {
+          changing.push({ pubkey: deposit.pubkey, block: raw.blockNumber })
+        } else {
+          settled.add(deposit.pubkey, raw.blockNumber)
+          nextIndex = index
+          lastDepositBlock = raw.blockNumber
+        }
+      }
+      if (chunk.to <= next.settled) settledTo = chunk.to
+      reportProgress(next.latest)
+    }
+    if ((await node.depositCount(next.latest)) !== index) incomplete()
+    unsettled = changing
+    head = next
+  }
+
+  const reportProgress = (latest: bigint): void => {
+    const now = clock.monotonicMs()
+    if (now - progressAt < 10_000) return
+    progressAt = now
+    log?.info({ network, block: Number(settledTo), latest: Number(latest), deposits: settled.size }, 'reading the deposit history')
+  }
+
+  const catchUp = shareCall(() => options.first(catchUpOn))
+
+  /** Waits for the history, but not for long. */
+  const caughtUp = async (signal: AbortSignal): Promise<void> => {
+    const done = new AbortController()
+    const outcome = await abortable(
+      Promise.race([
+        catchUp(signal).then(() => 'caught up' as const),
+        clock.sleep(waitMs, AbortSignal.any([done.signal, signal])).then(() => 'still reading' as const),
+      ]),
+      signal,
+    ).finally(() => done.abort())
+    if (outcome === 'still reading') {
+      throw new ChainError('history-syncing', `the deposit history of ${network} is being read: at block ${settledTo}`, waitMs)
+    }
+  }
+
+  /** A block that is known to hold a deposit for the key. */
+  const depositsIn = async (node: DepositNode, block: bigint, pubkey: Hex): Promise<readonly DepositLog[]> => {
+    const found = (await node.logs(block, block)).map(toDepositLog).filter((deposit) => deposit.pubkey === pubkey)
+    // This node has another block, or no logs of it. Saying "no deposit" could mean paying for a key of someone else.
+    if (found.length === 0)
+      throw new ChainError('unavailable', `a node of ${network} does not show a deposit of block ${block} that was seen there`)
+    return found
+  }
+
+  return {
+    depositsFor: async (pubkey, signal) => {
+      if (!/^0x[0-9a-fA-F]{96}$/.test(pubkey)) throw new TypeError('a public key has 48 bytes')
+      const key = pubkey.toLowerCase() as Hex
+      await caughtUp(signal)
+      const blocks = new Set([...settled.find(key), ...unsettled.filter((deposit) => deposit.pubkey === key).map(({ block }) => block)])
+      const deposits: DepositLog[] = []
+      for (const block of blocks) {
+        deposits.push(
+          ...(await abortable(
+            options.first((node) => depositsIn(node, block, key)),
+            signal,
+          )),
+        )
+      }
+      return deposits.sort((a, b) => (a.index < b.index ? -1 : 1))
+    },
+  }
+}
+
+function decode(raw: RawLog) {
+  try {
+    return decodeDepositLog(raw)
+  } catch {
+    throw new ChainError('unavailable', 'a node answered with a DepositEvent that cannot be read')
+  }
+}
+
+function toDepositLog(raw: RawLog): DepositLog {
+  const deposit = decode(raw)
+  return { ...deposit, amountGwei: gwei(deposit.amountGwei), transactionHash: raw.transactionHash, blockNumber: raw.blockNumber }
+}
+
+const min = (a: bigint, b: bigint): bigint => (a < b ? a : b)

@@ -1,0 +1,79 @@
+import type { Hex } from './chain.ts'
+
+/**
+ * Public key → blocks with a deposit for it, compact: mainnet has more than two million deposits, and this takes 12 bytes a slot. It keeps
+ * eight bytes of the key only, so a hit is to be looked at in the block itself.
+ */
+export interface DepositIndex {
+  add(pubkey: Hex, block: bigint): void
+  /** The blocks, ascending. May name a block of another key with the same eight bytes; never leaves one out. */
+  find(pubkey: Hex): readonly bigint[]
+  readonly size: number
+}
+
+const emptySlot = 0xffff_ffff
+
+/** An open-addressing hash table over typed arrays: linear probing, at most half full. */
+export function createDepositIndex(initialCapacity = 1024): DepositIndex {
+  let capacity = initialCapacity
+  let high = new Uint32Array(capacity)
+  let low = new Uint32Array(capacity)
+  let blocks = new Uint32Array(capacity).fill(emptySlot)
+  let size = 0
+
+  const insert = (h: number, l: number, block: number): boolean => {
+    for (let slot = start(h, l, capacity); ; slot = (slot + 1) & (capacity - 1)) {
+      if (blocks[slot] === emptySlot) {
+        high[slot] = h
+        low[slot] = l
+        blocks[slot] = block
+        return true
+      }
+      if (blocks[slot] === block && high[slot] === h && low[slot] === l) return false
+    }
+  }
+
+  const grow = (): void => {
+    const old = { high, low, blocks }
+    capacity *= 2
+    high = new Uint32Array(capacity)
+    low = new Uint32Array(capacity)
+    blocks = new Uint32Array(capacity).fill(emptySlot)
+    for (let slot = 0; slot < old.blocks.length; slot++) {
+      const block = old.blocks[slot] ?? emptySlot
+      if (block !== emptySlot) insert(old.high[slot] ?? 0, old.low[slot] ?? 0, block)
+    }
+  }
+
+  return {
+    add: (pubkey, block) => {
+      if (block >= emptySlot) throw new RangeError('a block number beyond 32 bits')
+      if (size * 2 >= capacity) grow()
+      const [h, l] = fingerprint(pubkey)
+      if (insert(h, l, Number(block))) size += 1
+    },
+    find: (pubkey) => {
+      const [h, l] = fingerprint(pubkey)
+      const found: bigint[] = []
+      for (let slot = start(h, l, capacity); blocks[slot] !== emptySlot; slot = (slot + 1) & (capacity - 1)) {
+        if (high[slot] === h && low[slot] === l) found.push(BigInt(blocks[slot] ?? 0))
+      }
+      return found.sort((a, b) => (a < b ? -1 : 1))
+    },
+    get size() {
+      return size
+    },
+  }
+}
+
+/** Eight bytes of the key, without the first: that holds the point's flags. */
+const fingerprint = (pubkey: Hex): readonly [number, number] => [
+  Number.parseInt(pubkey.slice(4, 12), 16),
+  Number.parseInt(pubkey.slice(12, 20), 16),
+]
+
+/** Mixed (xxHash32's primes), since keys may be chosen to share bits. */
+const start = (h: number, l: number, capacity: number): number => {
+  const mixed = Math.imul(h ^ (h >>> 15), 0x85eb_ca77) ^ Math.imul(l ^ (l >>> 13), 0xc2b2_ae3d)
+  return (mixed ^ (mixed >>> 16)) & (capacity - 1)
+}

@@ -1,0 +1,80 @@
+import { getAddress } from 'viem'
+import { z } from 'zod'
+import { type Wei, wei } from '../../lib/amounts.ts'
+import type { Address, ChainReceipt, ChainTransaction, Hex } from './chain.ts'
+import { RpcFailure } from './json-rpc.ts'
+
+/** The answers of the execution API (ethereum/execution-apis), as far as they are used. */
+export const quantity = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{1,64}$/)
+  .transform((text) => BigInt(text))
+const weiQuantity = quantity.transform((value): Wei => wei(value))
+const smallQuantity = quantity.refine((value) => value <= BigInt(Number.MAX_SAFE_INTEGER)).transform(Number)
+const hash = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{64}$/)
+  .transform((text) => text.toLowerCase() as Hex)
+const data = z
+  .string()
+  .regex(/^0x([0-9a-fA-F]{2})*$/)
+  .transform((text) => text.toLowerCase() as Hex)
+const address = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/)
+  .transform((text): Address => getAddress(text))
+
+export const block = z.object({ number: quantity, hash, baseFeePerGas: weiQuantity.default(wei(0n)) })
+
+export const transaction = z
+  .object({
+    hash,
+    from: address,
+    to: address.nullish(),
+    nonce: smallQuantity,
+    input: data,
+    value: weiQuantity,
+    blockNumber: quantity.nullish(),
+  })
+  .transform(
+    ({ to, input, value, blockNumber, ...rest }): ChainTransaction => ({
+      ...rest,
+      to: to ?? undefined,
+      data: input,
+      valueWei: value,
+      ...(blockNumber == null ? {} : { blockNumber }),
+    }),
+  )
+
+export const rawLog = z.object({
+  address,
+  topics: z.array(hash),
+  data,
+  blockNumber: quantity,
+  transactionHash: hash,
+  removed: z.boolean().optional(),
+})
+export type RawLog = z.output<typeof rawLog>
+
+export const receipt = z
+  .object({
+    transactionHash: hash,
+    from: address,
+    status: quantity,
+    blockNumber: quantity,
+    blockHash: hash,
+    gasUsed: quantity,
+    effectiveGasPrice: weiQuantity,
+    logs: z.array(z.object({ address, topics: z.array(hash), data })),
+  })
+  .transform(({ transactionHash, status, ...rest }): ChainReceipt => ({ ...rest, hash: transactionHash, success: status === 1n }))
+
+/** Reads an answer by its schema; another shape is no answer. */
+export function read<T>(schema: z.ZodType<T>, answer: unknown, method: string): T {
+  const result = schema.safeParse(answer)
+  if (result.success) return result.data
+  throw new RpcFailure('no-answer', `the node's answer to ${method} has another shape than the execution API's`)
+}
+
+export const toHex = (value: bigint | number): Hex => `0x${value.toString(16)}`
+export const smallNumber = smallQuantity
