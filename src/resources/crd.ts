@@ -36,7 +36,7 @@ export function structuralSchema(schema: z.ZodType): JsonObject {
 function clean(node: JsonObject, path: string): JsonObject {
   const out: JsonObject = {}
   for (const [key, value] of Object.entries(node)) {
-    if (key === '$schema' || key === 'propertyNames') continue
+    if (key === '$schema' || key === 'propertyNames' || key === 'patternMessage') continue
     if (!known.has(key) && !key.startsWith('x-kubernetes-'))
       throw new Error(`${path || 'schema'}: "${key}" cannot stand in a structural schema`)
     if (key === 'properties') {
@@ -50,6 +50,11 @@ function clean(node: JsonObject, path: string): JsonObject {
     } else {
       out[key] = value
     }
+  }
+  if (typeof node.patternMessage === 'string' && typeof out.pattern === 'string') {
+    const rule = { rule: `self.matches(r'${out.pattern}')`, message: node.patternMessage }
+    delete out.pattern
+    out['x-kubernetes-validations'] = [rule, ...((out['x-kubernetes-validations'] ?? []) as Json[])]
   }
   if (out.type === 'string' && out.maxLength === undefined && out.enum === undefined)
     throw new Error(`${path}: a string needs maxLength, or the cost of CEL rules is refused`)

@@ -1,20 +1,23 @@
 import { z } from 'zod'
 import { conditions } from './conditions.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, time } from './schema.ts'
+import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, inWords, time } from './schema.ts'
 
-/** A plain decimal number with at most 9 decimals: the smallest unit of a deposit is 1 gwei. */
-const ethText = z
-  .string()
-  .min(1)
-  .max(14)
-  .regex(/^(0|[1-9][0-9]{0,3})(\.[0-9]{1,9})?$/)
+/** ETH as text. */
+const ETH = /^(0|[1-9][0-9]{0,3})(\.[0-9]{1,9})?$/
+const ethText = inWords(
+  z.string().min(1).max(14).regex(ETH),
+  'must be a plain decimal number of ETH such as "32" or "32.5", with at most 9 decimals (1 gwei)',
+)
 export const gweiDecimalText = () =>
-  z
-    .string()
-    .min(1)
-    .max(20)
-    .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/)
+  inWords(
+    z
+      .string()
+      .min(1)
+      .max(20)
+      .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/),
+    'must be a plain decimal number of gwei such as "30" or "2.5"',
+  )
 export const stakeIdText = () =>
   z
     .string()
@@ -27,13 +30,22 @@ const spec = z.object({
   amountEth: immutable(
     cel(
       ethText,
-      { rule: 'double(self) >= 32.0', message: 'must be at least 32 ETH: a validator needs 32 ETH to become active' },
-      { rule: 'double(self) <= 2048.0', message: 'must be at most 2048 ETH: more than that earns nothing' },
+      {
+        rule: `!self.matches(r'${ETH.source}') || double(self) >= 32.0`,
+        message: 'must be at least 32 ETH: a validator needs 32 ETH to become active',
+      },
+      {
+        rule: `!self.matches(r'${ETH.source}') || double(self) <= 2048.0`,
+        message: 'must be at most 2048 ETH: more than that earns nothing',
+      },
     ),
     'amountEth',
   ).describe('Amount to deposit in ETH, as text: 32 for Execution credentials, 32 to 2048 for Compounding ones, at most 9 decimals.'),
   withdrawalAddress: immutable(
-    cel(hexBytes(20), { rule: "!self.matches('^0x0{40}$')", message: 'must not be the zero address: nobody can withdraw from there' }),
+    cel(inWords(hexBytes(20), 'must be an Ethereum address: 0x and 40 hex digits'), {
+      rule: "!self.matches('^0x0{40}$')",
+      message: 'must not be the zero address: nobody can withdraw from there',
+    }),
     'withdrawalAddress',
   ).describe(
     'Address that the stake and its rewards are paid to: 20 bytes in hex with 0x. It becomes part of the withdrawal credentials and can never be changed. Mixed case must be a valid EIP-55 checksum.',
@@ -140,7 +152,7 @@ export const ethereumStake = {
   spec: cel(
     spec,
     {
-      rule: "!has(self.credentialsType) || self.credentialsType != 'Execution' || double(self.amountEth) == 32.0",
+      rule: "!has(self.credentialsType) || self.credentialsType != 'Execution' || double(self.amountEth) <= 32.0",
       message: 'must be 32 with credentialsType Execution: a 0x01 validator earns nothing on more (use Compounding for 32 to 2048 ETH)',
       fieldPath: '.amountEth',
     },

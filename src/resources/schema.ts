@@ -14,6 +14,10 @@ export function cel<T extends z.ZodType>(schema: T, ...rules: CelRule[]): T {
   return schema.meta({ ...schema.meta(), 'x-kubernetes-validations': [...(Array.isArray(earlier) ? earlier : []), ...rules] }) as T
 }
 
+/** Says in words what a pattern wants: the CRD gets a CEL rule with this message in place of a regular expression that nobody can read. */
+export const inWords = <T extends z.ZodType>(schema: T, message: string): T =>
+  schema.meta({ ...schema.meta(), patternMessage: message }) as T
+
 /** A field that can't change after creation. */
 export const immutable = <T extends z.ZodType>(schema: T, name: string): T =>
   cel(schema, { rule: 'self == oldSelf', message: `${name} cannot be changed: delete this resource and create another` })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { conditions } from './conditions.ts'
 import { gweiDecimalText } from './ethereum-stake.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, listMap, listSet, time } from './schema.ts'
+import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, inWords, listMap, listSet, time } from './schema.ts'
 
 const nonceNumber = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' })
 const labelText = () => z.string().max(317)
@@ -40,12 +40,14 @@ const policy = z.object({
     .max(256)
     .optional()
     .describe('Withdrawal addresses that stakes may name. Left out, any is allowed; an empty list admits none.'),
-  maxPerTransaction: z
-    .string()
-    .min(1)
-    .max(20)
-    .regex(/^(0|[1-9][0-9]{0,19})(\.[0-9]{1,9})?$/)
-    .describe('Highest amount of one transaction: in ETH for Ethereum, in lamports for Solana.'),
+  maxPerTransaction: inWords(
+    z
+      .string()
+      .min(1)
+      .max(20)
+      .regex(/^(0|[1-9][0-9]{0,19})(\.[0-9]{1,9})?$/),
+    'must be a plain decimal number such as "32" (ETH for Ethereum, lamports for Solana)',
+  ).describe('Highest amount of one transaction: in ETH for Ethereum, in lamports for Solana.'),
   maxFeePerGasGwei: gweiDecimalText()
     .default('100')
     .describe('Highest fee per gas in gwei, also for replacements of a stuck transaction. Ethereum only.'),

@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs'
+import { stringify } from 'yaml'
+import { openApiDocument } from '../src/contract/openapi.ts'
+import { problems, problemType } from '../src/contract/problems.ts'
+import { customResourceDefinition, type JsonObject, structuralSchema } from '../src/resources/crd.ts'
+import { kinds } from '../src/resources/kinds.ts'
+import { API_VERSION, GROUP, type KindDefinition } from '../src/resources/meta.ts'
+import { reasons } from '../src/resources/reasons.ts'
+
+const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
+const header = (source: string) => `Generated from ${source} by \`npm run generate\`. Do not edit.`
+
+/** Every generated file with its content, by path. */
+export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
+  const files = new Map<string, string>()
+  for (const kind of kinds) {
+    const yaml = `# ${header('src/resources')}\n${stringify(customResourceDefinition(kind), { lineWidth: 0 })}`
+    files.set(`crds/${kind.plural}.${GROUP}.yaml`, yaml)
+    files.set(`charts/staking-operator/crds/${kind.plural}.${GROUP}.yaml`, yaml)
+  }
+  files.set('docs/reference/resources.md', resourceReference())
+  files.set('docs/reference/reasons.md', reasonReference())
+  files.set('docs/reference/problems.md', problemReference())
+  files.set('docs/reference/openapi.json', `${JSON.stringify(openApiDocument({ version }), null, 2)}\n`)
+  return files
+}
+
+function resourceReference(): string {
+  const parts = kinds.map(
+    (kind) =>
+      `## ${kind.kind}\n\n${kind.description}\n\n${namesOf(kind)}\n\n### spec\n\n${fieldTable(kind.spec)}\n\n### status\n\n${fieldTable(kind.status)}\n`,
+  )
+  return `# Custom resources\n\n<!-- ${header('src/resources')} -->\n\nAll are of \`${API_VERSION}\` and in the category \`staking\`: \`kubectl get staking -A\` lists them.\n\n${parts.join('\n')}`
+}
+
+const namesOf = ({ plural, shortNames, scope }: KindDefinition): string =>
+  `${scope === 'Cluster' ? 'Cluster-scoped' : 'Namespaced'}; \`kubectl get ${plural}\`, short \`${shortNames[0]}\`.`
+
+function fieldTable(schema: KindDefinition['spec']): string {
+  const rows: string[] = []
+  const walk = (node: JsonObject, path: string): void => {
+    const required = new Set((node.required ?? []) as string[])
+    for (const [name, child] of Object.entries((node.properties ?? {}) as { [name: string]: JsonObject })) {
+      const here = path === '' ? name : `${path}.${name}`
+      const rules = ((child['x-kubernetes-validations'] ?? []) as { message: string }[]).map(({ message }) => message)
+      const details = [
+        child.default === undefined ? '' : `Default: \`${String(child.default)}\`.`,
+        ...rules.map((rule) => `Rule: ${rule}.`),
+      ].filter((text) => text !== '')
+      rows.push(
+        `| \`${here}\` | ${typeOf(child)} | ${required.has(name) ? 'yes' : ''} | ${[child.description, ...details].filter(Boolean).join(' ').replaceAll('|', '\\|')} |`,
+      )
+      if (child.type === 'object') walk(child, here)
+      if (child.type === 'array' && (child.items as JsonObject).type === 'object' && name !== 'conditions')
+        walk(child.items as JsonObject, `${here}[]`)
+    }
+  }
+  walk(structuralSchema(schema), '')
+  return `| field | type | required | meaning |\n|---|---|---|---|\n${rows.join('\n')}`
+}
+
+function typeOf(schema: JsonObject): string {
+  if (Array.isArray(schema.enum)) return schema.enum.map((value) => `\`${String(value)}\``).join(' or ')
+  if (schema.type === 'array') return `list of ${typeOf(schema.items as JsonObject)}`
+  return String(schema.type)
+}
+
+function reasonReference(): string {
+  const table = (stalled: boolean) =>
+    Object.entries(reasons)
+      .filter(([, reason]) => reason.stalled === stalled)
+      .map(([name, { means }]) => `| \`${name}\` | ${means.replaceAll('|', '\\|')} |`)
+      .join('\n')
+  return `# Reasons\n\n<!-- ${header('src/resources/reasons.ts')} -->\n\nWhat the conditions and events of the resources can say.\n\n## A person must act\n\nThe condition \`Stalled\` is True with one of these.\n\n| reason | meaning |\n|---|---|\n${table(true)}\n\n## On the way\n\n| reason | meaning |\n|---|---|\n${table(false)}\n`
+}
+
+function problemReference(): string {
+  const rows = Object.entries(problems).map(
+    ([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} | \`${problemType(code as keyof typeof problems)}\` |`,
+  )
+  return `# Problems of the staking API\n\n<!-- ${header('src/contract/problems.ts')} -->\n\nErrors are \`application/problem+json\` (RFC 9457) with a \`code\`.\n\n| code | status | title | type |\n|---|---|---|---|\n${rows.join('\n')}\n`
+}

@@ -1,0 +1,58 @@
+import type { EthereumStake, EthereumStakeStatus } from '../resources/ethereum-stake.ts'
+import type { SagaKind } from './engine/reconcile.ts'
+import type { SignerLedger } from './engine/signer-ledger.ts'
+import type { Networks } from './ports.ts'
+import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps } from './sagas/ethereum-stake.ts'
+import { decideDeletion } from './sagas/ethereum-stake-deletion.ts'
+import { ethereumStakeStatus, isActive, isConfirmed, isDone } from './sagas/ethereum-stake-status.ts'
+
+export interface ObservationIntervals {
+  /** While the validator is not active yet, in ms. */
+  readonly activatingMs: number
+  /** Once it is active, in ms. */
+  readonly settledMs: number
+}
+
+/** EthereumStake for the engine: the saga with what the engine must know besides. */
+export function ethereumStakeKind(deps: {
+  readonly ledger: SignerLedger
+  readonly networks: Networks
+  readonly intervals: ObservationIntervals
+}): SagaKind<EthereumStake, EthereumStakeStatus, EthereumStakeView, EthereumStakeEffects> {
+  const { ledger, networks, intervals } = deps
+  return {
+    kind: 'EthereumStake',
+    steps: ethereumStakeSteps,
+    statusOf: (resource) => resource.status,
+    isSuspended: (resource) => resource.spec.suspend === true,
+    view: (resource, origin, status) => ({ origin, spec: resource.spec, status }),
+    say: ethereumStakeStatus,
+    decideDeletion: (resource, status, origin) =>
+      decideDeletion(
+        resource,
+        status,
+        origin !== undefined && ledger.has(resource.spec.signer, resource.spec.network, origin.uid, 'stake'),
+      ),
+    observeEvery: (status) => {
+      if (!isConfirmed(status) || isDone(status)) return undefined
+      return isActive(status) ? intervals.settledMs : intervals.activatingMs
+    },
+    async observe(resource, status, signal) {
+      const network = networks.ethereum(resource.spec.network)
+      if (network === undefined || status.stakeId === undefined || status.depositData === undefined) return status
+      const { validator } = await network.api.ethereumStake(status.stakeId, signal)
+      const { pubkey } = status.depositData
+      // What the service says of another validator is no news of this one.
+      if (validator.pubkey.toLowerCase() !== pubkey.toLowerCase()) return status
+      return {
+        ...status,
+        validator: { pubkey, status: validator.status, ...(validator.index === undefined ? {} : { index: String(validator.index) }) },
+      }
+    },
+    onStalled: (resource, origin, status) => {
+      // Prepared but not sent: the next transaction of this signer may use the nonce, so that nobody waits behind a stalled resource.
+      if (status.transaction !== undefined && status.transaction.broadcastHash === undefined)
+        ledger.release(resource.spec.signer, resource.spec.network, origin.uid, 'stake')
+    },
+  }
+}

@@ -1,0 +1,61 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Registry } from 'prom-client'
+
+export interface HealthServer {
+  /** Where it listens, such as `127.0.0.1:8080`. */
+  readonly address: string
+  close(): Promise<void>
+}
+
+/**
+ * `/healthz` (the process works), `/readyz` (its caches are filled; also while another instance leads) and `/metrics`. A check answers undefined
+ * when all is well, else what is wrong.
+ */
+export async function serveHealth(options: {
+  readonly host: string
+  readonly port: number
+  readonly registry: Registry
+  readonly healthy: () => string | undefined
+  readonly ready: () => string | undefined
+}): Promise<HealthServer> {
+  const server = createServer((request, response) => {
+    const check = (trouble: string | undefined) => {
+      response.writeHead(trouble === undefined ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' }).end(trouble ?? 'ok')
+    }
+    if (request.method !== 'GET') {
+      response.writeHead(405, { allow: 'GET' }).end()
+      return
+    }
+    switch (request.url?.split('?')[0]) {
+      case '/healthz':
+        return check(options.healthy())
+      case '/readyz':
+        return check(options.ready())
+      case '/metrics':
+        options.registry.metrics().then(
+          (text) => response.writeHead(200, { 'content-type': options.registry.contentType }).end(text),
+          () => response.writeHead(500).end(),
+        )
+        return
+      default:
+        response.writeHead(404).end()
+    }
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  const { address, port } = server.address() as AddressInfo
+  return {
+    address: `${address}:${port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
