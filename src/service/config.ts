@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { parse, YAMLParseError } from 'yaml'
 import { z } from 'zod'
 import { ethereumNetworkConfig } from '../chains/ethereum/networks.ts'
+import { logLevels } from '../lib/log.ts'
 import { Secret } from '../lib/secret.ts'
-import { logLevels } from './log.ts'
 import type { DatabaseConfig } from './store/database.ts'
 
 /** A configuration that can't be used. The message names the file and the field. */

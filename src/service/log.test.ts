@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
+import { createLogger } from '../lib/log.ts'
 import { Secret } from '../lib/secret.ts'
-import { createLogger } from './log.ts'
 
 const canary = 'canary-5e81'
 const apiKey = `sop_${'k'.repeat(43)}`
 
 function logged(...args: [object, string]): string {
   const lines: string[] = []
-  createLogger('info', { write: (line) => lines.push(line) }).info(...args)
+  createLogger({ program: 'service', level: 'info', destination: { write: (line) => lines.push(line) } }).info(...args)
   return lines.join('')
 }
 

@@ -1,7 +1,7 @@
 import type { EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
 import { ChainError } from '../../chains/ethereum/chain.ts'
+import type { Logger } from '../../lib/log.ts'
 import { chainUnavailable } from '../errors.ts'
-import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath, type ValidatorKeys } from '../seed.ts'
 import type { KeyIndices } from '../store/key-index.ts'

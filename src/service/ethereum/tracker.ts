@@ -1,6 +1,6 @@
 import { ChainError, type ChainHead } from '../../chains/ethereum/chain.ts'
 import { type Clock, jitter } from '../../lib/clock.ts'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../../lib/log.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Store } from '../store/database.ts'
 import { type HashRow, hashesOf, recordOutcome, rememberSender, type StakeRow, takeDue } from '../store/stakes.ts'

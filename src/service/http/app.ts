@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import { parseJson } from '../../contract/json.ts'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../../lib/log.ts'
 import type { Metrics } from '../metrics.ts'
 import { sendProblem } from './problems.ts'
 

@@ -5,6 +5,7 @@ import { migrate } from './migrations.ts'
 import { openPglite } from './pglite.ts'
 import type { Database } from './schema.ts'
 
+export { DatabaseInUseError } from './pglite.ts'
 export type { Database } from './schema.ts'
 
 /** Where the data is: a PostgreSQL server, or a folder of this machine (`memory://` for tests: gone with the process). */

@@ -31,7 +31,12 @@ const startParams = [...PGlite.defaultStartParams.filter((parameter) => paramete
 /** `int8` as bigint always: PGlite would give a number where it fits. */
 const parsers = { 20: (text: string) => BigInt(text) }
 
-/** @throws Error when another process has the folder open. */
+/** The embedded database belongs to one process at a time. */
+export class DatabaseInUseError extends Error {
+  override readonly name = 'DatabaseInUseError'
+}
+
+/** @throws DatabaseInUseError when another process has the folder open. */
 export async function openPglite(dataDir: string): Promise<{ pglite: PGlite; close: () => Promise<void> }> {
   if (dataDir.startsWith('memory://')) {
     const pglite = await PGlite.create({ dataDir, parsers })

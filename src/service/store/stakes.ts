@@ -162,3 +162,20 @@ export const countByState = (db: Kysely<Database>): Promise<{ network: string; s
     .select((select) => ['network', 'status', select.fn.countAll<bigint>().as('count')])
     .groupBy(['network', 'status'])
     .execute()
+
+/** Which validator key belongs to which stake, in the order of the keys. */
+export function stakeKeys(
+  db: Kysely<Database>,
+  filter: { network?: string | undefined; status?: string | undefined; pubkeys?: readonly string[] | undefined },
+): Promise<{ stakeId: string; network: string; status: string; pubkey: string; keyIndex: bigint }[]> {
+  let query = db.selectFrom('ethereum_stakes').select(['id as stakeId', 'network', 'status', 'pubkey', 'key_index as keyIndex'])
+  if (filter.network !== undefined) query = query.where('network', '=', filter.network)
+  if (filter.status !== undefined) query = query.where('status', '=', filter.status as StakeRow['status'])
+  if (filter.pubkeys !== undefined)
+    query = query.where(
+      'pubkey',
+      'in',
+      filter.pubkeys.map((pubkey) => pubkey.toLowerCase() as Hex),
+    )
+  return query.orderBy('key_index').execute()
+}

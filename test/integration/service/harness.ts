@@ -5,9 +5,9 @@ import { parseJson } from '../../../src/contract/json.ts'
 import { problem, problemMediaType, problems } from '../../../src/contract/problems.ts'
 import { type Route, routes, type Scope } from '../../../src/contract/routes.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
+import { createLogger } from '../../../src/lib/log.ts'
 import { createApiKeys } from '../../../src/service/api-keys.ts'
 import type { EthereumNetworks } from '../../../src/service/ethereum/networks.ts'
-import { createLogger } from '../../../src/service/log.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import { createService, type Service, type ServiceDeps } from '../../../src/service/service.ts'
 import { type DatabaseConfig, openStore, type Store } from '../../../src/service/store/database.ts'
@@ -68,7 +68,7 @@ export async function startService(
 ): Promise<TestService> {
   const store = 'db' in database ? database : await openStore(database)
   const lines: string[] = []
-  const log = createLogger('debug', { write: (line) => lines.push(line) })
+  const log = createLogger({ program: 'service', level: 'debug', destination: { write: (line) => lines.push(line) } })
   const chain = createFakeChain('devnet')
   const networks: EthereumNetworks = more.networks ?? new Map([['devnet', { config: networkConfig(), chain }]])
   const keys = createValidatorKeys(parseSeed(more.seed ?? seedHex, 'the seed'))

@@ -1,0 +1,137 @@
+import { rm } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { Clock } from '../lib/clock.ts'
+import { createApiKeys } from './api-keys.ts'
+import type { DatabaseConfig, Store } from './store/database.ts'
+import { DatabaseInUseError, openStore } from './store/database.ts'
+import { stakeKeys } from './store/stakes.ts'
+
+const scope = z.enum(['read', 'write'])
+const date = z.coerce.date()
+const apiKeyInfo = z.object({
+  keyId: z.string(),
+  account: z.string(),
+  label: z.string(),
+  scopes: z.array(scope),
+  createdAt: date,
+  expiresAt: date.optional(),
+  revokedAt: date.optional(),
+})
+const stakeKey = z.object({ stakeId: z.string(), network: z.string(), status: z.string(), pubkey: z.string(), keyIndex: z.string() })
+
+/** What an administrator does: each takes and gives JSON. */
+const operations = {
+  createApiKey: {
+    takes: z.object({ account: z.string(), label: z.string(), scopes: z.array(scope), expiresAt: date.optional() }),
+    gives: z.object({ info: apiKeyInfo, key: z.string() }),
+  },
+  listApiKeys: { takes: z.object({}), gives: z.array(apiKeyInfo) },
+  revokeApiKey: { takes: z.object({ keyId: z.string() }), gives: z.boolean() },
+  /** Which keys belong to which stakes. No secret is among them. */
+  stakeKeys: {
+    takes: z.object({ network: z.string().optional(), status: z.string().optional(), pubkeys: z.array(z.string()).optional() }),
+    gives: z.array(stakeKey),
+  },
+} as const
+type Operations = typeof operations
+type Name = keyof Operations
+
+export type Admin = {
+  readonly [N in Name]: (given: z.output<Operations[N]['takes']>) => Promise<z.output<Operations[N]['gives']>>
+}
+export type StakeKey = z.output<typeof stakeKey>
+
+export function createAdmin({ store, clock }: { store: Store; clock: Clock }): Admin {
+  const apiKeys = createApiKeys({ store, clock })
+  return {
+    createApiKey: async ({ account, label, scopes, expiresAt }) => {
+      const { info, key } = await apiKeys.create({ account, label, scopes, ...(expiresAt === undefined ? {} : { expiresAt }) })
+      return { info: copy(info), key: key.reveal() }
+    },
+    listApiKeys: async () => (await apiKeys.list()).map(copy),
+    revokeApiKey: ({ keyId }) => apiKeys.revoke(keyId),
+    stakeKeys: async (filter) => (await stakeKeys(store.db, filter)).map((row) => ({ ...row, keyIndex: row.keyIndex.toString() })),
+  }
+}
+const copy = <T extends { scopes: readonly ('read' | 'write')[] }>(info: T) => ({ ...info, scopes: [...info.scopes] })
+
+/** Below the database's folder, which only its owner may enter: who can reach the socket can read the database anyway. */
+const socketPath = (dataDir: string): string => join(dataDir, 'admin')
+
+/**
+ * The embedded database belongs to one process. While the service has it, administration goes through the service, over a Unix socket in the
+ * database's folder.
+ */
+export async function serveAdmin(admin: Admin, dataDir: string): Promise<() => Promise<void>> {
+  const server = createServer((incoming, outgoing) => {
+    const answer = (status: number, body: unknown) => outgoing.writeHead(status).end(JSON.stringify(body))
+    readAll(incoming)
+      .then((text) => perform(admin, incoming.url?.slice(1) ?? '', text))
+      .then(
+        (result) => answer(200, result),
+        (error: unknown) => answer(500, { error: error instanceof Error ? error.message : 'failed' }),
+      )
+  })
+  await rm(socketPath(dataDir), { force: true })
+  await new Promise<void>((done, fail) => server.once('error', fail).listen(socketPath(dataDir), done))
+  return () => new Promise((done) => server.close(() => done()))
+}
+
+async function perform(admin: Admin, name: string, text: string): Promise<unknown> {
+  if (!Object.hasOwn(operations, name)) throw new Error('no such operation')
+  const operation = name as Name
+  const run = admin[operation] as (given: unknown) => Promise<unknown>
+  return run(operations[operation].takes.parse(JSON.parse(text)))
+}
+
+function connectAdmin(dataDir: string): Admin {
+  const call =
+    <N extends Name>(name: N) =>
+    async (given: z.output<Operations[N]['takes']>): Promise<z.output<Operations[N]['gives']>> => {
+      const text = await post(socketPath(dataDir), name, JSON.stringify(given))
+      return operations[name].gives.parse(JSON.parse(text)) as z.output<Operations[N]['gives']>
+    }
+  return {
+    createApiKey: call('createApiKey'),
+    listApiKeys: call('listApiKeys'),
+    revokeApiKey: call('revokeApiKey'),
+    stakeKeys: call('stakeKeys'),
+  }
+}
+
+const post = (path: string, name: string, body: string) =>
+  new Promise<string>((done, fail) => {
+    const outgoing = request({ socketPath: path, path: `/${name}`, method: 'POST', timeout: 30_000 }, (incoming) => {
+      readAll(incoming).then(
+        (text) => (incoming.statusCode === 200 ? done(text) : fail(new Error(`the running service refused: ${text}`))),
+        fail,
+      )
+    })
+    outgoing.on('timeout', () => outgoing.destroy(new Error('the running service does not answer')))
+    outgoing.on('error', fail)
+    outgoing.end(body)
+  })
+
+async function readAll(stream: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Does something as the administrator: on the database itself, or through the service that has it open. */
+export async function asAdmin<T>(database: DatabaseConfig, clock: Clock, work: (admin: Admin) => Promise<T>): Promise<T> {
+  let store: Store
+  try {
+    store = await openStore(database)
+  } catch (error) {
+    if (error instanceof DatabaseInUseError && database.kind === 'embedded') return work(connectAdmin(database.dataDir))
+    throw error
+  }
+  try {
+    return await work(createAdmin({ store, clock }))
+  } finally {
+    await store.close()
+  }
+}

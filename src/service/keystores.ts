@@ -1,0 +1,108 @@
+import { mkdir, open, readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { create, defaultPbkdfModule, defaultScryptModule } from '@chainsafe/bls-keystore'
+import { type Clock, systemClock } from '../lib/clock.ts'
+import { asAdmin, type StakeKey } from './admin.ts'
+import { loadServiceConfig, type ServiceOverrides } from './config.ts'
+import { keyPath, readSeedFile, type ValidatorKeys } from './seed.ts'
+
+/** An export that can't be made. Nothing was overwritten. */
+export class KeystoreError extends Error {
+  override readonly name = 'KeystoreError'
+}
+
+export interface ExportKeystoresOptions {
+  readonly config: string
+  readonly flags?: ServiceOverrides
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** Made if it isn't there, for its owner only. */
+  readonly outDir: string
+  /** Its first line protects the keystores: at least 8 characters. */
+  readonly passwordFile: string
+  readonly network?: string
+  /** Of the stake's transaction. */
+  readonly status?: 'awaiting_submission' | 'submitted' | 'confirmed' | 'failed'
+  readonly pubkeys?: readonly string[]
+  /** `scrypt` (the default, about a second a key) or `pbkdf2` (EIP-2335 has both). */
+  readonly kdf?: 'scrypt' | 'pbkdf2'
+  readonly clock?: Clock
+}
+
+export interface ExportedKeystore extends Omit<StakeKey, 'keyIndex'> {
+  readonly path: string
+  readonly file: string
+}
+
+/**
+ * Writes the signing keys of stakes as EIP-2335 keystores, named as the staking deposit tools name them, so that validator clients import
+ * the folder as it is; and a summary beside them. A key must run in ONE place only: two validators with one key are slashed.
+ * @throws KeystoreError when a file would be overwritten, a key was exported there before, or the seed isn't that of the stakes.
+ */
+export async function exportKeystores(options: ExportKeystoresOptions): Promise<readonly ExportedKeystore[]> {
+  const { outDir, clock = systemClock, network, status, pubkeys } = options
+  const config = await loadServiceConfig(options.config, options.flags, options.env ?? process.env)
+  const password = await readPassword(options.passwordFile)
+  const keys = await readSeedFile(config.seedFile)
+  const filter = { ...(network && { network }), ...(status && { status }), ...(pubkeys && { pubkeys: [...pubkeys] }) }
+  const found = await asAdmin(config.database, clock, (admin) => admin.stakeKeys(filter))
+  checkKeys(found, keys, pubkeys)
+
+  await mkdir(outDir, { recursive: true, mode: 0o700 })
+  await refuseExisting(outDir, found)
+  const seconds = Math.floor(clock.now().getTime() / 1000)
+  const exported: ExportedKeystore[] = []
+  for (const { keyIndex, ...stake } of found) {
+    const index = BigInt(keyIndex)
+    const path = keyPath(index)
+    const kdf = options.kdf === 'pbkdf2' ? defaultPbkdfModule() : defaultScryptModule()
+    const keystore = await create(password, keys.secretKey(index), Buffer.from(stake.pubkey.slice(2), 'hex'), path, null, kdf)
+    const file = `keystore-${path.replaceAll('/', '_')}-${seconds}.json`
+    await writeNew(join(outDir, file), JSON.stringify(keystore))
+    exported.push({ ...stake, path, file })
+  }
+  await writeNew(
+    join(outDir, `summary-${seconds}.json`),
+    `${JSON.stringify({ createdAt: clock.now().toISOString(), keystores: exported }, null, 2)}\n`,
+  )
+  return exported
+}
+
+async function readPassword(file: string): Promise<string> {
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new KeystoreError(`the password file ${file} cannot be read (${error.code ?? 'unknown error'})`)
+  })
+  const password = text.split(/\r?\n/, 1)[0] ?? ''
+  if (password.length < 8) throw new KeystoreError(`the first line of ${file} must be a password of at least 8 characters`)
+  return password
+}
+
+function checkKeys(found: readonly StakeKey[], keys: ValidatorKeys, asked: readonly string[] | undefined): void {
+  const foreign = found.find(({ keyIndex, pubkey }) => keys.publicKey(BigInt(keyIndex)) !== pubkey)
+  if (foreign !== undefined) throw new KeystoreError(`the seed is not the one that stake ${foreign.stakeId} was made from`)
+  const missing = asked?.find((pubkey) => !found.some((one) => one.pubkey === pubkey.toLowerCase()))
+  if (missing !== undefined) throw new KeystoreError(`no stake has the public key ${missing}`)
+}
+
+/** A second keystore of one key in one folder would be imported twice. */
+async function refuseExisting(outDir: string, found: readonly StakeKey[]): Promise<void> {
+  const files = await readdir(outDir)
+  for (const { keyIndex } of found) {
+    const stem = `keystore-${keyPath(BigInt(keyIndex)).replaceAll('/', '_')}-`
+    const existing = files.find((file) => file.startsWith(stem))
+    if (existing !== undefined) throw new KeystoreError(`${join(outDir, existing)} is there already: export to another folder`)
+  }
+}
+
+async function writeNew(path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    throw new KeystoreError(
+      error.code === 'EEXIST' ? `${path} is there already` : `${path} cannot be written (${error.code ?? 'unknown error'})`,
+    )
+  })
+  try {
+    await file.writeFile(text)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}

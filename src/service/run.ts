@@ -1,0 +1,94 @@
+import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
+import { type Clock, systemClock } from '../lib/clock.ts'
+import { createLogger, type Logger } from '../lib/log.ts'
+import { createAdmin, serveAdmin } from './admin.ts'
+import { loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
+import type { EthereumNetworks } from './ethereum/networks.ts'
+import { readSeedFile } from './seed.ts'
+import { createService } from './service.ts'
+import { openStore } from './store/database.ts'
+import { openKeyIndices } from './store/key-index.ts'
+
+export interface RunServiceOptions {
+  /** Path of the configuration file. */
+  readonly config: string
+  /** What the command line says instead of the file. */
+  readonly flags?: ServiceOverrides
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly version: string
+  readonly clock?: Clock
+  /** Default: JSON lines to standard output. */
+  readonly log?: Logger
+  /** Called once it listens, with the address. */
+  readonly onListening?: (url: string) => void
+}
+
+/**
+ * Runs the service until the signal is aborted: then it says that it isn't ready, takes no new connections, serves what it has begun, and ends.
+ * @throws ConfigError, SeedError, or the database's error, when it can't start. Their messages say what to mend.
+ */
+export async function runService(options: RunServiceOptions, signal: AbortSignal): Promise<void> {
+  const { clock = systemClock, env = process.env, version } = options
+  const config = await loadServiceConfig(options.config, options.flags, env)
+  const log = options.log ?? createLogger({ program: 'service', level: config.logLevel })
+  const keys = await readSeedFile(config.seedFile)
+  const store = await openStore(config.database, (error) => log.warn({ err: error }, 'a connection of the database was lost'))
+  const ending = new AbortController()
+  try {
+    const indices = await openKeyIndices({ store, seedFingerprint: keys.fingerprint, floor: BigInt(config.keyIndexFloor) })
+    const { app, tracker } = await createService({
+      store,
+      keys,
+      indices,
+      networks: connectNetworks(config, clock, log, ending.signal),
+      clock,
+      log,
+      version,
+      rateLimit: config.rateLimit,
+      trackerIntervalMs: config.trackerIntervalMs,
+      stopping: signal,
+    })
+    const closeAdmin =
+      config.database.kind === 'embedded' && !config.database.dataDir.startsWith('memory://')
+        ? await serveAdmin(createAdmin({ store, clock }), config.database.dataDir)
+        : async () => undefined
+    const tracking = tracker.run(ending.signal)
+    const url = await app.listen({ host: config.listen.host, port: config.listen.port })
+    log.info(
+      { url, networks: config.networks.map(({ name }) => name), database: config.database.kind, version },
+      'the staking service listens',
+    )
+    options.onListening?.(url)
+
+    await aborted(signal)
+    log.info('the staking service ends: requests in flight are served')
+    await within(config.shutdownGraceMs, clock, Promise.all([app.close(), closeAdmin()]))
+    ending.abort()
+    await tracking
+  } finally {
+    ending.abort()
+    await store.close()
+  }
+  log.info('the staking service has ended')
+}
+
+const connectNetworks = (config: ServiceConfig, clock: Clock, log: Logger, signal: AbortSignal): EthereumNetworks =>
+  new Map(
+    config.networks.map((network) => [
+      network.name,
+      { config: network, chain: createEthereumChain({ config: network, clock, log, signal }) },
+    ]),
+  )
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((done) => {
+    if (signal.aborted) done()
+    else signal.addEventListener('abort', () => done(), { once: true })
+  })
+
+/** Waits for work, but not longer than `ms`. */
+async function within(ms: number, clock: Clock, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController()
+  await Promise.race([work.catch(() => undefined), clock.sleep(ms, done.signal).catch(() => undefined)])
+  done.abort()
+}
