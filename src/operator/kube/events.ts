@@ -81,6 +81,7 @@ interface Series {
 /** After so long without a repeat, the next one is a new event (as in client-go). */
 const SERIES_END_MS = 6 * 60_000
 const NOTE_BYTES = 1024
+const LONGEST_WAIT_MS = 3_600_000
 
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { client, clock, log = silentLog, capacity = 1000, seriesMs = 10_000, flushMs = 3_000, onDropped } = options
@@ -188,10 +189,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     async run(signal) {
       while (!signal.aborted) {
         await writeDue(signal)
-        const next = Math.min(...[...pending].map(dueAt))
+        const waitMs = Math.min(LONGEST_WAIT_MS, ...[...pending].map((series) => dueAt(series) - clock.monotonicMs()))
+        if (waitMs <= 0) continue
         const stop = new AbortController()
         wake = () => stop.abort()
-        const waitMs = pending.size === 0 ? 3_600_000 : Math.max(1, next - clock.monotonicMs())
         await clock.sleep(waitMs, AbortSignal.any([signal, stop.signal])).catch(() => {})
         wake = () => {}
       }

@@ -47,7 +47,7 @@ const signal = new AbortController().signal
 const things = { group: 'x', version: 'v1', plural: 'things', kind: 'Thing', namespaced: true }
 
 test('a change computed from a stale object is refused, so that no finalizer put there meanwhile is lost', async () => {
-  const server = createMemoryServer(things)
+  const server = createMemoryServer<KubeObject>(things)
   const stale = server.write(object({}))
   server.write({ ...stale, metadata: { ...stale.metadata, finalizers: ['theirs'] } })
   const refused = await changeMetadata(server.client, stale, { addFinalizer: 'mine' }, signal).catch((error: unknown) => error)
@@ -55,14 +55,14 @@ test('a change computed from a stale object is refused, so that no finalizer put
 })
 
 test('nothing is written when nothing changes', async () => {
-  const server = createMemoryServer(things)
+  const server = createMemoryServer<KubeObject>(things)
   const stored = server.write(object({ finalizers: ['mine'] }))
   expect(await changeMetadata(server.client, stored, { addFinalizer: 'mine' }, signal)).toBe(stored)
   expect(server.calls.mergePatch).toBe(0)
 })
 
 test('an object that is gone is told as undefined', async () => {
-  const server = createMemoryServer(things)
+  const server = createMemoryServer<KubeObject>(things)
   const stored = server.write(object({ finalizers: ['mine'] }))
   expect(hasFinalizer(stored, 'mine')).toBe(true)
   server.remove('ns/one')

@@ -89,6 +89,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   let mustList = true
   let listedAt = 0
   let lastEventAt: number | undefined
+  let heard = 0
   const synced = Promise.withResolvers<void>()
   let hasSynced = false
 
@@ -150,6 +151,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
     const { resourceVersion } = event.object.metadata
     if (compareResourceVersions(resourceVersion, position) < 0) throw new Cut('rolled back')
     lastEventAt = clock.monotonicMs()
+    heard++
     backoff.reset()
     metrics.event?.(event.type)
     if (event.type !== 'BOOKMARK') {
@@ -206,13 +208,12 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
 
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      let before = lastEventAt
+      const before = heard
       let ended = 'ended'
       let askedMs = 0
       let failure: unknown
       try {
         if (mustList) await takeList(signal)
-        before = lastEventAt
         await follow(signal)
       } catch (error) {
         if (signal.aborted) break
@@ -221,7 +222,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
       }
       metrics.watchEnded?.(ended)
       // A watch that brought nothing, not even a bookmark, is not tried again at once, however it ended.
-      const waitMs = lastEventAt === before || ended === 'failed' ? Math.max(backoff.next(), askedMs) : askedMs
+      const waitMs = (heard === before && ended !== 'relist') || ended === 'failed' ? Math.max(backoff.next(), askedMs) : askedMs
       log[ended === 'failed' ? 'warn' : 'debug'](
         { resource, ended, ...(failure !== undefined && { err: failure }), waitMs: Math.round(waitMs), relist: mustList },
         'the watch ended',

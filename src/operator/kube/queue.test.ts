@@ -73,12 +73,12 @@ test('urgency survives waiting: an added key keeps the higher priority that was 
 })
 
 test.each([
-  { first: 500, then: 200, dueAfter: 200, because: 'an earlier time wins over a later one' },
-  { first: 200, then: 500, dueAfter: 200, because: 'a later time does not put off an earlier one' },
-])('planned after $first and then $then ms, it comes after $dueAfter: $because', async ({ first, then, dueAfter }) => {
+  { first: 500, second: 200, dueAfter: 200, because: 'an earlier time wins over a later one' },
+  { first: 200, second: 500, dueAfter: 200, because: 'a later time does not put off an earlier one' },
+])('planned after $first and then $second ms, it comes after $dueAfter: $because', async ({ first, second, dueAfter }) => {
   const { clock, queue } = setUp()
   queue.addAfter('a', first)
-  queue.addAfter('a', then)
+  queue.addAfter('a', second)
   await clock.advance(dueAfter - 1)
   expect(queue.stats().ready).toBe(0)
   await clock.advance(1)

@@ -4,11 +4,15 @@ import type { ListPage, ResourceClient, ResourceDefinition, WatchEvent } from '.
 
 type Watcher<T> = (event: WatchEvent<T>) => void
 
+type Unstored<T extends KubeObject> = Omit<T, 'metadata'> & {
+  readonly metadata: Partial<KubeObject['metadata']> & { readonly name: string }
+}
+
 /** What a test does to the server's state, and what goes wrong at its will. */
 export interface MemoryServer<T extends KubeObject> {
   readonly client: ResourceClient<T>
   /** Creates or changes; watchers are told unless `quietly`. Returns what is stored. */
-  write(object: Omit<T, 'metadata'> & { readonly metadata: { readonly name: string; readonly namespace?: string } }, quietly?: 'quietly'): T
+  write(object: Unstored<T>, quietly?: 'quietly'): T
   remove(key: string, quietly?: 'quietly'): void
   bookmark(): void
   /** The next call of this method rejects. */
@@ -82,7 +86,7 @@ export function createMemoryServer<T extends KubeObject>(definition: ResourceDef
       if (!('name' in metadata) || metadata.name === undefined) throw new TypeError('the fake makes no names')
       const named = { ...object, metadata: { ...metadata, name: metadata.name } }
       if (objects.has(cacheKey(named.metadata))) throw conflict('AlreadyExists')
-      return store(named)
+      return store(named as Unstored<T>)
     },
     async delete(ref) {
       remove(cacheKey(ref))

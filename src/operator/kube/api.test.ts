@@ -1,0 +1,390 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { KubeConfig } from '@kubernetes/client-node'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createFakeClock } from '../../../test/integration/kube/fake-clock.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { createKubeApi, type KubeApi, type KubeApiOptions } from './api.ts'
+import { isAlreadyExists, isConflict, isGone, isNotFound, KubeError, KubeTransportError } from './errors.ts'
+import type { KubeObject } from './objects.ts'
+import type { WatchEvent } from './resource-client.ts'
+
+interface Thing extends KubeObject {
+  readonly spec?: { readonly colour: string }
+}
+interface Seen {
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+}
+
+const signal = new AbortController().signal
+const cleanUps: (() => unknown)[] = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+/** An API server whose answers the test writes, and a client for it. */
+async function setUp(
+  answer: (seen: Seen, response: ServerResponse) => void,
+  options: Partial<KubeApiOptions> & { user?: object; path?: string } = {},
+) {
+  const seen: Seen[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk) => {
+      body += String(chunk)
+    })
+    request.on('end', () => {
+      const one = { method: request.method ?? '', url: request.url ?? '', headers: request.headers, body }
+      seen.push(one)
+      answer(one, response)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  cleanUps.push(
+    () => server.closeAllConnections(),
+    () => server.close(),
+  )
+  const { user = { token: 'abc' }, path = '', ...rest } = options
+  const kubeConfig = new KubeConfig()
+  kubeConfig.loadFromClusterAndUser(
+    { name: 'c', server: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`, skipTLSVerify: true },
+    { name: 'u', ...user },
+  )
+  const api = createKubeApi({ kubeConfig, clock: systemClock, userAgent: 'test/1', requestTimeoutMs: 2_000, ...rest } as KubeApiOptions)
+  cleanUps.push(() => api.close())
+  return { api, seen, client: thingsOf(api), server }
+}
+
+const thingsOf = (api: KubeApi) =>
+  api.resource<Thing>({ group: 'test.dev', version: 'v1', plural: 'things', kind: 'Thing', namespaced: true })
+const thing = { apiVersion: 'test.dev/v1', kind: 'Thing', metadata: { name: 'one', namespace: 'ns', uid: 'u', resourceVersion: '7' } }
+const json = (response: ServerResponse, body: unknown, status = 200, headers = {}): void => {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+}
+const status = (code: number, reason: string, more = {}) => ({ kind: 'Status', code, reason, message: `it is ${reason}`, ...more })
+const failure = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => expect.fail('it did not fail'),
+    (error: unknown) => error,
+  )
+
+describe('requests', () => {
+  const ref = { namespace: 'ns', name: 'one' }
+  test.each([
+    {
+      call: 'get',
+      run: (api: KubeApi) => thingsOf(api).get(ref, signal),
+      expected: { method: 'GET', url: '/apis/test.dev/v1/namespaces/ns/things/one', body: '' },
+    },
+    {
+      call: 'create',
+      run: (api: KubeApi) => thingsOf(api).create({ apiVersion: 'test.dev/v1', kind: 'Thing', metadata: ref }, signal),
+      expected: { method: 'POST', url: '/apis/test.dev/v1/namespaces/ns/things' },
+    },
+    {
+      call: 'a status patch, fenced',
+      run: (api: KubeApi) =>
+        thingsOf(api).mergePatch(ref, { status: { a: 1 } }, { resourceVersion: '7', subresource: 'status', fieldManager: 'me' }, signal),
+      expected: {
+        method: 'PATCH',
+        url: '/apis/test.dev/v1/namespaces/ns/things/one/status?fieldManager=me',
+        body: '{"status":{"a":1},"metadata":{"resourceVersion":"7"}}',
+      },
+    },
+    {
+      call: 'a metadata patch, whose own version does not count',
+      run: (api: KubeApi) =>
+        thingsOf(api).mergePatch(ref, { metadata: { finalizers: ['x'], resourceVersion: '1' } }, { resourceVersion: '7' }, signal),
+      expected: { url: '/apis/test.dev/v1/namespaces/ns/things/one', body: '{"metadata":{"finalizers":["x"],"resourceVersion":"7"}}' },
+    },
+    {
+      call: 'delete, with preconditions',
+      run: (api: KubeApi) => thingsOf(api).delete(ref, { preconditions: { uid: 'u' } }, signal),
+      expected: { method: 'DELETE', body: '{"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":"u"}}' },
+    },
+    {
+      call: 'a core resource',
+      run: (api: KubeApi) =>
+        api.resource({ group: '', version: 'v1', plural: 'nodes', kind: 'Node', namespaced: false }).get({ name: 'n/1' }, signal),
+      expected: { url: '/api/v1/nodes/n%2F1' },
+    },
+  ])('$call', async ({ run, expected }) => {
+    const { api, seen } = await setUp((_seen, response) => json(response, thing))
+    await run(api)
+    expect(seen[0]).toMatchObject(expected)
+    expect(seen[0]?.headers).toMatchObject({ authorization: 'Bearer abc', 'user-agent': 'test/1', accept: 'application/json' })
+  })
+
+  test('a server behind a path is asked there', async () => {
+    const { client, seen } = await setUp((_seen, response) => json(response, thing), { path: '/k8s/clusters/c1/' })
+    await client.get(ref, signal)
+    expect(seen[0]?.url).toBe('/k8s/clusters/c1/apis/test.dev/v1/namespaces/ns/things/one')
+  })
+
+  test('a patch without a version is not sent', async () => {
+    const { client, seen } = await setUp((_seen, response) => json(response, thing))
+    expect(() => client.mergePatch(ref, { status: {} }, { resourceVersion: '' }, signal)).toThrow('resourceVersion')
+    expect(seen).toHaveLength(0)
+  })
+
+  test.each([{ bad: { namespace: 'ns', name: '' } }, { bad: { name: 'one' } }])(
+    '$bad names no object, and is not sent: it would address all',
+    async ({ bad }) => {
+      const { client, seen } = await setUp((_seen, response) => json(response, thing))
+      expect(await failure((async () => client.delete(bad, {}, signal))())).toBeInstanceOf(TypeError)
+      expect(seen).toHaveLength(0)
+    },
+  )
+
+  test('a list asks for its page and fills in the kind that built-in lists leave out', async () => {
+    const { client, seen } = await setUp((_seen, response) =>
+      json(response, { metadata: { resourceVersion: '9', continue: 'c=1' }, items: [{ metadata: thing.metadata }] }),
+    )
+    const page = await client.list({ namespace: 'ns', limit: 1, labelSelector: 'a=b' }, signal)
+    expect(seen[0]?.url).toBe('/apis/test.dev/v1/namespaces/ns/things?limit=1&labelSelector=a%3Db')
+    expect(page).toEqual({ items: [thing], resourceVersion: '9', continue: 'c=1' })
+  })
+
+  test('each is told to the metrics, with its time', async () => {
+    const told: unknown[] = []
+    const { client } = await setUp((_seen, response) => json(response, status(404, 'NotFound'), 404), {
+      onRequest: (verb, resource, code) => told.push([verb, resource, code]),
+    })
+    await failure(client.get(ref, signal))
+    expect(told).toEqual([['get', 'things', 404]])
+  })
+})
+
+describe('refusals', () => {
+  test.each([
+    { given: status(404, 'NotFound'), is: isNotFound },
+    { given: status(409, 'Conflict'), is: isConflict },
+    { given: status(409, 'AlreadyExists'), is: isAlreadyExists },
+    { given: status(410, 'Expired'), is: isGone },
+  ])('$given.reason is told apart', async ({ given, is }) => {
+    const { client } = await setUp((_seen, response) => json(response, given, given.code))
+    const error = await failure(client.get({ namespace: 'ns', name: 'one' }, signal))
+    expect([isNotFound, isConflict, isAlreadyExists, isGone].filter((helper) => helper(error))).toEqual([is])
+    expect(error).toMatchObject({
+      name: 'KubeError',
+      status: given.code,
+      reason: given.reason,
+      message: `get things: it is ${given.reason}`,
+    })
+  })
+
+  test.each([
+    { how: 'the header', headers: { 'retry-after': '3' }, body: status(429, 'TooManyRequests'), ms: 3000 },
+    { how: 'the details', headers: {}, body: status(429, 'TooManyRequests', { details: { retryAfterSeconds: 2 } }), ms: 2000 },
+    { how: 'nothing', headers: {}, body: status(429, 'TooManyRequests'), ms: undefined },
+  ])('the time to wait comes from $how', async ({ headers, body, ms }) => {
+    const { client } = await setUp((_seen, response) => json(response, body, 429, headers))
+    expect(await failure(client.get({ namespace: 'ns', name: 'one' }, signal))).toMatchObject({ retryAfterMs: ms })
+  })
+
+  test("a proxy's page is not quoted", async () => {
+    const { client } = await setUp((_seen, response) => response.writeHead(502).end('<html>token=abc</html>'))
+    const error = await failure(client.get({ namespace: 'ns', name: 'one' }, signal))
+    expect(error).toMatchObject({ status: 502, reason: '', message: 'get things: the API server answered 502' })
+  })
+
+  test('a success that is no JSON is an error that quotes nothing', async () => {
+    const { client } = await setUp((_seen, response) => response.writeHead(200).end('token=abc'))
+    expect(String(await failure(client.get({ namespace: 'ns', name: 'one' }, signal)))).toBe(
+      'KubeError: get things: the answer is not JSON',
+    )
+  })
+})
+
+describe('no answer', () => {
+  test('in time is a TIMEOUT, and the next request works', async () => {
+    let silent = true
+    const { client } = await setUp((_seen, response) => !silent && json(response, thing), { requestTimeoutMs: 100 })
+    expect(await failure(client.get({ namespace: 'ns', name: 'one' }, signal))).toMatchObject({
+      name: 'KubeTransportError',
+      code: 'TIMEOUT',
+    })
+    silent = false
+    expect(await client.get({ namespace: 'ns', name: 'one' }, signal)).toEqual(thing)
+  })
+
+  test('but a broken connection is a transport error', async () => {
+    const { client } = await setUp((_seen, response) => response.destroy())
+    expect(await failure(client.get({ namespace: 'ns', name: 'one' }, signal))).toBeInstanceOf(KubeTransportError)
+  })
+
+  test('from a server that is not there is a transport error', async () => {
+    const { client, server } = await setUp(() => {})
+    await new Promise((resolve) => server.close(resolve))
+    expect(await failure(client.get({ namespace: 'ns', name: 'one' }, signal))).toMatchObject({
+      name: 'KubeTransportError',
+      code: 'ECONNREFUSED',
+    })
+  })
+
+  test('because the caller gave up is its own reason, before and while waiting', async () => {
+    const { client, seen } = await setUp(() => {})
+    const reason = new Error('enough')
+    expect(await failure(client.get({ namespace: 'ns', name: 'one' }, AbortSignal.abort(reason)))).toBe(reason)
+    expect(seen).toHaveLength(0)
+    const stop = new AbortController()
+    const waiting = failure(client.get({ namespace: 'ns', name: 'one' }, stop.signal))
+    setTimeout(() => stop.abort(reason), 50)
+    expect(await waiting).toBe(reason)
+  })
+})
+
+describe('a watch', () => {
+  const line = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`
+
+  test('passes on events, bookmarks among them, however they are cut, until the server ends it', async () => {
+    const { client, seen } = await setUp((_seen, response) => {
+      const text = line('ADDED', thing) + line('BOOKMARK', { metadata: { resourceVersion: '9' } }) + line('DELETED', thing)
+      response.writeHead(200)
+      response.write(text.slice(0, 25))
+      setTimeout(() => response.end(text.slice(25)), 20)
+    })
+    const events: WatchEvent<Thing>[] = []
+    await client.watch({ resourceVersion: '5', timeoutSeconds: 300 }, (event) => events.push(event), signal)
+    expect(seen[0]?.url).toBe('/apis/test.dev/v1/things?watch=true&allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=300')
+    expect(events.map(({ type, object }) => `${type} ${object.metadata.resourceVersion}`)).toEqual(['ADDED 7', 'BOOKMARK 9', 'DELETED 7'])
+  })
+
+  test.each([
+    { given: 'an ERROR event', text: line('ERROR', status(410, 'Expired')), expected: { status: 410, reason: 'Expired' } },
+    {
+      given: 'a line that is no JSON',
+      text: 'token=abc\n',
+      expected: { reason: 'NotJson', message: 'watch things: a line is not a watch event' },
+    },
+    { given: 'a line that is no event', text: '{"a":1}\n', expected: { reason: 'NotJson' } },
+  ])('ends with an error at $given', async ({ text, expected }) => {
+    const { client } = await setUp((_seen, response) => response.writeHead(200).write(text))
+    const error = await failure(client.watch({ resourceVersion: '5' }, () => {}, signal))
+    expect(error).toBeInstanceOf(KubeError)
+    expect(error).toMatchObject(expected)
+  })
+
+  test('that is refused is a KubeError', async () => {
+    const { client } = await setUp((_seen, response) => json(response, status(403, 'Forbidden'), 403))
+    expect(await failure(client.watch({ resourceVersion: '5' }, () => {}, signal))).toMatchObject({ status: 403 })
+  })
+
+  test('outlives the time limit of requests, and ends with what its handler throws', async () => {
+    const { client } = await setUp(
+      (_seen, response) => {
+        response.writeHead(200).flushHeaders()
+        setTimeout(() => response.write(line('ADDED', thing)), 300)
+      },
+      { requestTimeoutMs: 100 },
+    )
+    const bug = new Error('a bug')
+    const watching = client.watch(
+      { resourceVersion: '5' },
+      () => {
+        throw bug
+      },
+      signal,
+    )
+    expect(await failure(watching)).toBe(bug)
+  })
+
+  test('that breaks in the middle is a transport error', async () => {
+    const { client } = await setUp((_seen, response) => {
+      response.writeHead(200).write(line('ADDED', thing))
+      setTimeout(() => response.destroy(), 20)
+    })
+    expect(await failure(client.watch({ resourceVersion: '5' }, () => {}, signal))).toBeInstanceOf(KubeTransportError)
+  })
+})
+
+describe('credentials', () => {
+  const tokenUser = () => {
+    const dir = mkdtempSync(join(tmpdir(), 'kube-token-'))
+    cleanUps.push(() => rmSync(dir, { recursive: true }))
+    const tokenFile = join(dir, 'token')
+    return { tokenFile, user: { authProvider: { name: 'tokenFile', config: { tokenFile } } } }
+  }
+  const ref = { namespace: 'ns', name: 'one' }
+
+  test('a token file is read again when the last reading is old, off the path of requests', async () => {
+    const { tokenFile, user } = tokenUser()
+    const clock = createFakeClock()
+    writeFileSync(tokenFile, 'first\n')
+    const { client, seen } = await setUp((_seen, response) => json(response, thing), { user, clock, credentialRefreshMs: 10_000 })
+    await client.get(ref, signal)
+    writeFileSync(tokenFile, 'second\n')
+    await client.get(ref, signal)
+    clock.freeze(10_000)
+    await client.get(ref, signal)
+    await client.get(ref, signal)
+    expect(seen.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer first', 'Bearer first', 'Bearer second'])
+  })
+
+  test('a refused token is read again at once, and the request repeated once', async () => {
+    const { tokenFile, user } = tokenUser()
+    writeFileSync(tokenFile, 'old')
+    const { client, seen } = await setUp(
+      (one, response) =>
+        one.headers.authorization === 'Bearer new' ? json(response, thing) : json(response, status(401, 'Unauthorized'), 401),
+      { user },
+    )
+    const first = await failure(client.get(ref, signal))
+    expect(first).toMatchObject({ status: 401 })
+    expect(seen).toHaveLength(1)
+    writeFileSync(tokenFile, 'new')
+    expect(await client.get(ref, signal)).toEqual(thing)
+    expect(seen).toHaveLength(3)
+  })
+
+  test('a file that can not be read for a while leaves the last token in use', async () => {
+    const { tokenFile, user } = tokenUser()
+    const clock = createFakeClock()
+    writeFileSync(tokenFile, 'first')
+    const { client, seen } = await setUp((_seen, response) => json(response, thing), { user, clock, credentialRefreshMs: 10_000 })
+    await client.get(ref, signal)
+    rmSync(tokenFile)
+    clock.freeze(10_000)
+    await client.get(ref, signal)
+    await client.get(ref, signal)
+    expect(seen.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer first', 'Bearer first'])
+  })
+
+  test("an exec plugin's token is used until it is refused; then the plugin runs again", async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'kube-exec-'))
+    cleanUps.push(() => rmSync(dir, { recursive: true }))
+    const count = join(dir, 'count')
+    const plugin = `const fs=require('fs');let n=0;try{n=+fs.readFileSync('${count}','utf8')}catch{};fs.writeFileSync('${count}',String(++n));console.log(JSON.stringify({status:{token:'t'+n}}))`
+    const user = { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: process.execPath, args: ['-e', plugin] } }
+    let valid = 't1'
+    const { client, seen } = await setUp(
+      (one, response) =>
+        one.headers.authorization === `Bearer ${valid}` ? json(response, thing) : json(response, status(401, 'Unauthorized'), 401),
+      { user },
+    )
+    await client.get(ref, signal)
+    await client.get(ref, signal)
+    valid = 't2'
+    await client.get(ref, signal)
+    expect(seen.map(({ headers }) => headers.authorization)).toEqual(['Bearer t1', 'Bearer t1', 'Bearer t1', 'Bearer t2'])
+  })
+
+  test('what a plugin prints when it fails is not passed on', async () => {
+    const user = {
+      exec: {
+        apiVersion: 'client.authentication.k8s.io/v1',
+        command: process.execPath,
+        args: ['-e', 'console.error("password=hunter2");process.exit(1)'],
+      },
+    }
+    const { client } = await setUp(() => {}, { user })
+    const error = await failure(client.get(ref, signal))
+    expect(String(error)).toBe('KubeTransportError: the credentials of user "u" could not be loaded')
+  })
+})

@@ -1,0 +1,151 @@
+import { afterEach, expect, test } from 'vitest'
+import { createFakeClock, settle } from '../../../test/integration/kube/fake-clock.ts'
+import { createMemoryServer } from '../../../test/integration/kube/memory-server.ts'
+import { KubeError } from './errors.ts'
+import { createEventRecorder, cutToBytes, type EventRecorderOptions, type EventText, events, type KubeEvent } from './events.ts'
+import type { KubeObject } from './objects.ts'
+
+let stopping = new AbortController()
+afterEach(() => {
+  stopping.abort()
+  stopping = new AbortController()
+})
+
+const stake: KubeObject = {
+  apiVersion: 'test/v1',
+  kind: 'Thing',
+  metadata: { name: 'one', namespace: 'team', uid: 'u1', resourceVersion: '5' },
+}
+const signer: KubeObject = { apiVersion: 'test/v1', kind: 'Signer', metadata: { name: 'hot', uid: 'u2', resourceVersion: '6' } }
+const text: EventText = { type: 'Normal', reason: 'Broadcast', action: 'Broadcast', note: 'it is out' }
+
+function setUp(options: Partial<EventRecorderOptions> = {}) {
+  const clock = createFakeClock()
+  const server = createMemoryServer<KubeEvent>(events)
+  const recorder = createEventRecorder({
+    client: server.client,
+    reportingController: 'test.dev/operator',
+    reportingInstance: 'pod-0',
+    clock,
+    ...options,
+  })
+  const running = recorder.run(stopping.signal)
+  const stored = async (): Promise<readonly KubeEvent[]> => (await server.client.list({}, new AbortController().signal)).items
+  return { clock, server, recorder, running, stored }
+}
+
+test('an event is written whole, in the namespace of what it is about', async () => {
+  const { recorder, stored } = setUp()
+  recorder.event(stake, { ...text, related: signer })
+  await settle()
+  expect(await stored()).toEqual([
+    expect.objectContaining({
+      metadata: expect.objectContaining({ namespace: 'team', name: expect.stringMatching(/^one\.[0-9a-f]{16}$/) }),
+      ...{
+        type: 'Normal',
+        reason: 'Broadcast',
+        action: 'Broadcast',
+        note: 'it is out',
+        reportingController: 'test.dev/operator',
+        reportingInstance: 'pod-0',
+      },
+      eventTime: expect.stringMatching(/\.\d{6}Z$/),
+      regarding: { apiVersion: 'test/v1', kind: 'Thing', namespace: 'team', name: 'one', uid: 'u1', resourceVersion: '5' },
+      related: { apiVersion: 'test/v1', kind: 'Signer', name: 'hot', uid: 'u2', resourceVersion: '6' },
+    }),
+  ])
+})
+
+test('events of cluster-scoped objects go to the namespace default', async () => {
+  const { recorder, stored } = setUp()
+  recorder.event(signer, text)
+  await settle()
+  expect((await stored())[0]?.metadata.namespace).toBe('default')
+})
+
+test('repeats are counted in a series, written once in a while, not once each', async () => {
+  const { recorder, stored, server, clock } = setUp({ seriesMs: 10_000 })
+  recorder.event(stake, text)
+  await settle()
+  for (let time = 0; time < 50; time++) recorder.event(stake, text)
+  await clock.advance(10_000)
+  expect(server.calls).toMatchObject({ create: 1, mergePatch: 1 })
+  expect((await stored()).map(({ series }) => series?.count)).toEqual([51])
+})
+
+test('what differs in its note, or is about another object, is another event', async () => {
+  const { recorder, stored } = setUp()
+  recorder.event(stake, text)
+  recorder.event(stake, { ...text, note: 'something else' })
+  recorder.event(signer, text)
+  await settle()
+  expect(await stored()).toHaveLength(3)
+})
+
+test('after six quiet minutes the same is a new event', async () => {
+  const { recorder, stored, clock } = setUp()
+  recorder.event(stake, text)
+  await clock.advance(6 * 60_000)
+  recorder.event(stake, text)
+  await settle()
+  expect(await stored()).toHaveLength(2)
+})
+
+test('a refused event is dropped, counted, and holds up nothing', async () => {
+  let dropped = 0
+  const { recorder, stored, server } = setUp({ onDropped: () => dropped++ })
+  server.failNext('create', new KubeError(403, 'Forbidden', 'no'))
+  recorder.event(stake, text)
+  recorder.event(signer, text)
+  await settle()
+  expect(await stored()).toHaveLength(1)
+  expect(dropped).toBe(1)
+})
+
+test('a series that the server has forgotten begins anew', async () => {
+  const { recorder, stored, server, clock } = setUp()
+  recorder.event(stake, text)
+  await settle()
+  const [first] = await stored()
+  server.remove(`team/${first?.metadata.name}`)
+  recorder.event(stake, text)
+  await clock.advance(10_000)
+  recorder.event(stake, text)
+  await settle()
+  expect(await stored()).toHaveLength(1)
+})
+
+test('no more events wait than the capacity allows', async () => {
+  let dropped = 0
+  const { recorder, stored } = setUp({ capacity: 10, onDropped: () => dropped++ })
+  for (let n = 0; n < 25; n++) recorder.event(stake, { ...text, note: `note ${n}` })
+  await settle()
+  expect(dropped).toBe(15)
+  expect(await stored()).toHaveLength(10)
+})
+
+test('stopping writes what is left, counts included', async () => {
+  const { recorder, stored, running } = setUp()
+  recorder.event(stake, text)
+  await settle()
+  recorder.event(stake, text)
+  recorder.event(signer, text)
+  stopping.abort()
+  await running
+  expect((await stored()).map(({ series }) => series?.count)).toEqual([undefined, 2])
+})
+
+test('an event that can not even be described does not throw', () => {
+  const { recorder } = setUp()
+  expect(() => recorder.event({} as KubeObject, text)).not.toThrow()
+})
+
+test.each([
+  { given: 'short', text: 'abc', expected: 'abc' },
+  { given: 'just fitting', text: 'a'.repeat(10), expected: 'a'.repeat(10) },
+  { given: 'long', text: 'a'.repeat(11), expected: `${'a'.repeat(7)}…` },
+  { given: 'long, with a character of several bytes at the cut', text: `${'a'.repeat(6)}é${'a'.repeat(9)}`, expected: `${'a'.repeat(6)}…` },
+])('a $given note is cut to at most 10 bytes at a whole character', ({ text: note, expected }) => {
+  expect(cutToBytes(note, 10)).toBe(expected)
+  expect(Buffer.byteLength(cutToBytes(note, 10))).toBeLessThanOrEqual(10)
+})

@@ -1,0 +1,314 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { createFakeClock, settle } from '../../../test/integration/kube/fake-clock.ts'
+import { createMemoryServer } from '../../../test/integration/kube/memory-server.ts'
+import { KubeError, KubeTransportError } from './errors.ts'
+import { createInformer, type InformerOptions } from './informer.ts'
+import type { KubeObject } from './objects.ts'
+
+interface Thing extends KubeObject {
+  readonly spec?: { readonly colour?: string }
+}
+const things = { group: 'test', version: 'v1', plural: 'things', kind: 'Thing', namespaced: true }
+
+let stopping = new AbortController()
+afterEach(() => {
+  stopping.abort()
+  stopping = new AbortController()
+})
+
+function setUp(options: Partial<InformerOptions<Thing>> = {}) {
+  const clock = createFakeClock()
+  const server = createMemoryServer<Thing>(things)
+  const changes: string[] = []
+  const ends: string[] = []
+  const informer = createInformer<Thing>({
+    client: server.client,
+    clock,
+    random: () => 0.5,
+    pageSize: 2,
+    backoff: { baseMs: 100, maxMs: 1000 },
+    metrics: { watchEnded: (reason) => ends.push(reason) },
+    onChange: (key, { type, own }) => changes.push(`${type} ${key}${own ? ' (own)' : ''}`),
+    ...options,
+  })
+  const thing = (name: string, colour?: string) => ({
+    apiVersion: 'test/v1',
+    kind: 'Thing',
+    metadata: { name, namespace: 'ns' },
+    ...(colour !== undefined && { spec: { colour } }),
+  })
+  const start = async (): Promise<void> => {
+    void informer.run(stopping.signal)
+    await settle()
+  }
+  const keys = (): string[] => [...informer.list()].map(({ metadata }) => metadata.name).sort()
+  return { clock, server, changes, ends, informer, thing, start, keys }
+}
+
+test('it lists in pages, then is synced, then follows', async () => {
+  const { server, informer, thing, start, changes, keys } = setUp()
+  for (const name of ['a', 'b', 'c', 'd', 'e']) server.write(thing(name))
+  expect(informer.hasSynced()).toBe(false)
+  await start()
+  expect(server.calls.list).toBe(3)
+  expect(informer.hasSynced()).toBe(true)
+  await informer.whenSynced(stopping.signal)
+  server.write(thing('f'))
+  server.write(thing('a'))
+  server.remove('ns/b')
+  expect(keys()).toEqual(['a', 'c', 'd', 'e', 'f'])
+  expect(changes.slice(5)).toEqual(['added ns/f', 'updated ns/a', 'deleted ns/b'])
+})
+
+test('who waits for the sync may give up', async () => {
+  const { informer } = setUp()
+  const impatient = new AbortController()
+  const waiting = informer.whenSynced(impatient.signal)
+  impatient.abort(new Error('enough'))
+  await expect(waiting).rejects.toThrow('enough')
+})
+
+describe('when the watch ends', () => {
+  test.each([
+    { how: 'as the server ends it', error: undefined },
+    { how: 'as the connection breaks', error: new KubeTransportError('ECONNRESET', 'reset') },
+  ])('$how, the next one goes on from the last version without a list', async ({ error }) => {
+    const { server, thing, start, informer, changes } = setUp()
+    await start()
+    const last = server.write(thing('a')).metadata.resourceVersion
+    server.endWatches(error)
+    await settle()
+    expect(server.watchedFrom).toBe(last)
+    expect(server.calls.list).toBe(1)
+    server.write(thing('b'))
+    expect(informer.size).toBe(2)
+    expect(changes).toEqual(['added ns/a', 'added ns/b'])
+  })
+
+  test('a bookmark moves the version on', async () => {
+    const { server, thing, start } = setUp()
+    await start()
+    server.setRevision(500)
+    server.bookmark()
+    server.endWatches()
+    await settle()
+    expect(server.watchedFrom).toBe('500')
+    expect(server.write(thing('a')).metadata.resourceVersion).toBe('501')
+  })
+
+  test.each([
+    { error: new KubeError(410, 'Expired', 'too old'), ends: 'expired' },
+    { error: new KubeError(403, 'Forbidden', 'no'), ends: 'failed' },
+    { error: new KubeError(500, 'InternalError', 'oops'), ends: 'failed' },
+    { error: new KubeError(200, 'NotJson', 'malformed'), ends: 'failed' },
+    { error: new TypeError('a bug'), ends: 'failed' },
+  ])('with $error.message, it lists afresh and misses neither changes nor deletions', async ({ error, ends }) => {
+    const context = setUp()
+    const { server, thing, start, clock, keys, changes } = context
+    server.write(thing('stays'))
+    server.write(thing('goes'))
+    await start()
+    server.remove('ns/goes', 'quietly')
+    server.write(thing('comes'), 'quietly')
+    server.endWatches(error)
+    await clock.advance(200)
+    expect(server.calls.list).toBe(2)
+    expect(keys()).toEqual(['comes', 'stays'])
+    expect(changes.slice(2).sort()).toEqual(['added ns/comes', 'deleted ns/goes'])
+    expect(context.ends).toEqual([ends])
+    expect(server.watching).toBe(1)
+  })
+})
+
+test('failures of the list are backed off from, until one works', async () => {
+  const { server, thing, start, clock, informer } = setUp()
+  for (let time = 0; time < 3; time++) server.failNext('list', new KubeError(404, 'NotFound', 'the CRD is not there yet'))
+  await start()
+  server.write(thing('a'))
+  expect(server.calls.list).toBe(1)
+  await clock.advance(99)
+  expect(server.calls.list).toBe(1)
+  await clock.advance(1)
+  expect(server.calls.list).toBe(2)
+  await clock.advance(200)
+  expect(server.calls.list).toBe(3)
+  expect(informer.hasSynced()).toBe(false)
+  await clock.advance(400)
+  expect(informer.hasSynced()).toBe(true)
+  expect(informer.size).toBe(1)
+})
+
+test('a list that fails in the middle changes nothing that it did not see, and deletes nothing', async () => {
+  const { server, thing, start, clock, keys } = setUp()
+  for (const name of ['a', 'b', 'c', 'd']) server.write(thing(name))
+  await start()
+  server.failNext('list', new KubeError(410, 'Expired', 'the continue token is too old'))
+  server.endWatches(new KubeError(410, 'Expired', 'too old'))
+  await clock.advance(0)
+  expect(keys()).toEqual(['a', 'b', 'c', 'd'])
+  await clock.advance(1000)
+  expect(server.watching).toBe(1)
+})
+
+test('a server that ends every watch at once is not asked in a tight loop', async () => {
+  const { server, start, clock } = setUp()
+  await start()
+  for (let time = 0; time < 50; time++) {
+    server.endWatches()
+    await clock.advance(50)
+  }
+  expect(server.calls.watch).toBeLessThan(12)
+})
+
+test('a watch that is silent for too long is cut and resumed', async () => {
+  const { server, start, clock, ends } = setUp({ idleWatchMs: 10_000 })
+  await start()
+  await clock.advance(9_000)
+  server.bookmark()
+  await clock.advance(9_999)
+  expect(ends).toEqual([])
+  await clock.advance(1)
+  expect(ends).toEqual(['idle'])
+  await clock.advance(100)
+  expect(server.watching).toBe(1)
+  expect(server.calls.list).toBe(1)
+})
+
+test('it lists afresh now and then when asked to', async () => {
+  const { server, thing, start, clock, keys } = setUp({ relistMs: 60_000 })
+  await start()
+  server.write(thing('missed'), 'quietly')
+  await clock.advance(60_000)
+  expect(keys()).toEqual(['missed'])
+})
+
+test('an object deleted and made again under its name while the watch was down is seen as deleted, then added', async () => {
+  const { server, thing, start, clock, changes } = setUp()
+  const first = server.write(thing('a'))
+  await start()
+  server.remove('ns/a', 'quietly')
+  const second = server.write(thing('a'), 'quietly')
+  expect(second.metadata.uid).not.toBe(first.metadata.uid)
+  server.endWatches(new KubeError(410, 'Expired', 'too old'))
+  await clock.advance(200)
+  expect(changes).toEqual(['added ns/a', 'deleted ns/a', 'added ns/a'])
+})
+
+test('a handler that throws holds up nothing, and is told again until it has heard', async () => {
+  let failuresLeft = 2
+  const heard: string[] = []
+  const { server, thing, start, clock } = setUp({
+    onChange: (key, { type }) => {
+      if (key === 'ns/poison' && failuresLeft-- > 0) throw new Error('a bug')
+      heard.push(`${type} ${key}`)
+    },
+  })
+  await start()
+  server.write(thing('poison'))
+  server.write(thing('fine'))
+  server.write(thing('poison'))
+  expect(heard).toEqual(['added ns/fine'])
+  await clock.advance(1000)
+  expect(heard).toEqual(['added ns/fine', 'added ns/poison'])
+  expect(server.calls.watch).toBe(1)
+})
+
+describe('an own write', () => {
+  test('is seen at once, is told as own, and is not told again when the watch brings it', async () => {
+    const { server, thing, start, informer, changes, clock } = setUp()
+    server.write(thing('a', 'red'))
+    await start()
+    const written = server.write(thing('a', 'blue'), 'quietly')
+    informer.put(written)
+    expect(informer.get('ns/a')?.spec?.colour).toBe('blue')
+    server.endWatches(new KubeError(410, 'Expired', 'too old'))
+    await clock.advance(200)
+    expect(changes).toEqual(['added ns/a', 'updated ns/a (own)'])
+  })
+
+  test('never replaces something newer', async () => {
+    const { server, thing, start, informer, changes } = setUp()
+    await start()
+    const older = server.write(thing('a', 'red'))
+    server.write(thing('a', 'blue'))
+    informer.put(older)
+    expect(informer.get('ns/a')?.spec?.colour).toBe('blue')
+    expect(changes).toHaveLength(2)
+  })
+
+  test('never brings back what is known to be deleted', async () => {
+    const { server, thing, start, informer } = setUp()
+    await start()
+    const written = server.write(thing('a'))
+    server.remove('ns/a')
+    informer.put(written)
+    expect(informer.get('ns/a')).toBeUndefined()
+  })
+
+  test('that is newer than a list taken meanwhile stays, until the watch says otherwise', async () => {
+    const { server, thing, start, informer } = setUp()
+    await start()
+    server.setRevision(1000)
+    const written = server.write(thing('a'), 'quietly')
+    server.setRevision(500)
+    informer.put(written)
+    server.write(thing('b'))
+    expect(informer.get('ns/a')).toBeDefined()
+    server.setRevision(1001)
+    server.remove('ns/a')
+    expect(informer.get('ns/a')).toBeUndefined()
+  })
+})
+
+test('a server restored from an older backup is believed: its state counts, versions that lie ahead do not', async () => {
+  const { server, thing, start, clock, informer, keys } = setUp()
+  server.setRevision(5000)
+  server.write(thing('kept', 'new'))
+  server.write(thing('lost'))
+  await start()
+  server.setRevision(200)
+  server.remove('ns/lost', 'quietly')
+  server.write(thing('kept', 'old'), 'quietly')
+  server.bookmark()
+  await clock.advance(500)
+  expect(keys()).toEqual(['kept'])
+  expect(informer.get('ns/kept')?.spec?.colour).toBe('old')
+})
+
+test('objects are found by an index, which follows their changes', async () => {
+  const { server, thing, start, informer } = setUp({
+    indexers: { colour: ({ spec }) => (spec?.colour === undefined ? [] : [spec.colour]) },
+  })
+  const names = (colour: string): string[] => informer.byIndex('colour', colour).map(({ metadata }) => metadata.name)
+  server.write(thing('a', 'red'))
+  server.write(thing('b', 'red'))
+  await start()
+  expect(names('red')).toEqual(['a', 'b'])
+  server.write(thing('a', 'blue'))
+  server.remove('ns/b')
+  expect(names('red')).toEqual([])
+  expect(names('blue')).toEqual(['a'])
+  expect(() => informer.byIndex('size', '1')).toThrow('no index')
+})
+
+test('the time of the last sign of life is there to be watched', async () => {
+  const { server, start, clock, informer } = setUp()
+  expect(informer.lastEventAt).toBeUndefined()
+  await start()
+  const listedAt = informer.lastEventAt
+  expect(listedAt).toBe(clock.monotonicMs())
+  await clock.advance(5000)
+  expect(informer.lastEventAt).toBe(listedAt)
+  server.bookmark()
+  expect(informer.lastEventAt).toBe(clock.monotonicMs())
+})
+
+test('stopping ends the watch and leaves nothing sleeping', async () => {
+  const { server, clock, informer } = setUp()
+  const running = informer.run(stopping.signal)
+  await settle()
+  stopping.abort()
+  await running
+  expect(server.watching).toBe(0)
+  expect(clock.sleeping).toBe(0)
+})
