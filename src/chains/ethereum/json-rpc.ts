@@ -26,7 +26,7 @@ export type RpcCall = (method: string, params: readonly unknown[], signal: Abort
 export type OnRpcCall = (method: string, outcome: 'ok' | RpcFailureKind, ms: number) => void
 
 const envelope = z.object({
-  result: z.unknown(),
+  result: z.unknown().optional(),
   error: z.object({ code: z.number().catch(-32000), message: z.string().catch('') }).optional(),
 })
 
