@@ -2,7 +2,7 @@ import { gwei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { ChainError, type DepositLog, type Hex } from './chain.ts'
 import { decodeDepositLog } from './deposit-abi.ts'
-import { createDepositIndex } from './deposit-index.ts'
+import { createDepositIndex, looksLike } from './deposit-index.ts'
 import type { DepositNode } from './deposit-node.ts'
 import { createLogReader } from './log-reader.ts'
 import type { RawLog } from './rpc-formats.ts'
@@ -111,13 +111,13 @@ export function createDepositHistory(options: {
     }
   }
 
-  /** A block that is known to hold a deposit for the key. */
+  /** A block that is known to hold a deposit for the key, or for one that the index takes for it. */
   const depositsIn = async (node: DepositNode, block: bigint, pubkey: Hex): Promise<readonly DepositLog[]> => {
-    const found = (await node.logs(block, block)).map(toDepositLog).filter((deposit) => deposit.pubkey === pubkey)
+    const found = (await node.logs(block, block)).map(toDepositLog).filter((deposit) => looksLike(deposit.pubkey, pubkey))
     // This node has another block, or no logs of it. Saying "no deposit" could mean paying for a key of someone else.
     if (found.length === 0)
       throw new ChainError('unavailable', `a node of ${network} does not show a deposit of block ${block} that was seen there`)
-    return found
+    return found.filter((deposit) => deposit.pubkey === pubkey)
   }
 
   return {

@@ -66,6 +66,9 @@ export function createDepositIndex(initialCapacity = 1024): DepositIndex {
   }
 }
 
+/** Whether the index takes two keys for one. */
+export const looksLike = (a: Hex, b: Hex): boolean => a.slice(4, 20).toLowerCase() === b.slice(4, 20).toLowerCase()
+
 /** Eight bytes of the key, without the first: that holds the point's flags. */
 const fingerprint = (pubkey: Hex): readonly [number, number] => [
   Number.parseInt(pubkey.slice(4, 12), 16),
