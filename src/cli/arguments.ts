@@ -1,0 +1,46 @@
+import { InvalidArgumentError, Option } from 'commander'
+import { logLevels } from '../lib/log.ts'
+
+/** Milliseconds from a duration as people write it: `500ms`, `15s`, `2m`, `1h`. */
+export function duration(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text)
+  const unit = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }[match?.[2] ?? '']
+  if (match === null || unit === undefined) throw new InvalidArgumentError('write a duration such as 500ms, 15s, 2m or 1h')
+  return Number(match[1]) * unit
+}
+
+/** `host:port`; port 0 takes a free one. */
+export function listenAddress(text: string): { host: string; port: number } {
+  const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:]*)):(\d{1,5})$/.exec(text)
+  const port = Number(match?.[3])
+  if (match === null || port > 65_535) throw new InvalidArgumentError('write host:port, such as 0.0.0.0:8080')
+  return { host: match[1] ?? (match[2] || '0.0.0.0'), port }
+}
+
+export function count(text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new InvalidArgumentError('write a whole number from 1 to 9999')
+  return Number(text)
+}
+
+/** A time to come: RFC 3339, or a duration in days such as `90d`. */
+export function expiry(text: string): Date {
+  const days = /^([1-9]\d{0,3})d$/.exec(text)
+  const date =
+    days === null ? new Date(/^\d{4}-\d{2}-\d{2}/.test(text) ? text : Number.NaN) : new Date(Date.now() + Number(days[1]) * 86_400_000)
+  if (Number.isNaN(date.getTime())) throw new InvalidArgumentError('write a date such as 2030-01-31 or a number of days such as 90d')
+  return date
+}
+
+export const logLevel = () => new Option('--log-level <level>', 'what to log').choices([...logLevels]).env('STAKING_LOG_LEVEL')
+
+/** Aborted by SIGTERM or SIGINT; a second signal ends the process at once. */
+export function stopSignal(): AbortSignal {
+  const controller = new AbortController()
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, () => {
+      if (controller.signal.aborted) process.exit(130)
+      controller.abort(new Error(`${name} received`))
+    })
+  }
+  return controller.signal
+}

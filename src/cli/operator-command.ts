@@ -1,0 +1,99 @@
+import { Command, Option } from 'commander'
+import { createLogger, type LogLevel } from '../lib/log.ts'
+import { count, duration, listenAddress, logLevel, stopSignal } from './arguments.ts'
+
+interface OperatorFlags {
+  readonly kubeconfig: string | undefined
+  readonly networks: string
+  readonly keysDir: string
+  readonly leaseNamespace: string
+  readonly leaseName: string
+  readonly identity: string | undefined
+  readonly leaseDuration: number
+  readonly renewDeadline: number
+  readonly retryPeriod: number
+  readonly listen: { readonly host: string; readonly port: number }
+  readonly workers: number
+  readonly stallRecheck: number
+  readonly signerInterval: number
+  readonly observeActivating: number
+  readonly observeSettled: number
+  readonly logLevel: LogLevel
+}
+
+export const operatorCommand = (version: string): Command =>
+  new Command('operator')
+    .description('reconcile the resources of a cluster')
+    .addOption(new Option('--kubeconfig <file>', 'kubeconfig; inside a cluster the service account is used').env('KUBECONFIG'))
+    .addOption(
+      new Option('--networks <file>', "the operator's networks").default('/etc/staking-operator/networks.yaml').env('STAKING_NETWORKS'),
+    )
+    .addOption(new Option('--keys-dir <dir>', 'folder of the mounted keys').default('/var/run/staking/keys').env('STAKING_KEYS_DIR'))
+    .addOption(
+      new Option('--lease-namespace <name>', 'namespace of the leader election lease').default('staking-system').env('POD_NAMESPACE'),
+    )
+    .addOption(new Option('--lease-name <name>', 'name of the leader election lease').default('staking-operator'))
+    .addOption(new Option('--identity <name>', 'who holds the lease: the name of the pod').env('POD_NAME'))
+    .addOption(
+      new Option('--lease-duration <duration>', 'how long others wait before they take over').argParser(duration).default(15_000, '15s'),
+    )
+    .addOption(
+      new Option('--renew-deadline <duration>', 'how long the leader tries to renew before it gives up')
+        .argParser(duration)
+        .default(10_000, '10s'),
+    )
+    .addOption(
+      new Option('--retry-period <duration>', 'how often the lease is renewed or tried for').argParser(duration).default(2_000, '2s'),
+    )
+    .addOption(
+      new Option('--listen <host:port>', 'health and metrics')
+        .argParser(listenAddress)
+        .default({ host: '0.0.0.0', port: 8081 }, '0.0.0.0:8081'),
+    )
+    .addOption(new Option('--workers <n>', 'stakes reconciled at a time').argParser(count).default(16))
+    .addOption(
+      new Option('--stall-recheck <duration>', 'how often a stalled resource is looked at again')
+        .argParser(duration)
+        .default(300_000, '5m'),
+    )
+    .addOption(
+      new Option('--signer-interval <duration>', "how often a signer's key, funds and nonces are looked at")
+        .argParser(duration)
+        .default(60_000, '1m'),
+    )
+    .addOption(
+      new Option('--observe-activating <duration>', 'how often a validator is looked at before it is active')
+        .argParser(duration)
+        .default(300_000, '5m'),
+    )
+    .addOption(
+      new Option('--observe-settled <duration>', 'how often an active validator is looked at')
+        .argParser(duration)
+        .default(21_600_000, '6h'),
+    )
+    .addOption(logLevel().default('info'))
+    .action(async (flags: OperatorFlags) => {
+      const { runOperator } = await import('../operator/operator.ts')
+      const log = createLogger({ program: 'operator', level: flags.logLevel, pretty: process.stdout.isTTY })
+      const ended = await runOperator({ ...operatorOptions(flags), version }, log, stopSignal())
+      log.info({ ended }, ended === 'lost' ? 'the lease was lost: ending at once' : 'stopped')
+      // What is still open must not keep a deposed leader alive.
+      process.exit(ended === 'lost' ? 1 : 0)
+    })
+
+const operatorOptions = (flags: OperatorFlags) => ({
+  kubeconfig: flags.kubeconfig,
+  networksFile: flags.networks,
+  keysDir: flags.keysDir,
+  leaseNamespace: flags.leaseNamespace,
+  leaseName: flags.leaseName,
+  identity: flags.identity,
+  leaseDurationMs: flags.leaseDuration,
+  renewDeadlineMs: flags.renewDeadline,
+  retryPeriodMs: flags.retryPeriod,
+  ...flags.listen,
+  workers: flags.workers,
+  stallRecheckMs: flags.stallRecheck,
+  signerIntervalMs: flags.signerInterval,
+  observation: { activatingMs: flags.observeActivating, settledMs: flags.observeSettled },
+})
