@@ -30,6 +30,9 @@ export interface Idempotency {
   run(request: Idempotent | undefined, work: (commit: Commit) => Promise<Answer>): Promise<Answer & { replayed: boolean }>
 }
 
+/** Gives back what a crash left claimed. Only for a database that no other process uses: there, whoever held a claim is gone. */
+export const releaseAllClaims = ({ db }: Store) => db.deleteFrom('idempotency_keys').where('status', 'is', null).execute()
+
 /** Much longer than any request takes (its calls have time-outs of their own), short enough to wait for after a crash. */
 const defaultLeaseMs = 30_000
 

@@ -4,6 +4,7 @@ import { createLogger, type Logger } from '../lib/log.ts'
 import { createAdmin, serveAdmin } from './admin.ts'
 import { loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
+import { releaseAllClaims } from './idempotency.ts'
 import { readSeedFile } from './seed.ts'
 import { createService } from './service.ts'
 import { openStore } from './store/database.ts'
@@ -23,8 +24,12 @@ export interface RunServiceOptions {
   readonly onListening?: (url: string) => void
 }
 
+/** How long it goes on taking requests after it was asked to end. */
+const drainMs = 1_000
+
 /**
- * Runs the service until the signal is aborted: then it says that it isn't ready, takes no new connections, serves what it has begun, and ends.
+ * Runs the service until the signal is aborted: then it says that it isn't ready, soon takes no
+ * new connections, serves what it has begun, and ends.
  * @throws ConfigError, SeedError, or the database's error, when it can't start. Their messages say what to mend.
  */
 export async function runService(options: RunServiceOptions, signal: AbortSignal): Promise<void> {
@@ -35,6 +40,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   const store = await openStore(config.database, (error) => log.warn({ err: error }, 'a connection of the database was lost'))
   const ending = new AbortController()
   try {
+    if (config.database.kind === 'embedded') await releaseAllClaims(store)
     const indices = await openKeyIndices({ store, seedFingerprint: keys.fingerprint, floor: BigInt(config.keyIndexFloor) })
     const { app, tracker } = await createService({
       store,
@@ -62,6 +68,8 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
 
     await aborted(signal)
     log.info('the staking service ends: requests in flight are served')
+    // Whoever routes to it learns that it isn't ready; what is on its way here still finds it, and is told to go elsewhere next time.
+    await clock.sleep(Math.min(drainMs, config.shutdownGraceMs / 4), ending.signal)
     await within(config.shutdownGraceMs, clock, Promise.all([app.close(), closeAdmin()]))
     ending.abort()
     await tracking

@@ -60,7 +60,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     intervalMs: deps.trackerIntervalMs,
   })
 
-  const app = createApp({ log, metrics })
+  const app = createApp({ log, metrics, stopping })
   const served = recordServed(app)
   installProblems(app, (path) => served.filter((route) => route.pattern.test(path)).map((route) => route.method))
   await installAuth(app, { apiKeys: createApiKeys({ store, clock }), limits: deps.rateLimit })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify'
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import { parseJson } from '../../contract/json.ts'
 import type { Logger } from '../../lib/log.ts'
@@ -10,11 +10,11 @@ const bodyLimitBytes = 64 * 1024
 const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/
 
 /** Fastify with what all routes share: request ids, JSON without loss, the contract's schemas as validators and writers, durations. */
-export function createApp({ log, metrics }: { log: Logger; metrics: Metrics }): FastifyInstance {
+export function createApp({ log, metrics, stopping }: { log: Logger; metrics: Metrics; stopping: AbortSignal }): FastifyInstance {
   const app: FastifyInstance = fastify({
     loggerInstance: log as FastifyBaseLogger,
     // One line per request is written below, with what matters; two of Fastify's own would drown the rest.
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyLimitBytes,
     // A public key in a path is 98 characters.
     routerOptions: { maxParamLength: 128 },
@@ -49,6 +49,7 @@ export function createApp({ log, metrics }: { log: Logger; metrics: Metrics }): 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     reply.header('cache-control', 'no-store')
+    if (stopping.aborted) reply.header('connection', 'close')
   })
   app.addHook('onResponse', async (request, reply) => {
     const { method } = request

@@ -79,7 +79,7 @@ async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const path = join(folder, 'lock')
   if (Buffer.byteLength(path) > 100) throw new Error(`the path of the database folder is too long for its lock: ${folder}`)
   const inUse = () =>
-    new Error(`the database folder ${folder} is in use by another process: run one instance per folder, or use PostgreSQL`)
+    new DatabaseInUseError(`the database folder ${folder} is in use by another process: run one instance per folder, or use PostgreSQL`)
   if ((await askHolder(path)) !== undefined) throw inUse()
   rmSync(path, { force: true })
   const token = randomUUID()

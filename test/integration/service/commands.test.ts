@@ -1,0 +1,141 @@
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { decrypt } from '@chainsafe/bls-keystore'
+import { SecretKey } from '@chainsafe/blst'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { apiKeysCreate, apiKeysList, apiKeysRevoke } from '../../../src/service/commands.ts'
+import { exportKeystores } from '../../../src/service/keystores.ts'
+import { runService } from '../../../src/service/run.ts'
+import { type Anvil, startAnvil } from '../../chains/anvil.ts'
+import { callService, withdrawalAddress } from './harness.ts'
+import { type ServiceFiles, serviceFiles, spawnService } from './processes.ts'
+
+let anvil: Anvil
+let files: ServiceFiles
+beforeAll(async () => {
+  anvil = await startAnvil()
+  files = serviceFiles(anvil)
+})
+afterAll(async () => {
+  files?.remove()
+  await anvil?.stop()
+})
+
+test('a key made before the service runs and one made while it runs are both good, until they are revoked', async () => {
+  const options = { config: files.config }
+  const before = await apiKeysCreate({ ...options, account: 'acme', label: 'before' })
+  const { process: service, url } = await spawnService(files.config)
+  try {
+    const during = await apiKeysCreate({ ...options, account: 'acme', label: 'during', scopes: ['read'] })
+    for (const { key } of [before, during]) expect((await callService(url, 'GET', '/v1/networks', { key: key.reveal() })).status).toBe(200)
+    expect(await apiKeysList(options)).toMatchObject([
+      { keyId: before.info.keyId, label: 'before', scopes: ['read', 'write'] },
+      { keyId: during.info.keyId, label: 'during', scopes: ['read'] },
+    ])
+    expect(JSON.stringify(await apiKeysList(options))).not.toContain('sop_')
+    expect(await apiKeysRevoke({ ...options, keyId: during.info.keyId })).toBe(true)
+    expect((await callService(url, 'GET', '/v1/networks', { key: during.key.reveal() })).status).toBe(401)
+    expect(await apiKeysRevoke({ ...options, keyId: 'key_none' })).toBe(false)
+    expect(statSync(join(files.folder, 'data')).mode & 0o777).toBe(0o700)
+  } finally {
+    expect((await service.stop()).code).toBe(0)
+  }
+})
+
+test('two services never share one embedded database', async () => {
+  const { process: service } = await spawnService(files.config)
+  try {
+    await expect(runService({ config: files.config, version: '0' }, AbortSignal.timeout(10_000))).rejects.toThrow(
+      /in use by another process/,
+    )
+  } finally {
+    await service.stop()
+  }
+})
+
+test.each([
+  { given: { account: '' }, expected: /an account is/ },
+  { given: { account: 'a b' }, expected: /an account is/ },
+  { given: { account: 'a', scopes: [] }, expected: /at least one scope/ },
+  { given: { account: 'a', expiresAt: new Date(0) }, expected: /a time to come/ },
+])('a key like $given is refused', async ({ given, expected }) => {
+  await expect(apiKeysCreate({ config: files.config, ...given })).rejects.toThrow(expected)
+})
+
+test('a request that has begun is served to its end when the service is asked to stop', async () => {
+  const key = (await apiKeysCreate({ config: files.config, account: 'graceful' })).key.reveal()
+  const { process: service, url } = await spawnService(files.config)
+  const answers = Array.from({ length: 10 }, (_, count) =>
+    callService(url, 'POST', '/v1/ethereum/stakes', {
+      key,
+      idempotencyKey: `graceful/${count}`,
+      body: { network: 'devnet', amountEth: 32, withdrawalAddress },
+    }),
+  )
+  // All of them have been sent, none is answered.
+  await Promise.race(answers)
+  const stopped = service.stop()
+  expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 201))
+  expect((await stopped).code).toBe(0)
+})
+
+describe('keystores', () => {
+  const password = 'correct horse battery'
+  const stakes: { stakeId: string; pubkey: string }[] = []
+  let passwordFile: string
+  const base = () => ({ config: files.config, passwordFile, kdf: 'pbkdf2' as const })
+  beforeAll(async () => {
+    passwordFile = join(files.folder, 'password')
+    writeFileSync(passwordFile, `${password}\n`)
+    const key = (await apiKeysCreate({ config: files.config, account: 'keystores' })).key.reveal()
+    const { process: service, url } = await spawnService(files.config)
+    for (let count = 0; count < 2; count++) {
+      const { body } = await callService(url, 'POST', '/v1/ethereum/stakes', {
+        key,
+        idempotencyKey: `keystores/${count}`,
+        body: { network: 'devnet', amountEth: 32, withdrawalAddress },
+      })
+      stakes.push({ stakeId: body.stakeId, pubkey: body.depositData.pubkey })
+    }
+    await service.stop()
+  })
+
+  test.each(['pbkdf2', 'scrypt'] as const)('with %s hold the very keys of the stakes, for their owner only', async (kdf) => {
+    const outDir = join(files.folder, `out-${kdf}`)
+    const pubkeys = stakes.map(({ pubkey }) => pubkey)
+    const exported = await exportKeystores({ ...base(), outDir, pubkeys, kdf })
+    expect(exported.map(({ pubkey }) => pubkey).sort()).toEqual([...pubkeys].sort())
+    expect(statSync(outDir).mode & 0o777).toBe(0o700)
+    for (const { file, pubkey, path } of exported) {
+      expect(file).toMatch(/^keystore-m_12381_3600_\d+_0_0-\d+\.json$/)
+      expect(statSync(join(outDir, file)).mode & 0o777).toBe(0o600)
+      const keystore = JSON.parse(readFileSync(join(outDir, file), 'utf8'))
+      expect(keystore).toMatchObject({ version: 4, path, pubkey: pubkey.slice(2), crypto: { kdf: { function: kdf } } })
+      const secret = SecretKey.fromBytes(await decrypt(keystore, password))
+      expect(`0x${Buffer.from(secret.toPublicKey().toBytes()).toString('hex')}`).toBe(pubkey)
+    }
+    const summary = readdirSync(outDir).find((file) => file.startsWith('summary-'))
+    expect(JSON.parse(readFileSync(join(outDir, summary ?? ''), 'utf8')).keystores).toEqual(exported)
+    await expect(exportKeystores({ ...base(), outDir, pubkeys, kdf })).rejects.toThrow(/is there already/)
+  })
+
+  test('are chosen by network and status', async () => {
+    expect(await exportKeystores({ ...base(), outDir: join(files.folder, 'none'), network: 'elsewhere' })).toEqual([])
+    expect(await exportKeystores({ ...base(), outDir: join(files.folder, 'none2'), status: 'confirmed' })).toEqual([])
+  })
+
+  test.each([
+    { what: 'a short password', change: () => ({ passwordFile: write('short', 'short') }), expected: /at least 8 characters/ },
+    { what: 'no password file', change: () => ({ passwordFile: '/nowhere' }), expected: /cannot be read/ },
+    { what: 'an unknown public key', change: () => ({ pubkeys: [`0x${'ab'.repeat(48)}`] }), expected: /no stake has the public key/ },
+  ])('are not written with $what', async ({ change, expected }) => {
+    const outDir = join(files.folder, 'refused')
+    mkdirSync(outDir, { recursive: true })
+    await expect(exportKeystores({ ...base(), outDir, ...change() })).rejects.toThrow(expected)
+    expect(readdirSync(outDir)).toEqual([])
+  })
+  const write = (name: string, text: string) => {
+    writeFileSync(join(files.folder, name), text)
+    return join(files.folder, name)
+  }
+})

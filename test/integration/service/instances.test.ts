@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Secret } from '../../../src/lib/secret.ts'
+import type { DatabaseConfig } from '../../../src/service/store/database.ts'
+import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { callService, type Response, startService, type TestService, withdrawalAddress } from './harness.ts'
+
+/** Two instances on one PostgreSQL, started at the same moment on an empty database. */
+let postgres: Postgres
+let instances: readonly TestService[]
+let key: string
+const database = (): DatabaseConfig => ({ kind: 'postgres', url: new Secret(url), poolSize: 5 })
+let url: string
+const leaseMs = 1_000
+
+beforeAll(async () => {
+  postgres = await startPostgres()
+  url = await postgres.createDatabase('instances')
+  instances = await Promise.all(Array.from({ length: 2 }, () => startService(database(), { leaseMs })))
+  key = (await instances[0]?.key()) ?? ''
+})
+afterAll(async () => {
+  await Promise.all(instances?.map((one) => one.close()) ?? [])
+  await postgres?.stop()
+})
+
+const body = { network: 'devnet', amountEth: 32, withdrawalAddress }
+const post = (count: number, idempotencyKey: string, change: object = {}): Promise<Response> =>
+  callService(instances[count % 2]?.url ?? '', 'POST', '/v1/ethereum/stakes', { key, idempotencyKey, body: { ...body, ...change } })
+const newKey = () => randomBytes(8).toString('hex')
+
+test('50 requests with one Idempotency-Key make one stake', async () => {
+  const idempotencyKey = newKey()
+  const answers = await Promise.all(Array.from({ length: 50 }, (_, count) => post(count, idempotencyKey)))
+  const created = answers.filter(({ status }) => status === 201)
+  expect(new Set(created.map(({ text }) => text)).size).toBe(1)
+  expect(created.filter(({ headers }) => headers.get('idempotency-replayed') === null)).toHaveLength(1)
+  for (const one of answers.filter(({ status }) => status !== 201)) expect(one.body.code).toBe('idempotency-key-in-progress')
+})
+
+test('60 requests with 60 keys make 60 stakes with 60 validator keys', async () => {
+  const answers = await Promise.all(Array.from({ length: 60 }, (_, count) => post(count, newKey())))
+  expect(new Set(answers.map((one) => one.body.depositData.pubkey)).size).toBe(60)
+  const { rows } = { rows: await instances[0]?.store.db.selectFrom('ethereum_stakes').select('key_index').execute() }
+  expect(new Set(rows?.map((row) => row.key_index)).size).toBe(rows?.length)
+})
+
+test('one external reference is given once, whichever instance is asked', async () => {
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, count) => post(count, newKey(), { externalReference: 'ref' })))
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(1)
+  expect(answers.filter((one) => one.body.code === 'reference-exists')).toHaveLength(19)
+})
+
+test('one of two hashes that are reported at once for different transactions wins, and both are remembered or one is refused', async () => {
+  const { stakeId } = (await post(0, newKey())).body
+  const hashes = Array.from({ length: 10 }, () => `0x${randomBytes(32).toString('hex')}`)
+  const answers = await Promise.all(
+    hashes.map((transactionHash, count) =>
+      callService(instances[count % 2]?.url ?? '', 'PUT', `/v1/ethereum/stakes/${stakeId}/submission`, { key, body: { transactionHash } }),
+    ),
+  )
+  const accepted = hashes.filter((_, count) => answers[count]?.status === 200)
+  const rows = await instances[0]?.store.db.selectFrom('ethereum_stake_hashes').select('hash').where('stake_id', '=', stakeId).execute()
+  expect(rows?.map(({ hash }) => hash).sort()).toEqual(accepted.sort())
+})
+
+test('an instance that was frozen past its lease does not make a second stake', async () => {
+  const idempotencyKey = newKey()
+  const [frozen] = instances
+  if (frozen === undefined) throw new Error('no instance')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  frozen.chain.hold = promise
+  const calls = frozen.chain.calls
+  const late = post(0, idempotencyKey)
+  while (frozen.chain.calls === calls) await new Promise((done) => setTimeout(done, 5))
+  expect((await post(1, idempotencyKey)).body.code).toBe('idempotency-key-in-progress')
+  await new Promise((done) => setTimeout(done, leaseMs + 200))
+  const taken = await post(1, idempotencyKey)
+  expect(taken.status).toBe(201)
+  resolve()
+  frozen.chain.hold = Promise.resolve()
+  expect((await late).body.code).toBe('idempotency-key-in-progress')
+  expect((await post(0, idempotencyKey)).text).toBe(taken.text)
+})
+
+test('another seed is refused on the same database', async () => {
+  await expect(startService(database(), { seed: randomBytes(32).toString('hex') })).rejects.toThrow(/another seed/)
+})
+
+test('the service survives a crash of its database', async () => {
+  await postgres.kill()
+  const down = await post(0, newKey())
+  expect(down.status).toBe(500)
+  expect((await fetch(`${instances[0]?.url}/readyz`)).status).toBe(503)
+  await postgres.restart()
+  const deadline = Date.now() + 20_000
+  while ((await post(0, newKey())).status !== 201 && Date.now() < deadline) await new Promise((done) => setTimeout(done, 100))
+  expect((await post(1, newKey())).status).toBe(201)
+  expect(instances.map((one) => one.logs()).join('')).not.toContain(new URL(url).password)
+})

@@ -1,0 +1,50 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import type { Anvil } from '../../chains/anvil.ts'
+import { freePort } from '../../cluster/ports.ts'
+import { type RunningProcess, startProcess } from '../../cluster/process.ts'
+import { networkConfig } from './harness.ts'
+
+export interface ServiceFiles {
+  readonly folder: string
+  readonly config: string
+  readonly seedHex: string
+  remove(): void
+}
+
+/** A folder with a configuration, a seed and the embedded database. */
+export function serviceFiles(anvil: Anvil, more: object = {}): ServiceFiles {
+  const folder = mkdtempSync(join(tmpdir(), 'staking-service-'))
+  const seedHex = randomBytes(32).toString('hex')
+  writeFileSync(join(folder, 'seed'), `${seedHex}\n`)
+  const config = join(folder, 'service.yaml')
+  writeFileSync(
+    config,
+    stringify({
+      listen: { host: '127.0.0.1', port: 0 },
+      database: { dataDir: join(folder, 'data') },
+      seedFile: join(folder, 'seed'),
+      networks: [{ ...networkConfig('devnet', { rpcUrls: [anvil.url] }) }],
+      trackerIntervalMs: 100,
+      ...more,
+    }),
+  )
+  return { folder, config, seedHex, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** The service as a process of its own. */
+export async function spawnService(config: string): Promise<{ process: RunningProcess; url: string }> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const process_ = await startProcess({
+    name: 'staking service',
+    command: process.execPath,
+    args: [join(import.meta.dirname, 'child.ts'), config],
+    env: { STAKING_SERVICE_PORT: String(port), NODE_NO_WARNINGS: '1' },
+    readyWhen: async () => (await fetch(`${url}/readyz`)).ok,
+  })
+  return { process: process_, url }
+}
