@@ -117,6 +117,22 @@ describe('a key is read from', () => {
     renameSync(join(folder, '..data_tmp'), join(folder, '..data'))
     expect(await keys.address('hot', never)).toBe(secondAddress)
   })
+
+  test('one version of a mounted Secret, though a swap is half seen', async () => {
+    const folder = join(dir, 'hot')
+    for (const [version, password] of [
+      ['..1', 'old'],
+      ['..2', 'new'],
+    ] as const) {
+      mkdirSync(join(folder, version), { recursive: true })
+      writeFileSync(join(folder, version, 'keystore.json'), keystoreOf(secret, password))
+      writeFileSync(join(folder, version, 'password'), password)
+    }
+    symlinkSync('..2', join(folder, '..data'))
+    symlinkSync('..1/keystore.json', join(folder, 'keystore.json'))
+    symlinkSync('..2/password', join(folder, 'password'))
+    expect(await addressOf()).toBe(address)
+  })
 })
 
 describe('a bad key file is named, with the mend, and never quoted', () => {
