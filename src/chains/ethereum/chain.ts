@@ -57,7 +57,7 @@ export interface ChainHead {
   readonly baseFeePerGas: Wei
 }
 
-/** What a node's answer means (shared/design table "the node says"). */
+/** What a node's answer means; rpc-errors.ts reads it from the node's own message. */
 export type ChainErrorCode =
   /** The node holds this very transaction: success. */
   | 'already-known'
