@@ -12,7 +12,7 @@ export interface ObjectMeta {
   readonly annotations?: Readonly<Record<string, string>>
   readonly finalizers?: readonly string[]
   readonly ownerReferences?: readonly OwnerReference[]
-  readonly managedFields?: readonly unknown[]
+  readonly managedFields?: readonly unknown[] | undefined
 }
 
 export interface OwnerReference {

@@ -141,7 +141,8 @@ export function createQueue<K extends string>({
       return
     }
     const known = delayed.get(key)
-    const dueAt = clock.monotonicMs() + ms
+    // Whole milliseconds: V8 keeps a fraction in a box of its own, for each of ten thousand keys.
+    const dueAt = Math.ceil(clock.monotonicMs() + ms)
     const urgency = Math.max(priority, known?.priority ?? priority)
     if (known !== undefined && known.dueAt <= dueAt) {
       delayed.set(key, { dueAt: known.dueAt, priority: urgency })
