@@ -90,13 +90,12 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
       if (request === undefined) {
         return { ...(await work((effect) => db.transaction().execute(effect))), replayed: false }
       }
-      const earlier = await stored(request)
-      if (earlier !== undefined) return { ...earlier, replayed: true }
       const owner = randomUUID()
       if (!(await claim(request, owner))) {
-        const winner = await stored(request)
-        if (winner === undefined) throw inProgress()
-        return { ...winner, replayed: true }
+        const earlier = await stored(request)
+        // Given back between the two looks.
+        if (earlier === undefined) throw inProgress()
+        return { ...earlier, replayed: true }
       }
       try {
         const answer = await work((effect) =>

@@ -55,7 +55,7 @@ export async function exportKeystores(options: ExportKeystoresOptions): Promise<
     const index = BigInt(keyIndex)
     const path = keyPath(index)
     const kdf = options.kdf === 'pbkdf2' ? defaultPbkdfModule() : defaultScryptModule()
-    const keystore = await create(password, keys.secretKey(index), Buffer.from(stake.pubkey.slice(2), 'hex'), path, null, kdf)
+    const keystore = await create(password, keys.derive(index).secretKey, Buffer.from(stake.pubkey.slice(2), 'hex'), path, null, kdf)
     const file = `keystore-${path.replaceAll('/', '_')}-${seconds}.json`
     await writeNew(join(outDir, file), JSON.stringify(keystore))
     exported.push({ ...stake, path, file })
@@ -77,7 +77,7 @@ async function readPassword(file: string): Promise<string> {
 }
 
 function checkKeys(found: readonly StakeKey[], keys: ValidatorKeys, asked: readonly string[] | undefined): void {
-  const foreign = found.find(({ keyIndex, pubkey }) => keys.publicKey(BigInt(keyIndex)) !== pubkey)
+  const foreign = found.find(({ keyIndex, pubkey }) => keys.derive(BigInt(keyIndex)).publicKey !== pubkey)
   if (foreign !== undefined) throw new KeystoreError(`the seed is not the one that stake ${foreign.stakeId} was made from`)
   const missing = asked?.find((pubkey) => !found.some((one) => one.pubkey === pubkey.toLowerCase()))
   if (missing !== undefined) throw new KeystoreError(`no stake has the public key ${missing}`)

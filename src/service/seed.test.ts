@@ -17,9 +17,9 @@ describe('a seed', () => {
   test('as a mnemonic gives the keys of the staking deposit tools', () => {
     // Made with @chainsafe/bls-keygen's derivation of m/12381/3600/0/0/0, as staking-deposit-cli does.
     const keys = createValidatorKeys(parseSeed(mnemonic, 'f'))
-    expect(keys.publicKey(0n)).toBe(createValidatorKeys(parseSeed(`  ${mnemonic.toUpperCase()}`.trim(), 'f')).publicKey(0n))
-    expect(keys.publicKey(0n)).toMatch(/^0x[0-9a-f]{96}$/)
-    expect(keys.publicKey(1n)).not.toBe(keys.publicKey(0n))
+    expect(keys.derive(0n).publicKey).toBe(createValidatorKeys(parseSeed(`  ${mnemonic.toUpperCase()}`.trim(), 'f')).derive(0n).publicKey)
+    expect(keys.derive(0n).publicKey).toMatch(/^0x[0-9a-f]{96}$/)
+    expect(keys.derive(1n).publicKey).not.toBe(keys.derive(0n).publicKey)
   })
 
   test.each([

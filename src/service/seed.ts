@@ -13,9 +13,14 @@ export class SeedError extends Error {
 export interface ValidatorKeys {
   /** Tells seeds apart without telling anything of them. */
   readonly fingerprint: string
-  publicKey(index: bigint): Hex
-  /** The signing key m/12381/3600/index/0/0 (EIP-2334). */
-  secretKey(index: bigint): Uint8Array
+  /** The signing key m/12381/3600/index/0/0 (EIP-2334). @throws RangeError */
+  derive(index: bigint): ValidatorKey
+}
+
+export interface ValidatorKey {
+  readonly publicKey: Hex
+  /** 32 bytes. */
+  readonly secretKey: Uint8Array
 }
 
 /** EIP-2333 takes indices below 2^32. */
@@ -67,13 +72,12 @@ export function parseSeed(text: string, from: string): SecretKey {
 /** Derivation is native (blst), and the parent m/12381/3600 is derived once: a key costs three steps. */
 export function createValidatorKeys(master: SecretKey): ValidatorKeys {
   const parent = master.deriveChildEip2333(12381).deriveChildEip2333(3600)
-  const derive = (index: bigint): SecretKey => {
-    if (index < 0n || index > maxIndex) throw new RangeError(`the key index ${index} is out of range`)
-    return parent.deriveChildEip2333(Number(index)).deriveChildEip2333(0).deriveChildEip2333(0)
-  }
   return {
     fingerprint: createHash('sha256').update(master.toPublicKey().toBytes()).digest('hex'),
-    publicKey: (index) => `0x${Buffer.from(derive(index).toPublicKey().toBytes()).toString('hex')}`,
-    secretKey: (index) => derive(index).toBytes(),
+    derive: (index) => {
+      if (index < 0n || index > maxIndex) throw new RangeError(`the key index ${index} is out of range`)
+      const key = parent.deriveChildEip2333(Number(index)).deriveChildEip2333(0).deriveChildEip2333(0)
+      return { publicKey: `0x${Buffer.from(key.toPublicKey().toBytes()).toString('hex')}`, secretKey: key.toBytes() }
+    },
   }
 }

@@ -38,7 +38,7 @@ type Route = typeof route
  * answer in one database transaction. What fails before that transaction leaves nothing behind but a gap in the key indices.
  */
 export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Promise<Handled<Route>> {
-  const { store, idempotency, keys, networks, clock, metrics } = deps
+  const { store, idempotency, networks, clock, metrics } = deps
   return async ({ caller, body, idempotent, signal }) => {
     const { amountEth: amount, credentialsType, withdrawalAddress, externalReference: reference } = body
     const network = networks.get(body.network)
@@ -50,9 +50,9 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
         const holder = await holderOf(store.db, caller.account, reference)
         if (holder !== undefined) throw referenceExists(reference, holder)
       }
-      const { index, pubkey } = await takeNewKey({ ...deps, chain: network.chain }, signal)
+      const { index, pubkey, secretKey } = await takeNewKey({ ...deps, chain: network.chain }, signal)
       const deposit = makeDeposit({
-        secretKey: keys.secretKey(index),
+        secretKey,
         network: network.config,
         amountGwei: amount,
         credentialsType,

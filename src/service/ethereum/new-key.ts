@@ -9,6 +9,8 @@ import type { KeyIndices } from '../store/key-index.ts'
 export interface NewKey {
   readonly index: bigint
   readonly pubkey: Hex
+  /** 32 bytes. */
+  readonly secretKey: Uint8Array
 }
 
 /** More known keys in a row than this mean a database that is far behind: a person must set the floor. */
@@ -26,11 +28,11 @@ export async function takeNewKey(
   const { keys, indices, chain, log, metrics } = deps
   for (let skipped = 0; skipped < maxSkipped; skipped++) {
     const index = await indices.next()
-    const pubkey = keys.publicKey(index)
+    const { publicKey: pubkey, secretKey } = keys.derive(index)
     const deposits = await chain.depositsFor(pubkey, signal).catch((error: unknown) => {
       throw error instanceof ChainError ? chainUnavailable(chain.network, error) : error
     })
-    if (deposits.length === 0) return { index, pubkey }
+    if (deposits.length === 0) return { index, pubkey, secretKey }
     metrics.knownKeySkipped(chain.network)
     log.warn(
       { network: chain.network, keyIndex: index.toString(), path: keyPath(index), pubkey, transactionHash: deposits[0]?.transactionHash },

@@ -4,11 +4,14 @@ import type { Store } from './database.ts'
 /** Hands out the indices of validator keys. */
 export interface KeyIndices {
   /**
-   * The next index. It is committed before it is returned, so whatever happens to the caller it never comes again; an index that is not
+   * The next index. It was committed before it is returned, so whatever happens to the caller it never comes again; an index that is not
    * used leaves a gap, which costs nothing. One counter serves all networks: no key is ever on two of them.
    */
   next(): Promise<bigint>
 }
+
+/** Indices reserved by one commit; a restart leaves the rest of its block as a gap. */
+const blockSize = 16n
 
 /**
  * @param floor The first index that may be handed out; raise it after the database was restored from a backup (or on a second database with the same seed).
@@ -50,15 +53,31 @@ export async function openKeyIndices({
       )
       .execute()
   })
+  const reserve = async (): Promise<{ next: bigint; end: bigint }> => {
+    const { end } = await db
+      .updateTable('key_counters')
+      .set({ next_index: sql<bigint>`next_index + ${blockSize}` })
+      .where('seed_fingerprint', '=', seedFingerprint)
+      .returning('next_index as end')
+      .executeTakeFirstOrThrow()
+    return { next: end - blockSize, end }
+  }
+
+  let block = { next: 0n, end: 0n }
+  let reserving: Promise<void> | undefined
   return {
     async next() {
-      const { index } = await db
-        .updateTable('key_counters')
-        .set({ next_index: sql<bigint>`next_index + 1` })
-        .where('seed_fingerprint', '=', seedFingerprint)
-        .returning(sql<bigint>`next_index - 1`.as('index'))
-        .executeTakeFirstOrThrow()
-      return index
+      while (block.next >= block.end) {
+        reserving ??= reserve()
+          .then((reserved) => {
+            block = reserved
+          })
+          .finally(() => {
+            reserving = undefined
+          })
+        await reserving
+      }
+      return block.next++
     },
   }
 }

@@ -125,11 +125,11 @@ describe.each([
       const { createValidatorKeys, parseSeed } = await import('../../../src/service/seed.ts')
       const keys = createValidatorKeys(parseSeed(seedHex, 'seed'))
       let index = 0n
-      while (keys.publicKey(index) !== next.body.depositData.pubkey) index++
-      service.chain.deposited.add(keys.publicKey(index + 1n))
-      service.chain.deposited.add(keys.publicKey(index + 2n))
+      while (keys.derive(index).publicKey !== next.body.depositData.pubkey) index++
+      service.chain.deposited.add(keys.derive(index + 1n).publicKey)
+      service.chain.deposited.add(keys.derive(index + 2n).publicKey)
       const created = await service.stake(key)
-      expect(created.body.depositData.pubkey).toBe(keys.publicKey(index + 3n))
+      expect(created.body.depositData.pubkey).toBe(keys.derive(index + 3n).publicKey)
       expect(service.chain.asked.length - asked).toBe(3)
       expect(service.logs()).toContain('has a deposit already and is skipped')
       expect((await service.call('GET', '/metrics')).text).toContain('staking_service_known_keys_skipped_total{network="devnet"} 2')
