@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { reap } from '../test/cluster/reaper.ts'
 import { type Stack, startStack } from '../test/stack/stack.ts'
 import { isReady, isStalled, type ListedStake, listStakes } from './demo/stakes.ts'
-import { printSummary, summarise } from './demo/summary.ts'
+import { mustBeRefused, printSummary, summarise } from './demo/summary.ts'
 import { createTable } from './demo/table.ts'
 
 /**
@@ -83,7 +83,7 @@ async function follow(stack: Stack, signal: AbortSignal): Promise<readonly Liste
   for (;;) {
     const stakes = await listStakes(stack)
     table.show(stakes)
-    if (stakes.length > 0 && stakes.every((stake) => isReady(stake) || isStalled(stake))) {
+    if (stakes.length > 0 && stakes.every((stake) => (mustBeRefused(stake) ? isStalled(stake) : isReady(stake)))) {
       table.end()
       return stakes
     }

@@ -12,20 +12,20 @@ export interface Summary {
   readonly failures: readonly string[]
 }
 
-/** Names of the examples that policy must refuse. */
-const mustBeRefused = new Set(['team-c/not-admitted'])
+/** Whether policy must refuse this example. */
+export const mustBeRefused = (stake: ListedStake): boolean => nameOf(stake) === 'team-c/not-admitted'
 
 /** Compares what Kubernetes says with what the chain says: every accepted stake is one deposit that pays the right address and amount, validly signed. */
 export async function summarise(stack: Stack, stakes: readonly ListedStake[]): Promise<Summary> {
   const depositCount = await stack.anvil.depositCount()
   const deposits = await stack.anvil.deposits()
-  const accepted = stakes.filter((stake) => !mustBeRefused.has(nameOf(stake)))
+  const accepted = stakes.filter((stake) => !mustBeRefused(stake))
   const failures: string[] = []
   for (const stake of accepted) {
     if (!isReady(stake)) failures.push(`${nameOf(stake)} is not ready: ${readyReason(stake)}: ${readyMessage(stake)}`)
     else failures.push(...wrongs(stake, deposits))
   }
-  for (const stake of stakes.filter((candidate) => mustBeRefused.has(nameOf(candidate)))) {
+  for (const stake of stakes.filter(mustBeRefused)) {
     if (!isStalled(stake)) failures.push(`${nameOf(stake)} should have been refused`)
   }
   if (depositCount !== accepted.length)

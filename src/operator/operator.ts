@@ -350,7 +350,7 @@ export async function runOperator(
       controller(ethereumStake.kind, stakeQueue, options.workers, reconcileStake).run(leading),
       controller(stakingSigner.kind, signerQueue, 2, reconcileSigner).run(leading),
       networks.watch(wakeAll, leading),
-      watchKeys({ dir: options.keysDir, clock, onChange: wakeAll }, leading),
+      watchKeys({ dir: options.keysDir, clock, intervalMs: 2_000, onChange: wakeAll, signal: leading }),
     ])
   }
 

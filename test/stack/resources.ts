@@ -1,0 +1,130 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { findCondition } from '../../src/resources/conditions.ts'
+import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
+import type { StakingSigner } from '../../src/resources/staking-signer.ts'
+import type { ControlPlane } from '../cluster/control-plane.ts'
+import { KEY_NAME, NETWORK } from './stack.ts'
+
+/** Well-known test addresses (anvil's accounts): never fund them on a real network. */
+export const PAYER = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
+export const WITHDRAWAL_ADDRESS = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+export const OTHER_ADDRESS = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
+export const SIGNER = 'treasury'
+
+type Json = Readonly<Record<string, unknown>>
+
+export const namespace = (name: string, labels: Json = {}): Json => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
+
+export const signer = (spec: Json & { readonly policy?: Json } = {}, name = SIGNER): Json => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'StakingSigner',
+  metadata: { name },
+  spec: {
+    chain: 'Ethereum',
+    keyName: KEY_NAME,
+    address: PAYER,
+    ...spec,
+    policy: { allowedNamespaces: { names: ['default'] }, maxPerTransaction: '64', ...spec.policy },
+  },
+})
+
+export const stake = (name: string, spec: Json = {}, metadata: Json = {}): Json => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'EthereumStake',
+  metadata: { name, namespace: 'default', ...metadata },
+  spec: { network: NETWORK, amountEth: '32', withdrawalAddress: WITHDRAWAL_ADDRESS, signer: SIGNER, ...spec },
+})
+
+/** `kubectl apply -f -` of a list of objects. @throws with what the API server said. */
+export const applyAll = (cluster: ControlPlane, objects: readonly Json[]): Promise<string> =>
+  cluster.kubectlOk(['apply', '-f', '-'], { input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }) })
+
+const path = (name: string, space: string) => `/apis/staking.dev/v1alpha1/namespaces/${space}/ethereumstakes/${name}`
+
+export async function getStake(cluster: ControlPlane, name: string, space = 'default'): Promise<EthereumStake | undefined> {
+  const { status, body } = await cluster.request({ path: path(name, space) })
+  if (status === 404) return undefined
+  if (status !== 200) throw new Error(`GET ${name}: ${status}`)
+  return body as EthereumStake
+}
+
+export async function getStakes(cluster: ControlPlane): Promise<readonly EthereumStake[]> {
+  const { body } = await cluster.request({ path: '/apis/staking.dev/v1alpha1/ethereumstakes' })
+  return (body as { items: EthereumStake[] }).items
+}
+
+export async function getSigner(cluster: ControlPlane, name = SIGNER): Promise<StakingSigner> {
+  const { body } = await cluster.request({ path: `/apis/staking.dev/v1alpha1/stakingsigners/${name}` })
+  return body as StakingSigner
+}
+
+/** Patches a resource's status as somebody with the rights for it might: by hand. */
+export async function patchStakeStatus(cluster: ControlPlane, name: string, status: Json | null): Promise<void> {
+  const answer = await cluster.request({
+    method: 'PATCH',
+    path: `${path(name, 'default')}/status`,
+    body: JSON.stringify({ status }),
+    contentType: 'application/merge-patch+json',
+  })
+  if (answer.status !== 200) throw new Error(`PATCH ${name}/status: ${answer.status} ${JSON.stringify(answer.body)}`)
+}
+
+export interface Seen {
+  readonly ready: string
+  readonly reason: string
+  readonly message: string
+  readonly stalled: boolean
+  readonly phase: string
+}
+export function seen(resource: EthereumStake | StakingSigner | undefined): Seen {
+  const ready = findCondition(resource?.status?.conditions, 'Ready')
+  return {
+    ready: ready?.status ?? 'absent',
+    reason: ready?.reason ?? '',
+    message: ready?.message ?? '',
+    stalled: findCondition(resource?.status?.conditions, 'Stalled')?.status === 'True',
+    phase: resource?.status !== undefined && 'phase' in resource.status ? (resource.status.phase ?? '') : '',
+  }
+}
+
+/** Looks again and again until `check` holds. @throws with what was seen last when `timeoutMs` pass. */
+export async function eventually<T>(what: string, look: () => Promise<T>, check: (value: T) => boolean, timeoutMs = 60_000): Promise<T> {
+  const deadline = Date.now() + timeoutMs
+  for (;;) {
+    const value = await look()
+    if (check(value)) return value
+    if (Date.now() > deadline)
+      throw new Error(`${what}: not within ${timeoutMs} ms; last seen: ${JSON.stringify(value, null, 1)?.slice(0, 6_000)}`)
+    await delay(150)
+  }
+}
+
+export const untilStake = (
+  cluster: ControlPlane,
+  name: string,
+  what: string,
+  check: (stake: EthereumStake, now: Seen) => boolean,
+  timeoutMs?: number,
+): Promise<EthereumStake> =>
+  eventually(
+    `stake ${name} ${what}`,
+    () => getStake(cluster, name),
+    (value) => value !== undefined && check(value, seen(value)),
+    timeoutMs,
+  ) as Promise<EthereumStake>
+export const untilReady = (cluster: ControlPlane, name: string, timeoutMs?: number) =>
+  untilStake(cluster, name, 'is ready', (_stake, { ready }) => ready === 'True', timeoutMs)
+export const untilReason = (cluster: ControlPlane, name: string, reason: string, timeoutMs?: number) =>
+  untilStake(cluster, name, `shows ${reason}`, (_stake, now) => now.reason === reason, timeoutMs)
+
+/** Events that regard an object, as `kubectl describe` shows them. */
+export async function eventsOf(
+  cluster: ControlPlane,
+  name: string,
+  space = 'default',
+): Promise<readonly { readonly type: string; readonly reason: string; readonly note: string }[]> {
+  const { body } = await cluster.request({ path: `/apis/events.k8s.io/v1/namespaces/${space}/events` })
+  return (body as { items: { type: string; reason: string; note: string; regarding?: { name?: string } }[] }).items.filter(
+    (event) => event.regarding?.name === name,
+  )
+}
