@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
+import { signer, stake } from '../../stack/resources.ts'
+
+/** What people get from a real API server when they apply a manifest: it is taken, or the message says what to do. */
+let cluster: ControlPlane
+beforeAll(async () => {
+  cluster = await startControlPlane()
+  await cluster.kubectlOk(['apply', '-f', new URL('../../../crds', import.meta.url).pathname])
+  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+})
+afterAll(async () => {
+  await cluster?.stop()
+})
+
+const apply = (manifest: unknown) => cluster.kubectl(['apply', '-f', '-'], { input: JSON.stringify(manifest) })
+let count = 0
+const next = () => `m-${++count}`
+
+describe('an EthereumStake', () => {
+  test.each([
+    { what: '32 ETH', spec: {} },
+    { what: '2048 ETH', spec: { amountEth: '2048' } },
+    { what: '9 decimals', spec: { amountEth: '32.000000001' } },
+    { what: '32 ETH with Execution', spec: { amountEth: '32', credentialsType: 'Execution' } },
+    { what: 'a lower-case address', spec: { withdrawalAddress: '0x70997970c51812dc3a010c7d01b50e0d17dc79c8' } },
+    { what: 'a fee cap', spec: { maxFeePerGasGwei: '2.5' } },
+    { what: 'a stake to adopt', spec: { adopt: { stakeId: '0123456789abcdef0123456789abcdef' } } },
+    { what: 'suspend', spec: { suspend: true } },
+  ])('with $what is taken', async ({ spec }) => {
+    expect(await apply(stake(next(), spec))).toMatchObject({ code: 0 })
+  })
+
+  test.each([
+    { what: '31 ETH', spec: { amountEth: '31' }, says: 'must be at least 32 ETH: a validator needs 32 ETH to become active' },
+    { what: '31.999999999 ETH', spec: { amountEth: '31.999999999' }, says: 'must be at least 32 ETH' },
+    {
+      what: '33 ETH with Execution',
+      spec: { amountEth: '33', credentialsType: 'Execution' },
+      says: 'must be 32 with credentialsType Execution',
+    },
+    { what: '2048.000000001 ETH', spec: { amountEth: '2048.000000001' }, says: 'must be at most 2048 ETH' },
+    {
+      what: '10 decimals',
+      spec: { amountEth: '32.0000000001' },
+      says: 'must be a plain decimal number of ETH such as "32" or "32.5", with at most 9 decimals',
+    },
+    { what: 'a number for text', spec: { amountEth: 32 }, says: 'spec.amountEth in body must be of type string: "integer"' },
+    { what: 'an exponent', spec: { amountEth: '3.2e1' }, says: 'must be a plain decimal number of ETH' },
+    { what: 'a sign', spec: { amountEth: '+32' }, says: 'must be a plain decimal number of ETH' },
+    { what: 'white space', spec: { amountEth: ' 32' }, says: 'must be a plain decimal number of ETH' },
+    { what: 'a unit', spec: { amountEth: '32 ETH' }, says: 'must be a plain decimal number of ETH' },
+    { what: 'an empty amount', spec: { amountEth: '' }, says: 'spec.amountEth' },
+    {
+      what: 'the zero address',
+      spec: { withdrawalAddress: `0x${'0'.repeat(40)}` },
+      says: 'must not be the zero address: nobody can withdraw from there',
+    },
+    { what: 'a short address', spec: { withdrawalAddress: '0x1234' }, says: 'must be an Ethereum address: 0x and 40 hex digits' },
+    {
+      what: 'an address without 0x',
+      spec: { withdrawalAddress: '70997970C51812dc3A010C7d01b50e0d17dc79C8' },
+      says: 'must be an Ethereum address: 0x and 40 hex digits',
+    },
+    {
+      what: 'a name for an address',
+      spec: { withdrawalAddress: 'treasury.eth' },
+      says: 'must be an Ethereum address: 0x and 40 hex digits',
+    },
+    { what: 'credentials by their prefix', spec: { credentialsType: '0x02' }, says: 'supported values: "Compounding", "Execution"' },
+    { what: 'a field that is mistyped', spec: { withdrawlAddress: 'x' }, says: 'unknown field "spec.withdrawlAddress"' },
+    { what: 'no signer', spec: { signer: undefined }, says: 'spec.signer: Required value' },
+    { what: 'a fee cap in words', spec: { maxFeePerGasGwei: '30 gwei' }, says: 'must be a plain decimal number of gwei' },
+  ])('with $what is refused, and told why', async ({ spec, says }) => {
+    const { code, stderr } = await apply(stake(next(), spec))
+    expect(code).not.toBe(0)
+    expect(stderr).toContain(says)
+  })
+
+  test.each([
+    { field: 'amountEth', value: '64' },
+    { field: 'network', value: 'mainnet' },
+    { field: 'withdrawalAddress', value: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
+    { field: 'credentialsType', value: 'Execution' },
+    { field: 'signer', value: 'other' },
+  ])('cannot change its $field', async ({ field, value }) => {
+    const name = next()
+    await apply(stake(name))
+    const { stderr } = await cluster.kubectl([
+      'patch',
+      'ethstake',
+      name,
+      '--type=merge',
+      '-p',
+      JSON.stringify({ spec: { [field]: value } }),
+    ])
+    expect(stderr).toContain(`${field} cannot be changed: delete this resource and create another`)
+  })
+
+  test('may change suspend and its fee cap, and set adopt once', async () => {
+    const name = next()
+    await apply(stake(name))
+    const patch = (spec: unknown) => cluster.kubectl(['patch', 'ethstake', name, '--type=merge', '-p', JSON.stringify({ spec })])
+    expect(await patch({ suspend: true, maxFeePerGasGwei: '7' })).toMatchObject({ code: 0 })
+    expect(await patch({ suspend: null, maxFeePerGasGwei: null })).toMatchObject({ code: 0 })
+    expect(await patch({ adopt: { stakeId: 'a1' } })).toMatchObject({ code: 0 })
+    expect((await patch({ adopt: { stakeId: 'a2' } })).stderr).toContain('adopt.stakeId cannot be changed')
+    expect((await patch({ adopt: null })).stderr).toContain('adopt cannot be removed')
+  })
+})
+
+describe('a StakingSigner', () => {
+  test.each([
+    { what: 'names', spec: {} },
+    {
+      what: 'a label selector',
+      spec: {
+        policy: {
+          allowedNamespaces: {
+            selector: { matchLabels: { team: 'a' }, matchExpressions: [{ key: 'env', operator: 'In', values: ['prod'] }] },
+          },
+        },
+      },
+    },
+    { what: 'nothing admitted', spec: { policy: { allowedNamespaces: {} } } },
+    {
+      what: 'all of its policy',
+      spec: {
+        acknowledgedNonce: 7,
+        policy: { allowedWithdrawalAddresses: ['0x70997970C51812dc3A010C7d01b50e0d17dc79C8'], maxFeePerGasGwei: '50', sharedKey: true },
+      },
+    },
+  ])('with $what is taken', async ({ spec }) => {
+    expect(await apply(signer(spec, next()))).toMatchObject({ code: 0 })
+  })
+
+  test.each([
+    {
+      what: 'a Solana address for Ethereum',
+      spec: { address: '4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T' },
+      says: 'must be an Ethereum address',
+    },
+    { what: 'an Ethereum address for Solana', spec: { chain: 'Solana' }, says: 'must be a Solana address in base58' },
+    { what: 'no policy', spec: { policy: null }, says: 'spec.policy' },
+    {
+      what: 'a star for all namespaces',
+      spec: { policy: { allowedNamespaces: { names: ['*'] } } },
+      says: 'spec.policy.allowedNamespaces.names[0]',
+    },
+    { what: 'a limit in words', spec: { policy: { maxPerTransaction: '32 ETH' } }, says: 'must be a plain decimal number such as "32"' },
+    { what: 'a path for a key name', spec: { keyName: '../other' }, says: 'spec.keyName' },
+    { what: 'a negative nonce', spec: { acknowledgedNonce: -1 }, says: 'spec.acknowledgedNonce' },
+  ])('with $what is refused, and told why', async ({ spec, says }) => {
+    const manifest = signer(spec.policy === null ? {} : spec, next())
+    if (spec.policy === null) (manifest.spec as Record<string, unknown>).policy = null
+    const { code, stderr } = await apply(manifest)
+    expect(code).not.toBe(0)
+    expect(stderr).toContain(says)
+  })
+
+  test('can only raise acknowledgedNonce, and not change its address', async () => {
+    const name = next()
+    await apply(signer({ acknowledgedNonce: 5 }, name))
+    const patch = (spec: unknown) => cluster.kubectl(['patch', 'signer', name, '--type=merge', '-p', JSON.stringify({ spec })])
+    expect((await patch({ acknowledgedNonce: 4 })).stderr).toContain('acknowledgedNonce can only be raised')
+    expect(await patch({ acknowledgedNonce: 6 })).toMatchObject({ code: 0 })
+    expect((await patch({ address: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8' })).stderr).toContain('address cannot be changed')
+  })
+})
+
+test('both kinds explain every field of their spec', async () => {
+  for (const kind of ['ethstake', 'signer']) {
+    const text = await cluster.kubectlOk(['explain', `${kind}.spec`, '--recursive'])
+    expect(text).toContain('FIELDS')
+    expect(await cluster.kubectlOk(['explain', `${kind}.spec`])).not.toContain('<no description>')
+  }
+})
+
+test('stakes are selected by network and signer', async () => {
+  const name = next()
+  await apply(stake(name, { network: 'hoodi', signer: 'chosen' }))
+  expect(await cluster.kubectlOk(['get', 'ethstake', '--field-selector', 'spec.network=hoodi,spec.signer=chosen', '-o', 'name'])).toBe(
+    `ethereumstake.staking.dev/${name}\n`,
+  )
+  expect(await cluster.kubectlOk(['get', 'staking', '-A', '-o', 'name'])).toContain(`ethereumstake.staking.dev/${name}`)
+})
