@@ -184,3 +184,13 @@ test('stakes are selected by network and signer', async () => {
   )
   expect(await cluster.kubectlOk(['get', 'staking', '-A', '-o', 'name'])).toContain(`ethereumstake.staking.dev/${name}`)
 })
+
+test('the manifests to deploy are valid for a real API server', async () => {
+  const deploy = new URL('../../../deploy', import.meta.url).pathname
+  await cluster.kubectlOk(['apply', '-f', `${deploy}/rbac.yaml`])
+  for (const file of ['operator.yaml', 'service.yaml']) {
+    expect(await cluster.kubectlOk(['apply', '--server-side', '--dry-run=server', '-f', `${deploy}/${file}`])).toContain(
+      'serverside-applied',
+    )
+  }
+})
