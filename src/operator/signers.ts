@@ -14,7 +14,7 @@ import type { EthereumKeys, Networks } from './ports.ts'
 import { emptyLedger, unaccounted } from './sagas/ledger.ts'
 import { sameAddress } from './sagas/policy.ts'
 import { type SignerFacts, stakingSignerStatus } from './sagas/staking-signer-status.ts'
-import { conflict } from './sagas/verdict.ts'
+import { conflict, Halt } from './sagas/verdict.ts'
 
 /** The fenced store of signers: reads from the cache, writes with the resourceVersion of what was read. */
 export function createSignerStore(deps: {
@@ -28,6 +28,7 @@ export function createSignerStore(deps: {
   const { client, informer } = deps
   return {
     get: (name) => informer.get(name),
+    list: () => informer.list(),
     async read(name, signal) {
       try {
         const signer = await client.get({ name }, signal)
@@ -152,7 +153,15 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
     const current = informer.get(name) ?? signer
     const status: StakingSignerStatus = stakingSignerStatus(current, facts, clock.now())
     const before = current.status?.conditions?.find(({ type }) => type === 'Ready')
-    const written = await store.writeStatus(current, status, signal)
+    let written: StakingSigner
+    try {
+      written = await store.writeStatus(current, status, signal)
+    } catch (error) {
+      // The ledger was written meanwhile: that is no failure.
+      if (!(error instanceof Halt) || error.verdict.kind !== 'conflict') throw error
+      await store.read(name, signal)
+      return { kind: 'wait', afterMs: jitter(50, Math.random, 0.5) }
+    }
     const ready = written.status?.conditions?.find(({ type }) => type === 'Ready')
     if (ready !== undefined && (ready.status !== before?.status || ready.reason !== before.reason)) {
       events.event(written, {

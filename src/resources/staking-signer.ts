@@ -89,6 +89,11 @@ const inFlight = z.object({
   hash: hexBytes(32).describe('Hash of the current version.'),
   earlierHashes: z.array(hexBytes(32)).max(32).optional().describe('Hashes of all earlier versions.'),
   recordedAt: time().describe('When the nonce was given out.'),
+  displacedPubkeys: z
+    .array(hexBytes(48))
+    .max(8)
+    .optional()
+    .describe('Validators that earlier transactions under this nonce would pay: until the nonce is final, one of those may land instead.'),
 })
 export type InFlight = z.output<typeof inFlight>
 

@@ -1,6 +1,6 @@
 import { ChainError } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
-import { KubeError } from '../kube/errors.ts'
+import { KubeError, KubeTransportError } from '../kube/errors.ts'
 import { KeyError } from '../ports.ts'
 import { Halt, type Verdict } from '../sagas/verdict.ts'
 
@@ -17,6 +17,8 @@ export function classify(error: unknown): Verdict {
     return error.status === 409
       ? { kind: 'conflict' }
       : { kind: 'retry', reason: 'Retrying', message: `The API server answered ${error.status}; it is tried again.` }
+  if (error instanceof KubeTransportError)
+    return { kind: 'retry', reason: 'Retrying', message: 'The API server does not answer; it is tried again.' }
   throw error
 }
 
@@ -84,10 +86,10 @@ function ofStakingApi(error: StakingApiError): Verdict {
       )
     default:
   }
-  if (error.status === 401 || error.status === 403) {
+  if (error.status === 401 || error.status === 403 || error.code === 'unauthenticated' || error.code === 'forbidden') {
     return stalled(
       'Unauthorized',
-      `The staking API refused the operator's API key (${error.status}). Whoever runs the operator must check the key file of this network and the key's expiry and scope.`,
+      `The staking API refused the operator's API key (${error.status ?? 'it holds none that can be sent'}). Whoever runs the operator must check the key file of this network and the key's expiry and scope.`,
     )
   }
   if (error.status === 404)

@@ -3,6 +3,7 @@ import {
   type Address,
   ChainError,
   type ChainReceipt,
+  type ChainTransaction,
   type EthereumChain,
   type Hex,
   type UnsignedTransaction,
@@ -19,6 +20,7 @@ import type { InFlight, StakingSigner } from '../../resources/staking-signer.ts'
 import type { EthereumKeys, EthereumNetwork, Networks } from '../ports.ts'
 import {
   attemptsOf,
+  type BroadcastOutcome,
   type ConfirmOutcome,
   type DepositPlan,
   type EthereumStakeEffects,
@@ -27,7 +29,7 @@ import {
 } from '../sagas/ethereum-stake.ts'
 import type { Origin } from '../sagas/origin.ts'
 import { admitDeposit, checkAddress, feeCap, type NamespaceFacts, sameAddress } from '../sagas/policy.ts'
-import { Halt, stall, wait } from '../sagas/verdict.ts'
+import { conflict, Halt, stall, wait } from '../sagas/verdict.ts'
 import type { SignerLedger, SignerStore } from './signer-ledger.ts'
 import { type Visit, WATCH_ONLY } from './visit.ts'
 
@@ -41,7 +43,7 @@ export interface EthereumStakeDeps {
   readonly namespace: (name: string) => NamespaceFacts
   /** Whether another, older signer declares the same address. */
   readonly duplicateOf: (signer: StakingSigner) => string | undefined
-  /** Whether another resource has this stake. */
+  /** Whether another resource has this stake. Asked for adopted stakes only: what a resource created by its own idempotency key is its own. */
   readonly otherHolder: (stakeId: string, origin: Origin) => boolean
   /** Throws unless this process may act now: it leads, and the installed CRDs are what it was built for. Asked before every signature and broadcast. */
   readonly assertMayAct: () => void
@@ -78,6 +80,8 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
   }
 
   function amountOf(request: StakeRequest): Gwei {
+    if (request.credentialsType !== 'Compounding' && request.credentialsType !== 'Execution')
+      throw stall('InvalidSpec', 'spec.credentialsType is neither Compounding nor Execution.', false)
     try {
       const amount = parseEth(request.amountEth)
       const min = parseEth('32')
@@ -89,6 +93,15 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
       return amount
     } catch (error) {
       if (error instanceof AmountError) throw stall('InvalidSpec', `spec.amountEth: ${error.message}.`, false)
+      throw error
+    }
+  }
+
+  function capOf(signer: StakingSigner, ownCapGwei: string | undefined): Wei {
+    try {
+      return feeCap(signer, ownCapGwei)
+    } catch (error) {
+      if (error instanceof AmountError) throw stall('InvalidSpec', `maxFeePerGasGwei: ${error.message}.`, false)
       throw error
     }
   }
@@ -250,6 +263,35 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
     }
   }
 
+  /** What can be said of a transaction that was found on the chain: its fees are not needed any more. */
+  const recordOfLanded = (landed: ChainTransaction, network: EthereumNetwork): StakeTransaction => ({
+    chainId: network.config.chainId,
+    from: landed.from,
+    to: network.config.depositContractAddress,
+    valueWei: landed.valueWei.toString(),
+    dataHash: keccak256(landed.data),
+    nonce: landed.nonce,
+    gas: '0',
+    maxFeePerGasWei: '0',
+    maxPriorityFeePerGasWei: '0',
+    hash: landed.hash,
+    preparedAt: timestamp(clock.now()),
+    broadcastHash: landed.hash,
+    state: 'Broadcast',
+  })
+
+  /** Looks for the deposit on the chain, made by this transaction in a version that status knows, or by one that it doesn't (any more). */
+  async function foundOnChain(deposit: InFlightDeposit, network: EthereumNetwork, signal: AbortSignal) {
+    const { transaction, request } = deposit
+    const attempts = attemptsOf(transaction).map((attempt) => attempt.hash.toLowerCase())
+    const known = new Set([...attempts, ...deposit.superseded.map((attempt) => attempt.hash.toLowerCase())])
+    const landed = await ownDeposit(deposit, network, known, signers.get(request.signer)?.spec.address ?? transaction.from, signal)
+    if (landed === undefined || attempts.includes(landed.hash.toLowerCase())) return { landed, outcome: undefined }
+    // The one in status must not be sent any more: it would be a second deposit. Others may use its nonce.
+    if (landed.nonce !== transaction.nonce) ledger.release(request.signer, network.config.name, request.origin.uid, STEP)
+    return { landed, outcome: { is: 'found', transaction: recordOfLanded(landed, network) } as const }
+  }
+
   async function sign(signer: StakingSigner, transaction: UnsignedTransaction, signal: AbortSignal) {
     deps.assertMayAct()
     return keys.signTransaction(signer.spec.keyName, signer.spec.address as Address, transaction, signal)
@@ -327,7 +369,10 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
     )
   }
 
-  /** The signed bytes of the current version, checked on every side: policy, deposit data, ledger, hash. */
+  /**
+   * The signed bytes of the current version, checked on every side: policy, deposit data, ledger, hash. Where the ledger has a newer version (its
+   * write was the last thing that happened), that one: status follows first.
+   */
   async function signedAgain(deposit: InFlightDeposit, network: EthereumNetwork, signal: AbortSignal) {
     const signer = await admittedSigner(deposit.request, signal)
     verifyFields(deposit, network)
@@ -343,24 +388,39 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
       )
     }
     if (entry.nonce !== transaction.nonce) throw forged('transaction.nonce')
-    if (!equalHex(entry.hash, deposit.transaction.hash)) throw forged('transaction.hash')
-    if (transaction.maxFeePerGas > feeCap(signer, undefined)) {
+    if (!equalHex(entry.hash, deposit.transaction.hash)) {
+      if (entry.earlierHashes?.some((hash) => equalHex(hash, deposit.transaction.hash)))
+        return { is: 'behind', attempt: attemptIn(entry) } as const
+      throw forged('transaction.hash')
+    }
+    if (transaction.maxFeePerGas > capOf(signer, deposit.maxFeePerGasGwei)) {
       throw wait(
         'FeeTooHigh',
-        `The prepared transaction pays up to ${formatWeiAsGwei(transaction.maxFeePerGas)} gwei per gas, and the signer's policy was lowered below that. Raise spec.policy.maxFeePerGasGwei again to let it go.`,
+        `The prepared transaction pays up to ${formatWeiAsGwei(transaction.maxFeePerGas)} gwei per gas, and maxFeePerGasGwei (of this resource or of the signer's policy) was lowered below that. Raise it again to let it go.`,
         30_000,
       )
     }
     const signed = await sign(signer, transaction, signal)
     if (!equalHex(signed.hash, deposit.transaction.hash)) throw forged('transaction')
-    return { signer, transaction, raw: signed.raw }
+    return { is: 'signed', signer, transaction, raw: signed.raw } as const
   }
+
+  const attemptIn = (entry: InFlight): TransactionAttempt => ({
+    hash: entry.hash,
+    nonce: entry.nonce,
+    gas: entry.gas,
+    maxFeePerGasWei: entry.maxFeePerGasWei,
+    maxPriorityFeePerGasWei: entry.maxPriorityFeePerGasWei,
+    preparedAt: timestamp(clock.now()),
+  })
 
   /** A version of the transaction that pays at least 10 % more, recorded in the ledger. */
   async function bump(deposit: InFlightDeposit, network: EthereumNetwork, signal: AbortSignal): Promise<TransactionAttempt> {
-    const { signer, transaction } = await signedAgain(deposit, network, signal)
+    const current = await signedAgain(deposit, network, signal)
+    if (current.is === 'behind') return current.attempt
+    const { signer, transaction } = current
     const [head, tip] = await Promise.all([network.chain.head(signal), network.chain.priorityFee(signal)])
-    const cap = feeCap(signer, deposit.maxFeePerGasGwei)
+    const cap = capOf(signer, deposit.maxFeePerGasGwei)
     const bumped = bumpFees({ previous: transaction, market: { baseFeePerGas: head.baseFeePerGas, priorityFeePerGas: tip }, cap })
     if (bumped.kind !== 'fees') {
       throw wait(
@@ -377,14 +437,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
       ...fees,
       hash: signed.hash,
     })
-    return {
-      hash: entry.hash,
-      nonce: entry.nonce,
-      gas: entry.gas,
-      maxFeePerGasWei: entry.maxFeePerGasWei,
-      maxPriorityFeePerGasWei: entry.maxPriorityFeePerGasWei,
-      preparedAt: timestamp(clock.now()),
-    }
+    return attemptIn(entry)
   }
 
   return {
@@ -441,26 +494,21 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         )
       }
       verifyFields(plan, network)
-      if (deps.otherHolder(plan.stakeId, plan.request.origin))
+      if (plan.request.adoptStakeId !== undefined && deps.otherHolder(plan.stakeId, plan.request.origin))
         throw stall('AdoptionMismatch', `Stake ${plan.stakeId} belongs to another resource of this cluster already.`)
       const known = new Set(plan.superseded.map((attempt) => attempt.hash.toLowerCase()))
       const landed = await ownDeposit(plan, network, known, signer.spec.address, signal)
       if (landed !== undefined) {
-        // Lost status, a rebuilt cluster or an adopted stake: the deposit was made. It is written down as it stands on the chain.
-        const attempt = { nonce: landed.nonce, gas: '0', maxFeePerGasWei: '0', maxPriorityFeePerGasWei: '0', hash: landed.hash }
-        return {
-          chainId: network.config.chainId,
-          from: landed.from,
-          to: network.config.depositContractAddress,
-          valueWei: landed.valueWei.toString(),
-          dataHash: keccak256(landed.data),
-          ...attempt,
-          preparedAt: timestamp(clock.now()),
-          broadcastHash: landed.hash,
-          state: 'Broadcast',
-        }
+        // Lost status, a rebuilt cluster or an adopted stake: the deposit was made. It is written down as it stands on the chain, or better:
+        // as the ledger has it, so that it can be sent again after a reorg.
+        const { signer: name, origin } = plan.request
+        const entry = await ledger.claim(name, network.config.name, origin.uid, STEP)
+        if (entry !== undefined && equalHex(entry.hash, landed.hash))
+          return { ...recordOf(plan, network, signer, entry), broadcastHash: landed.hash, state: 'Broadcast' }
+        if (entry !== undefined && entry.nonce !== landed.nonce) ledger.release(name, network.config.name, origin.uid, STEP)
+        return recordOfLanded(landed, network)
       }
-      const cap = feeCap(signer, plan.maxFeePerGasGwei)
+      const cap = capOf(signer, plan.maxFeePerGasGwei)
       const call = {
         from: signer.spec.address as Address,
         to: network.config.depositContractAddress,
@@ -497,6 +545,8 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         costWei: wei(call.valueWei + gas * fees.maxFeePerGas),
         build: async ({ nonce, displaces }) => {
           if (short !== undefined) throw short
+          // The ledger was read after the first look at the deposits: what has landed and been struck off in between is seen here.
+          if ((await network.chain.depositsFor(plan.depositData.pubkey as Hex, signal)).length > 0) throw conflict()
           const chosen = displaces === undefined ? fees : over(feesOf(displaces), fees, cap)
           if (chosen === undefined)
             throw wait(
@@ -508,20 +558,30 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
           return { gas, ...chosen, hash: signed.hash }
         },
       })
+      if (plan.superseded.some((attempt) => equalHex(attempt.hash, entry.hash)))
+        throw wait(
+          'WaitingForNonce',
+          `Nonce ${entry.nonce} was used by another transaction, and the RPC nodes do not agree yet whether that is final.`,
+          network.config.pollIntervalMs,
+        )
       return recordOf(plan, network, signer, entry)
     },
 
     async broadcastDeposit(deposit, _visit, signal) {
       const network = networkOf(deposit.request.network)
       const { transaction } = deposit
-      const known = new Set([...attemptsOf(transaction), ...deposit.superseded].map((attempt) => attempt.hash.toLowerCase()))
-      const landed = await ownDeposit(deposit, network, known, transaction.from, signal)
-      if (landed !== undefined) return { is: 'sent', broadcastHash: transaction.hash }
+      const sent: BroadcastOutcome = { is: 'sent', broadcastHash: transaction.hash }
+      // It was sent before, and how that went was never written down. Also where it reverted: that leaves no deposit.
+      for (const attempt of attemptsOf(transaction))
+        if ((await network.chain.receipt(attempt.hash as Hex, signal)) !== undefined) return sent
+      const { landed, outcome } = await foundOnChain(deposit, network, signal)
+      if (landed !== undefined) return outcome ?? sent
       if (await nonceIsLost(deposit, network, signal)) return { is: 'superseded' }
-      const { raw } = await signedAgain(deposit, network, signal)
+      const signed = await signedAgain(deposit, network, signal)
+      if (signed.is === 'behind') return { is: 'replaced', attempt: signed.attempt }
       deps.assertMayAct()
       try {
-        await network.chain.broadcast(raw, signal)
+        await network.chain.broadcast(signed.raw, signal)
       } catch (error) {
         if (!(error instanceof ChainError)) throw error
         switch (error.code) {
@@ -537,7 +597,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
             throw error
         }
       }
-      return { is: 'sent', broadcastHash: transaction.hash }
+      return sent
     },
 
     async reportDeposit({ network, stakeId, hash }, _visit, signal) {
@@ -559,12 +619,18 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
             config.pollIntervalMs,
           )
         }
-        return outcomeOf(deposit, network, receipt)
+        return outcomeOf(deposit, network, receipt, signal)
       }
       if (await nonceIsLost(deposit, network, signal)) return { is: 'superseded' }
+      if (await nonceIsUsed(deposit, network, signal)) {
+        // By none that status knows, and yet there is a deposit for this validator: ours in a version that status has lost, or somebody else's.
+        const { outcome } = await foundOnChain(deposit, network, signal)
+        if (outcome !== undefined) return outcome
+      }
       if (visit.get(WATCH_ONLY) !== true) {
         try {
-          await nurse(deposit, network, signal)
+          const outcome = await nurse(deposit, network, signal)
+          if (outcome !== undefined) return outcome
           const waited = clock.now().getTime() - Date.parse(deposit.transaction.preparedAt)
           if (waited > network.bumpAfterMs && (await isTooCheap(deposit, chain, signal)))
             return { is: 'replaced', attempt: await bump(deposit, network, signal) }
@@ -583,9 +649,26 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
     },
   }
 
-  function outcomeOf(deposit: InFlightDeposit, network: EthereumNetwork, receipt: ChainReceipt): ConfirmOutcome {
+  async function outcomeOf(
+    deposit: InFlightDeposit,
+    network: EthereumNetwork,
+    receipt: ChainReceipt,
+    signal: AbortSignal,
+  ): Promise<ConfirmOutcome> {
     const mined = { minedHash: receipt.hash, blockNumber: Number(receipt.blockNumber), blockHash: receipt.blockHash }
-    if (!receipt.success) return { is: 'reverted', ...mined }
+    if (!receipt.success) {
+      // "No stake was made" is said of the deposit itself only, not of whatever transaction somebody wrote into status.
+      const transaction = await network.chain.transaction(receipt.hash, signal)
+      if (transaction === undefined)
+        throw wait(
+          'AwaitingFinality',
+          `Transaction ${receipt.hash} was reverted; it is looked at once more.`,
+          network.config.pollIntervalMs,
+        )
+      if (!equalHex(transaction.data, calldataOf(deposit)) || transaction.nonce !== deposit.transaction.nonce)
+        throw forged('transaction.hash')
+      return { is: 'reverted', ...mined }
+    }
     const fields = fieldsOf(deposit)
     const paid = receipt.logs
       .filter((log) => sameAddress(log.address, network.config.depositContractAddress) && log.topics[0] === depositEventTopic)
@@ -609,7 +692,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
   async function nonceIsLost(deposit: InFlightDeposit, network: EthereumNetwork, signal: AbortSignal): Promise<boolean> {
     const { chain } = network
     const before = await chain.head(signal)
-    if ((await chain.transactionCount(deposit.transaction.from as Address, 'final', signal)) <= deposit.transaction.nonce) return false
+    if (!(await nonceIsUsed(deposit, network, signal))) return false
     for (const attempt of attemptsOf(deposit.transaction))
       if ((await chain.receipt(attempt.hash as Hex, signal)) !== undefined) return false
     if ((await chain.depositsFor(deposit.depositData.pubkey as Hex, signal)).length > 0) return false
@@ -617,13 +700,20 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
     return after.final >= before.final
   }
 
-  /** Sends the same bytes again when the node has forgotten them. */
-  async function nurse(deposit: InFlightDeposit, network: EthereumNetwork, signal: AbortSignal): Promise<void> {
-    if ((await network.chain.transaction(deposit.transaction.hash as Hex, signal)) !== undefined) return
-    const { raw } = await signedAgain(deposit, network, signal)
+  async function nonceIsUsed({ transaction }: InFlightDeposit, { chain }: EthereumNetwork, signal: AbortSignal): Promise<boolean> {
+    return (await chain.transactionCount(transaction.from as Address, 'final', signal)) > transaction.nonce
+  }
+
+  /** Sends the same bytes again when the node has forgotten them: only after another look whether the deposit was made. */
+  async function nurse(deposit: InFlightDeposit, network: EthereumNetwork, signal: AbortSignal): Promise<ConfirmOutcome | undefined> {
+    if ((await network.chain.transaction(deposit.transaction.hash as Hex, signal)) !== undefined) return undefined
+    const { landed, outcome } = await foundOnChain(deposit, network, signal)
+    if (landed !== undefined) return outcome
+    const signed = await signedAgain(deposit, network, signal)
+    if (signed.is === 'behind') return { is: 'replaced', attempt: signed.attempt }
     deps.assertMayAct()
     try {
-      await network.chain.broadcast(raw, signal)
+      await network.chain.broadcast(signed.raw, signal)
     } catch (error) {
       if (
         !(error instanceof ChainError) ||
@@ -631,6 +721,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
       )
         throw error
     }
+    return undefined
   }
 
   async function isTooCheap(deposit: InFlightDeposit, chain: EthereumChain, signal: AbortSignal): Promise<boolean> {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 import { jitter } from '../../lib/clock.ts'
 import type { Condition } from '../../resources/conditions.ts'
-import { CONFIRM_DELETE_ANNOTATION, FINALIZER, ORIGIN_ANNOTATION, RECONCILE_ANNOTATION } from '../../resources/meta.ts'
+import { FINALIZER, ORIGIN_ANNOTATION, RECONCILE_ANNOTATION } from '../../resources/meta.ts'
 import type { Result } from '../kube/controller.ts'
 import { isConflict, isNotFound } from '../kube/errors.ts'
 import type { EventRecorder } from '../kube/events.ts'
@@ -44,7 +44,7 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
   /** How often a settled resource is looked at, in ms; undefined when there is nothing left to see. */
   readonly observeEvery: (status: S) => number | undefined
   readonly observe: (resource: R, status: S, signal: AbortSignal) => Promise<S>
-  /** The resource stopped with a nonce that it may not use soon. */
+  /** The resource stopped (stalled, suspended, being deleted) with a nonce that it may not use soon. */
   readonly onStalled?: (resource: R, origin: Origin, status: S) => void
 }
 
@@ -102,7 +102,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     try {
       return await visitResource(key, cached, signal)
     } catch (error) {
-      if (!isConflict(error) && !(error instanceof Halt && error.verdict.kind === 'conflict')) throw error
+      if (!isConflict(error) && !isNotFound(error) && !(error instanceof Halt && error.verdict.kind === 'conflict')) throw error
       // Stale: drop what was computed, read again, go on.
       try {
         informer.put(await client.get(refOf(key), signal))
@@ -149,11 +149,9 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     if (deleting && !finalized) return { kind: 'done' }
 
     if (origin.is === 'foreign') {
-      const mayForget =
-        status.phase === undefined ||
-        status.phase === 'Stalled' ||
-        resource.metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === resource.metadata.name
-      if (deleting && mayForget) return release(resource, 'it is a copy of another resource', signal)
+      // By its evidence, like any other: an annotation that somebody changed doesn't let a stake that holds money go.
+      const decision = deleting ? kind.decideDeletion(resource, status, undefined) : undefined
+      if (decision?.do === 'release') return release(resource, decision.because, signal)
       const halt = stall(
         'CopiedResource',
         `The annotation ${ORIGIN_ANNOTATION} says that this is a copy of ${origin.of}. To start afresh, remove it: kubectl annotate ${kind.kind.toLowerCase()} ${resource.metadata.name} -n ${resource.metadata.namespace ?? ''} ${ORIGIN_ANNOTATION}- ; to take over an existing stake, remove it and set spec.adopt.stakeId.`,
@@ -203,10 +201,9 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
 
       for (let count = 0; count < MAX_STEPS; count++) {
         const step = kind.steps.find(
-          (candidate) => !candidate.done(status) && !failed.has(candidate.name) && (!watchOnly || candidate.watches),
+          (candidate) => !candidate.done(status) && !failed.has(candidate.name) && (!watchOnly || candidate.watches(status)),
         )
         if (step === undefined) break
-        if (watchOnly && !precedingDone(step)) break
         if (step.writeAhead) await flush({ at: 'step', step: step.name })
         deps.assertHeld()
         point(`before ${step.effect}`, key)
@@ -232,12 +229,6 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       return conclude(by, failed, advanced, watchOnly, idle)
     }
 
-    /** Under suspension a watch makes sense only once there is something to watch. */
-    function precedingDone(step: Step<View, S, Effects>): boolean {
-      const hasTransaction = kind.steps.filter((earlier) => !earlier.independent && !earlier.watches)
-      return hasTransaction.slice(0, kind.steps.indexOf(step)).every((earlier) => earlier.done(status))
-    }
-
     async function conclude(
       by: Origin,
       failed: ReadonlyMap<string, Halt>,
@@ -245,6 +236,8 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       watchOnly: boolean,
       idle: () => AnyProgress,
     ): Promise<Result> {
+      // Nothing of it is sent any more as long as that lasts: whoever comes next need not wait behind its nonce.
+      if (watchOnly) kind.onStalled?.(resource, by, status)
       const [name, halt] = worst(failed) ?? []
       if (halt !== undefined && name !== undefined) {
         const verdict = halt.verdict as Halted
@@ -270,9 +263,10 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
         }
       }
       const step = nextStep(kind.steps, status)
-      if (step !== undefined && watchOnly) {
+      if (watchOnly && (step !== undefined || advanced)) {
         await flush(idle())
-        return { kind: 'done' }
+        // What was seen may decide anew: whether the resource may go, or is settled.
+        return advanced ? { kind: 'again' } : { kind: 'done' }
       }
       if (step !== undefined) {
         await flush({ at: 'step', step: step.name })
@@ -294,6 +288,8 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       const now = clock.monotonicMs()
       if (every === undefined) {
         await flush(progress)
+        // What it is held for may be settled where no watch sees it: in another's ledger, on the chain.
+        if (progress.at === 'deleting') return { kind: 'wait', afterMs: jitter(deps.stallRecheckMs, random), priority: Priority.low }
         return { kind: 'done' }
       }
       const due = advanced || (known !== undefined && (now - known.at >= every * 0.85 || known.poke !== poke))

@@ -1,5 +1,5 @@
-import type { Address, EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
-import { formatWeiAsEth, type Wei, wei } from '../../lib/amounts.ts'
+import type { Address, ChainReceipt, EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
+import { formatWeiAsEth, type Wei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import type { InFlight, Ledger, StakingSigner, StakingSignerStatus } from '../../resources/staking-signer.ts'
@@ -12,16 +12,18 @@ import {
   type NonceCounts,
   type NonceOffer,
   offers,
+  payerOf,
   pruned,
   type ReservationRequest,
   unaccounted,
   withEntry,
 } from '../sagas/ledger.ts'
-import { conflict, retry, stall, wait } from '../sagas/verdict.ts'
+import { conflict, Halt, retry, stall, wait } from '../sagas/verdict.ts'
 
 /** Signers as the ledger needs them. `writeStatus` is fenced by the given object's resourceVersion and throws the `conflict` verdict on 409. */
 export interface SignerStore {
   get(name: string): StakingSigner | undefined
+  list(): Iterable<StakingSigner>
   read(name: string, signal: AbortSignal): Promise<StakingSigner | undefined>
   writeStatus(signer: StakingSigner, status: StakingSignerStatus, signal: AbortSignal): Promise<StakingSigner>
 }
@@ -49,7 +51,8 @@ export interface Reservation {
 export interface SignerLedger {
   /**
    * Gives out a nonce, recorded (fenced) in the signer's status before this resolves. The same origin and step always get the nonce that
-   * they were given first. Requests that arrive together are written together.
+   * they were given first. Requests that arrive together are written together. A validator has at most one nonce over all signers that may
+   * still pay for it.
    */
   reserve(reservation: Reservation): Promise<InFlight>
   /** Records a dearer version of a transaction under its nonce. */
@@ -80,6 +83,8 @@ export function createSignerLedger(deps: {
   const waiting = new Map<string, Waiting[]>()
   const locks = new Map<string, Promise<void>>()
   const released = new Set<string>()
+  /** Who is about to pay for a validator, from before the ledger is written until it is. */
+  const paying = new Map<string, string>()
   const keyOf = (signer: string, network: string, origin: string, step: string) => `${signer}/${network}/${origin}/${step}`
 
   /** One at a time for each signer. */
@@ -103,15 +108,15 @@ export function createSignerLedger(deps: {
   /** Runs `change` on the signer as it is now and writes the ledger that comes out, again from the start when somebody else wrote meanwhile. */
   async function update<T>(
     name: string,
-    change: (signer: StakingSigner) => Promise<{ ledgers: readonly Ledger[]; value: T } | { value: T }>,
+    change: (signer: StakingSigner, asCached: boolean) => Promise<{ ledgers: readonly Ledger[]; value: T } | { value: T }>,
   ): Promise<T> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       signal.throwIfAborted()
       const signer = attempt === 0 ? deps.signers.get(name) : await deps.signers.read(name, signal)
       if (signer === undefined) throw stall('SignerNotFound', `There is no StakingSigner ${name}.`)
-      const outcome = await change(signer)
-      if (!('ledgers' in outcome)) return outcome.value
       try {
+        const outcome = await change(signer, attempt === 0)
+        if (!('ledgers' in outcome)) return outcome.value
         const others = (signer.status?.ledgers ?? []).filter(
           (existing) => !outcome.ledgers.some((ledger) => ledger.network === existing.network),
         )
@@ -128,7 +133,7 @@ export function createSignerLedger(deps: {
     throw retry('WaitingForNonce', `The ledger of StakingSigner ${name} is being written by others; it is tried again.`)
   }
 
-  async function plan(signer: StakingSigner, network: string, batch: readonly Waiting[]) {
+  async function plan(signer: StakingSigner, asCached: boolean, network: string, batch: readonly Waiting[]) {
     const chain = (batch[0] as Waiting).reservation.chain
     const address = signer.spec.address as Address
     const [latest, pending, final, balance] = await Promise.all([
@@ -142,6 +147,8 @@ export function createSignerLedger(deps: {
     if (signer.spec.policy.sharedKey !== true) {
       const first = unaccounted(recorded, counts, signer.spec.acknowledgedNonce)
       if (first !== undefined) {
+        // The cache may lag behind the ledger (a new leader's does): nobody is alarmed before it was read afresh.
+        if (asCached) throw conflict()
         throw stall(
           'UnaccountedTransactions',
           `The chain shows ${Math.max(latest, pending)} transactions of ${address} on ${network}, but the ledger of StakingSigner ${signer.metadata.name} knows of those below nonce ${first} only. Look at them: one may be a deposit that these manifests made before. Then set spec.acknowledgedNonce: ${Math.max(latest, pending)} (or policy.sharedKey: true where the key is used elsewhere on purpose).`,
@@ -149,75 +156,146 @@ export function createSignerLedger(deps: {
       }
     }
     let ledger = pruned(recorded, counts)
+    const granted: { waiting: Waiting; entry: InFlight }[] = []
+    const fresh: Waiting[] = []
+    for (const request of batch) {
+      try {
+        const entry = await ownEntry(recorded, counts, request.reservation)
+        if (entry === undefined) fresh.push(request)
+        else {
+          released.delete(ownerOf(request.reservation))
+          granted.push({ waiting: request, entry })
+        }
+      } catch (error) {
+        request.reject(error)
+      }
+    }
+
     const isReleased = (entry: InFlight) =>
       released.has(keyOf(signer.metadata.name, network, entry.origin, entry.step)) || !deps.exists(entry)
+    // After the own entries were claimed: none of them may be offered to another.
     const next = offers(ledger, counts, isReleased)
-    let offer = next.next().value
+    const taken = new Set<number>()
+    let offer: NonceOffer | undefined
     let free = balance - boundWei(ledger, counts)
-    const granted: { waiting: Waiting; entry: InFlight }[] = []
     let changed = false
-    for (const request of batch) {
-      const { origin, kind, namespace, name, step, pubkey } = request.reservation.request
+    for (const request of fresh) {
+      const { reservation } = request
+      const { pubkey, ...who } = reservation.request
+      const owner = ownerOf(reservation)
       try {
-        // From the ledger as recorded: an entry whose nonce was used at finality is pruned, yet it may be the very deposit that is asked for.
-        const existing = entryOf(recorded, origin, step)
-        if (existing !== undefined && existing.nonce >= final) {
-          released.delete(keyOf(signer.metadata.name, network, origin, step))
-          granted.push({ waiting: request, entry: existing })
-          continue
-        }
-        // Its nonce is used at finality. Whether by itself or by another transaction, the receipts say, asked after the counts.
-        if (existing !== undefined && (await landed(chain, existing))) throw conflict()
-        const twin = (ledger.inFlight ?? []).find((entry) => entry.pubkey === pubkey)
-        if (twin !== undefined && deps.exists(twin)) {
-          throw stall('AdoptionMismatch', `Another resource's transaction (nonce ${twin.nonce}) is paying for this validator already.`)
-        }
-        if ((ledger.inFlight ?? []).length >= MAX_IN_FLIGHT) {
-          throw wait(
-            'WaitingForNonce',
-            `StakingSigner ${signer.metadata.name} has ${MAX_IN_FLIGHT} transactions in flight on ${network}; this one comes after them.`,
-            5_000,
-          )
-        }
-        if (free < request.reservation.costWei) {
-          throw wait(
-            'InsufficientFunds',
-            `${address} has ${formatWeiAsEth(wei(free < 0n ? 0n : free))} ETH free on ${network} (balance ${formatWeiAsEth(balance)} ETH), and this needs ${formatWeiAsEth(request.reservation.costWei)} ETH with the highest possible fee. Fund the address; it goes on by itself.`,
-            30_000,
-          )
-        }
-        const version = await request.reservation.build(offer)
-        const entry: InFlight = {
-          origin,
-          kind,
-          namespace,
-          name,
-          step,
-          pubkey,
-          nonce: offer.nonce,
-          valueWei: request.reservation.valueWei.toString(),
-          gas: version.gas.toString(),
-          maxFeePerGasWei: version.maxFeePerGas.toString(),
-          maxPriorityFeePerGasWei: version.maxPriorityFeePerGas.toString(),
-          hash: version.hash,
-          recordedAt: timestamp(deps.clock.now()),
+        const heir = await heirOf(signer, ledger, reservation)
+        let entry: InFlight
+        if (heir !== undefined) {
+          // Nobody holds it any more, and it may have been sent: the same bytes under the same nonce are this resource's now.
+          entry = { ...heir, ...who }
+        } else {
+          while (offer === undefined || taken.has(offer.nonce)) offer = next.next().value
+          if (offer.displaces === undefined && (ledger.inFlight ?? []).length >= MAX_IN_FLIGHT) {
+            throw wait(
+              'WaitingForNonce',
+              `StakingSigner ${signer.metadata.name} has ${MAX_IN_FLIGHT} transactions in flight on ${network}; this one comes after them.`,
+              5_000,
+            )
+          }
+          if (free < reservation.costWei) {
+            throw wait(
+              'InsufficientFunds',
+              `${address} holds ${formatWeiAsEth(balance)} ETH on ${network}, and with what is in flight that does not cover ${formatWeiAsEth(reservation.valueWei)} ETH and the highest possible fee. Fund the address; it goes on by itself.`,
+              30_000,
+            )
+          }
+          const version = await reservation.build(offer)
+          free -= reservation.costWei
+          entry = {
+            ...who,
+            pubkey,
+            nonce: offer.nonce,
+            valueWei: reservation.valueWei.toString(),
+            gas: version.gas.toString(),
+            maxFeePerGasWei: version.maxFeePerGas.toString(),
+            maxPriorityFeePerGasWei: version.maxPriorityFeePerGas.toString(),
+            hash: version.hash,
+            recordedAt: timestamp(deps.clock.now()),
+          }
         }
         ledger = withEntry(ledger, entry)
-        free -= request.reservation.costWei
+        taken.add(entry.nonce)
+        released.delete(owner)
         granted.push({ waiting: request, entry })
         changed = true
-        offer = next.next().value
       } catch (error) {
         // This one's trouble; the nonce that it was offered goes to the next.
+        giveUp(reservation)
         request.reject(error)
       }
     }
     return { granted, ledger: changed ? { ...ledger, balanceWei: balance.toString() } : undefined }
   }
 
-  async function landed(chain: EthereumChain, entry: InFlight): Promise<boolean> {
-    for (const hash of hashesOf(entry)) if ((await chain.receipt(hash as Hex, signal)) !== undefined) return true
-    return false
+  const ownerOf = ({ signer, network, request }: Reservation) => keyOf(signer, network, request.origin, request.step)
+  const payKey = ({ network, request }: Reservation) => `${network}/${request.pubkey.toLowerCase()}`
+  const giveUp = (reservation: Reservation) => {
+    if (paying.get(payKey(reservation)) === ownerOf(reservation)) paying.delete(payKey(reservation))
+  }
+
+  /** What the ledger holds for this very resource and step, as recorded: an entry whose nonce was used at finality may be the very deposit that is asked for. */
+  async function ownEntry(recorded: Ledger, counts: NonceCounts, { chain, request }: Reservation): Promise<InFlight | undefined> {
+    const entry = entryOf(recorded, request.origin, request.step)
+    if (entry === undefined) return undefined
+    if (entry.nonce < counts.final) {
+      // Used at finality. Whether by itself or by another transaction, the receipts say, asked after the counts.
+      const landed = await receiptOf(chain, entry)
+      if (landed === undefined) return undefined
+      // Reverted: the resource is to see that. Otherwise it made a deposit, and who asks for a nonce has not seen it yet.
+      if (landed.success)
+        throw wait('HistorySyncing', "This resource's transaction is in the chain already; its deposit is about to be seen.", 2_000)
+    }
+    if (entry.pubkey !== undefined && entry.pubkey.toLowerCase() !== request.pubkey.toLowerCase())
+      throw stall(
+        'AdoptionMismatch',
+        `The signer's ledger has a transaction of this resource (nonce ${entry.nonce}) for another validator. It may still land, so that this one is not paid.`,
+      )
+    return entry
+  }
+
+  /**
+   * Makes sure that nothing else may pay for this validator, on any signer of the network.
+   * @returns the entry of a resource that is gone, for the very same deposit: to be taken over as it is.
+   */
+  async function heirOf(signer: StakingSigner, ledger: Ledger, reservation: Reservation): Promise<InFlight | undefined> {
+    const { chain, network, request, valueWei } = reservation
+    const owner = paying.get(payKey(reservation))
+    if (owner !== undefined && owner !== ownerOf(reservation)) throw paidByOther(undefined)
+    // Before anything is awaited: two signers that plan at the same time see each other here.
+    paying.set(payKey(reservation), ownerOf(reservation))
+    for (const other of deps.signers.list()) {
+      if (other.metadata.name === signer.metadata.name) continue
+      const payer = payerOf(ledgerOf(other, network), request.pubkey)
+      if (payer === undefined) continue
+      const final = await chain.transactionCount(other.spec.address as Address, 'final', signal)
+      if (payer.nonce >= final || (await receiptOf(chain, payer)) !== undefined) throw paidByOther(payer)
+    }
+    const payer = payerOf(ledger, request.pubkey)
+    if (payer === undefined) return undefined
+    if (payer.pubkey?.toLowerCase() === request.pubkey.toLowerCase() && payer.step === request.step && !deps.exists(payer)) {
+      if (payer.valueWei === valueWei.toString()) return payer
+    }
+    throw paidByOther(payer)
+  }
+
+  const paidByOther = (payer: InFlight | undefined) =>
+    stall(
+      'AdoptionMismatch',
+      `Another transaction${payer === undefined ? '' : ` (nonce ${payer.nonce})`} may still pay for this validator: one for another resource, or one that was given up after it was made. Nothing is signed before that is settled.`,
+    )
+
+  async function receiptOf(chain: EthereumChain, entry: InFlight): Promise<ChainReceipt | undefined> {
+    for (const hash of hashesOf(entry)) {
+      const receipt = await chain.receipt(hash as Hex, signal)
+      if (receipt !== undefined) return receipt
+    }
+    return undefined
   }
 
   async function drain(name: string): Promise<void> {
@@ -226,18 +304,19 @@ export function createSignerLedger(deps: {
     if (batch.length === 0) return
     const open = new Set(batch)
     try {
-      const granted = await update(name, async (signer) => {
+      const granted = await update(name, async (signer, asCached) => {
         const byNetwork = Map.groupBy(open, (entry) => entry.reservation.network)
         const granted: { waiting: Waiting; entry: InFlight }[] = []
         const ledgers: Ledger[] = []
         for (const [network, requests] of byNetwork) {
           try {
-            const result = await plan(signer, network, requests)
+            const result = await plan(signer, asCached, network, requests)
             granted.push(...result.granted)
             if (result.ledger) ledgers.push(result.ledger)
             const still = new Set(result.granted.map((grant) => grant.waiting))
             for (const request of requests) if (!still.has(request)) open.delete(request)
           } catch (error) {
+            if (isConflict(error)) throw error
             for (const request of requests) {
               request.reject(error)
               open.delete(request)
@@ -247,9 +326,16 @@ export function createSignerLedger(deps: {
         return ledgers.length === 0 ? { value: granted } : { ledgers, value: granted }
       })
       deps.onWrite?.(name, granted.length)
-      for (const { waiting: request, entry } of granted) request.resolve(entry)
+      for (const { waiting: request, entry } of granted) {
+        giveUp(request.reservation)
+        request.resolve(entry)
+      }
     } catch (error) {
-      for (const request of open) request.reject(error)
+      for (const request of open) {
+        // A write without an answer may have taken place: nobody else pays for this validator until its own resource has come back and looked.
+        if (error instanceof Halt) giveUp(request.reservation)
+        request.reject(error)
+      }
     }
   }
 

@@ -42,12 +42,15 @@ export interface InFlightDeposit extends DepositPlan {
 type Replaced = { readonly is: 'replaced'; readonly attempt: TransactionAttempt }
 /** Its nonce was used by another transaction at finalized depth and none of its hashes is in the chain. */
 type Superseded = { readonly is: 'superseded' }
-export type BroadcastOutcome = { readonly is: 'sent'; readonly broadcastHash: string } | Replaced | Superseded
+/** The deposit of this very stake stands on the chain in a transaction that status doesn't know. It takes the place of the one in status. */
+type Found = { readonly is: 'found'; readonly transaction: StakeTransaction }
+export type BroadcastOutcome = { readonly is: 'sent'; readonly broadcastHash: string } | Replaced | Superseded | Found
 export type ConfirmOutcome =
   | { readonly is: 'confirmed'; readonly minedHash: string; readonly blockNumber: number; readonly blockHash: string }
   | { readonly is: 'reverted'; readonly minedHash: string; readonly blockNumber: number; readonly blockHash: string }
   | Replaced
   | Superseded
+  | Found
 
 export type EthereumStakeEffects = {
   readonly createStake: { args: StakeRequest; result: { stakeId: string; depositData: DepositFields } }
@@ -119,7 +122,7 @@ const withTransaction = (status: EthereumStakeStatus, change: Partial<StakeTrans
 })
 
 /** A transaction that has to be sent in another version, or made anew under another nonce. Its old versions are never forgotten. */
-function remade(status: EthereumStakeStatus, outcome: Replaced | Superseded): EthereumStakeStatus {
+function remade(status: EthereumStakeStatus, outcome: Replaced | Superseded | Found): EthereumStakeStatus {
   const transaction = evidence(status.transaction, 'transaction')
   if (outcome.is === 'replaced') {
     return withTransaction(status, {
@@ -129,7 +132,11 @@ function remade(status: EthereumStakeStatus, outcome: Replaced | Superseded): Et
     })
   }
   const { transaction: _lost, ...rest } = status
-  return { ...rest, superseded: [...(status.superseded ?? []), ...attemptsOf(transaction)].slice(-MAX_ATTEMPTS) }
+  return {
+    ...rest,
+    ...(outcome.is === 'found' ? { transaction: outcome.transaction } : {}),
+    superseded: [...(status.superseded ?? []), ...attemptsOf(transaction)].slice(-MAX_ATTEMPTS),
+  }
 }
 /** The schema's bound. A fee that grows 10 % each time goes up twentyfold within it. */
 const MAX_ATTEMPTS = 32
@@ -196,7 +203,7 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
     done: settled,
     effect: 'confirmDeposit',
     args: inFlightOf,
-    watches: true,
+    watches: (status) => status.transaction !== undefined && status.depositData !== undefined && status.stakeId !== undefined,
     absorb: (status, outcome) => {
       switch (outcome.is) {
         case 'confirmed':
@@ -206,6 +213,7 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
         }
         case 'replaced':
         case 'superseded':
+        case 'found':
           return remade(status, outcome)
       }
     },

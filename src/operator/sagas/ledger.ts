@@ -31,6 +31,18 @@ export const emptyLedger = (network: string): Ledger => ({ network, nextNonce: 0
 export const entryOf = (ledger: Ledger | undefined, origin: string, step: string): InFlight | undefined =>
   ledger?.inFlight?.find((entry) => entry.origin === origin && entry.step === step)
 
+/** Entries that were under a nonce before, at most: the schema's bound. Beyond that a nonce is not given on. */
+export const MAX_DISPLACED = 8
+
+/**
+ * The entry whose nonce may still pay for a validator: its own, or one that took the place of another that would. No second nonce may be given
+ * out for that validator before this one is final: both could land, and the deposit contract takes a second deposit as a top-up.
+ */
+export const payerOf = (ledger: Ledger | undefined, pubkey: string): InFlight | undefined =>
+  ledger?.inFlight?.find((entry) =>
+    [entry.pubkey, ...(entry.displacedPubkeys ?? [])].some((paid) => paid?.toLowerCase() === pubkey.toLowerCase()),
+  )
+
 /** Entries whose nonce is used at finality say nothing any more: the chain does. */
 export const pruned = (ledger: Ledger, counts: NonceCounts): Ledger => ({
   ...ledger,
@@ -62,19 +74,25 @@ export function* offers(ledger: Ledger, counts: NonceCounts, isReleased: (entry:
   for (let nonce = counts.latest; nonce < fresh; nonce++) {
     const entry = held.get(nonce)
     // Below the pool's count and unknown here: somebody else's transaction (a shared key), not a gap.
-    if (entry === undefined ? nonce >= counts.pending : isReleased(entry))
+    if (entry === undefined ? nonce >= counts.pending : isReleased(entry) && (entry.displacedPubkeys ?? []).length < MAX_DISPLACED)
       yield entry === undefined ? { nonce } : { nonce, displaces: entry }
   }
   for (let nonce = fresh; ; nonce++) yield { nonce }
 }
 
-/** The ledger with an entry put in place of whatever held its nonce. */
+/** The ledger with an entry put in place of whatever held its nonce. What another validator would have been paid by is not forgotten. */
 export function withEntry(ledger: Ledger, entry: InFlight): Ledger {
-  const others = (ledger.inFlight ?? []).filter((existing) => existing.nonce !== entry.nonce)
+  const inFlight = ledger.inFlight ?? []
+  const others = inFlight.filter((existing) => existing.nonce !== entry.nonce)
+  const before = inFlight.find((existing) => existing.nonce === entry.nonce)
+  const displaced = [...(before?.displacedPubkeys ?? []), ...(before?.pubkey === undefined ? [] : [before.pubkey])].filter(
+    (pubkey, index, all) => pubkey !== entry.pubkey && all.indexOf(pubkey) === index,
+  )
+  const { displacedPubkeys: _before, ...rest } = entry
   return {
     ...ledger,
     nextNonce: Math.max(ledger.nextNonce, entry.nonce + 1),
-    inFlight: [...others, entry].sort((a, b) => a.nonce - b.nonce),
+    inFlight: [...others, displaced.length === 0 ? rest : { ...rest, displacedPubkeys: displaced }].sort((a, b) => a.nonce - b.nonce),
   }
 }
 

@@ -77,19 +77,21 @@ export function feeCap(signer: StakingSigner, ownCapGwei: string | undefined): W
 export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>> | undefined): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector
   if (labels === undefined || (Object.keys(matchLabels).length === 0 && matchExpressions.length === 0)) return false
+  const labelOf = (key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined)
   return (
-    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    Object.entries(matchLabels).every(([key, value]) => labelOf(key) === value) &&
     matchExpressions.every(({ key, operator, values = [] }) => {
-      const value = labels[key]
+      const value = labelOf(key)
+      // As Kubernetes has it: In and NotIn need values, the others must have none. A requirement that says neither is not read as "all".
       switch (operator) {
         case 'In':
           return value !== undefined && values.includes(value)
         case 'NotIn':
-          return value === undefined || !values.includes(value)
+          return values.length > 0 && (value === undefined || !values.includes(value))
         case 'Exists':
-          return value !== undefined
+          return values.length === 0 && value !== undefined
         case 'DoesNotExist':
-          return value === undefined
+          return values.length === 0 && value === undefined
         default:
           return false
       }

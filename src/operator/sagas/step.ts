@@ -12,8 +12,8 @@ export interface Step<View, Status, Effects extends EffectTable> {
   readonly absorb: (status: Status, result: never) => Status
   /** Everything that was absorbed must stand in the API server before this effect runs: it can't be taken back. */
   readonly writeAhead: boolean
-  /** It only watches: it goes on while the resource is suspended or being deleted. */
-  readonly watches: boolean
+  /** It only watches, and so goes on while the resource is suspended or being deleted: whether there is something to watch. */
+  readonly watches: (status: Status) => boolean
   /** Later steps need not wait for it when it fails. */
   readonly independent: boolean
 }
@@ -28,9 +28,9 @@ export const defineSteps =
     readonly args: (view: View) => Effects[Name]['args']
     readonly absorb: (status: Status, result: Effects[Name]['result']) => Status
     readonly writeAhead?: boolean
-    readonly watches?: boolean
+    readonly watches?: (status: Status) => boolean
     readonly independent?: boolean
-  }): Step<View, Status, Effects> => ({ writeAhead: false, watches: false, independent: false, ...step })
+  }): Step<View, Status, Effects> => ({ writeAhead: false, watches: () => false, independent: false, ...step })
 
 /** The first step whose evidence is missing, or undefined when all is done. */
 export const nextStep = <View, Status, Effects extends EffectTable>(

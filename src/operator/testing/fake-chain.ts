@@ -1,0 +1,311 @@
+import { encodeAbiParameters, keccak256, parseTransaction, recoverTransactionAddress, toHex } from 'viem'
+import {
+  type Address,
+  ChainError,
+  type ChainReceipt,
+  type ChainTransaction,
+  type DepositLog,
+  type EthereumChain,
+  type Hex,
+} from '../../chains/ethereum/chain.ts'
+import { decodeDepositCalldata, depositDataRoot, depositEventTopic } from '../../chains/ethereum/deposit.ts'
+import { type Gwei, gwei, type Wei, wei } from '../../lib/amounts.ts'
+
+export interface PoolTransaction extends ChainTransaction {
+  readonly to: Address
+  readonly gas: bigint
+  readonly maxFeePerGas: bigint
+  readonly maxPriorityFeePerGas: bigint
+}
+interface Mined {
+  readonly transaction: PoolTransaction
+  readonly success: boolean
+  readonly deposit?: Omit<DepositLog, 'blockNumber' | 'transactionHash' | 'index'>
+}
+interface Block {
+  readonly hash: Hex
+  readonly mined: readonly Mined[]
+}
+
+const GAS_USED = 56_000n
+const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
+/**
+ * An Ethereum network in memory: nonces, balances, a pool with the nodes' rules for replacements, blocks, finality at a depth, reorgs, and the
+ * deposit contract. What was ever sent may still be mined: `mine` can choose a version that the pool has replaced, as another node's would.
+ */
+export function createFakeChain(options: { readonly chainId: number; readonly contract: Address; readonly depth: number }) {
+  const { chainId, contract } = options
+  const blocks: Block[] = [{ hash: keccak256('0x00'), mined: [] }]
+  const pool = new Map<string, PoolTransaction>()
+  const everSent = new Map<string, PoolTransaction>()
+  const funds = new Map<string, bigint>()
+  const violations: string[] = []
+  const state = {
+    depth: options.depth,
+    baseFee: 10_000_000_000n,
+    tip: 1_000_000_000n,
+    minTip: 1n,
+    wrongChain: false,
+    historySyncing: false,
+    contractReverts: false,
+    /** The pool takes nothing: what is sent is forgotten, though other nodes may have it. */
+    forgetful: false,
+    estimate: 60_000n,
+  }
+  let salt = 0
+
+  const all = (): readonly Mined[] => blocks.flatMap((block) => block.mined)
+  const upTo = (number: number): readonly Mined[] => blocks.slice(0, number + 1).flatMap((block) => block.mined)
+  const latest = (): number => blocks.length - 1
+  const final = (): number => Math.max(0, latest() - state.depth)
+  const countAt = (address: string, number: number): number =>
+    upTo(number).filter(({ transaction }) => same(transaction.from, address)).length
+  const spentBy = (address: string): bigint =>
+    all()
+      .filter(({ transaction }) => same(transaction.from, address))
+      .reduce((sum, { transaction, success }) => sum + (success ? transaction.valueWei : 0n) + GAS_USED * state.baseFee, 0n)
+  const balanceOf = (address: string): bigint => (funds.get(address.toLowerCase()) ?? 0n) - spentBy(address)
+  const inPool = (address: string, nonce: number) => [...pool.values()].find((entry) => same(entry.from, address) && entry.nonce === nonce)
+  const findMined = (hash: string) => {
+    for (const [number, block] of blocks.entries())
+      for (const [position, mined] of block.mined.entries())
+        if (same(mined.transaction.hash, hash)) return { number, position, block, mined }
+    return undefined
+  }
+  const depositsOf = (pubkey: string): DepositLog[] => {
+    let index = 0n
+    return blocks
+      .flatMap((block, number) =>
+        block.mined.flatMap(({ transaction, deposit }) =>
+          deposit === undefined ? [] : [{ ...deposit, index: index++, transactionHash: transaction.hash, blockNumber: BigInt(number) }],
+        ),
+      )
+      .filter((deposit) => same(deposit.pubkey, pubkey))
+  }
+
+  function execute(transaction: PoolTransaction): Mined {
+    if (state.contractReverts || !same(transaction.to, contract)) return { transaction, success: !same(transaction.to, contract) }
+    try {
+      const call = decodeDepositCalldata(transaction.data)
+      const data = { ...call, amountGwei: gwei(transaction.valueWei / 1_000_000_000n) }
+      if (depositDataRoot(data) !== call.depositDataRoot.toLowerCase()) return { transaction, success: false }
+      const { depositDataRoot: _root, ...deposit } = data
+      return { transaction, success: true, deposit }
+    } catch {
+      return { transaction, success: false }
+    }
+  }
+
+  const pubkeyOf = (transaction: PoolTransaction): string | undefined => {
+    try {
+      return decodeDepositCalldata(transaction.data).pubkey.toLowerCase()
+    } catch {
+      return undefined
+    }
+  }
+  /** A transaction that may still land beside this one, and would pay the same validator. */
+  function watchForTwins(transaction: PoolTransaction): void {
+    const pubkey = pubkeyOf(transaction)
+    if (pubkey === undefined) return
+    for (const other of everSent.values()) {
+      if (other.hash === transaction.hash || pubkeyOf(other) !== pubkey) continue
+      const sameSlot = same(other.from, transaction.from) && other.nonce === transaction.nonce
+      const lost = other.nonce < countAt(other.from, final()) && findMined(other.hash) === undefined
+      if (!sameSlot && !lost) violations.push(`${pubkey} can be paid twice: by nonce ${other.nonce} and by nonce ${transaction.nonce}`)
+    }
+  }
+
+  const guard = (): void => {
+    if (state.wrongChain) throw new ChainError('wrong-chain', 'the node serves chain id 5')
+  }
+
+  const chain: EthereumChain = {
+    network: 'hoodi',
+    async head() {
+      guard()
+      return { latest: BigInt(latest()), final: BigInt(final()), baseFeePerGas: wei(state.baseFee) }
+    },
+    async transactionCount(address, at) {
+      guard()
+      if (at === 'final') return countAt(address, final())
+      let nonce = countAt(address, latest())
+      if (at === 'pending') while (inPool(address, nonce) !== undefined) nonce++
+      return nonce
+    },
+    async balance(address) {
+      guard()
+      return wei(balanceOf(address))
+    },
+    async priorityFee() {
+      return wei(state.tip)
+    },
+    async estimateGas(call) {
+      guard()
+      if (balanceOf(call.from) < call.valueWei) throw new ChainError('insufficient-funds', 'the sender does not hold enough')
+      if (state.contractReverts) throw new ChainError('reverted', 'the call would be reverted by the contract')
+      return state.estimate
+    },
+    async broadcast(raw) {
+      guard()
+      const parsed = parseTransaction(raw)
+      if (parsed.type !== 'eip1559' || parsed.to == null) throw new ChainError('rejected', 'not a transaction that this project makes')
+      if (parsed.chainId !== chainId) throw new ChainError('wrong-chain', 'another chain id')
+      const from = await recoverTransactionAddress({ serializedTransaction: raw as `0x02${string}` })
+      const transaction: PoolTransaction = {
+        hash: keccak256(raw),
+        from,
+        to: parsed.to,
+        nonce: parsed.nonce ?? 0,
+        data: parsed.data ?? '0x',
+        valueWei: wei(parsed.value ?? 0n),
+        gas: parsed.gas ?? 0n,
+        maxFeePerGas: parsed.maxFeePerGas ?? 0n,
+        maxPriorityFeePerGas: parsed.maxPriorityFeePerGas ?? 0n,
+      }
+      if (pool.has(transaction.hash)) throw new ChainError('already-known', 'already known')
+      if (transaction.nonce < countAt(from, latest())) throw new ChainError('nonce-too-low', 'nonce too low')
+      if (transaction.maxPriorityFeePerGas < state.minTip) throw new ChainError('underpriced', 'transaction underpriced')
+      if (balanceOf(from) < transaction.valueWei + transaction.gas * transaction.maxFeePerGas)
+        throw new ChainError('insufficient-funds', 'insufficient funds')
+      const rival = inPool(from, transaction.nonce)
+      const enough = (next: bigint, old: bigint) => next * 100n >= old * 110n
+      if (
+        rival !== undefined &&
+        !(enough(transaction.maxFeePerGas, rival.maxFeePerGas) && enough(transaction.maxPriorityFeePerGas, rival.maxPriorityFeePerGas))
+      )
+        throw new ChainError('replacement-underpriced', 'replacement transaction underpriced')
+      watchForTwins(transaction)
+      everSent.set(transaction.hash, transaction)
+      if (!state.forgetful) {
+        if (rival !== undefined) pool.delete(rival.hash)
+        pool.set(transaction.hash, transaction)
+      }
+      return transaction.hash
+    },
+    async transaction(hash): Promise<ChainTransaction | undefined> {
+      guard()
+      const mined = findMined(hash)
+      if (mined !== undefined) return { ...mined.mined.transaction, blockNumber: BigInt(mined.number) }
+      return pool.get(hash.toLowerCase())
+    },
+    async receipt(hash): Promise<ChainReceipt | undefined> {
+      guard()
+      const found = findMined(hash)
+      if (found === undefined) return undefined
+      const { mined, block, number } = found
+      const { transaction, success, deposit } = mined
+      return {
+        hash: transaction.hash,
+        from: transaction.from,
+        success,
+        blockNumber: BigInt(number),
+        blockHash: block.hash,
+        gasUsed: GAS_USED,
+        effectiveGasPrice: wei(state.baseFee),
+        logs: deposit === undefined ? [] : [{ address: contract, topics: [depositEventTopic], data: depositEventData(deposit) }],
+      }
+    },
+    async depositsFor(pubkey) {
+      guard()
+      if (state.historySyncing) throw new ChainError('history-syncing', 'the deposit history is being read', 5_000)
+      return depositsOf(pubkey)
+    },
+  }
+
+  return {
+    chain,
+    state,
+    violations,
+    pool: () => [...pool.values()],
+    everSent: () => [...everSent.values()],
+    deposits: () =>
+      all().flatMap(({ transaction, deposit, success }) =>
+        deposit === undefined || !success ? [] : [{ ...deposit, from: transaction.from, nonce: transaction.nonce, hash: transaction.hash }],
+      ),
+    depositsFor: depositsOf,
+    nonce: (address: string) => countAt(address, latest()),
+    balance: balanceOf,
+    spent: (address: string) => (funds.get(address.toLowerCase()) ?? 0n) - balanceOf(address),
+    fund(address: string, amount: bigint) {
+      funds.set(address.toLowerCase(), (funds.get(address.toLowerCase()) ?? 0n) + amount)
+    },
+    /** The pool forgets a transaction, as nodes do. */
+    forget(hash?: string) {
+      if (hash === undefined) pool.clear()
+      else pool.delete(hash.toLowerCase())
+    },
+    /** Mines blocks. `choose` picks among the versions of one nonce that were ever sent; by default the pool's own. */
+    mine(
+      count = 1,
+      choose: (versions: readonly PoolTransaction[]) => PoolTransaction | undefined = (versions) =>
+        versions.find(({ hash }) => pool.has(hash)),
+    ) {
+      for (let n = 0; n < count; n++) {
+        const mined: Mined[] = []
+        const block = { hash: keccak256(toHex(`block ${blocks.length} ${salt}`)), mined }
+        blocks.push(block)
+        const senders = new Set([...everSent.values()].map(({ from }) => from))
+        for (const from of senders) {
+          for (;;) {
+            const nonce = countAt(from, latest())
+            const versions = [...everSent.values()].filter(
+              (entry) => same(entry.from, from) && entry.nonce === nonce && entry.maxFeePerGas >= state.baseFee,
+            )
+            const chosen = versions.length === 0 ? undefined : choose(versions)
+            if (chosen === undefined || balanceOf(from) < chosen.valueWei) break
+            mined.push(execute(chosen))
+            for (const entry of [...pool.values()]) if (same(entry.from, from) && entry.nonce === nonce) pool.delete(entry.hash)
+          }
+        }
+      }
+    },
+    /** Takes blocks back. Their transactions return to the pool, or are forgotten. */
+    reorg(count: number, forget = false) {
+      salt += 1
+      for (const block of blocks.splice(-count))
+        if (!forget) for (const { transaction } of block.mined) pool.set(transaction.hash, transaction)
+    },
+    /** A transaction of somebody else, or of this key elsewhere, mined at once. */
+    mineForeign(transaction: { from: Address; to?: Address; data?: Hex; valueWei?: bigint }) {
+      const nonce = countAt(transaction.from, latest())
+      const made: PoolTransaction = {
+        hash: keccak256(toHex(`foreign ${blocks.length} ${nonce} ${transaction.from} ${salt++}`)),
+        from: transaction.from,
+        to: transaction.to ?? '0x00000000000000000000000000000000000000aa',
+        nonce,
+        data: transaction.data ?? '0x',
+        valueWei: (transaction.valueWei ?? 0n) as Wei,
+        gas: 100_000n,
+        maxFeePerGas: state.baseFee,
+        maxPriorityFeePerGas: 1n,
+      }
+      for (const entry of [...pool.values()]) if (same(entry.from, made.from) && entry.nonce === nonce) pool.delete(entry.hash)
+      blocks.push({ hash: keccak256(toHex(`foreign block ${blocks.length} ${salt}`)), mined: [execute(made)] })
+      return made.hash
+    },
+  }
+}
+export type FakeChain = ReturnType<typeof createFakeChain>
+
+function depositEventData({
+  pubkey,
+  withdrawalCredentials,
+  amountGwei,
+  signature,
+}: {
+  pubkey: Hex
+  withdrawalCredentials: Hex
+  amountGwei: Gwei
+  signature: Hex
+}): Hex {
+  const littleEndian = (value: bigint): Hex => {
+    const bytes = Buffer.alloc(8)
+    bytes.writeBigUInt64LE(value)
+    return `0x${bytes.toString('hex')}`
+  }
+  return encodeAbiParameters(
+    [{ type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }],
+    [pubkey, withdrawalCredentials, littleEndian(amountGwei), signature, littleEndian(0n)],
+  )
+}

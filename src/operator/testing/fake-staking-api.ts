@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto'
+import type { Address, EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
+import { encodeDepositCalldata, signDepositMessage, withdrawalCredentials } from '../../chains/ethereum/deposit.ts'
+import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
+import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
+import { gweiToWei } from '../../lib/amounts.ts'
+import type { StakingApi } from '../ports.ts'
+
+type Request = Parameters<StakingApi['createEthereumStake']>[0]
+
+/** The staking service in memory, as far as the contract goes: idempotency by key, references unique, a new BLS key a stake. It can be made to lie. */
+export function createFakeStakingApi(config: EthereumNetworkConfig) {
+  const stakes = new Map<string, EthereumStakeBody>()
+  const byKey = new Map<string, { readonly fingerprint: string; readonly stakeId: string }>()
+  const byReference = new Map<string, string>()
+  const requests: Request[] = []
+  const submissions: { readonly stakeId: string; readonly hash: Hex }[] = []
+  const state = {
+    /** What of each answer is another than it should be. */
+    lie: undefined as ((body: EthereumStakeBody) => EthereumStakeBody) | undefined,
+  }
+  const answer = (body: EthereumStakeBody): EthereumStakeBody => structuredClone(state.lie === undefined ? body : state.lie(body))
+  const find = (stakeId: string): EthereumStakeBody => {
+    const body = stakes.get(stakeId)
+    if (body === undefined)
+      throw new StakingApiError('not found', { kind: 'problem', code: 'not-found', status: 404, outcomeUnknown: false })
+    return body
+  }
+
+  const api: StakingApi = {
+    async createEthereumStake(request) {
+      requests.push(request)
+      const { idempotencyKey, ...rest } = request
+      const fingerprint = JSON.stringify({ ...rest, amountGwei: rest.amountGwei.toString() })
+      const before = byKey.get(idempotencyKey)
+      if (before !== undefined) {
+        if (before.fingerprint !== fingerprint)
+          throw new StakingApiError('reused', { kind: 'problem', code: 'idempotency-key-reused', status: 409, outcomeUnknown: false })
+        return answer(find(before.stakeId))
+      }
+      const existingId = byReference.get(request.externalReference)
+      if (existingId !== undefined)
+        throw new StakingApiError('exists', { kind: 'problem', code: 'reference-exists', status: 409, existingId, outcomeUnknown: false })
+      const stakeId = createHash('sha256').update(`stake ${stakes.size}`).digest('hex').slice(0, 32)
+      const body = makeStake(config, request, stakeId, stakes.size)
+      stakes.set(stakeId, body)
+      byKey.set(idempotencyKey, { fingerprint, stakeId })
+      byReference.set(request.externalReference, stakeId)
+      return answer(body)
+    },
+    ethereumStake: async (stakeId) => answer(find(stakeId)),
+    async submitEthereumStake(stakeId, hash) {
+      submissions.push({ stakeId, hash })
+      const body = { ...find(stakeId), transaction: { status: 'submitted' as const, hash } }
+      stakes.set(stakeId, body)
+      return answer(body)
+    },
+  }
+  return {
+    api,
+    state,
+    requests,
+    submissions,
+    stakes: () => [...stakes.values()],
+    setValidator(stakeId: string, status: EthereumStakeBody['validator']['status'], index?: number) {
+      const body = find(stakeId)
+      stakes.set(stakeId, { ...body, validator: { ...body.validator, status, ...(index === undefined ? {} : { index }) } })
+    },
+  }
+}
+export type FakeStakingApi = ReturnType<typeof createFakeStakingApi>
+
+/** A valid stake: what an honest service answers. */
+export function makeStake(
+  config: Pick<EthereumNetworkConfig, 'name' | 'chainId' | 'depositContractAddress' | 'genesisForkVersion'>,
+  request: Pick<Request, 'network' | 'amountGwei' | 'withdrawalAddress' | 'credentialsType' | 'externalReference'>,
+  stakeId: string,
+  keyNumber: number,
+): EthereumStakeBody {
+  const secret = createHash('sha256').update(`validator ${keyNumber}`).digest()
+  secret[0] = 0
+  const signed = signDepositMessage(secret, {
+    withdrawalCredentials: withdrawalCredentials(request.credentialsType, request.withdrawalAddress),
+    amountGwei: request.amountGwei,
+    genesisForkVersion: config.genesisForkVersion,
+  })
+  return {
+    stakeId,
+    network: request.network,
+    amountEth: request.amountGwei,
+    withdrawalAddress: request.withdrawalAddress,
+    credentialsType: request.credentialsType,
+    externalReference: request.externalReference,
+    depositData: {
+      ...signed,
+      forkVersion: config.genesisForkVersion,
+      networkName: config.name,
+      depositContractAddress: config.depositContractAddress,
+      chainId: config.chainId,
+    },
+    unsignedTransaction: {
+      chainId: config.chainId,
+      to: config.depositContractAddress,
+      data: encodeDepositCalldata(signed),
+      valueWei: gweiToWei(request.amountGwei),
+    },
+    transaction: { status: 'awaiting_submission' },
+    validator: { pubkey: signed.pubkey, status: 'unknown' },
+    createdAt: '2030-01-01T00:00:00Z',
+  }
+}
+
+/** A network of one chain and one API, for tests that look at the ports themselves. */
+export type Ports = { readonly chain: EthereumChain; readonly api: StakingApi; readonly address: Address }

@@ -1,0 +1,315 @@
+import type { Address } from '../../chains/ethereum/chain.ts'
+import { type EthereumNetworkConfig, ethereumNetworkConfig } from '../../chains/ethereum/networks.ts'
+import { type Condition, findCondition } from '../../resources/conditions.ts'
+import { type EthereumStake, type EthereumStakeSpec, type EthereumStakeStatus, ethereumStake } from '../../resources/ethereum-stake.ts'
+import { type Ledger, type StakingSigner, type StakingSignerSpec, stakingSigner } from '../../resources/staking-signer.ts'
+import { createEthereumStakeEffects } from '../engine/ethereum-stake-effects.ts'
+import { createReconciler } from '../engine/reconcile.ts'
+import { createSignerLedger } from '../engine/signer-ledger.ts'
+import { ethereumStakeKind } from '../ethereum-stake-kind.ts'
+import type { Result } from '../kube/controller.ts'
+import type { EventText } from '../kube/events.ts'
+import type { Informer } from '../kube/informer.ts'
+import type { KubeObject } from '../kube/objects.ts'
+import type { EthereumNetwork } from '../ports.ts'
+import { readOrigin } from '../sagas/origin.ts'
+import { createSignerReconciler, createSignerStore, duplicateOf } from '../signers.ts'
+import { createFakeChain } from './fake-chain.ts'
+import { createFakeKeys, testAddress } from './fake-keys.ts'
+import { createFakeCollection } from './fake-kube.ts'
+import { createFakeStakingApi } from './fake-staking-api.ts'
+import { createTestClock } from './test-clock.ts'
+
+export const ETH = 10n ** 18n
+export const GWEI = 10n ** 9n
+/** A withdrawal address with a right checksum. */
+export const withdrawalAddress = '0x52908400098527886E0F7030069857D2E4169EE7'
+export const KEY = 'team-a/stake-1'
+
+export const hoodi: EthereumNetworkConfig = ethereumNetworkConfig.parse({
+  name: 'hoodi',
+  chain: 'Ethereum',
+  rpcUrls: ['http://127.0.0.1:1'],
+  pollIntervalMs: 12_000,
+})
+
+/** Told before and after each call of a port, and at each point of the engine: it may throw (the call fails) or end the operator. */
+export type Around = (point: string, operator: { kill(): void }) => void | Promise<void>
+/** How an operator that was ended answers: not at all. Its visits end with this. */
+export const KILLED = Symbol('killed')
+
+/** One running operator, as far as time is driven by the world. */
+interface Visits {
+  visit(key: string): Promise<Result | typeof KILLED>
+}
+export type World = ReturnType<typeof createWorld>
+export type Operator = ReturnType<World['start']>
+
+/**
+ * Everything the operator's spine needs, in memory: an API server, a chain, a staking API, keys, time. `start` starts an operator with fresh
+ * memory on the same stores; it can be ended at any point and another started, as a crash and a restart do.
+ */
+export function createWorld(options: { readonly depth?: number; readonly bumpAfterMs?: number } = {}) {
+  let revision = 1000
+  const nextRevision = () => ++revision
+  const clock = createTestClock()
+  const chain = createFakeChain({ chainId: hoodi.chainId, contract: hoodi.depositContractAddress, depth: options.depth ?? 2 })
+  const service = createFakeStakingApi(hoodi)
+  const keys = createFakeKeys()
+  const stakes = createFakeCollection<EthereumStake & KubeObject>({
+    kind: 'EthereumStake',
+    revision: nextRevision,
+    statusSchema: ethereumStake.status,
+  })
+  const signers = createFakeCollection<StakingSigner & KubeObject>({
+    kind: 'StakingSigner',
+    revision: nextRevision,
+    statusSchema: stakingSigner.status,
+  })
+  const namespaces = new Map<string, Record<string, string> | undefined>([
+    ['team-a', { team: 'a' }],
+    ['team-b', { team: 'b' }],
+  ])
+  const networks = new Map<string, EthereumNetworkConfig>([['hoodi', hoodi]])
+  const events: { readonly key: string; readonly text: EventText }[] = []
+  const refusals: string[] = []
+
+  function start(around: Around = () => {}, random: () => number = () => 0.5) {
+    let killed = false
+    const death = Promise.withResolvers<typeof KILLED>()
+    const never = new Promise<never>(() => {})
+    const self = {
+      kill() {
+        killed = true
+        death.resolve(KILLED)
+      },
+    }
+    const tick = async (point: string): Promise<void> => {
+      if (killed) await never
+      await around(point, self)
+      if (killed) await never
+    }
+    /** Every call of a port, told before and after. */
+    const instrument = <T extends object>(name: string, port: T): T =>
+      new Proxy(port, {
+        get(target, method, receiver) {
+          const member = Reflect.get(target, method, receiver) as unknown
+          if (typeof member !== 'function') return member
+          return async (...args: unknown[]) => {
+            await tick(`before ${name}.${String(method)}`)
+            const result = (await (member as (...given: unknown[]) => unknown).apply(target, args)) as unknown
+            await tick(`after ${name}.${String(method)}`)
+            return result
+          }
+        },
+      })
+
+    const stakeCache = stakes.cache()
+    const signerCache = signers.cache()
+    const abort = new AbortController()
+    const state = { leads: true, crdsCurrent: undefined as Error | undefined }
+    const assertHeld = () => {
+      if (!state.leads) throw new Error('the lease is not held')
+    }
+    const onPoint = (point: string, key: string) => {
+      if (killed) throw new Error('it was ended')
+      const told = around(`${point} ${key}`, self)
+      if (told instanceof Promise) throw new Error('a point of the engine cannot wait')
+      if (killed) throw new Error('it was ended')
+    }
+    const port: { chain: typeof chain.chain; api: typeof service.api } = {
+      chain: instrument('chain', chain.chain),
+      api: instrument('api', service.api),
+    }
+    const networkOf = (name: string): EthereumNetwork | undefined => {
+      const config = networks.get(name)
+      return config && { config, ...port, bumpAfterMs: options.bumpAfterMs ?? 60_000 }
+    }
+    const network = { ethereum: networkOf, names: () => [...networks.keys()] }
+    const store = createSignerStore({
+      client: instrument('signers', signers.client),
+      informer: signerCache as unknown as Informer<StakingSigner & KubeObject>,
+      fieldManager: 'test',
+      assertHeld,
+      onWrite: () => {},
+      onPoint,
+    })
+    const ledger = createSignerLedger({
+      signers: store,
+      clock,
+      signal: abort.signal,
+      exists: (entry) => {
+        const stake = stakeCache.get(`${entry.namespace}/${entry.name}`)
+        if (stake === undefined) return false
+        const origin = readOrigin(ethereumStake.kind, stake.metadata)
+        return origin.is === 'own' && origin.origin.uid === entry.origin
+      },
+    })
+    const mountedKeys = instrument('keys', keys.keys)
+    const effects = createEthereumStakeEffects({
+      networks: network,
+      signers: store,
+      ledger,
+      keys: mountedKeys,
+      clock,
+      namespace: (name) => ({ name, labels: namespaces.get(name) }),
+      duplicateOf: (signer) => duplicateOf(signer, signerCache.list()),
+      otherHolder: (stakeId, origin) =>
+        [...stakeCache.list()].some(
+          (stake) =>
+            stake.status?.stakeId === stakeId && (stake.metadata.namespace !== origin.namespace || stake.metadata.name !== origin.name),
+        ),
+      assertMayAct: () => {
+        assertHeld()
+        if (state.crdsCurrent !== undefined) throw state.crdsCurrent
+      },
+      onRefusal: (reason) => refusals.push(reason),
+    })
+    const recorder = { event: (object: KubeObject, text: EventText) => void events.push({ key: object.metadata.name, text }) }
+    const silent = { debug() {}, info() {}, warn() {}, child: () => silent }
+    const kind = ethereumStakeKind({ ledger, networks: network, intervals: { activatingMs: 60_000, settledMs: 3_600_000 } })
+    const reconcile = createReconciler(kind, effects, {
+      client: instrument('stakes', stakes.client),
+      informer: stakeCache,
+      events: recorder,
+      clock,
+      fieldManager: 'test',
+      assertHeld,
+      stallRecheckMs: 300_000,
+      random,
+      onPoint,
+      logFor: () => silent,
+    })
+    const reconcileSigner = createSignerReconciler({
+      store,
+      informer: signerCache as unknown as Informer<StakingSigner & KubeObject>,
+      networks: network,
+      keys: mountedKeys,
+      clock,
+      events: recorder,
+      intervalMs: 60_000,
+      onBalance: () => {},
+    })
+    return {
+      ...self,
+      state,
+      effects,
+      ledger,
+      store,
+      caches: { stakes: stakeCache, signers: signerCache },
+      /** The lease is lost: everything under way aborts. */
+      depose() {
+        state.leads = false
+        abort.abort(new Error('the lease was lost'))
+      },
+      get killed() {
+        return killed
+      },
+      visit: (key: string): Promise<Result | typeof KILLED> => Promise.race([reconcile(key, abort.signal), death.promise]),
+      visitSigner: (name: string): Promise<Result | typeof KILLED> => Promise.race([reconcileSigner(name, abort.signal), death.promise]),
+    }
+  }
+
+  const statusOf = (key = KEY): EthereumStakeStatus => stakes.get(key)?.status ?? {}
+  const world = {
+    clock,
+    chain,
+    service,
+    keys,
+    stakes,
+    signers,
+    namespaces,
+    networks,
+    events,
+    refusals,
+    start,
+    addSigner(name = 'signer-1', change: Partial<StakingSignerSpec> = {}, policy: Partial<StakingSignerSpec['policy']> = {}, index = 0) {
+      const address = testAddress(index)
+      if (chain.balance(address) === 0n) chain.fund(address, 1_000n * ETH)
+      return signers.create({
+        metadata: { name },
+        spec: {
+          chain: 'Ethereum',
+          keyName: `key-${index}`,
+          address,
+          policy: { allowedNamespaces: { names: ['team-a'] }, maxPerTransaction: '2048', maxFeePerGasGwei: '100', ...policy },
+          ...change,
+        },
+      })
+    },
+    addStake(key = KEY, change: Partial<EthereumStakeSpec> = {}, metadata: object = {}) {
+      const [namespace = '', name = ''] = key.split('/')
+      return stakes.create({
+        metadata: { namespace, name, ...metadata },
+        spec: { network: 'hoodi', amountEth: '32', withdrawalAddress, credentialsType: 'Compounding', signer: 'signer-1', ...change },
+      })
+    },
+    status: statusOf,
+    condition: (type: string, key = KEY): Condition | undefined => findCondition(statusOf(key).conditions, type),
+    /** Why it needs a person; '' when it doesn't. */
+    stalled(key = KEY): string {
+      const condition = findCondition(statusOf(key).conditions, 'Stalled')
+      return condition?.status === 'True' ? condition.reason : ''
+    },
+    ready: (key = KEY): boolean => findCondition(statusOf(key).conditions, 'Ready')?.status === 'True',
+    ledger: (name = 'signer-1'): Ledger | undefined => signers.get(name)?.status?.ledgers?.find(({ network }) => network === 'hoodi'),
+    editStatus: (change: (status: EthereumStakeStatus) => object | undefined, key = KEY) =>
+      stakes.edit(key, (stake) => ({ ...stake, status: change(stake.status ?? {}) })),
+    editSpec: (change: Partial<EthereumStakeSpec>, key = KEY) =>
+      stakes.edit(key, (stake) => ({ ...stake, spec: { ...stake.spec, ...change } })),
+    editPolicy: (change: object, name = 'signer-1') =>
+      signers.edit(name, (signer) => ({ ...signer, spec: { ...signer.spec, policy: { ...signer.spec.policy, ...change } } })),
+    annotate: (annotations: Record<string, string | undefined>, key = KEY) =>
+      stakes.edit(key, (stake) => ({
+        ...stake,
+        metadata: {
+          ...stake.metadata,
+          annotations: Object.fromEntries(
+            Object.entries({ ...stake.metadata.annotations, ...annotations }).filter(([, value]) => value !== undefined),
+          ),
+        },
+      })),
+    /** Visits a resource until it has nothing to do at once. @returns the last result, or the error. */
+    async visit(operator: Visits, key = KEY): Promise<Result | { kind: 'error'; error: unknown } | { kind: 'killed' }> {
+      for (let count = 0; count < 20; count++) {
+        try {
+          const result = await operator.visit(key)
+          if (result === KILLED) return { kind: 'killed' }
+          if (result.kind === 'again' || (result.kind === 'wait' && result.afterMs < 1_000)) continue
+          return result
+        } catch (error) {
+          return { kind: 'error', error }
+        }
+      }
+      throw new Error(`${key} always has something to do at once: a loop without an end`)
+    },
+    /** Visits and mines by turns, until all are Ready or gone, or `rounds` are over. */
+    async settle(operator: Visits, given: readonly string[] = [KEY], rounds = 12): Promise<void> {
+      for (let round = 0; round < rounds; round++) {
+        for (const key of given) if (stakes.get(key) !== undefined) await world.visit(operator, key)
+        if (given.every((key) => stakes.get(key) === undefined || world.ready(key))) return
+        clock.advance(12_000)
+        chain.mine()
+      }
+    },
+    /** What must hold whatever happened: each deposit pays what a resource asked for, no validator twice, and no two transactions ever could have. */
+    assertMoney(expected: { readonly deposits: number; readonly amountEth?: string }): void {
+      const deposits = chain.deposits()
+      const problems = [...chain.violations]
+      if (deposits.length !== expected.deposits) problems.push(`${deposits.length} deposits instead of ${expected.deposits}`)
+      const pubkeys = deposits.map(({ pubkey }) => pubkey.toLowerCase())
+      if (new Set(pubkeys).size !== pubkeys.length) problems.push('a validator was paid twice')
+      const credentials = `0x02${'00'.repeat(11)}${withdrawalAddress.slice(2)}`.toLowerCase()
+      for (const { withdrawalCredentials, amountGwei } of deposits) {
+        if (withdrawalCredentials.toLowerCase() !== credentials) problems.push('a deposit pays to other credentials')
+        if (amountGwei !== BigInt(expected.amountEth ?? '32') * GWEI) problems.push(`a deposit of ${amountGwei} gwei`)
+      }
+      for (const { transaction } of keys.signed)
+        if (transaction.to !== hoodi.depositContractAddress) problems.push(`something was signed for ${transaction.to}`)
+      if (problems.length > 0) throw new Error(problems.join('\n'))
+    },
+  }
+  return world
+}
+
+export const addressOf = (index: number): Address => testAddress(index)
