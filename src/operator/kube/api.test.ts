@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -240,6 +241,13 @@ describe('no answer', () => {
   })
 })
 
+test('a signal that outlives its requests holds nothing of them', async () => {
+  const { client } = await setUp((_seen, response) => json(response, thing))
+  const long = new AbortController().signal
+  for (let time = 0; time < 3; time++) await client.get({ namespace: 'ns', name: 'one' }, long)
+  expect(getEventListeners(long, 'abort')).toHaveLength(0)
+})
+
 describe('a watch', () => {
   const line = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`
 
@@ -373,6 +381,14 @@ describe('credentials', () => {
     valid = 't2'
     await client.get(ref, signal)
     expect(seen.map(({ headers }) => headers.authorization)).toEqual(['Bearer t1', 'Bearer t1', 'Bearer t1', 'Bearer t2'])
+  })
+
+  test('a file that is not there is named', async () => {
+    const { client } = await setUp(() => {}, { user: { authProvider: { name: 'tokenFile', config: { tokenFile: '/nowhere/token' } } } })
+    expect(await failure(client.get(ref, signal))).toMatchObject({
+      code: 'CREDENTIALS',
+      message: expect.stringContaining('/nowhere/token'),
+    })
   })
 
   test('what a plugin prints when it fails is not passed on', async () => {

@@ -116,9 +116,12 @@ async function accessOf(config: KubeConfig): Promise<Access> {
   try {
     await config.applyToHTTPSOptions(options as Parameters<KubeConfig['applyToHTTPSOptions']>[0])
   } catch (error) {
-    // What a plugin printed may hold a secret: only a system error's code and path are passed on.
-    const cause = error instanceof Error && 'code' in error ? `: ${error.message}` : ''
-    throw new KubeTransportError('CREDENTIALS', `the credentials of user "${config.getCurrentUser()?.name}" could not be loaded${cause}`)
+    // What a plugin printed may hold a secret: of a plugin only a system error (it is not there, say) is passed on.
+    const isQuotable = error instanceof Error && (!usesPlugin(config) || 'code' in error)
+    throw new KubeTransportError(
+      'CREDENTIALS',
+      `the credentials of user "${config.getCurrentUser()?.name}" could not be loaded${isQuotable ? `: ${error.message}` : ''}`,
+    )
   }
   const url = new URL(cluster.server)
   const headers = Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value.trim()] as const)

@@ -67,7 +67,10 @@ test('repeats are counted in a series, written once in a while, not once each', 
   const { recorder, stored, server, clock } = setUp({ seriesMs: 10_000 })
   recorder.event(stake, text)
   await settle()
-  for (let time = 0; time < 50; time++) recorder.event(stake, text)
+  for (let time = 0; time < 50; time++) {
+    recorder.event(stake, text)
+    await settle()
+  }
   await clock.advance(10_000)
   expect(server.calls).toMatchObject({ create: 1, mergePatch: 1 })
   expect((await stored()).map(({ series }) => series?.count)).toEqual([51])

@@ -138,6 +138,19 @@ test('failures of the list are backed off from, until one works', async () => {
   expect(informer.size).toBe(1)
 })
 
+test('after a sign of life the waits start over', async () => {
+  const { server, thing, start, clock } = setUp()
+  for (let time = 0; time < 3; time++) server.failNext('list', new KubeError(500, 'InternalError', 'oops'))
+  await start()
+  await clock.advance(700)
+  server.write(thing('a'))
+  server.endWatches(new KubeError(500, 'InternalError', 'oops'))
+  await clock.advance(99)
+  expect(server.calls.list).toBe(4)
+  await clock.advance(1)
+  expect(server.calls.list).toBe(5)
+})
+
 test('a list that fails in the middle changes nothing that it did not see, and deletes nothing', async () => {
   const { server, thing, start, clock, keys } = setUp()
   for (const name of ['a', 'b', 'c', 'd']) server.write(thing(name))
@@ -245,16 +258,25 @@ describe('an own write', () => {
     expect(informer.get('ns/a')).toBeUndefined()
   })
 
-  test('that is newer than a list taken meanwhile stays, until the watch says otherwise', async () => {
-    const { server, thing, start, informer } = setUp()
+  test('made while a list is taken, whose snapshot is older, stays until the watch says otherwise', async () => {
+    let betweenPages = (): void => {}
+    const server = createMemoryServer<Thing>(things)
+    const client: typeof server.client = {
+      ...server.client,
+      list: async (options, signal) => {
+        const page = await server.client.list(options, signal)
+        betweenPages()
+        betweenPages = () => {}
+        return page
+      },
+    }
+    const { informer, thing, start, changes } = setUp({ client })
+    for (const name of ['b', 'c', 'd']) server.write(thing(name))
+    betweenPages = () => informer.put(server.write(thing('a'), 'quietly'))
     await start()
-    server.setRevision(1000)
-    const written = server.write(thing('a'), 'quietly')
-    server.setRevision(500)
-    informer.put(written)
-    server.write(thing('b'))
+    expect(server.calls.list).toBe(2)
     expect(informer.get('ns/a')).toBeDefined()
-    server.setRevision(1001)
+    expect(changes).toContain('added ns/a (own)')
     server.remove('ns/a')
     expect(informer.get('ns/a')).toBeUndefined()
   })

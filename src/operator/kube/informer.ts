@@ -95,10 +95,8 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
 
   const add = (key: string, object: T, own: boolean): void => {
     const old = store.get(key)
-    if (old !== undefined && old.metadata.uid !== object.metadata.uid) remove(key, old)
-    const before = store.get(key)
     store.set(key, object)
-    deliver.changed(key, before, own)
+    deliver.changed(key, old, own)
   }
 
   const remove = (key: string, old: T): void => {

@@ -1,0 +1,3 @@
+import { kinds } from '../../resources/kinds.ts'
+import { keccak256 } from 'viem'
+export const x = [kinds, keccak256]
