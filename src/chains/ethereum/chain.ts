@@ -112,3 +112,13 @@ export interface EthereumChain {
   /** Every deposit ever made for this public key, up to the latest block, in order. Throws `history-syncing` until the history was read. */
   depositsFor(pubkey: Hex, signal: AbortSignal): Promise<readonly DepositLog[]>
 }
+
+/**
+ * What EIP-7002 requests need of a network besides: `createEthereumChain` gives both ports. Every call throws `ChainError`.
+ */
+export interface ContractReads {
+  /** What a contract answers, at the latest block or at one that is given. Throws `reverted` when the call would fail. */
+  call(call: { readonly to: Address; readonly data: Hex; readonly blockNumber?: bigint }, signal: AbortSignal): Promise<Hex>
+  /** When a block was made, in seconds since 1970: with the beacon chain's genesis time it tells the slot. Throws `unavailable` for a block that no node has yet. */
+  blockTime(blockNumber: bigint, signal: AbortSignal): Promise<number>
+}

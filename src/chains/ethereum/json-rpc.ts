@@ -109,7 +109,8 @@ function toFailure(error: unknown, timedOut: boolean, method: string, timeoutMs:
   return new RpcFailure('no-answer', `the node could not be reached for ${method}`)
 }
 
-async function readText(response: Response, maxBytes: number): Promise<string> {
+/** The body as text, read only as far as it is allowed to go. Throws `too-large`. */
+export async function readText(response: Response, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of response.body ?? []) {
@@ -122,7 +123,7 @@ async function readText(response: Response, maxBytes: number): Promise<string> {
 }
 
 /** fetch refuses URLs with a user name or password. */
-function splitCredentials(text: string): { url: string; authorization: string | undefined } {
+export function splitCredentials(text: string): { url: string; authorization: string | undefined } {
   const url = new URL(text)
   const { username, password } = url
   url.username = ''
@@ -133,5 +134,5 @@ function splitCredentials(text: string): { url: string; authorization: string | 
 }
 
 /** Seconds only, as RPC providers send it; at most a minute, since there may be other nodes. */
-const retryAfter = (header: string | null): number | undefined =>
+export const retryAfter = (header: string | null): number | undefined =>
   header !== null && /^\d{1,6}$/.test(header) ? Math.min(Number(header) * 1000, 60_000) : undefined

@@ -280,3 +280,39 @@ test('user name and password of a URL become Basic authentication', async () => 
   expect(urls[0]).toBe('https://node.test/')
   expect(sent[0]?.headers).toMatchObject({ authorization: `Basic ${Buffer.from('user:p@ss').toString('base64')}` })
 })
+
+describe('a call of a contract', () => {
+  const echo = goodNode({ eth_call: ([call, at]) => ({ result: `0x${Buffer.from(JSON.stringify([call, at])).toString('hex')}` }) })
+  const textOf = (data: Hex): unknown => JSON.parse(Buffer.from(data.slice(2), 'hex').toString())
+
+  test.each<{ name: string; more: { blockNumber?: bigint }; at: string }>([
+    { name: 'the latest block', more: {}, at: 'latest' },
+    { name: 'a block that is named', more: { blockNumber: 100n }, at: '0x64' },
+  ])('is made at $name', async ({ more, at }) => {
+    const { chain } = chainOver([echo])
+    expect(textOf(await chain.call({ to: address, data: '0x', ...more }, never))).toEqual([{ to: address, data: '0x' }, at])
+  })
+
+  test('that would be reverted says so', async () => {
+    const { chain } = chainOver([goodNode({ eth_call: { error: { code: 3, message: `execution reverted ${canary}` } } })])
+    expect(await failure(chain.call({ to: address, data: '0x' }, never))).toMatchObject({ code: 'reverted' })
+  })
+
+  test('goes on to a node that has the block', async () => {
+    const { chain } = chainOver([goodNode({ eth_call: { error: { code: -32000, message: 'header not found' } } }), echo])
+    expect(textOf(await chain.call({ to: address, data: '0x', blockNumber: 3n }, never))).toEqual([{ to: address, data: '0x' }, '0x3'])
+  })
+
+  test('whose answer is no data is no answer', async () => {
+    const { chain } = chainOver([goodNode({ eth_call: { result: '0x1' } })])
+    expect(await failure(chain.call({ to: address, data: '0x' }, never))).toMatchObject({ code: 'unavailable' })
+  })
+})
+
+test('the time of a block is in seconds, and a block that no node has is not known', async () => {
+  const { chain } = chainOver([
+    goodNode({ eth_getBlockByNumber: ([number]) => ({ result: number === '0x5' ? { ...block(5), timestamp: '0x67d80ec0' } : null }) }),
+  ])
+  expect(await chain.blockTime(5n, never)).toBe(1_742_212_800)
+  expect(await failure(chain.blockTime(6n, never))).toMatchObject({ code: 'unavailable' })
+})

@@ -2,13 +2,13 @@ import { keccak256 } from 'viem'
 import type { z } from 'zod'
 import { type Wei, wei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { ChainError, type ChainErrorCode, type ChainHead, type EthereumChain, type Hex } from './chain.ts'
+import { ChainError, type ChainErrorCode, type ChainHead, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
 import { createDepositHistory } from './deposit-history.ts'
 import { depositNode } from './deposit-node.ts'
 import { createRpcCall, type OnRpcCall, RpcFailure } from './json-rpc.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { classifyNodeError } from './rpc-errors.ts'
-import { block, quantity, read, receipt, smallNumber, toHex, transaction } from './rpc-formats.ts'
+import { block, blockTimestamp, callData, quantity, read, receipt, smallNumber, toHex, transaction } from './rpc-formats.ts'
 import { type ChainLog, createRpcNodes, type RpcNode } from './rpc-nodes.ts'
 import { shareCall } from './shared-call.ts'
 
@@ -30,7 +30,7 @@ export interface EthereumChainOptions {
 }
 
 /** A network by JSON-RPC. Share one per network and process: the deposit history is read once. */
-export function createEthereumChain(options: EthereumChainOptions): EthereumChain {
+export function createEthereumChain(options: EthereumChainOptions): EthereumChain & ContractReads {
   const { config, clock, log, timeoutMs = 15_000, maxResponseBytes = 33_554_432 } = options
   const transport = {
     clock,
@@ -167,6 +167,19 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
     transaction: (hash, signal) => lookUp('eth_getTransactionByHash', transaction, hash, signal),
     receipt: (hash, signal) => lookUp('eth_getTransactionReceipt', receipt, hash, signal),
     depositsFor: (pubkey, signal) => history.depositsFor(pubkey, signal),
+
+    call: ({ to, data, blockNumber }, signal) =>
+      nodes.first(async (node) => {
+        const at = blockNumber === undefined ? 'latest' : toHex(blockNumber)
+        return read(callData, await node.call('eth_call', [{ to, data }, at], signal), 'eth_call')
+      }, signal),
+
+    blockTime: (blockNumber, signal) =>
+      nodes.first(async (node) => {
+        const answer = await node.call('eth_getBlockByNumber', [toHex(blockNumber), false], signal)
+        if (answer === null) throw new ChainError('unavailable', `the node has no block ${blockNumber}`)
+        return read(blockTimestamp, answer, 'eth_getBlockByNumber').timestamp
+      }, signal),
   }
 }
 

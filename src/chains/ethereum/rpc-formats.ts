@@ -76,5 +76,8 @@ export function read<T>(schema: z.ZodType<T>, answer: unknown, method: string): 
   throw new RpcFailure('no-answer', `the node's answer to ${method} has another shape than the execution API's`)
 }
 
+export const blockTimestamp = z.object({ timestamp: smallQuantity })
+export const callData = data
+
 export const toHex = (value: bigint | number): Hex => `0x${value.toString(16)}`
 export const smallNumber = smallQuantity
