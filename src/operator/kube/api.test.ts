@@ -363,44 +363,4 @@ describe('credentials', () => {
     await client.get(ref, signal)
     expect(seen.map(({ headers }) => headers.authorization)).toEqual(['Bearer first', 'Bearer first', 'Bearer first'])
   })
-
-  test("an exec plugin's token is used until it is refused; then the plugin runs again", async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'kube-exec-'))
-    cleanUps.push(() => rmSync(dir, { recursive: true }))
-    const count = join(dir, 'count')
-    const plugin = `const fs=require('fs');let n=0;try{n=+fs.readFileSync('${count}','utf8')}catch{};fs.writeFileSync('${count}',String(++n));console.log(JSON.stringify({status:{token:'t'+n}}))`
-    const user = { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: process.execPath, args: ['-e', plugin] } }
-    let valid = 't1'
-    const { client, seen } = await setUp(
-      (one, response) =>
-        one.headers.authorization === `Bearer ${valid}` ? json(response, thing) : json(response, status(401, 'Unauthorized'), 401),
-      { user },
-    )
-    await client.get(ref, signal)
-    await client.get(ref, signal)
-    valid = 't2'
-    await client.get(ref, signal)
-    expect(seen.map(({ headers }) => headers.authorization)).toEqual(['Bearer t1', 'Bearer t1', 'Bearer t1', 'Bearer t2'])
-  })
-
-  test('a file that is not there is named', async () => {
-    const { client } = await setUp(() => {}, { user: { authProvider: { name: 'tokenFile', config: { tokenFile: '/nowhere/token' } } } })
-    expect(await failure(client.get(ref, signal))).toMatchObject({
-      code: 'CREDENTIALS',
-      message: expect.stringContaining('/nowhere/token'),
-    })
-  })
-
-  test('what a plugin prints when it fails is not passed on', async () => {
-    const user = {
-      exec: {
-        apiVersion: 'client.authentication.k8s.io/v1',
-        command: process.execPath,
-        args: ['-e', 'console.error("password=hunter2");process.exit(1)'],
-      },
-    }
-    const { client } = await setUp(() => {}, { user })
-    const error = await failure(client.get(ref, signal))
-    expect(String(error)).toBe('KubeTransportError: the credentials of user "u" could not be loaded')
-  })
 })

@@ -1,6 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { KubeConfig } from '@kubernetes/client-node'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { createKubeApi, type KubeApi } from '../../../src/operator/kube/api.ts'
@@ -254,6 +255,50 @@ subjects: [{ kind: ServiceAccount, name: reader, namespace: default }]
         pod.remove()
       }
     })
+  })
+})
+
+describe('an exec plugin', () => {
+  /** The administrator, by what a program prints. */
+  function apiWithPlugin(program: string): KubeApi {
+    const kubeConfig = new KubeConfig()
+    kubeConfig.loadFromString(cluster.adminKubeconfig)
+    const [{ name: user } = { name: '' }] = kubeConfig.users
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: process.execPath, args: ['-e', program] }
+    kubeConfig.loadFromOptions({ ...kubeConfig, users: [{ name: user, exec }] })
+    return createKubeApi({ kubeConfig, clock: systemClock, userAgent: 'test', credentialRefreshMs: 1 })
+  }
+
+  test('is asked once, its token used until it is refused, and then asked again', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'kube-plugin-'))
+    const runs = join(dir, 'runs')
+    const tokenFile = join(dir, 'token')
+    const adminToken = new KubeConfig()
+    adminToken.loadFromString(cluster.adminKubeconfig)
+    const api = apiWithPlugin(
+      `const fs=require('fs');fs.appendFileSync('${runs}','x');console.log(JSON.stringify({status:{token:fs.readFileSync('${tokenFile}','utf8')}}))`,
+    )
+    try {
+      writeFileSync(tokenFile, 'not-valid-yet')
+      expect(isUnauthorized(await failure(widgetClient(api).list({}, signal)))).toBe(true)
+      writeFileSync(tokenFile, adminToken.getCurrentUser()?.token ?? '')
+      for (let time = 0; time < 3; time++) {
+        await widgetClient(api).list({}, signal)
+        await systemClock.sleep(5, signal)
+      }
+      // First, again after the first refusal, and again after the second.
+      expect(readFileSync(runs, 'utf8')).toBe('xxx')
+    } finally {
+      await api.close()
+      rmSync(dir, { recursive: true })
+    }
+  })
+
+  test('that fails is named, and what it printed is not passed on', async () => {
+    const api = apiWithPlugin('console.error("password=hunter2");process.exit(1)')
+    const error = await failure(widgetClient(api).list({}, signal))
+    expect(String(error)).toMatch(/^KubeTransportError: the credentials of user ".+" could not be loaded$/)
+    await api.close()
   })
 })
 
