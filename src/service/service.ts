@@ -6,6 +6,7 @@ import type { Logger } from '../lib/log.ts'
 import { createApiKeys } from './api-keys.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
 import { countErrors } from './ethereum/networks.ts'
+import { createTakeNewKey } from './ethereum/new-key.ts'
 import { ethereumStakeRoutes } from './ethereum/routes.ts'
 import { createTracker, type Tracker } from './ethereum/tracker.ts'
 import { createApp } from './http/app.ts'
@@ -72,8 +73,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     clock,
     log,
     metrics,
-    indices: deps.indices,
-    keys: deps.keys,
+    takeNewKey: createTakeNewKey({ store, keys: deps.keys, indices: deps.indices, log, metrics }),
   })
   serve(app, routes.listNetworks, async () => ({
     status: 200,

@@ -9,21 +9,19 @@ import { answer } from '../http/contract-route.ts'
 import type { Idempotency } from '../idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Metrics } from '../metrics.ts'
-import type { ValidatorKeys } from '../seed.ts'
+import { keyPath } from '../seed.ts'
 import type { Store } from '../store/database.ts'
-import type { KeyIndices } from '../store/key-index.ts'
 import { holderOf, insertStake, referenceExists } from '../store/stakes.ts'
 import { makeDeposit } from './make-deposit.ts'
 import type { EthereumNetworks } from './networks.ts'
-import { takeNewKey } from './new-key.ts'
+import type { TakeNewKey } from './new-key.ts'
 import { brokenRules, checksummed } from './rules.ts'
 import { stakeBody } from './stake-body.ts'
 
 export interface CreateStakeDeps {
   readonly store: Store
   readonly idempotency: Idempotency
-  readonly indices: KeyIndices
-  readonly keys: ValidatorKeys
+  readonly takeNewKey: TakeNewKey
   readonly networks: EthereumNetworks
   readonly clock: Clock
   readonly log: Logger
@@ -38,7 +36,7 @@ type Route = typeof route
  * answer in one database transaction. What fails before that transaction leaves nothing behind but a gap in the key indices.
  */
 export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Promise<Handled<Route>> {
-  const { store, idempotency, networks, clock, metrics } = deps
+  const { store, idempotency, takeNewKey, networks, clock, log, metrics } = deps
   return async ({ caller, body, idempotent, signal }) => {
     const { amountEth: amount, credentialsType, withdrawalAddress, externalReference: reference } = body
     const network = networks.get(body.network)
@@ -50,7 +48,7 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
         const holder = await holderOf(store.db, caller.account, reference)
         if (holder !== undefined) throw referenceExists(reference, holder)
       }
-      const { index, pubkey, secretKey } = await takeNewKey({ ...deps, chain: network.chain }, signal)
+      const { index, pubkey, secretKey } = await takeNewKey(network.chain, signal)
       const deposit = makeDeposit({
         secretKey,
         network: network.config,
@@ -60,9 +58,10 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
       })
       if (deposit.depositData.pubkey !== pubkey) throw new Error('the deposit data was made for another key')
       const now = clock.now()
-      return commit(async (transaction) => {
+      const id = newId(now)
+      const stored = await commit(async (transaction) => {
         const row = await insertStake(transaction, {
-          id: newId(now),
+          id,
           account: caller.account,
           network: network.config.name,
           amount_gwei: amount,
@@ -77,6 +76,8 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
         })
         return answer(route, 201, stakeBody(row))
       })
+      log.info({ stakeId: id, account: caller.account, network: network.config.name, pubkey, path: keyPath(index) }, 'a stake was created')
+      return stored
     })
     if (answered.replayed) metrics.replayed()
     else metrics.stakeCreated(network.config.name)

@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import { parseJson } from '../../contract/json.ts'
+import { makeProblem, problemMediaType } from '../../contract/problems.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { Metrics } from '../metrics.ts'
 import { sendProblem } from './problems.ts'
 
 const bodyLimitBytes = 64 * 1024
 const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/
+
+const badRequestBody = JSON.stringify(makeProblem('invalid-request', { detail: 'this is not an HTTP request' }))
+const badRequest = `HTTP/1.1 400 Bad Request\r\ncontent-type: ${problemMediaType}\r\ncontent-length: ${badRequestBody.length}\r\nconnection: close\r\n\r\n${badRequestBody}`
 
 /** Fastify with what all routes share: request ids, JSON without loss, the contract's schemas as validators and writers, durations. */
 export function createApp({ log, metrics, stopping }: { log: Logger; metrics: Metrics; stopping: AbortSignal }): FastifyInstance {
@@ -27,6 +31,11 @@ export function createApp({ log, metrics, stopping }: { log: Logger; metrics: Me
     genReqId: (request) => {
       const given = request.headers['x-request-id']
       return typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID()
+    },
+    // What isn't HTTP has no request to answer to.
+    clientErrorHandler: (_error, socket) => {
+      if (socket.writable) socket.write(badRequest)
+      socket.destroy()
     },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)

@@ -39,6 +39,10 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
 function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
   if (error instanceof ChainError) return chainUnavailable('the network', error)
+  // The request's own time-out: whatever it waited for was a chain.
+  if (error instanceof DOMException && error.name === 'TimeoutError') {
+    return new ProblemError('chain-unavailable', "the service's node did not answer in time", { retryAfterSeconds: 5 })
+  }
   if (error instanceof JsonError) {
     return new ProblemError('invalid-request', 'the body is not valid JSON', {
       errors: [{ pointer: '/body', code: 'invalid-json', detail: 'the body is not valid JSON' }],

@@ -8,7 +8,15 @@ export interface KeyIndices {
    * used leaves a gap, which costs nothing. One counter serves all networks: no key is ever on two of them.
    */
   next(): Promise<bigint>
+  /**
+   * Goes on far beyond an index that was used without this database's knowledge: the database is older than the chain (a restored backup),
+   * and the keys next to it may have been handed out as well, though nobody has paid for them yet.
+   */
+  skipBeyond(index: bigint): Promise<void>
 }
+
+/** More stakes than are created between two backups, it is hoped; whoever knows better sets the floor. */
+const restoreGap = 1_000n
 
 /** Indices reserved by one commit; a restart leaves the rest of its block as a gap. */
 const blockSize = 16n
@@ -78,6 +86,14 @@ export async function openKeyIndices({
         await reserving
       }
       return block.next++
+    },
+    async skipBeyond(index) {
+      await db
+        .updateTable('key_counters')
+        .set({ next_index: sql<bigint>`greatest(next_index, ${index + restoreGap})` })
+        .where('seed_fingerprint', '=', seedFingerprint)
+        .execute()
+      block = { next: 0n, end: 0n }
     },
   }
 }

@@ -179,3 +179,6 @@ export function stakeKeys(
     )
   return query.orderBy('key_index').execute()
 }
+
+export const hasStakeOf = async (db: Db, pubkey: Hex): Promise<boolean> =>
+  (await db.selectFrom('ethereum_stakes').select('id').where('pubkey', '=', pubkey).executeTakeFirst()) !== undefined

@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { callService, type Response, startService, type TestService } from './harness.ts'
+
+let service: TestService
+let key: string
+beforeAll(async () => {
+  service = await startService(
+    { kind: 'embedded', dataDir: 'memory://' },
+    { rateLimit: { max: 3, windowMs: 2_000, maxUnauthenticated: 2 } },
+  )
+  key = await service.key()
+})
+afterAll(() => service?.close())
+
+test('an API key has its limit, is told where it stands, and goes on when it may', async () => {
+  const ask = (apiKey: string) => callService(service.url, 'GET', '/v1/networks', { key: apiKey })
+  const answers: Response[] = []
+  for (let count = 0; count < 4; count++) answers.push(await ask(key))
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429])
+  expect(answers.map(({ headers }) => headers.get('ratelimit-remaining'))).toEqual(['2', '1', '0', '0'])
+  expect(answers[0]?.headers.get('ratelimit-limit')).toBe('3')
+  expect(answers[3]?.body.code).toBe('rate-limited')
+  expect((await ask(await service.key())).status).toBe(200)
+  await new Promise((done) => setTimeout(done, Number(answers[3]?.headers.get('retry-after')) * 1000 + 100))
+  expect((await ask(key)).status).toBe(200)
+})
+
+test('guessing keys is limited by address', async () => {
+  const statuses: number[] = []
+  for (let count = 0; count < 3; count++)
+    statuses.push((await callService(service.url, 'GET', '/v1/networks', { key: `sop_${count}` })).status)
+  expect(statuses).toEqual([401, 401, 429])
+})
+
+test('what the platform asks is not limited', async () => {
+  for (let count = 0; count < 10; count++) expect((await callService(service.url, 'GET', '/healthz')).status).toBe(200)
+})
