@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import { createLogger, type LogLevel } from '../lib/log.ts'
+import type { OperatorHooks } from '../operator/operator.ts'
 import { count, duration, listenAddress, logLevel, stopSignal } from './arguments.ts'
 
 interface OperatorFlags {
@@ -21,7 +22,8 @@ interface OperatorFlags {
   readonly logLevel: LogLevel
 }
 
-export const operatorCommand = (version: string): Command =>
+/** `hooks` are for tests: see OperatorHooks. */
+export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Command =>
   new Command('operator')
     .description('reconcile the resources of a cluster')
     .addOption(new Option('--kubeconfig <file>', 'kubeconfig; inside a cluster the service account is used').env('KUBECONFIG'))
@@ -75,7 +77,7 @@ export const operatorCommand = (version: string): Command =>
     .action(async (flags: OperatorFlags) => {
       const { runOperator } = await import('../operator/operator.ts')
       const log = createLogger({ program: 'operator', level: flags.logLevel, pretty: process.stdout.isTTY })
-      const ended = await runOperator({ ...operatorOptions(flags), version }, log, stopSignal())
+      const ended = await runOperator({ ...operatorOptions(flags), version }, log, stopSignal(), hooks)
       log.info({ ended }, ended === 'lost' ? 'the lease was lost: ending at once' : 'stopped')
       // What is still open must not keep a deposed leader alive.
       process.exit(ended === 'lost' ? 1 : 0)
