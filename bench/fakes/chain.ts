@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto'
+import { encodeAbiParameters, keccak256, parseTransaction, toHex } from 'viem'
+import { decodeDepositCalldata, depositEventTopic } from '../../src/chains/ethereum/deposit.ts'
+import { CHAIN_ID, DEPOSIT_CONTRACT, PAYER } from '../network.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** A chain that mines each transaction at once, in the order of nonces, into a block of its own that is final. Every transaction comes from PAYER. */
+export interface InstantChain {
+  call(method: string, params: readonly unknown[]): unknown
+  readonly mined: number
+}
+
+interface Mined {
+  readonly transaction: Json
+  readonly receipt: Json
+  readonly log: Json
+}
+
+const word = (text: string): string => `0x${createHash('sha256').update(text).digest('hex')}`
+const littleEndian = (value: bigint): `0x${string}` => {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigUInt64LE(value)
+  return `0x${bytes.toString('hex')}`
+}
+const fiveBytes = [{ type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }] as const
+const twoWords = [{ type: 'bytes' }] as const
+
+export function createInstantChain(): InstantChain {
+  /** Block n holds the transaction with nonce n - 1. */
+  const blocks: Mined[] = []
+  const pool = new Map<number, { readonly raw: `0x${string}`; readonly hash: string }>()
+  const byHash = new Map<string, Mined>()
+  const latest = (): number => blocks.length
+
+  function mine(): void {
+    for (let next = pool.get(blocks.length); next !== undefined; next = pool.get(blocks.length)) {
+      const nonce = blocks.length
+      pool.delete(nonce)
+      const { data = '0x', value = 0n, gas = 0n } = parseTransaction(next.raw)
+      const { pubkey, withdrawalCredentials, signature } = decodeDepositCalldata(data)
+      const blockNumber = toHex(nonce + 1)
+      const blockHash = word(`block ${nonce + 1}`)
+      const log = {
+        address: DEPOSIT_CONTRACT,
+        topics: [depositEventTopic],
+        data: encodeAbiParameters(fiveBytes, [
+          pubkey,
+          withdrawalCredentials,
+          littleEndian(value / 1_000_000_000n),
+          signature,
+          littleEndian(BigInt(nonce)),
+        ]),
+        blockNumber,
+        transactionHash: next.hash,
+        removed: false,
+      }
+      const mined = {
+        transaction: {
+          hash: next.hash,
+          from: PAYER,
+          to: DEPOSIT_CONTRACT,
+          nonce: toHex(nonce),
+          input: data,
+          value: toHex(value),
+          blockNumber,
+        },
+        receipt: {
+          transactionHash: next.hash,
+          from: PAYER,
+          status: '0x1',
+          blockNumber,
+          blockHash,
+          gasUsed: toHex(gas / 2n),
+          effectiveGasPrice: toHex(1_000_000_001),
+          logs: [log],
+        },
+        log,
+      }
+      blocks.push(mined)
+      byHash.set(next.hash, mined)
+    }
+  }
+
+  const block = (number: number): Json => ({
+    number: toHex(number),
+    hash: word(`block ${number}`),
+    baseFeePerGas: toHex(1_000_000_000),
+  })
+
+  function send(raw: `0x${string}`): string {
+    const { nonce = 0, chainId } = parseTransaction(raw)
+    if (chainId !== CHAIN_ID) throw new Error('another chain id')
+    if (nonce < blocks.length) throw new Error('nonce too low')
+    const hash = keccak256(raw)
+    if (pool.get(nonce)?.hash === hash) throw new Error('already known')
+    pool.set(nonce, { raw, hash })
+    mine()
+    return hash
+  }
+
+  const pending = (hash: string): Json | null => {
+    for (const [nonce, entry] of pool) {
+      if (entry.hash !== hash) continue
+      const { data = '0x', value = 0n } = parseTransaction(entry.raw)
+      return { hash, from: PAYER, to: DEPOSIT_CONTRACT, nonce: toHex(nonce), input: data, value: toHex(value), blockNumber: null }
+    }
+    return null
+  }
+
+  const methods: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {
+    eth_chainId: () => toHex(CHAIN_ID),
+    eth_blockNumber: () => toHex(latest()),
+    eth_getBlockByNumber: ([at]) => block(typeof at === 'string' && at.startsWith('0x') ? Number(at) : latest()),
+    eth_getTransactionCount: ([, at]) => {
+      if (at === 'pending') return toHex(blocks.length + pool.size)
+      return toHex(typeof at === 'string' && at.startsWith('0x') ? Math.min(Number(at), blocks.length) : blocks.length)
+    },
+    eth_getBalance: () => toHex(10n ** 25n),
+    eth_maxPriorityFeePerGas: () => toHex(1_000_000_000),
+    eth_gasPrice: () => toHex(2_000_000_000),
+    eth_estimateGas: () => toHex(60_000),
+    eth_sendRawTransaction: ([raw]) => send(raw as `0x${string}`),
+    eth_getTransactionByHash: ([hash]) => byHash.get(hash as string)?.transaction ?? pending(hash as string),
+    eth_getTransactionReceipt: ([hash]) => byHash.get(hash as string)?.receipt ?? null,
+    eth_getLogs: ([filter]) => {
+      const { fromBlock, toBlock } = filter as { fromBlock: string; toBlock: string }
+      return blocks.slice(Math.max(Number(fromBlock) - 1, 0), Number(toBlock)).map(({ log }) => log)
+    },
+    // get_deposit_count() at a block: as many as there are blocks.
+    eth_call: ([, at]) => encodeAbiParameters(twoWords, [littleEndian(BigInt(at as string))]),
+  }
+  return {
+    call(method, params) {
+      const answer = methods[method]
+      if (answer === undefined) throw new Error(`the method ${method} does not exist`)
+      return answer(params)
+    },
+    get mined() {
+      return blocks.length
+    },
+  }
+}

@@ -1,0 +1,73 @@
+import { writeFileSync } from 'node:fs'
+import { cpus, loadavg } from 'node:os'
+import { parseArgs } from 'node:util'
+import { reap } from '../test/cluster/reaper.ts'
+import { type BenchCluster, startBenchCluster } from './bench-cluster.ts'
+import { benchFleet } from './fleet.ts'
+import { printReport, type Report } from './report.ts'
+import { benchRuntime } from './runtime.ts'
+import { benchStakes } from './stakes.ts'
+
+/**
+ * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs.
+ * docs/explanation/performance.md says what is measured and how.
+ */
+const { values: flags } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: ['a', 'b', 'c'] },
+    quick: { type: 'boolean', default: false },
+    json: { type: 'string' },
+  },
+})
+const DEADLINE_MS = 20 * 60_000
+const parts = new Set(flags.only.flatMap((text) => text.split(',')))
+const say = (line: string) => process.stderr.write(`${line}\n`)
+const size = flags.quick
+  ? { stakes: [50], runtime: { objects: 50, rounds: 3 }, fleet: { stakes: 1_000, quietSeconds: 5 } }
+  : { stakes: [200, 1_000], runtime: { objects: 200, rounds: 7 }, fleet: { stakes: 10_000, quietSeconds: 30 } }
+
+process.exitCode = await run()
+
+async function run(): Promise<number> {
+  const unknown = [...parts].filter((part) => !['a', 'b', 'c'].includes(part))
+  if (unknown.length > 0) {
+    say(`--only takes a, b or c, not ${unknown.join(', ')}`)
+    return 2
+  }
+  reap()
+  const interrupted = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort(new Error(`interrupted by ${name}`)))
+  const signal = AbortSignal.any([interrupted.signal, AbortSignal.timeout(DEADLINE_MS)])
+  const [cpu] = cpus()
+  const report: Report = {
+    machine: {
+      node: process.version,
+      cpu: cpu?.model ?? 'unknown',
+      cores: cpus().length,
+      load1: loadavg()[0] ?? 0,
+      at: new Date().toISOString(),
+    },
+  }
+  try {
+    if (parts.has('a')) report.stakes = await withCluster((bench) => benchStakes(bench, size.stakes, say, signal), signal)
+    if (parts.has('b')) report.runtime = await withCluster((bench) => benchRuntime(bench.cluster, size.runtime, say, signal), signal)
+    if (parts.has('c')) report.fleet = await withCluster((bench) => benchFleet(bench, size.fleet, say, signal), signal)
+    return 0
+  } catch (error) {
+    say(error instanceof Error ? (error.stack ?? error.message) : String(error))
+    return 1
+  } finally {
+    printReport(report, (line) => process.stdout.write(`${line}\n`))
+    if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify(report, null, 2)}\n`)
+  }
+}
+
+/** Each part on an API server of its own: what one leaves behind must not slow the next. */
+async function withCluster<T>(work: (bench: BenchCluster) => Promise<T>, signal: AbortSignal): Promise<T> {
+  const bench = await startBenchCluster(say, signal)
+  try {
+    return await work(bench)
+  } finally {
+    await bench.stop()
+  }
+}

@@ -1,0 +1,91 @@
+import type { FleetResult } from './fleet.ts'
+import type { RuntimeResult } from './runtime.ts'
+import type { StakesResult } from './stakes.ts'
+
+export interface Report {
+  readonly machine: { readonly node: string; readonly cpu: string; readonly cores: number; readonly load1: number; readonly at: string }
+  stakes?: readonly StakesResult[]
+  runtime?: RuntimeResult
+  fleet?: FleetResult
+}
+
+interface Row {
+  readonly what: string
+  readonly value: string
+  /** Whether the aim is met, where there is one. */
+  readonly aim?: { readonly text: string; readonly met: boolean }
+}
+
+const number = (value: number, digits = 1): string => value.toFixed(digits)
+const megabytes = (bytes: number): string => `${number(bytes / 1024 / 1024, 0)} MiB`
+
+const atMost = (value: number, limit: number, text: string) => ({ text, met: value <= limit })
+
+const stakesRows = (result: StakesResult): readonly Row[] => [
+  { what: 'stakes a second, created to Confirmed', value: number(result.stakesPerSecond) },
+  { what: 'operator CPU a stake', value: `${number(result.operatorCpuMsPerStake)} ms` },
+  { what: 'API server requests a stake', value: number(result.requestsPerStakeTotal, 2) },
+  ...Object.entries(result.requestsPerStake).map(([what, value]) => ({ what: `  ${what}`, value: number(value, 2) })),
+  {
+    what: 'status writes a stake',
+    value: number(result.statusWritesPerStake, 2),
+    aim: atMost(result.statusWritesPerStake, 8, 'at most 8'),
+  },
+  {
+    what: 'status writes of the signer a stake',
+    value: number(result.signerWritesPerStake, 2),
+    aim: atMost(result.signerWritesPerStake, 1, 'at most 1'),
+  },
+  { what: 'JSON-RPC calls a stake', value: number(result.rpcCallsPerStake, 2) },
+  { what: 'staking API calls a stake', value: number(result.apiCallsPerStake, 2) },
+]
+
+const runtimeRows = (result: RuntimeResult): readonly Row[] => [
+  { what: 'writes a second, runtime', value: number(result.writesPerSecondRuntime, 0) },
+  { what: 'writes a second, bare pool', value: number(result.writesPerSecondBare, 0) },
+  {
+    what: 'runtime beside bare pool, median',
+    value: number(result.ratio, 3),
+    aim: { text: 'at least 0.9', met: result.ratio >= 0.9 },
+  },
+  { what: '  of rounds', value: `${number(Math.min(...result.ratios), 2)} to ${number(Math.max(...result.ratios), 2)}` },
+  { what: 'CPU a write, runtime', value: `${number(result.cpuMsPerWriteRuntime, 3)} ms` },
+  { what: 'CPU a write, bare pool', value: `${number(result.cpuMsPerWriteBare, 3)} ms` },
+]
+
+const fleetRows = (result: FleetResult): readonly Row[] => [
+  { what: 'JSON of a stake without managedFields', value: `${number(result.jsonBytesPerStake, 0)} B` },
+  {
+    what: 'heap a stake',
+    value: `${number(result.heapBytesPerStake, 0)} B`,
+    aim: atMost(result.heapBytesPerStake, 2500, 'at most 2500 B'),
+  },
+  { what: 'heap of the operator', value: megabytes(result.heapBytes) },
+  { what: 'resident memory', value: `${megabytes(result.residentBytes)} (without stakes ${megabytes(result.residentBytesEmpty)})` },
+  {
+    what: 'start to caches full',
+    value: `${number(result.readyMs / 1000, 2)} s (without stakes ${number(result.readyMsEmpty / 1000, 2)} s)`,
+  },
+  { what: 'start to every stake looked at', value: `${number(result.settledMs / 1000, 2)} s` },
+  {
+    what: `status writes in ${result.quietSeconds} s of quiet`,
+    value: String(result.statusWritesWhileQuiet),
+    aim: { text: 'none', met: result.statusWritesWhileQuiet === 0 },
+  },
+  { what: `other requests in ${result.quietSeconds} s of quiet`, value: String(result.requestsWhileQuiet) },
+  { what: 'CPU while quiet', value: `${number(result.cpuMsPerSecondWhileQuiet)} ms a second` },
+]
+
+export function printReport({ machine, stakes, runtime, fleet }: Report, print: (line: string) => void): void {
+  print(`\nNode ${machine.node}, ${machine.cores} × ${machine.cpu}, load ${number(machine.load1)} at the start, ${machine.at}`)
+  for (const result of stakes ?? []) section(`(a) ${result.stakes} stakes on an instant chain and service`, stakesRows(result), print)
+  if (runtime)
+    section(`(b) ${runtime.objects} objects × (1 create + 8 fenced status patches), ${runtime.rounds} rounds`, runtimeRows(runtime), print)
+  if (fleet) section(`(c) ${fleet.stakes} settled stakes`, fleetRows(fleet), print)
+}
+
+function section(title: string, rows: readonly Row[], print: (line: string) => void): void {
+  print(`\n${title}`)
+  for (const { what, value, aim } of rows)
+    print(`  ${what.padEnd(46)} ${value.padStart(10)}${aim === undefined ? '' : `   ${aim.met ? 'met' : 'MISSED'}: ${aim.text}`}`)
+}
