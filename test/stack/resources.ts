@@ -63,7 +63,7 @@ export async function patchStakeStatus(cluster: ControlPlane, name: string, stat
   const answer = await cluster.request({
     method: 'PATCH',
     path: `${path(name, 'default')}/status`,
-    body: JSON.stringify({ status }),
+    body: { status },
     contentType: 'application/merge-patch+json',
   })
   if (answer.status !== 200) throw new Error(`PATCH ${name}/status: ${answer.status} ${JSON.stringify(answer.body)}`)
