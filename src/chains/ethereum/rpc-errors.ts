@@ -1,10 +1,7 @@
+import type { NodeError } from '../../lib/json-rpc.ts'
 import type { ChainErrorCode } from './chain.ts'
 
-/** The `error` of a JSON-RPC answer. */
-export interface NodeError {
-  readonly code: number
-  readonly message: string
-}
+export type { NodeError } from '../../lib/json-rpc.ts'
 
 /**
  * What a node's own message means. The order matters: "already known" comes before everything about nonces, since a transaction that is in

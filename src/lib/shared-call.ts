@@ -1,0 +1,32 @@
+/**
+ * Many callers at the same time share one call. It is not bound to one caller's signal, since others wait for it too; each leaves with the
+ * reason of its own signal when that aborts.
+ */
+export function shareCall<T>(call: () => Promise<T>): (signal: AbortSignal) => Promise<T> {
+  let running: Promise<T> | undefined
+  return async (signal) => {
+    signal.throwIfAborted()
+    if (running === undefined) {
+      const started = call().finally(() => {
+        if (running === started) running = undefined
+      })
+      // All callers may have left when it fails.
+      started.catch(() => {})
+      running = started
+    }
+    return abortable(running, signal)
+  }
+}
+
+/** A promise's result, or the signal's reason if that comes first. */
+export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = () => reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
