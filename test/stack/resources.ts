@@ -87,6 +87,8 @@ export function seen(resource: EthereumStake | StakingSigner | undefined): Seen 
   }
 }
 
+const withoutManagedFields = (key: string, value: unknown): unknown => (key === 'managedFields' ? undefined : value)
+
 /** Looks again and again until `check` holds. @throws with what was seen last when `timeoutMs` pass. */
 export async function eventually<T>(what: string, look: () => Promise<T>, check: (value: T) => boolean, timeoutMs = 60_000): Promise<T> {
   const deadline = Date.now() + timeoutMs
@@ -94,7 +96,7 @@ export async function eventually<T>(what: string, look: () => Promise<T>, check:
     const value = await look()
     if (check(value)) return value
     if (Date.now() > deadline)
-      throw new Error(`${what}: not within ${timeoutMs} ms; last seen: ${JSON.stringify(value, null, 1)?.slice(0, 6_000)}`)
+      throw new Error(`${what}: not within ${timeoutMs} ms; last seen: ${JSON.stringify(value, withoutManagedFields, 1)?.slice(0, 6_000)}`)
     await delay(150)
   }
 }
