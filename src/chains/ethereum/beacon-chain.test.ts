@@ -1,0 +1,361 @@
+import { inspect } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../lib/clock.ts'
+import { BeaconError } from './beacon.ts'
+import { createBeaconChain } from './beacon-chain.ts'
+import type { Hex } from './chain.ts'
+import { ethereumNetworkConfig } from './networks.ts'
+
+const never = new AbortController().signal
+const canary = 'canary-7c1d'
+const key = (byte: string): Hex => `0x${byte.repeat(48)}`
+const farFuture = '18446744073709551615'
+const hoodiRoot = '0x212f13fc4df078b6cb7db228f1c8307566dcecf900867401a92023d7ba99cb5f'
+
+type Reply = { data: unknown } | { status: number; headers?: Record<string, string> } | { text: string } | 'hang' | 'refuse' | 'flood'
+type Script = Record<string, Reply | ((query: URLSearchParams) => Reply)>
+
+const entry = (pubkey: Hex, more: object = {}) => ({
+  index: '7',
+  balance: '40000000001',
+  status: 'active_ongoing',
+  new_field: 'of a later version',
+  validator: {
+    pubkey,
+    withdrawal_credentials: `0x02${'00'.repeat(11)}${'11'.repeat(20)}`,
+    effective_balance: '40000000000',
+    slashed: false,
+    activation_eligibility_epoch: '1',
+    activation_epoch: '5',
+    exit_epoch: farFuture,
+    withdrawable_epoch: farFuture,
+    ...more,
+  },
+})
+const spec = {
+  SECONDS_PER_SLOT: '12',
+  SLOTS_PER_EPOCH: '32',
+  SHARD_COMMITTEE_PERIOD: '256',
+  MIN_VALIDATOR_WITHDRAWABILITY_DELAY: '256',
+  MAX_SEED_LOOKAHEAD: '4',
+  MIN_ACTIVATION_BALANCE: '32000000000',
+  MAX_EFFECTIVE_BALANCE_ELECTRA: '2048000000000',
+  PENDING_PARTIAL_WITHDRAWALS_LIMIT: '134217728',
+  DEPOSIT_CHAIN_ID: '560048',
+  DEPOSIT_CONTRACT_ADDRESS: '0x00000000219ab540356cbb839cbe05303d7705fa',
+  BLOB_SCHEDULE: [{ EPOCH: '1', MAX_BLOBS_PER_BLOCK: '9' }],
+  CONFIG_NAME: 'hoodi',
+}
+const genesis = { genesis_time: '1000000', genesis_validators_root: hoodiRoot, genesis_fork_version: '0x10000910' }
+const state = (slot: number, endpoint: string) => `/eth/v1/beacon/states/${slot}/${endpoint}`
+const syncing = (head_slot: number, more: object = {}) => ({
+  data: { head_slot: String(head_slot), sync_distance: '0', is_syncing: false, ...more },
+})
+const good = (more: Script = {}): Script => ({
+  '/eth/v1/beacon/genesis': { data: genesis },
+  '/eth/v1/config/spec': { data: spec },
+  '/eth/v1/config/deposit_contract': { data: { chain_id: '560048', address: '0x00000000219ab540356cbb839cbe05303d7705fa' } },
+  '/eth/v1/node/syncing': syncing(100),
+  [state(100, 'finality_checkpoints')]: { data: { current_justified: { epoch: '2', root: '0x' }, finalized: { epoch: '1', root: '0x' } } },
+  [state(100, 'validators')]: (query) => ({ data: query.getAll('id').map((id) => entry(id as Hex)) }),
+  [state(100, 'pending_partial_withdrawals')]: { data: [{ validator_index: '7', amount: '5', withdrawable_epoch: '300' }] },
+  [state(100, 'pending_consolidations')]: { data: [{ source_index: '7', target_index: '9' }] },
+  ...more,
+})
+
+/** A beacon chain over nodes that answer by script. Slot 100 is now. */
+function chainOver(scripts: Script[], more: { clock?: Clock; timeoutMs?: number; network?: object; urls?: string[] } = {}) {
+  const seen: string[] = []
+  const urls: string[] = []
+  const fetch: typeof globalThis.fetch = async (input, init) => {
+    const url = new URL(String(input))
+    urls.push(url.href)
+    const node = Number(url.hostname.slice(1, 2))
+    const path = url.pathname.slice(`/${canary}`.length)
+    seen.push(`${node}:${path}`)
+    const script = scripts[node - 1]?.[path] ?? { status: 404 }
+    const reply = typeof script === 'function' ? script(url.searchParams) : script
+    if (reply === 'refuse') throw new TypeError(`fetch failed ${canary}`, { cause: new Error(url.href) })
+    if (reply === 'hang') return new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)))
+    if (reply === 'flood') return new Response(new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1000)) }))
+    if ('text' in reply) return new Response(reply.text)
+    if ('status' in reply) {
+      return Response.json({ code: reply.status, message: canary }, { status: reply.status, headers: reply.headers ?? {} })
+    }
+    return Response.json({ execution_optimistic: false, finalized: false, ...reply })
+  }
+  const log: string[] = []
+  const note = (fields: object, message: string) => log.push(`${JSON.stringify(fields)} ${message}`)
+  const beacon = createBeaconChain({
+    network: ethereumNetworkConfig.parse({ name: 'hoodi', chain: 'Ethereum', rpcUrls: ['http://unused.test'], ...more.network }),
+    urls: more.urls ?? scripts.map((_, index) => `https://n${index + 1}.test/${canary}/?key=${canary}`),
+    clock: more.clock ?? { ...systemClock, now: () => new Date((1_000_000 + 1_205) * 1000) },
+    fetch,
+    timeoutMs: more.timeoutMs ?? 1_000,
+    maxResponseBytes: 20_000,
+    log: { info: note, warn: note },
+  })
+  return { beacon, seen, urls, log }
+}
+
+const failure = async (promise: Promise<unknown>): Promise<BeaconError> => {
+  const error = await promise.then(
+    () => undefined,
+    (caught: unknown) => caught,
+  )
+  expect(error).toBeInstanceOf(BeaconError)
+  expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(canary)
+  return error as BeaconError
+}
+
+describe('a view', () => {
+  test('is of one state: that of the head', async () => {
+    const { beacon, urls } = chainOver([good()])
+    expect(await beacon.withdrawalView(key('AB'), 'head', never)).toEqual({
+      slot: 100,
+      epoch: 3,
+      validator: {
+        index: 7,
+        pubkey: key('ab'),
+        status: 'active_ongoing',
+        balanceGwei: 40_000_000_001n,
+        effectiveBalanceGwei: 40_000_000_000n,
+        withdrawalCredentials: `0x02${'00'.repeat(11)}${'11'.repeat(20)}`,
+        slashed: false,
+        activationEligibilityEpoch: 1,
+        activationEpoch: 5,
+        exitEpoch: undefined,
+        withdrawableEpoch: undefined,
+      },
+      pendingPartialWithdrawals: [{ validatorIndex: 7, amountGwei: 5n, withdrawableEpoch: 300 }],
+      pendingConsolidations: [{ sourceIndex: 7, targetIndex: 9 }],
+    })
+    // A path and a query of the URL's own stay.
+    expect(urls.at(-1)).toMatch(/^https:\/\/n1\.test\/canary-7c1d\/eth\/v1\/.*key=canary-7c1d/)
+  })
+
+  test('of an unknown key has no validator', async () => {
+    const { beacon } = chainOver([good({ [state(100, 'validators')]: { data: [] } })])
+    expect((await beacon.withdrawalView(key('ab'), 'head', never)).validator).toBeUndefined()
+  })
+
+  test('may be of the finalized state or of a slot', async () => {
+    const validators: Reply = { data: [entry(key('ab'))] }
+    const { beacon } = chainOver([good({ [state(32, 'validators')]: validators, [state(64, 'validators')]: validators })])
+    expect(await beacon.validators([key('ab')], 'finalized', never)).toMatchObject({ slot: 32, epoch: 1 })
+    expect(await beacon.validators([key('ab')], 64, never)).toMatchObject({ slot: 64, epoch: 2 })
+  })
+
+  test('of a slot ahead of the head is to be waited for', async () => {
+    const { beacon } = chainOver([good()])
+    expect(await failure(beacon.validators([key('ab')], 101, never))).toMatchObject({ code: 'behind' })
+  })
+
+  test('of a state that no node keeps says so, and never that the key is unknown', async () => {
+    const { beacon, seen } = chainOver([good(), good()])
+    expect(await failure(beacon.withdrawalView(key('ab'), 5, never))).toMatchObject({ code: 'state-not-kept' })
+    expect(seen).toContain(`2:${state(5, 'validators')}`)
+  })
+
+  test('does without consolidations where they are not served, and not without withdrawals', async () => {
+    const without = chainOver([good({ [state(100, 'pending_consolidations')]: { status: 404 } })])
+    expect((await without.beacon.withdrawalView(key('ab'), 'head', never)).pendingConsolidations).toEqual([])
+    const missing = chainOver([good({ [state(100, 'pending_partial_withdrawals')]: { status: 404 } })])
+    expect(await failure(missing.beacon.withdrawalView(key('ab'), 'head', never))).toMatchObject({ code: 'state-not-kept' })
+  })
+
+  test('of many keys asks for 30 at a time', async () => {
+    const { beacon, seen } = chainOver([good()])
+    const keys = Array.from({ length: 61 }, (_, index) => key(index.toString(16).padStart(2, '0')))
+    expect((await beacon.validators(keys, 'head', never)).validators.size).toBe(61)
+    expect(seen.filter((call) => call.endsWith('/validators'))).toHaveLength(3)
+  })
+
+  test('with validators that were not asked for is not believed', async () => {
+    const { beacon } = chainOver([good({ [state(100, 'validators')]: { data: [entry(key('cd'))] } })])
+    expect(await failure(beacon.validators([key('ab')], 'head', never))).toMatchObject({ code: 'unavailable' })
+  })
+})
+
+test('the head names its epoch and the finalized one', async () => {
+  const { beacon } = chainOver([good()])
+  expect(await beacon.head(never)).toEqual({ slot: 100, epoch: 3, justifiedEpoch: 2, finalizedEpoch: 1 })
+})
+
+test('pending deposits keep their order', async () => {
+  const deposit = (byte: string) => ({
+    pubkey: key(byte),
+    withdrawal_credentials: `0x02${'00'.repeat(31)}`,
+    amount: '32000000000',
+    signature: `0x${'22'.repeat(96)}`,
+    slot: '99',
+  })
+  const { beacon } = chainOver([good({ [state(100, 'pending_deposits')]: { data: [deposit('ab'), deposit('cd')] } })])
+  const [first, second, ...none] = await beacon.pendingDeposits('head', never)
+  expect(first).toMatchObject({ pubkey: key('ab'), amountGwei: 32_000_000_000n, slot: 99 })
+  expect(second).toMatchObject({ pubkey: key('cd') })
+  expect(none).toEqual([])
+})
+
+describe('the constants', () => {
+  test('are the network’s own', async () => {
+    const { beacon } = chainOver([good()])
+    expect(await beacon.spec(never)).toMatchObject({ slotDurationMs: 12_000, slotsPerEpoch: 32, shardCommitteePeriod: 256 })
+    expect(await beacon.genesis(never)).toEqual({
+      genesisTime: 1_000_000,
+      genesisValidatorsRoot: hoodiRoot,
+      genesisForkVersion: '0x10000910',
+    })
+  })
+  test.each([
+    { name: 'milliseconds only', change: { SECONDS_PER_SLOT: undefined, SLOT_DURATION_MS: '2500' }, expected: 2_500 },
+    { name: 'both', change: { SLOT_DURATION_MS: '12000' }, expected: 12_000 },
+  ])('may give a slot in $name', async ({ change, expected }) => {
+    const { beacon } = chainOver([good({ '/eth/v1/config/spec': { data: { ...spec, ...change } } })])
+    expect((await beacon.spec(never)).slotDurationMs).toBe(expected)
+  })
+  test.each(Object.keys(spec).filter((name) => !['BLOB_SCHEDULE', 'CONFIG_NAME'].includes(name)))(
+    'without %s are not believed',
+    async (name) => {
+      const { beacon } = chainOver([good({ '/eth/v1/config/spec': { data: { ...spec, [name]: undefined } } })])
+      expect(await failure(beacon.spec(never))).toMatchObject({ code: 'unavailable', message: expect.stringContaining(name) })
+    },
+  )
+  test('are asked for once', async () => {
+    const { beacon, seen } = chainOver([good()])
+    await Promise.all([beacon.spec(never), beacon.genesis(never), beacon.head(never)])
+    await beacon.spec(never)
+    expect(seen.filter((call) => call.endsWith('/config/spec'))).toHaveLength(1)
+  })
+})
+
+describe('a node of another network is not used:', () => {
+  test.each<{ name: string; script: Script; says: RegExp }>([
+    {
+      name: 'chain id',
+      script: { '/eth/v1/config/spec': { data: { ...spec, DEPOSIT_CHAIN_ID: '1' } } },
+      says: /chain id is 1, expected 560048/,
+    },
+    {
+      name: 'deposit contract',
+      script: { '/eth/v1/config/spec': { data: { ...spec, DEPOSIT_CONTRACT_ADDRESS: `0x${'11'.repeat(20)}` } } },
+      says: /deposit contract is 0x1111/,
+    },
+    {
+      name: 'deposit contract where the endpoint of its own says so',
+      script: { '/eth/v1/config/deposit_contract': { data: { chain_id: '560048', address: `0x${'11'.repeat(20)}` } } },
+      says: /deposit contract is 0x1111/,
+    },
+    {
+      name: 'genesis fork version',
+      script: { '/eth/v1/beacon/genesis': { data: { ...genesis, genesis_fork_version: '0x00000000' } } },
+      says: /genesis fork version is 0x00000000/,
+    },
+    {
+      name: 'genesis validators root',
+      script: { '/eth/v1/beacon/genesis': { data: { ...genesis, genesis_validators_root: `0x${'11'.repeat(32)}` } } },
+      says: /genesis validators root is 0x1111/,
+    },
+  ])('$name', async ({ script, says }) => {
+    const alone = chainOver([good(script)])
+    const error = await failure(alone.beacon.head(never))
+    expect(error).toMatchObject({ code: 'wrong-network', message: expect.stringMatching(says) })
+    const beside = chainOver([good(script), good()])
+    expect((await beside.beacon.head(never)).slot).toBe(100)
+    expect(beside.seen).not.toContain('1:/eth/v1/node/syncing')
+    expect(beside.log.join()).toMatch(says)
+  })
+
+  test('where the root is not built in, the nodes must agree', async () => {
+    const network = {
+      name: 'local',
+      chainId: 560048,
+      depositContractAddress: '0x00000000219ab540356cBB839Cbe05303d7705Fa',
+      genesisForkVersion: '0x10000910',
+    }
+    let down = false
+    const first = good({ '/eth/v1/node/syncing': () => (down ? 'refuse' : syncing(100)) })
+    const other = good({ '/eth/v1/beacon/genesis': { data: { ...genesis, genesis_validators_root: `0x${'11'.repeat(32)}` } } })
+    const { beacon } = chainOver([first, other], { network })
+    await beacon.head(never)
+    down = true
+    expect(await failure(beacon.head(never))).toMatchObject({ code: 'wrong-network' })
+  })
+})
+
+describe('a node that is behind', () => {
+  test.each<{ name: string; syncing: Reply; code: string | undefined }>([
+    { name: 'at the time of day', syncing: syncing(100), code: undefined },
+    { name: 'an epoch behind', syncing: syncing(68), code: undefined },
+    { name: 'more than an epoch behind', syncing: syncing(67), code: 'behind' },
+    { name: 'ahead of our clock', syncing: syncing(500), code: undefined },
+    { name: 'saying that it syncs', syncing: syncing(100, { is_syncing: true }), code: 'behind' },
+    { name: 'with a head that it has not verified', syncing: syncing(100, { is_optimistic: true }), code: 'behind' },
+    { name: 'without its execution client', syncing: syncing(100, { el_offline: true }), code: 'behind' },
+  ])('($name): $code', async ({ syncing: reply, code }) => {
+    const states = Object.fromEntries([67, 68, 500].map((slot) => [state(slot, 'validators'), { data: [] } as Reply]))
+    const { beacon } = chainOver([good({ '/eth/v1/node/syncing': reply, ...states })])
+    const asked = beacon.validators([key('ab')], 'head', never)
+    if (code === undefined) await asked
+    else expect(await failure(asked)).toMatchObject({ code })
+  })
+
+  test('makes way for one that is not', async () => {
+    const { beacon } = chainOver([good({ '/eth/v1/node/syncing': syncing(3) }), good()])
+    expect((await beacon.head(never)).slot).toBe(100)
+  })
+})
+
+describe('a node that fails', () => {
+  test.each<{ name: string; reply: Reply }>([
+    { name: 'refuses', reply: 'refuse' },
+    { name: 'hangs', reply: 'hang' },
+    { name: 'never ends', reply: 'flood' },
+    { name: 'answers HTML', reply: { text: `<html>${canary}</html>` } },
+    { name: 'answers 500', reply: { status: 500 } },
+    { name: 'has another shape', reply: { data: { head_slot: 100, is_syncing: canary } } },
+    { name: 'answers a number that is none', reply: { data: { head_slot: `1e3 ${canary}`, is_syncing: false } } },
+    { name: 'answers nothing', reply: { text: '' } },
+  ])('($name) is passed over, and its answer never shown', async ({ reply }) => {
+    const bad = good({ '/eth/v1/node/syncing': reply })
+    expect(await failure(chainOver([bad], { timeoutMs: 30 }).beacon.head(never))).toMatchObject({ code: 'unavailable' })
+    const { beacon, log } = chainOver([bad, good()], { timeoutMs: 30 })
+    expect((await beacon.head(never)).slot).toBe(100)
+    expect(log.join()).not.toContain(canary)
+  })
+
+  test('rests for a while', async () => {
+    let now = 0
+    const clock: Clock = { ...systemClock, now: () => new Date((1_000_000 + 1_200) * 1000), monotonicMs: () => now }
+    const { beacon, seen } = chainOver([good({ '/eth/v1/node/syncing': { status: 503 } }), good()], { clock })
+    await beacon.head(never)
+    seen.length = 0
+    await beacon.head(never)
+    expect(seen.every((call) => call.startsWith('2:'))).toBe(true)
+    now = 10_001
+    seen.length = 0
+    await beacon.head(never)
+    expect(seen[0]).toMatch(/^1:/)
+  })
+
+  test('tells when to come again', async () => {
+    const { beacon } = chainOver([good({ '/eth/v1/node/syncing': { status: 429, headers: { 'retry-after': '7' } } })])
+    expect(await failure(beacon.head(never))).toMatchObject({ code: 'unavailable', retryAfterMs: 7_000 })
+  })
+})
+
+test('without a URL nothing is known', async () => {
+  expect(await failure(chainOver([]).beacon.head(never))).toMatchObject({
+    code: 'unavailable',
+    message: 'no beacon node is configured for hoodi',
+  })
+})
+
+test('the caller leaves with the reason of its signal', async () => {
+  const { beacon } = chainOver([good({ '/eth/v1/node/syncing': 'hang' }), good()])
+  const reason = new Error('lease lost')
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(reason), 5)
+  await expect(beacon.head(controller.signal)).rejects.toBe(reason)
+  await expect(beacon.head(AbortSignal.abort(reason))).rejects.toBe(reason)
+})

@@ -1,0 +1,125 @@
+import type { Clock } from '../../lib/clock.ts'
+import { type BeaconChain, BeaconError, type BeaconValidator, type StateAt } from './beacon.ts'
+import * as formats from './beacon-formats.ts'
+import { createBeaconGet, type OnBeaconCall } from './beacon-http.ts'
+import { type BeaconNetwork, type BeaconNode, createBeaconNodes, headSlot } from './beacon-nodes.ts'
+import { epochOf, firstSlotOf } from './beacon-time.ts'
+import type { Hex } from './chain.ts'
+import type { ChainLog } from './rpc-nodes.ts'
+
+export interface BeaconChainOptions {
+  readonly network: BeaconNetwork
+  /** Base URLs of the Beacon API, tried in order. */
+  readonly urls: readonly string[]
+  readonly clock: Clock
+  readonly log?: ChainLog
+  /** For one call. Default 15 s. */
+  readonly timeoutMs?: number
+  /** For one answer. Default 64 MiB: a mainnet queue of a hundred thousand deposits. */
+  readonly maxResponseBytes?: number
+  /** How far a node's head may be behind the time of day. Default: an epoch, at least 8 slots. */
+  readonly maxLagSlots?: number
+  readonly fetch?: typeof globalThis.fetch
+  /** For metrics. */
+  readonly onCall?: OnBeaconCall
+}
+
+/** Ids in one query of validators: 30 × 99 characters stay below every client's limit on URLs. */
+const idsPerQuery = 30
+
+/** A network's beacon chain over the standard Beacon API. */
+export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
+  const { network, clock, log, maxLagSlots } = options
+  const transport = {
+    clock,
+    timeoutMs: options.timeoutMs ?? 15_000,
+    maxBytes: options.maxResponseBytes ?? 67_108_864,
+    onCall: options.onCall,
+    ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+  }
+  const nodes = createBeaconNodes({ gets: options.urls.map((url) => createBeaconGet({ url, ...transport })), network, clock, log })
+
+  const finality = (node: BeaconNode, slot: number, signal: AbortSignal) =>
+    node.get({ ...ofState(slot, 'finality_checkpoints'), schema: formats.finality }, signal)
+
+  /** The state that is meant, by its slot: all that is then asked about is of one state. */
+  const slotOf = async (node: BeaconNode, at: StateAt, signal: AbortSignal): Promise<number> => {
+    const head = await headSlot(node, clock, maxLagSlots, signal)
+    if (at === 'head') return head
+    if (at === 'finalized') return firstSlotOf((await finality(node, head, signal)).finalized.epoch, node.spec)
+    if (at > head) throw new BeaconError('behind', `the beacon node is at slot ${head}, and slot ${at} is asked for`)
+    return at
+  }
+
+  const validatorsAt = async (node: BeaconNode, slot: number, pubkeys: readonly Hex[], signal: AbortSignal) => {
+    const found = new Map<Hex, BeaconValidator>()
+    for (let from = 0; from < pubkeys.length; from += idsPerQuery) {
+      const wanted = pubkeys.slice(from, from + idsPerQuery).map((pubkey) => pubkey.toLowerCase() as Hex)
+      // The list, not `validators/{id}`: its 404 means the state, and never an unknown key.
+      const request = {
+        ...ofState(slot, 'validators'),
+        query: wanted.map((pubkey) => ['id', pubkey] as const),
+        schema: formats.validators,
+      }
+      for (const validator of await node.get(request, signal)) {
+        if (!wanted.includes(validator.pubkey)) {
+          throw new BeaconError('unavailable', 'the beacon node answered with validators that were not asked for')
+        }
+        found.set(validator.pubkey, validator)
+      }
+    }
+    return found
+  }
+
+  return {
+    network: network.name,
+    spec: (signal) => nodes.first(async ({ spec }) => spec, signal),
+    genesis: (signal) => nodes.first(async ({ genesis }) => genesis, signal),
+
+    head: (signal) =>
+      nodes.first(async (node) => {
+        const slot = await headSlot(node, clock, maxLagSlots, signal)
+        const { current_justified, finalized } = await finality(node, slot, signal)
+        return { slot, epoch: epochOf(slot, node.spec), justifiedEpoch: current_justified.epoch, finalizedEpoch: finalized.epoch }
+      }, signal),
+
+    validators: (pubkeys, at, signal) =>
+      nodes.first(async (node) => {
+        const slot = await slotOf(node, at, signal)
+        return { slot, epoch: epochOf(slot, node.spec), validators: await validatorsAt(node, slot, pubkeys, signal) }
+      }, signal),
+
+    withdrawalView: (pubkey, at, signal) =>
+      nodes.first(async (node) => {
+        const slot = await slotOf(node, at, signal)
+        const [validators, pendingPartialWithdrawals, pendingConsolidations] = await Promise.all([
+          validatorsAt(node, slot, [pubkey], signal),
+          node.get({ ...ofState(slot, 'pending_partial_withdrawals'), schema: formats.pendingPartialWithdrawals }, signal),
+          node.get({ ...ofState(slot, 'pending_consolidations'), schema: formats.pendingConsolidations }, signal).catch(noneServed),
+        ])
+        const validator = validators.get(pubkey.toLowerCase() as Hex)
+        return { slot, epoch: epochOf(slot, node.spec), validator, pendingPartialWithdrawals, pendingConsolidations }
+      }, signal),
+
+    pendingDeposits: (at, signal) =>
+      nodes.first(async (node) => {
+        const slot = await slotOf(node, at, signal)
+        return node.get({ ...ofState(slot, 'pending_deposits'), schema: formats.pendingDeposits }, signal)
+      }, signal),
+  }
+}
+
+const ofState = (slot: number, endpoint: string) => ({
+  endpoint,
+  path: `/eth/v1/beacon/states/${slot}/${endpoint}`,
+  notFound: new BeaconError(
+    'state-not-kept',
+    `the beacon node does not have the state at slot ${slot}, or does not serve ${endpoint} of it`,
+  ),
+})
+
+/** No rule depends on consolidations alone (a source is exiting by its exit epoch): they only make a message clearer, so a node may lack them. */
+const noneServed = (error: unknown): never[] => {
+  if (error instanceof BeaconError && error.code === 'state-not-kept') return []
+  throw error
+}

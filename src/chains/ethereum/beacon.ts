@@ -1,0 +1,139 @@
+import type { Gwei } from '../../lib/amounts.ts'
+import type { Address, Hex } from './chain.ts'
+
+/** The statuses of the Beacon API (ethereum/beacon-APIs, ValidatorStatus). */
+export const beaconStatuses = [
+  'pending_initialized',
+  'pending_queued',
+  'active_ongoing',
+  'active_exiting',
+  'active_slashed',
+  'exited_unslashed',
+  'exited_slashed',
+  'withdrawal_possible',
+  'withdrawal_done',
+] as const
+export type BeaconStatus = (typeof beaconStatuses)[number]
+
+/** A validator in one state of the beacon chain. An epoch that is not set (FAR_FUTURE_EPOCH) is undefined. */
+export interface BeaconValidator {
+  readonly index: number
+  readonly pubkey: Hex
+  readonly status: BeaconStatus
+  readonly balanceGwei: Gwei
+  /** What counts for duties and rules: whole ETH, and behind the balance (consensus-specs, process_effective_balance_updates). */
+  readonly effectiveBalanceGwei: Gwei
+  readonly withdrawalCredentials: Hex
+  readonly slashed: boolean
+  readonly activationEligibilityEpoch: number | undefined
+  readonly activationEpoch: number | undefined
+  readonly exitEpoch: number | undefined
+  readonly withdrawableEpoch: number | undefined
+}
+
+/** A deposit that the deposit contract logged and the registry does not show yet. */
+export interface PendingDeposit {
+  readonly pubkey: Hex
+  readonly withdrawalCredentials: Hex
+  readonly amountGwei: Gwei
+  readonly signature: Hex
+  readonly slot: number
+}
+
+/** A partial withdrawal that the consensus layer has accepted and not yet paid. */
+export interface PendingPartialWithdrawal {
+  readonly validatorIndex: number
+  readonly amountGwei: Gwei
+  readonly withdrawableEpoch: number
+}
+
+export interface PendingConsolidation {
+  readonly sourceIndex: number
+  readonly targetIndex: number
+}
+
+/** Constants of the network, by its own `/eth/v1/config/spec`; names are those of consensus-specs. */
+export interface BeaconSpec {
+  readonly slotDurationMs: number
+  readonly slotsPerEpoch: number
+  readonly shardCommitteePeriod: number
+  readonly minValidatorWithdrawabilityDelay: number
+  readonly maxSeedLookahead: number
+  readonly minActivationBalanceGwei: Gwei
+  readonly maxEffectiveBalanceElectraGwei: Gwei
+  readonly pendingPartialWithdrawalsLimit: number
+  readonly depositChainId: number
+  readonly depositContractAddress: Address
+}
+
+export interface BeaconGenesis {
+  /** Seconds since 1970. */
+  readonly genesisTime: number
+  readonly genesisValidatorsRoot: Hex
+  readonly genesisForkVersion: Hex
+}
+
+export interface BeaconHead {
+  readonly slot: number
+  readonly epoch: number
+  readonly justifiedEpoch: number
+  readonly finalizedEpoch: number
+}
+
+/** Which state is asked about. A slot means the state after its block, or what the state is there without one. */
+export type StateAt = 'head' | 'finalized' | number
+
+/** Everything here is of one state. */
+export interface BeaconView {
+  readonly slot: number
+  readonly epoch: number
+  /** By public key in lower case; a key that the registry does not know is absent. */
+  readonly validators: ReadonlyMap<Hex, BeaconValidator>
+}
+export interface WithdrawalView {
+  readonly slot: number
+  readonly epoch: number
+  readonly validator: BeaconValidator | undefined
+  /** Of all validators, in the order in which they are paid. */
+  readonly pendingPartialWithdrawals: readonly PendingPartialWithdrawal[]
+  /** Of all validators; empty where the node does not serve them. */
+  readonly pendingConsolidations: readonly PendingConsolidation[]
+}
+
+export type BeaconErrorCode =
+  /** Time-out, reset, 5xx, another shape, too large, no URL answered: nothing is known. */
+  | 'unavailable'
+  /** The node is not at the head of the chain, or the slot that is asked for lies ahead of it: wait. */
+  | 'behind'
+  /** Another chain id, deposit contract, genesis validators root or genesis fork version than the configuration's. */
+  | 'wrong-network'
+  /** The nodes don't keep the state that is asked for any more. */
+  | 'state-not-kept'
+
+/** An error of the beacon chain. Its message never holds a URL (which often is a credential) nor a response body. */
+export class BeaconError extends Error {
+  override readonly name = 'BeaconError'
+  readonly code: BeaconErrorCode
+  readonly retryAfterMs: number | undefined
+  constructor(code: BeaconErrorCode, message: string, retryAfterMs?: number) {
+    super(message)
+    this.code = code
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/**
+ * One network's beacon chain by the standard Beacon API: the first configured URL that answers, on the right network and at the head.
+ * Every call throws `BeaconError`, or the signal's reason when that aborts.
+ */
+export interface BeaconChain {
+  readonly network: string
+  spec(signal: AbortSignal): Promise<BeaconSpec>
+  genesis(signal: AbortSignal): Promise<BeaconGenesis>
+  head(signal: AbortSignal): Promise<BeaconHead>
+  validators(pubkeys: readonly Hex[], at: StateAt, signal: AbortSignal): Promise<BeaconView>
+  /** What the rules of exits and withdrawals look at. */
+  withdrawalView(pubkey: Hex, at: StateAt, signal: AbortSignal): Promise<WithdrawalView>
+  /** All of them, in order; on a busy network tens of thousands. */
+  pendingDeposits(at: StateAt, signal: AbortSignal): Promise<readonly PendingDeposit[]>
+}
