@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { reap } from '../test/cluster/reaper.ts'
 import { type Stack, startStack } from '../test/stack/stack.ts'
@@ -12,7 +12,8 @@ import { createTable } from './demo/table.ts'
  * staking service and the operator. `--keep` leaves it running until Ctrl-C; `--stop` ends what a kept demo left.
  */
 const repository = new URL('..', import.meta.url).pathname
-const demoDir = join(repository, '.demo')
+/** `STAKING_DEMO_DIR`: elsewhere than .demo, so that a test's demo and a person's don't meet. */
+const demoDir = resolve(process.env.STAKING_DEMO_DIR ?? join(repository, '.demo'))
 const pidFile = join(demoDir, 'demo.pid')
 const { values: flags } = parseArgs({ options: { keep: { type: 'boolean', default: false }, stop: { type: 'boolean', default: false } } })
 const say = (line: string) => process.stdout.write(`${line}\n`)
@@ -27,7 +28,7 @@ async function run(): Promise<number> {
     return 1
   }
   reap()
-  rmSync(demoDir, { recursive: true, force: true })
+  for (const old of ['stack', 'kubeconfig', 'endpoints.json']) rmSync(join(demoDir, old), { recursive: true, force: true })
   mkdirSync(demoDir, { recursive: true })
   writeFileSync(pidFile, String(process.pid))
   const interrupted = new AbortController()
@@ -51,7 +52,7 @@ async function run(): Promise<number> {
     printSummary(summary, say)
     if (flags.keep && !interrupted.signal.aborted) {
       say(
-        `\nIt goes on until Ctrl-C (or: npm run demo -- --stop). Look around:\n  export KUBECONFIG=${kubeconfig}\n  ${stack.cluster.assets.kubectl} get ethstake -A -o wide\nEndpoints and commands are in .demo/endpoints.json.`,
+        `\nIt goes on until Ctrl-C (or: npm run demo -- --stop). Look around:\n  export KUBECONFIG=${kubeconfig}\n  ${stack.cluster.assets.kubectl} get ethstake -A -o wide\nEndpoints and commands are in ${join(demoDir, 'endpoints.json')}.`,
       )
       await new Promise<void>((resolve) => {
         if (interrupted.signal.aborted) resolve()

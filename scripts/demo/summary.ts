@@ -1,7 +1,7 @@
 import { verifyDepositSignature, withdrawalCredentials } from '../../src/chains/ethereum/deposit.ts'
 import { formatEth, gwei, parseEth } from '../../src/lib/amounts.ts'
+import type { Anvil } from '../../test/chains/anvil.ts'
 import type { SeenDeposit } from '../../test/chains/deposit-contract.ts'
-import type { Stack } from '../../test/stack/stack.ts'
 import { isReady, isStalled, type ListedStake, nameOf, readyMessage, readyReason } from './stakes.ts'
 
 export interface Summary {
@@ -16,9 +16,12 @@ export interface Summary {
 export const mustBeRefused = (stake: ListedStake): boolean => nameOf(stake) === 'team-c/not-admitted'
 
 /** Compares what Kubernetes says with what the chain says: every accepted stake is one deposit that pays the right address and amount, validly signed. */
-export async function summarise(stack: Stack, stakes: readonly ListedStake[]): Promise<Summary> {
-  const depositCount = await stack.anvil.depositCount()
-  const deposits = await stack.anvil.deposits()
+export async function summarise(
+  { anvil }: { readonly anvil: Pick<Anvil, 'depositCount' | 'deposits'> },
+  stakes: readonly ListedStake[],
+): Promise<Summary> {
+  const depositCount = await anvil.depositCount()
+  const deposits = await anvil.deposits()
   const accepted = stakes.filter((stake) => !mustBeRefused(stake))
   const failures: string[] = []
   for (const stake of accepted) {

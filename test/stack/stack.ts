@@ -27,6 +27,8 @@ export interface StackOptions {
   readonly operatorArgs?: readonly string[]
   /** Starts the operator at once. Default true. */
   readonly startOperator?: boolean
+  /** The program that runs as operator and service. Default: its source. */
+  readonly entry?: string
   /** What runs as the operator. Default: the program itself. Crash tests bring an entry of their own. */
   readonly operatorEntry?: string
   readonly operatorEnv?: Readonly<Record<string, string>>
@@ -70,7 +72,7 @@ export const mainEntry = join(repository, 'src/main.ts')
  * operator as a process of its own under its ServiceAccount's rights.
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
-  const { log = () => undefined } = options
+  const { log = () => undefined, entry = mainEntry } = options
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'staking-stack-'))
   mkdirSync(dir, { recursive: true })
   const undo: (() => Promise<unknown>)[] = []
@@ -121,13 +123,13 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     const service = createProgram({
       name: 'service',
       command: process.execPath,
-      args: [mainEntry, 'service', '--config', serviceConfig],
+      args: [entry, 'service', '--config', serviceConfig],
       logFile: join(dir, 'service.log'),
       readyUrl: `${serviceUrl}/readyz`,
     })
     const apiKeyFile = join(dir, 'api-key')
     const key = await runCommand([
-      mainEntry,
+      entry,
       'api-keys',
       'create',
       '--config',
@@ -170,7 +172,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       name: 'operator',
       command: process.execPath,
       args: [
-        options.operatorEntry ?? mainEntry,
+        options.operatorEntry ?? entry,
         'operator',
         '--kubeconfig',
         operatorKubeconfig,
