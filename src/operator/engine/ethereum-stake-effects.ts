@@ -393,6 +393,10 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         return { is: 'behind', attempt: attemptIn(entry) } as const
       throw forged('transaction.hash')
     }
+    // The hash covers them, and yet: what status says alone is not even signed.
+    if (deposit.transaction.gas !== entry.gas) throw forged('transaction.gas')
+    if (deposit.transaction.maxFeePerGasWei !== entry.maxFeePerGasWei) throw forged('transaction.maxFeePerGasWei')
+    if (deposit.transaction.maxPriorityFeePerGasWei !== entry.maxPriorityFeePerGasWei) throw forged('transaction.maxPriorityFeePerGasWei')
     if (transaction.maxFeePerGas > capOf(signer, deposit.maxFeePerGasGwei)) {
       throw wait(
         'FeeTooHigh',

@@ -224,6 +224,7 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
         deposit === undefined || !success ? [] : [{ ...deposit, from: transaction.from, nonce: transaction.nonce, hash: transaction.hash }],
       ),
     depositsFor: depositsOf,
+    height: latest,
     nonce: (address: string) => countAt(address, latest()),
     balance: balanceOf,
     spent: (address: string) => (funds.get(address.toLowerCase()) ?? 0n) - balanceOf(address),

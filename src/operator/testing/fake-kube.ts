@@ -23,6 +23,8 @@ export interface FakeCache<T extends KubeObject> {
   put(object: T): void
   list(): Iterable<T>
   frozen: boolean
+  /** Hears again, and lists what it has missed. */
+  thaw(): void
 }
 
 type Stored = KubeObject & { readonly spec?: unknown; readonly status?: unknown }
@@ -134,6 +136,11 @@ export function createFakeCollection<T extends Stored>(options: {
           if (cache.frozen) return
           if (object === undefined) held.delete(key)
           else held.set(key, structuredClone(object))
+        },
+        thaw() {
+          cache.frozen = false
+          held.clear()
+          for (const [key, object] of objects) held.set(key, structuredClone(object))
         },
       }
       caches.add(cache)
