@@ -1,41 +1,35 @@
 import type { KubeObject, ObjectMeta } from './objects.ts'
+import { createPool } from './pool.ts'
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
-const POOL_LIMIT = 8192
-/** Longer texts repeat only where people read them: in conditions. */
-const SHORT = 32
+/** Texts longer than this are kept as they are: the pool holds on to what it has seen for a while. */
+const LONGEST = 1024
 
-/** Makes objects small for a cache: without managedFields and kubectl's copy of the object, and with the texts that many objects share held once. */
+/** Makes objects small for a cache: without managedFields and kubectl's copy of the object, and with equal texts held once. */
 export type Compact = <T extends KubeObject>(object: T) => T
 
 /**
- * JSON.parse makes a new string for every text beyond ten characters. Names of kinds, namespaces, networks and reasons and the texts of conditions repeat
- * over a fleet, so they are taken from a pool; when that has grown too large (texts that don't repeat after all), it starts anew.
+ * JSON.parse makes a new string for every text beyond ten characters. Names of kinds, namespaces and networks, addresses, reasons and messages repeat over
+ * a fleet, and hashes and keys within one object: they are taken from a pool.
  *
  * Copies are made by spreading and keep their fields, which lets V8 share one hidden class: an object that loses a field, or is built field by field,
  * takes up to twice the memory.
  */
 export function createCompact(): Compact {
-  const pool = new Map<string, string>()
+  const texts = createPool<string>()
+  const lists = createPool<readonly string[]>(256)
 
-  const shared = (text: string): string => {
-    const known = pool.get(text)
-    if (known !== undefined) return known
-    if (pool.size >= POOL_LIMIT) pool.clear()
-    pool.set(text, text)
-    return text
-  }
+  const shared = (text: string): string => (text.length <= LONGEST ? texts.share(text, text) : text)
 
-  /** A copy of plain JSON in which texts up to `longest` characters are shared; beneath `conditions`, all texts. */
-  const share = <V>(value: V, longest: number): V => {
-    if (typeof value === 'string') return (value.length <= longest ? shared(value) : value) as V
-    if (Array.isArray(value)) return value.map((item) => share(item, longest)) as V
+  /** A copy of plain JSON in which equal texts are one. */
+  const share = <V>(value: V): V => {
+    if (typeof value === 'string') return shared(value) as V
+    if (Array.isArray(value)) return value.map(share) as V
     if (typeof value !== 'object' || value === null) return value
     const copy = { ...value } as Record<string, unknown>
     for (const field in copy) {
       const old = copy[field]
-      if (typeof old === 'string' || typeof old === 'object')
-        copy[field] = share(old, field === 'conditions' ? Number.POSITIVE_INFINITY : longest)
+      if (typeof old === 'string' || typeof old === 'object') copy[field] = share(old)
     }
     return copy as V
   }
@@ -45,11 +39,12 @@ export function createCompact(): Compact {
     const metadata: ObjectMeta = { ...object.metadata, managedFields: undefined }
     const copy: object = { ...object, metadata }
     const fields = copy as Record<string, unknown>
-    for (const field in fields) if (field !== 'metadata') fields[field] = share(fields[field], SHORT)
-    const { namespace, finalizers, labels } = metadata
+    for (const field in fields) if (field !== 'metadata') fields[field] = share(fields[field])
+    const { namespace, creationTimestamp, finalizers, labels } = metadata
     if (namespace !== undefined) Object.assign(metadata, { namespace: shared(namespace) })
-    if (finalizers !== undefined) Object.assign(metadata, { finalizers: finalizers.map(shared) })
-    if (labels !== undefined) Object.assign(metadata, { labels: share(labels, SHORT) })
+    if (creationTimestamp !== undefined) Object.assign(metadata, { creationTimestamp: shared(creationTimestamp) })
+    if (finalizers !== undefined) Object.assign(metadata, { finalizers: lists.share(finalizers.join(), finalizers) })
+    if (labels !== undefined) Object.assign(metadata, { labels: share(labels) })
     if (annotations !== undefined && LAST_APPLIED in annotations) {
       const { [LAST_APPLIED]: _, ...kept } = annotations
       Object.assign(metadata, { annotations: kept })

@@ -17,23 +17,28 @@ export interface Store<T> {
 /** Objects by key, with indexes kept as they change. */
 export function createStore<T extends KubeObject>(indexers: Readonly<Record<string, Indexer<T>>> = {}): Store<T> {
   const objects = new Map<string, T>()
-  const indexes = Object.entries(indexers).map(([name, values]) => ({ name, values, keys: new Map<string, Set<string>>() }))
+  // One key mostly stands alone under its value (an id), and a Set for each would take more than the key: it is only made for the second one.
+  const indexes = Object.entries(indexers).map(([name, values]) => ({ name, values, keys: new Map<string, string | Set<string>>() }))
 
   const unindex = (key: string, object: T): void => {
     for (const { values, keys } of indexes)
       for (const value of values(object)) {
-        const set = keys.get(value)
-        set?.delete(key)
-        if (set?.size === 0) keys.delete(value)
+        const known = keys.get(value)
+        if (known === key) keys.delete(value)
+        else if (typeof known === 'object') {
+          known.delete(key)
+          if (known.size === 0) keys.delete(value)
+        }
       }
   }
 
   const index = (key: string, object: T): void => {
     for (const { values, keys } of indexes)
       for (const value of values(object)) {
-        const set = keys.get(value)
-        if (set) set.add(key)
-        else keys.set(value, new Set([key]))
+        const known = keys.get(value)
+        if (known === undefined) keys.set(value, key)
+        else if (typeof known === 'object') known.add(key)
+        else if (known !== key) keys.set(value, new Set([known, key]))
       }
   }
 
@@ -56,7 +61,8 @@ export function createStore<T extends KubeObject>(indexers: Readonly<Record<stri
     byIndex(name, value) {
       const found = indexes.find((candidate) => candidate.name === name)
       if (!found) throw new TypeError(`there is no index "${name}"`)
-      return [...(found.keys.get(value) ?? [])].flatMap((key) => objects.get(key) ?? [])
+      const known = found.keys.get(value) ?? []
+      return (typeof known === 'string' ? [known] : [...known]).flatMap((key) => objects.get(key) ?? [])
     },
     get size() {
       return objects.size
