@@ -80,8 +80,7 @@ describe('a resource that nobody should pay: nothing is signed, and it says why'
     },
     {
       given: 'an older signer with the same address',
-      world: (world) =>
-        world.signers.create({ ...structuredClone(world.signers.get('signer-1')), metadata: { name: 'a-twin' } }),
+      world: (world) => world.signers.create({ ...structuredClone(world.signers.get('signer-1')), metadata: { name: 'a-twin' } }),
       reason: 'DuplicateSigner',
       calls: 0,
     },
