@@ -1,0 +1,60 @@
+import type { Address, Hex } from '../../../src/chains/ethereum/chain.ts'
+
+/** Constants of the simulated network, by the names of consensus-specs; amounts in gwei. */
+export interface SimulatorSpec {
+  readonly SECONDS_PER_SLOT: number
+  readonly SLOTS_PER_EPOCH: number
+  readonly SHARD_COMMITTEE_PERIOD: number
+  readonly MIN_VALIDATOR_WITHDRAWABILITY_DELAY: number
+  readonly MAX_SEED_LOOKAHEAD: number
+  readonly MIN_ACTIVATION_BALANCE: bigint
+  readonly MAX_EFFECTIVE_BALANCE: bigint
+  readonly MAX_EFFECTIVE_BALANCE_ELECTRA: bigint
+  readonly EFFECTIVE_BALANCE_INCREMENT: bigint
+  readonly EJECTION_BALANCE: bigint
+  readonly MIN_PER_EPOCH_CHURN_LIMIT_ELECTRA: bigint
+  readonly MAX_PER_EPOCH_ACTIVATION_EXIT_CHURN_LIMIT: bigint
+  readonly CHURN_LIMIT_QUOTIENT: bigint
+  readonly MAX_PENDING_DEPOSITS_PER_EPOCH: number
+  readonly PENDING_PARTIAL_WITHDRAWALS_LIMIT: number
+  readonly MAX_PENDING_PARTIALS_PER_WITHDRAWALS_SWEEP: number
+  readonly MAX_WITHDRAWALS_PER_PAYLOAD: number
+  readonly MAX_WITHDRAWAL_REQUESTS_PER_PAYLOAD: number
+  readonly EPOCHS_PER_SLASHINGS_VECTOR: number
+  readonly MIN_SLASHING_PENALTY_QUOTIENT_ELECTRA: bigint
+  readonly GENESIS_FORK_VERSION: Hex
+  readonly DEPOSIT_CHAIN_ID: number
+  readonly DEPOSIT_CONTRACT_ADDRESS: Address
+}
+
+const eth = 1_000_000_000n
+
+/** Money and limits as on mainnet (presets/mainnet, configs/mainnet.yaml); time as short as on the devnet. */
+export const defaultSpec: SimulatorSpec = {
+  SECONDS_PER_SLOT: 12,
+  SLOTS_PER_EPOCH: 8,
+  SHARD_COMMITTEE_PERIOD: 4,
+  MIN_VALIDATOR_WITHDRAWABILITY_DELAY: 2,
+  MAX_SEED_LOOKAHEAD: 1,
+  MIN_ACTIVATION_BALANCE: 32n * eth,
+  MAX_EFFECTIVE_BALANCE: 32n * eth,
+  MAX_EFFECTIVE_BALANCE_ELECTRA: 2048n * eth,
+  EFFECTIVE_BALANCE_INCREMENT: eth,
+  EJECTION_BALANCE: 16n * eth,
+  MIN_PER_EPOCH_CHURN_LIMIT_ELECTRA: 128n * eth,
+  MAX_PER_EPOCH_ACTIVATION_EXIT_CHURN_LIMIT: 256n * eth,
+  CHURN_LIMIT_QUOTIENT: 65_536n,
+  MAX_PENDING_DEPOSITS_PER_EPOCH: 16,
+  PENDING_PARTIAL_WITHDRAWALS_LIMIT: 134_217_728,
+  MAX_PENDING_PARTIALS_PER_WITHDRAWALS_SWEEP: 8,
+  MAX_WITHDRAWALS_PER_PAYLOAD: 16,
+  MAX_WITHDRAWAL_REQUESTS_PER_PAYLOAD: 16,
+  EPOCHS_PER_SLASHINGS_VECTOR: 8,
+  MIN_SLASHING_PENALTY_QUOTIENT_ELECTRA: 4096n,
+  GENESIS_FORK_VERSION: '0x10000038',
+  DEPOSIT_CHAIN_ID: 31337,
+  DEPOSIT_CONTRACT_ADDRESS: '0x00000000219ab540356cBB839Cbe05303d7705Fa',
+}
+
+/** FAR_FUTURE_EPOCH: not set. */
+export const FAR_FUTURE = Number.POSITIVE_INFINITY
