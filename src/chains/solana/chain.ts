@@ -1,0 +1,134 @@
+import type { Lamports } from '../../lib/amounts.ts'
+import type { Blockhash, SolanaAddress, SolanaSignature } from './addresses.ts'
+import type { Commitment, LandingFacts } from './expiry.ts'
+import type { SolanaClock, StakeHistory } from './sysvars.ts'
+import type { FailureMeaning, TransactionFailure } from './transaction-error.ts'
+
+export type { Blockhash, SolanaAddress, SolanaSignature } from './addresses.ts'
+export type { Commitment, LandingFacts, SignatureStatus } from './expiry.ts'
+export type { EpochRewards, SolanaClock, StakeHistory, StakeHistoryEntry } from './sysvars.ts'
+export type { FailureMeaning, TransactionFailure } from './transaction-error.ts'
+
+export interface EpochInfo {
+  readonly epoch: bigint
+  readonly slot: bigint
+  readonly slotIndex: bigint
+  readonly slotsInEpoch: bigint
+  readonly blockHeight: bigint
+}
+
+export interface LatestBlockhash {
+  readonly blockhash: Blockhash
+  readonly lastValidBlockHeight: bigint
+  /** Slot at which the node answered: `decideLanding` takes it as `preparedAtSlot`. */
+  readonly slot: bigint
+}
+
+export interface ChainAccount {
+  readonly lamports: Lamports
+  readonly owner: SolanaAddress
+  readonly data: Uint8Array
+  readonly executable: boolean
+}
+
+/** Everything that a stake's status is computed from, read at one slot. */
+export interface StakeView {
+  readonly slot: bigint
+  readonly account: ChainAccount | undefined
+  readonly clock: SolanaClock
+  readonly history: StakeHistory
+  /** Rewards are being distributed: the stake program refuses every change. */
+  readonly rewardsActive: boolean
+}
+
+export interface VoteAccount {
+  readonly address: SolanaAddress
+  readonly node: SolanaAddress
+  /** Percent of the rewards that the validator keeps. */
+  readonly commission: number
+  readonly activatedStake: Lamports
+  /** It has not voted for about a minute (128 slots): don't delegate to it. */
+  readonly delinquent: boolean
+}
+
+/** What a validator's vote account is; `not-voting`: it is a vote account without stake or votes, which the cluster does not list. */
+export type VoteAccountAnswer =
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'not-a-vote-account' }
+  | { readonly kind: 'not-voting' }
+  | { readonly kind: 'vote-account'; readonly account: VoteAccount }
+
+export interface Simulation {
+  /** Absent when it would succeed. */
+  readonly failure?: TransactionFailure
+  readonly meaning?: FailureMeaning
+  readonly unitsConsumed: bigint
+  /** What the watched addresses would be afterwards, in order. */
+  readonly accounts: readonly (ChainAccount | undefined)[]
+}
+
+export type SolanaErrorCode =
+  | FailureMeaning
+  /** The node lags: others, or the same later, may know. */
+  | 'node-behind'
+  /** Time-out, reset, 5xx, HTML, rate limit, no URL answered: the outcome is unknown. */
+  | 'unavailable'
+  /** The node serves another genesis. */
+  | 'wrong-cluster'
+  /** The node refused for a reason not known here. */
+  | 'rejected'
+
+/** An error of the chain. Its message never holds an RPC URL (which often is a credential) nor a response body. */
+export class SolanaError extends Error {
+  override readonly name = 'SolanaError'
+  readonly code: SolanaErrorCode
+  readonly retryAfterMs: number | undefined
+  /** Of a transaction that was executed, or would have been. */
+  readonly failure: TransactionFailure | undefined
+  constructor(code: SolanaErrorCode, message: string, more: { retryAfterMs?: number | undefined; failure?: TransactionFailure } = {}) {
+    super(message)
+    this.code = code
+    this.retryAfterMs = more.retryAfterMs
+    this.failure = more.failure
+  }
+}
+
+/**
+ * One Solana cluster, as the operator and the service see it: the first configured RPC URL that answers, on the right genesis.
+ * Every call throws `SolanaError`; none retries a broadcast by itself. `commitment` defaults to `confirmed`.
+ */
+export interface SolanaChain {
+  readonly network: string
+  epochInfo(commitment: Commitment, signal: AbortSignal): Promise<EpochInfo>
+  blockHeight(commitment: Commitment, signal: AbortSignal): Promise<bigint>
+  latestBlockhash(signal: AbortSignal): Promise<LatestBlockhash>
+  account(address: SolanaAddress, commitment: Commitment, signal: AbortSignal): Promise<ChainAccount | undefined>
+  balance(address: SolanaAddress, commitment: Commitment, signal: AbortSignal): Promise<Lamports>
+  /** Least lamports of a stake account besides what it delegates. */
+  rentExemption(bytes: number, signal: AbortSignal): Promise<Lamports>
+  /** Least lamports that may be delegated. */
+  minimumDelegation(signal: AbortSignal): Promise<Lamports>
+  /** A stake account with the sysvars that its status follows from. */
+  stakeView(address: SolanaAddress, commitment: Commitment, signal: AbortSignal): Promise<StakeView>
+  voteAccount(address: SolanaAddress, signal: AbortSignal): Promise<VoteAccountAnswer>
+  /**
+   * What each node knows of a transaction's signatures (at most 256), searching the whole history; feed it to `decideLanding`. All nodes are
+   * asked: one may have what another has lost. At least one has answered.
+   */
+  landingFacts(signatures: readonly SolanaSignature[], signal: AbortSignal): Promise<readonly LandingFacts[]>
+  /** Lamports that the fee payer will pay for this message; undefined when its blockhash has expired. */
+  feeFor(message: Uint8Array, signal: AbortSignal): Promise<Lamports | undefined>
+  /** Millionths of a lamport a unit that lately were enough to write these accounts: the median over the last blocks. */
+  recentPriorityFee(writable: readonly SolanaAddress[], signal: AbortSignal): Promise<bigint>
+  /** Runs the message without signatures. A transaction that would fail is an answer here, no error. */
+  simulate(
+    message: Uint8Array,
+    options: { readonly watch?: readonly SolanaAddress[]; readonly replaceBlockhash?: boolean },
+    signal: AbortSignal,
+  ): Promise<Simulation>
+  /**
+   * Sends signed bytes to every configured URL; succeeds when one takes them. Returns the signature, computed from the bytes. With
+   * `skipPreflight`, the nodes forward it without a simulation: for bytes that were sent before.
+   */
+  sendTransaction(raw: Uint8Array, options: { readonly skipPreflight: boolean }, signal: AbortSignal): Promise<SolanaSignature>
+}

@@ -1,0 +1,248 @@
+import type { Clock } from '../../lib/clock.ts'
+import { createRpcCall, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
+import { type ChainLog, createRpcNodes, type RpcNode, type RpcNodes } from '../../lib/rpc-nodes.ts'
+import type { SolanaAddress } from './addresses.ts'
+import { type SolanaChain, SolanaError, type SolanaErrorCode, type VoteAccountAnswer } from './chain.ts'
+import type { Commitment, LandingFacts } from './expiry.ts'
+import { decodeMessage, joinTransaction, splitTransaction, transactionSignature } from './message.ts'
+import type { SolanaNetworkConfig } from './networks.ts'
+import { clockSysvar, epochRewardsSysvar, stakeHistorySysvar, voteProgram } from './programs.ts'
+import { LayoutError } from './reader.ts'
+import { plainMessage, toSolanaError } from './rpc-errors.ts'
+import {
+  account,
+  epochInfo,
+  lamportsValue,
+  latestBlockhash,
+  parseExact,
+  priorityFees,
+  read,
+  signatureStatuses,
+  simulation,
+  u64,
+  voteAccounts,
+  withContext,
+} from './rpc-formats.ts'
+import { decodeClock, decodeEpochRewards, decodeStakeHistory } from './sysvars.ts'
+import { meaningOf } from './transaction-error.ts'
+
+export interface SolanaChainOptions {
+  readonly config: SolanaNetworkConfig
+  readonly clock: Clock
+  readonly log?: ChainLog
+  /** For one call. Default 15 s. */
+  readonly timeoutMs?: number
+  /** For one answer. Default 4 MiB. */
+  readonly maxResponseBytes?: number
+  readonly fetch?: typeof globalThis.fetch
+  /** For metrics. */
+  readonly onCall?: OnRpcCall
+}
+
+/** A cluster by JSON-RPC. Share one per network and process. */
+export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
+  const { config, clock, log, timeoutMs = 15_000, maxResponseBytes = 4_194_304 } = options
+  const transport = { clock, timeoutMs, maxBytes: maxResponseBytes, parse: parseExact, onCall: options.onCall }
+  const fetch = options.fetch === undefined ? {} : { fetch: options.fetch }
+  const nodes = createRpcNodes<SolanaError>({
+    calls: config.rpcUrls.map((url) => createRpcCall({ url, ...transport, ...fetch })),
+    network: config.name,
+    clock,
+    log,
+    rules: {
+      verify: async (call, number) => {
+        const genesis = await call('getGenesisHash', [], new AbortController().signal)
+        if (genesis === config.genesisHash) return
+        if (typeof genesis !== 'string') throw new RpcFailure('no-answer', 'the node gave no genesis hash')
+        log?.warn({ network: config.name, node: number }, 'a node serves another genesis: it is not used')
+        throw new SolanaError('wrong-cluster', `node ${number} of ${config.name} does not serve the genesis ${config.genesisHash}`)
+      },
+      toError: (error) => toSolanaError(error),
+      passesOn: ({ code }) => passesOn(code),
+      retryAfterMs: (error) => error.retryAfterMs,
+      worst: (errors) =>
+        errors.find(({ code }) => code === 'wrong-cluster') ?? errors[0] ?? new SolanaError('unavailable', `${config.name} has no node`),
+      code: ({ code }) => code,
+    },
+  })
+
+  /** Does what a call says and reads its answer. */
+  const ask = <T>(method: string, params: readonly unknown[], schema: Parameters<typeof read<T>>[0], signal: AbortSignal): Promise<T> =>
+    nodes.first(async (node) => read(schema, await node.call(method, params, signal), method), signal)
+
+  const accounts = (addresses: readonly SolanaAddress[], commitment: Commitment, signal: AbortSignal) =>
+    ask(
+      'getMultipleAccounts',
+      [addresses, { commitment, encoding: 'base64' }],
+      withContext(account.array().length(addresses.length)),
+      signal,
+    )
+
+  const landingFacts = createLandingFacts(nodes)
+
+  return {
+    network: config.name,
+
+    epochInfo: async (commitment, signal) => {
+      const { absoluteSlot, ...info } = await ask('getEpochInfo', [{ commitment }], epochInfo, signal)
+      return { ...info, slot: absoluteSlot }
+    },
+
+    blockHeight: (commitment, signal) => ask('getBlockHeight', [{ commitment }], u64, signal),
+
+    latestBlockhash: async (signal) => {
+      const { context, value } = await ask('getLatestBlockhash', [{ commitment: 'confirmed' }], latestBlockhash, signal)
+      return { ...value, slot: context.slot }
+    },
+
+    account: async (address, commitment, signal) =>
+      (await ask('getAccountInfo', [address, { commitment, encoding: 'base64' }], withContext(account), signal)).value ?? undefined,
+
+    balance: async (address, commitment, signal) =>
+      (await ask('getBalance', [address, { commitment }], withContext(lamportsValue), signal)).value,
+
+    rentExemption: (bytes, signal) => ask('getMinimumBalanceForRentExemption', [bytes, { commitment: 'confirmed' }], lamportsValue, signal),
+
+    minimumDelegation: async (signal) =>
+      (await ask('getStakeMinimumDelegation', [{ commitment: 'confirmed' }], withContext(lamportsValue), signal)).value,
+
+    stakeView: async (address, commitment, signal) => {
+      const { context, value } = await accounts([address, clockSysvar, stakeHistorySysvar, epochRewardsSysvar], commitment, signal)
+      const [stake, clockAccount, historyAccount, rewardsAccount] = value
+      if (!clockAccount || !historyAccount) throw new SolanaError('unavailable', 'the node does not hold the sysvars of stakes')
+      return {
+        slot: context.slot,
+        account: stake ?? undefined,
+        clock: sysvar(decodeClock, clockAccount.data),
+        history: sysvar(decodeStakeHistory, historyAccount.data),
+        rewardsActive: rewardsAccount ? sysvar(decodeEpochRewards, rewardsAccount.data).active : false,
+      }
+    },
+
+    voteAccount: async (address, signal): Promise<VoteAccountAnswer> => {
+      const found = await ask(
+        'getAccountInfo',
+        [address, { commitment: 'confirmed', encoding: 'base64', dataSlice: { offset: 0, length: 0 } }],
+        withContext(account),
+        signal,
+      )
+      if (found.value === null) return { kind: 'missing' }
+      if (found.value.owner !== voteProgram) return { kind: 'not-a-vote-account' }
+      const filter = { commitment: 'confirmed', votePubkey: address, keepUnstakedDelinquents: true }
+      const { current, delinquent } = await ask('getVoteAccounts', [filter], voteAccounts, signal)
+      const of = (list: typeof current) => list.find(({ votePubkey }) => votePubkey === address)
+      const listed = of(current) ?? of(delinquent)
+      if (listed === undefined) return { kind: 'not-voting' }
+      const { nodePubkey, commission, activatedStake } = listed
+      return {
+        kind: 'vote-account',
+        account: { address, node: nodePubkey, commission, activatedStake, delinquent: of(current) === undefined },
+      }
+    },
+
+    landingFacts,
+
+    feeFor: async (message, signal) => {
+      const params = [Buffer.from(message).toString('base64'), { commitment: 'confirmed' }]
+      return (await ask('getFeeForMessage', params, withContext(lamportsValue.nullable()), signal)).value ?? undefined
+    },
+
+    recentPriorityFee: async (writable, signal) => {
+      const fees = await ask('getRecentPrioritizationFees', [writable], priorityFees, signal)
+      const sorted = fees.map(({ prioritizationFee }) => prioritizationFee).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+      return sorted[Math.floor(sorted.length / 2)] ?? 0n
+    },
+
+    simulate: async (message, { watch = [], replaceBlockhash = false }, signal) => {
+      const transaction = Buffer.from(joinTransaction(message)).toString('base64')
+      const config = {
+        encoding: 'base64',
+        commitment: 'confirmed',
+        sigVerify: false,
+        replaceRecentBlockhash: replaceBlockhash,
+        ...(watch.length === 0 ? {} : { accounts: { encoding: 'base64', addresses: watch } }),
+      }
+      const { value } = await ask('simulateTransaction', [transaction, config], simulation, signal)
+      const failure = value.err
+      return {
+        ...(failure === undefined ? {} : { failure, meaning: meaningOf(failure, programsOf(message)) }),
+        unitsConsumed: value.unitsConsumed ?? 0n,
+        accounts: (value.accounts ?? []).map((found) => found ?? undefined),
+      }
+    },
+
+    sendTransaction: async (raw, { skipPreflight }, signal) => {
+      const signature = transactionSignature(raw)
+      const programs = programsOf(splitTransaction(raw).message)
+      const params = [
+        Buffer.from(raw).toString('base64'),
+        { encoding: 'base64', skipPreflight, ...(skipPreflight ? {} : { preflightCommitment: 'confirmed' }) },
+      ]
+      const send = async (node: RpcNode): Promise<void> => {
+        try {
+          await node.call('sendTransaction', params, signal)
+        } catch (caught) {
+          signal.throwIfAborted()
+          const error = toSolanaError(caught, programs)
+          // It is in a block: what was to be reached.
+          if (error.code !== 'already-processed') throw error
+        }
+      }
+      const answers = await nodes.all(send, { awakeOnly: false, enough: () => true }, signal)
+      if (answers.some((answer) => 'value' in answer)) return signature
+      throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
+    },
+  }
+}
+
+/** Asks every node; once one has the transaction in a final block, the others are not waited for. */
+function createLandingFacts(nodes: RpcNodes<SolanaError>): SolanaChain['landingFacts'] {
+  return async (signatures, signal) => {
+    const factsOf = async (node: RpcNode): Promise<LandingFacts> => {
+      // The order matters: a height read first is covered by a history read after it.
+      const finalized = [{ commitment: 'finalized' }]
+      const finalizedBlockHeight = read(u64, await node.call('getBlockHeight', finalized, signal), 'getBlockHeight')
+      const answer = await node.call('getSignatureStatuses', [signatures, { searchTransactionHistory: true }], signal)
+      const { value } = read(signatureStatuses, answer, 'getSignatureStatuses')
+      if (value.length !== signatures.length) throw new RpcFailure('no-answer', 'the node left signatures out')
+      const statuses = value.map((status) => status ?? undefined)
+      const since = statuses.every((status) => status === undefined) ? await historySince(node, signal) : undefined
+      return { finalizedBlockHeight, statuses, ...(since === undefined ? {} : { historySince: since }) }
+    }
+    const settled = ({ statuses }: LandingFacts) => statuses.some((status) => status?.commitment === 'finalized')
+    const answers = await nodes.all(factsOf, { awakeOnly: true, enough: settled }, signal)
+    const facts = answers.flatMap((answer) => ('value' in answer ? [answer.value] : []))
+    if (facts.length > 0) return facts
+    throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
+  }
+}
+
+/** First slot of the node's ledger; nodes behind a gateway may not serve the method, and then nothing is known. */
+async function historySince(node: RpcNode, signal: AbortSignal): Promise<bigint | undefined> {
+  try {
+    return read(u64, await node.call('getFirstAvailableBlock', [], signal), 'getFirstAvailableBlock')
+  } catch (error) {
+    if (error instanceof RpcFailure && error.node !== undefined) return undefined
+    throw error
+  }
+}
+
+/** Another node may know better. */
+const passesOn = (code: SolanaErrorCode): boolean => code === 'unavailable' || code === 'wrong-cluster' || code === 'node-behind'
+
+/** What several nodes' refusals mean together: the one that says most about the transaction. A lagging node may not know the blockhash yet. */
+const saysLittle: readonly SolanaErrorCode[] = ['rejected', 'blockhash-not-found', 'node-behind', 'wrong-cluster', 'unavailable']
+const mostTelling = (errors: readonly SolanaError[]): SolanaError =>
+  errors.toSorted((a, b) => saysLittle.indexOf(a.code) - saysLittle.indexOf(b.code))[0] ??
+  new SolanaError('unavailable', plainMessage('unavailable'))
+
+const programsOf = (message: Uint8Array): readonly SolanaAddress[] => decodeMessage(message).instructions.map(({ program }) => program)
+
+function sysvar<T>(decode: (data: Uint8Array) => T, data: Uint8Array): T {
+  try {
+    return decode(data)
+  } catch (error) {
+    if (error instanceof LayoutError) throw new SolanaError('unavailable', error.message)
+    throw error
+  }
+}
