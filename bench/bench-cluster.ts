@@ -38,7 +38,12 @@ export interface Fakes {
   stop(): Promise<void>
 }
 
-export async function startBenchCluster(log: (line: string) => void, signal: AbortSignal): Promise<BenchCluster> {
+/** With `profileDir` each operator leaves a CPU profile there. */
+export async function startBenchCluster(
+  log: (line: string) => void,
+  signal: AbortSignal,
+  profileDir: string | undefined,
+): Promise<BenchCluster> {
   const dir = mkdtempSync(join(tmpdir(), 'staking-bench-'))
   const undo: (() => Promise<unknown>)[] = [async () => rmSync(dir, { recursive: true, force: true, maxRetries: 3 })]
   const stop = async () => {
@@ -102,6 +107,7 @@ export async function startBenchCluster(log: (line: string) => void, signal: Abo
         const port = await freePort()
         const args = [
           ...nodeArgs,
+          ...(profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`]),
           join(repository, 'src/main.ts'),
           'operator',
           '--kubeconfig',

@@ -9,7 +9,8 @@ import { benchRuntime } from './runtime.ts'
 import { benchStakes } from './stakes.ts'
 
 /**
- * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs.
+ * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs,
+ * `-- --profile DIR` for CPU profiles of the operator (or, for b, run this file with --cpu-prof).
  * docs/explanation/performance.md says what is measured and how.
  */
 const { values: flags } = parseArgs({
@@ -17,13 +18,14 @@ const { values: flags } = parseArgs({
     only: { type: 'string', multiple: true, default: ['a', 'b', 'c'] },
     quick: { type: 'boolean', default: false },
     json: { type: 'string' },
+    profile: { type: 'string' },
   },
 })
 const DEADLINE_MS = 20 * 60_000
 const parts = new Set(flags.only.flatMap((text) => text.split(',')))
 const say = (line: string) => process.stderr.write(`${line}\n`)
 const size = flags.quick
-  ? { stakes: [50], runtime: { objects: 50, rounds: 3 }, fleet: { stakes: 1_000, quietSeconds: 5 } }
+  ? { stakes: [100], runtime: { objects: 100, rounds: 3 }, fleet: { stakes: 1_000, quietSeconds: 5 } }
   : { stakes: [200, 1_000], runtime: { objects: 200, rounds: 7 }, fleet: { stakes: 10_000, quietSeconds: 30 } }
 
 process.exitCode = await run()
@@ -64,7 +66,7 @@ async function run(): Promise<number> {
 
 /** Each part on an API server of its own: what one leaves behind must not slow the next. */
 async function withCluster<T>(work: (bench: BenchCluster) => Promise<T>, signal: AbortSignal): Promise<T> {
-  const bench = await startBenchCluster(say, signal)
+  const bench = await startBenchCluster(say, signal, flags.profile)
   try {
     return await work(bench)
   } finally {

@@ -7,6 +7,7 @@ import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.t
 import { kinds } from '../resources/kinds.ts'
 import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
+import { createStakeCacheForm } from './cached-stake.ts'
 import { type CustomResourceDefinition, createCrdGuard, customResourceDefinitions } from './crd-guard.ts'
 import { createEthereumStakeEffects } from './engine/ethereum-stake-effects.ts'
 import { createReconciler } from './engine/reconcile.ts'
@@ -118,6 +119,7 @@ export async function runOperator(
     client: stakeClient,
     clock,
     log,
+    transform: createStakeCacheForm(),
     indexers: {
       signer: (stake) => [stake.spec.signer],
       namespace: (stake) => [stake.metadata.namespace ?? ''],

@@ -9,7 +9,7 @@ export interface Pool<V> {
  * Remembers what comes again and forgets what doesn't, without counting: when the young generation is full it becomes the old one, and the old one goes.
  * What is asked for meanwhile moves to the young one, so texts that a whole fleet shares stay for ever and those of one object pass through.
  */
-export function createPool<V>(generation = 4096): Pool<V> {
+export function createPool<V>(generation = 2048): Pool<V> {
   let young = new Map<string, V>()
   let old = new Map<string, V>()
   return {
