@@ -625,7 +625,12 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         }
         return outcomeOf(deposit, network, receipt, signal)
       }
-      if (await nonceIsLost(deposit, network, signal)) return { is: 'superseded' }
+      if (await nonceIsLost(deposit, network, signal)) {
+        // Nothing is made in its place: the resource is not to be held for it.
+        if (visit.get(WATCH_ONLY) === true)
+          await ledger.strike(deposit.request.signer, config.name, deposit.request.origin.uid, STEP, deposit.transaction.nonce)
+        return { is: 'superseded' }
+      }
       if (await nonceIsUsed(deposit, network, signal)) {
         // By none that status knows, and yet there is a deposit for this validator: ours in a version that status has lost, or somebody else's.
         const { outcome } = await foundOnChain(deposit, network, signal)

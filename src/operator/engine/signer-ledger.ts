@@ -59,6 +59,8 @@ export interface SignerLedger {
   replace(signer: string, network: string, origin: string, step: string, version: LedgerVersion): Promise<InFlight>
   /** What the ledger holds for a resource's step, and makes sure that nobody is given its nonce meanwhile. */
   claim(signer: string, network: string, origin: string, step: string): Promise<InFlight | undefined>
+  /** Strikes off a transaction that can never land, where nothing will be made in its place: its nonce was used by another at finality. */
+  strike(signer: string, network: string, origin: string, step: string, nonce: number): Promise<void>
   /** Whether the ledger has a transaction for a resource's step. */
   has(signer: string, network: string, origin: string, step: string): boolean
   /** Who holds a nonce. */
@@ -378,6 +380,16 @@ export function createSignerLedger(deps: {
         if (entry !== undefined) released.delete(keyOf(signerName, network, origin, step))
         return entry
       })
+    },
+    strike(signerName, network, origin, step, nonce) {
+      return locked(signerName, () =>
+        update(signerName, async (signer) => {
+          const ledger = ledgerOf(signer, network)
+          const entry = entryOf(ledger, origin, step)
+          if (ledger === undefined || entry === undefined || entry.nonce !== nonce) return { value: undefined }
+          return { ledgers: [{ ...ledger, inFlight: (ledger.inFlight ?? []).filter((other) => other !== entry) }], value: undefined }
+        }),
+      )
     },
     has: (signerName, network, origin, step) => entryOf(ledgerOf(deps.signers.get(signerName), network), origin, step) !== undefined,
     holder(signerName, network, nonce) {
