@@ -67,7 +67,8 @@ export async function send(
       outcomeUnknown: changes && !neverSent.has(code),
     })
   } finally {
-    done.abort()
+    // With a reason of its own, or a DOMException is made, with its stack, for every call.
+    done.abort('over')
   }
 }
 

@@ -1,5 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
 /** Time as an argument: tests bring their own. */
 export interface Clock {
   /** Wall time, for what people read. */
@@ -13,7 +11,20 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => new Date(),
   monotonicMs: () => performance.now(),
-  sleep: (ms, signal) => delay(ms, undefined, { signal }),
+  // Not node:timers/promises: that makes an AbortError, with its stack, for each sleep that is cut short, and every request ends one (its time-out).
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      const onAbort = () => {
+        clearTimeout(timer)
+        reject(signal.reason)
+      }
+      const timer = setTimeout(() => {
+        signal.removeEventListener('abort', onAbort)
+        resolve()
+      }, ms)
+      signal.addEventListener('abort', onAbort, { once: true })
+    }),
 }
 
 /** `ms` ± `ratio` (default 10 %), so that a fleet started together doesn't poll together. */

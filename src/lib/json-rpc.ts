@@ -105,7 +105,8 @@ export function createRpcCall(options: {
       onCall?.(method, failure.kind, clock.monotonicMs() - start)
       throw failure
     } finally {
-      done.abort()
+      // With a reason of its own, or a DOMException is made, with its stack, for every call.
+      done.abort('over')
     }
   }
 }

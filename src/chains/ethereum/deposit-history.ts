@@ -105,7 +105,7 @@ export function createDepositHistory(options: {
         clock.sleep(waitMs, AbortSignal.any([done.signal, signal])).then(() => 'still reading' as const),
       ]),
       signal,
-    ).finally(() => done.abort())
+    ).finally(() => done.abort('over'))
     if (outcome === 'still reading') {
       throw new ChainError('history-syncing', `the deposit history of ${network} is being read: at block ${settledTo}`, waitMs)
     }
