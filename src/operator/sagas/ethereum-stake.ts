@@ -54,7 +54,11 @@ export type ConfirmOutcome =
 
 export type EthereumStakeEffects = {
   readonly createStake: { args: StakeRequest; result: { stakeId: string; depositData: DepositFields } }
-  readonly verifyDeposit: { args: { request: StakeRequest; stakeId: string; depositData: DepositFields }; result: { verifiedRoot: string } }
+  readonly verifyDeposit: {
+    /** `tentative`: nothing was ever verified or made of the evidence in status; what the service says now takes its place. */
+    args: { request: StakeRequest; stakeId: string; depositData: DepositFields; tentative: boolean }
+    result: { verifiedRoot: string; stakeId: string; depositData: DepositFields }
+  }
   readonly prepareDeposit: { args: DepositPlan; result: StakeTransaction }
   readonly broadcastDeposit: { args: InFlightDeposit; result: BroadcastOutcome }
   readonly reportDeposit: { args: { network: string; stakeId: string; hash: string }; result: { reportedHash: string } }
@@ -165,8 +169,10 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
       request: requestOf(view),
       stakeId: evidence(view.status.stakeId, 'stakeId'),
       depositData: evidence(view.status.depositData, 'depositData'),
+      tentative:
+        view.status.verifiedRoot === undefined && view.status.transaction === undefined && (view.status.superseded ?? []).length === 0,
     }),
-    absorb: (status, { verifiedRoot }) => ({ ...status, verifiedRoot }),
+    absorb: (status, { verifiedRoot, stakeId, depositData }) => ({ ...status, stakeId, depositData, verifiedRoot }),
   }),
   step({
     name: 'PrepareDeposit',

@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest'
+import { AmountError, gwei } from '../../lib/amounts.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
+import { admitDeposit, checkAddress, feeCap, sameAddress, selects } from './policy.ts'
+
+const withdrawalAddress = '0x52908400098527886E0F7030069857D2E4169EE7'
+const signer = (policy: object = {}, spec: object = {}): StakingSigner =>
+  ({
+    apiVersion: 'staking.dev/v1alpha1',
+    kind: 'StakingSigner',
+    metadata: { name: 'main', uid: 'u', resourceVersion: '1' },
+    spec: {
+      chain: 'Ethereum',
+      keyName: 'key',
+      address: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
+      policy: { allowedNamespaces: { names: ['team-a'] }, maxPerTransaction: '32', ...policy },
+      ...spec,
+    },
+  }) as StakingSigner
+const request = (change: object = {}) => ({
+  namespace: { name: 'team-a', labels: { team: 'a' } },
+  withdrawalAddress,
+  amountGwei: gwei(32n * 10n ** 9n),
+  ...change,
+})
+
+describe('a policy', () => {
+  test.each<{ admits: string; policy?: object; request?: object }>([
+    { admits: 'a namespace by name' },
+    { admits: 'a namespace by label', policy: { allowedNamespaces: { selector: { matchLabels: { team: 'a' } } } } },
+    { admits: 'a namespace by name whose labels are not known', request: { namespace: { name: 'team-a', labels: undefined } } },
+    { admits: 'exactly the limit', policy: { maxPerTransaction: '32.0' } },
+    { admits: 'an address of the list, in any case', policy: { allowedWithdrawalAddresses: [withdrawalAddress.toLowerCase()] } },
+  ])('admits $admits', ({ policy, request: change }) => {
+    expect(admitDeposit(signer(policy), request(change))).toBeUndefined()
+  })
+
+  test.each<{ refuses: string; policy?: object; spec?: object; request?: object; reason: string }>([
+    { refuses: 'another namespace', request: { namespace: { name: 'team-b', labels: {} } }, reason: 'NamespaceNotAllowed' },
+    { refuses: 'all, when it names none', policy: { allowedNamespaces: {} }, reason: 'NamespaceNotAllowed' },
+    { refuses: 'all, by an empty list', policy: { allowedNamespaces: { names: [] } }, reason: 'NamespaceNotAllowed' },
+    { refuses: 'all, by an empty selector', policy: { allowedNamespaces: { selector: {} } }, reason: 'NamespaceNotAllowed' },
+    {
+      refuses: 'by label, a namespace whose labels are not known',
+      policy: { allowedNamespaces: { selector: { matchLabels: { team: 'a' } } } },
+      request: { namespace: { name: 'team-a', labels: undefined } },
+      reason: 'NamespaceNotAllowed',
+    },
+    {
+      refuses: 'an address that is not on the list',
+      policy: { allowedWithdrawalAddresses: ['0x8617E340B3D01FA5F11F306F4090FD50E238070D'] },
+      reason: 'WithdrawalAddressNotAllowed',
+    },
+    { refuses: 'every address, by an empty list', policy: { allowedWithdrawalAddresses: [] }, reason: 'WithdrawalAddressNotAllowed' },
+    { refuses: 'one gwei over the limit', request: { amountGwei: gwei(32n * 10n ** 9n + 1n) }, reason: 'OverLimit' },
+    { refuses: 'a signer of another chain', spec: { chain: 'Solana' }, reason: 'WrongChain' },
+    { refuses: 'without a policy', spec: { policy: undefined }, reason: 'PolicyUnreadable' },
+    { refuses: 'without a limit', policy: { maxPerTransaction: undefined }, reason: 'PolicyUnreadable' },
+    { refuses: 'with a limit that is a number', policy: { maxPerTransaction: 32 }, reason: 'PolicyUnreadable' },
+    { refuses: 'with a limit in words', policy: { maxPerTransaction: 'all' }, reason: 'PolicyUnreadable' },
+    { refuses: 'with a limit in scientific notation', policy: { maxPerTransaction: '1e9' }, reason: 'PolicyUnreadable' },
+    { refuses: 'with a limit beyond all money', policy: { maxPerTransaction: '9'.repeat(20) }, reason: 'PolicyUnreadable' },
+    { refuses: 'without namespaces', policy: { allowedNamespaces: undefined }, reason: 'PolicyUnreadable' },
+    { refuses: 'with a list of addresses that is none', policy: { allowedWithdrawalAddresses: 'any' }, reason: 'PolicyUnreadable' },
+    { refuses: 'with a fee cap that is none', policy: { maxFeePerGasGwei: '-1' }, reason: 'PolicyUnreadable' },
+    {
+      refuses: 'with an operator that is not known',
+      policy: { allowedNamespaces: { selector: { matchExpressions: [{ key: 'a', operator: 'Like' }] } } },
+      reason: 'PolicyUnreadable',
+    },
+  ])('refuses $refuses', ({ policy, spec, request: change, reason }) => {
+    const refusal = admitDeposit(signer(policy, spec), request(change))
+    expect(refusal?.reason).toBe(reason)
+    expect(refusal?.message).toContain('main')
+  })
+})
+
+describe('a selector', () => {
+  const labels = { team: 'a', tier: 'gold' }
+  const expression = (key: string, operator: string, values?: string[]) =>
+    ({ matchExpressions: [{ key, operator, ...(values && { values }) }] }) as Parameters<typeof selects>[0]
+  test.each<{ selector: Parameters<typeof selects>[0]; matches: boolean; what: string }>([
+    { what: 'nothing', selector: {}, matches: false },
+    { what: 'empty lists', selector: { matchLabels: {}, matchExpressions: [] }, matches: false },
+    { what: 'a label', selector: { matchLabels: { team: 'a' } }, matches: true },
+    { what: 'a label with another value', selector: { matchLabels: { team: 'b' } }, matches: false },
+    { what: 'two labels of which one is missing', selector: { matchLabels: { team: 'a', zone: 'x' } }, matches: false },
+    { what: 'In', selector: expression('team', 'In', ['a', 'b']), matches: true },
+    { what: 'In with others', selector: expression('team', 'In', ['b']), matches: false },
+    { what: 'In without values', selector: expression('team', 'In'), matches: false },
+    { what: 'NotIn', selector: expression('team', 'NotIn', ['b']), matches: true },
+    { what: 'NotIn of its own', selector: expression('team', 'NotIn', ['a']), matches: false },
+    { what: 'NotIn without values', selector: expression('team', 'NotIn', []), matches: false },
+    { what: 'Exists', selector: expression('tier', 'Exists'), matches: true },
+    { what: 'Exists of what every object has', selector: expression('constructor', 'Exists'), matches: false },
+    { what: 'Exists with values', selector: expression('tier', 'Exists', ['gold']), matches: false },
+    { what: 'DoesNotExist', selector: expression('zone', 'DoesNotExist'), matches: true },
+    { what: 'DoesNotExist of one that does', selector: expression('tier', 'DoesNotExist'), matches: false },
+    { what: 'an unknown operator', selector: expression('tier', 'Like', ['g']), matches: false },
+    { what: 'all that must hold, one does not', selector: { matchLabels: { team: 'a' }, ...expression('zone', 'Exists') }, matches: false },
+  ])('$what: $matches', ({ selector, matches }) => {
+    expect(selects(selector, labels)).toBe(matches)
+    expect(selects(selector, undefined)).toBe(false)
+  })
+})
+
+describe('the fee cap', () => {
+  test.each([
+    { signers: '100', own: undefined, wei: 100_000_000_000n },
+    { signers: '100', own: '2.5', wei: 2_500_000_000n },
+    { signers: '1', own: '2.5', wei: 1_000_000_000n },
+    { signers: undefined, own: undefined, wei: 0n },
+  ])("is the lower of the signer's ($signers) and the resource's ($own)", ({ signers, own, wei }) => {
+    expect(feeCap(signer({ maxFeePerGasGwei: signers }), own)).toBe(wei)
+  })
+  test('that cannot be read is an error, not a number', () => {
+    expect(() => feeCap(signer({ maxFeePerGasGwei: '10' }), '1e3')).toThrow(AmountError)
+  })
+})
+
+describe('an address', () => {
+  test.each([
+    { address: withdrawalAddress, right: true },
+    { address: withdrawalAddress.toLowerCase(), right: true },
+    { address: `0x${withdrawalAddress.slice(2).toUpperCase()}`, right: true },
+    { address: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed', right: true },
+    { address: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD', right: false },
+    { address: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAee', right: false },
+  ])('$address: right is $right', ({ address, right }) => {
+    expect(checkAddress(address) === undefined).toBe(right)
+  })
+  test('is the same in any case', () => {
+    expect(sameAddress(withdrawalAddress, withdrawalAddress.toLowerCase())).toBe(true)
+    expect(sameAddress(withdrawalAddress, '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed')).toBe(false)
+  })
+})
