@@ -285,7 +285,8 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       const poke = resource.metadata.annotations?.[RECONCILE_ANNOTATION]
       const seen = observedAt.get(key)
       const known = seen?.uid === resource.metadata.uid ? seen : undefined
-      const now = clock.monotonicMs()
+      // Whole: a fraction would take a box of its own, for each resource of a fleet.
+      const now = Math.round(clock.monotonicMs())
       if (every === undefined) {
         await flush(progress)
         // What it is held for may be settled where no watch sees it: in another's ledger, on the chain.
@@ -294,7 +295,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       }
       const due = advanced || (known !== undefined && (now - known.at >= every * 0.85 || known.poke !== poke))
       if (!due) {
-        if (known === undefined) observedAt.set(key, { uid: resource.metadata.uid, at: now - every + every * random(), poke })
+        if (known === undefined) observedAt.set(key, { uid: resource.metadata.uid, at: Math.round(now - every + every * random()), poke })
         await flush(progress)
         const at = observedAt.get(key)?.at ?? now
         return { kind: 'wait', afterMs: Math.max(at + every - now, 10), priority: Priority.low }

@@ -1,26 +1,30 @@
-/** A binary heap: the item with the least `weight` comes first. */
+/** A binary heap: the item with the least weight comes first. */
 export interface Heap<T> {
-  push(item: T, weight: number): void
-  peek(): { readonly item: T; readonly weight: number } | undefined
+  push(item: T): void
+  peek(): T | undefined
   pop(): T | undefined
   readonly size: number
 }
 
-export function createHeap<T>(): Heap<T> {
-  const nodes: { item: T; weight: number }[] = []
-  const weight = (at: number): number => nodes[at]?.weight ?? Number.POSITIVE_INFINITY
+/** `weightOf` must not change while an item is in. Items are held as they are: a node around each would be as large as many an item. */
+export function createHeap<T>(weightOf: (item: T) => number): Heap<T> {
+  const items: T[] = []
+  const weight = (at: number): number => {
+    const item = items[at]
+    return item === undefined ? Number.POSITIVE_INFINITY : weightOf(item)
+  }
 
   const swap = (a: number, b: number): void => {
-    const [first, second] = [nodes[a], nodes[b]]
+    const [first, second] = [items[a], items[b]]
     if (first === undefined || second === undefined) return
-    nodes[a] = second
-    nodes[b] = first
+    items[a] = second
+    items[b] = first
   }
 
   return {
-    push(item, itemWeight) {
-      nodes.push({ item, weight: itemWeight })
-      let at = nodes.length - 1
+    push(item) {
+      items.push(item)
+      let at = items.length - 1
       while (at > 0) {
         const parent = (at - 1) >> 1
         if (weight(parent) <= weight(at)) break
@@ -28,10 +32,10 @@ export function createHeap<T>(): Heap<T> {
         at = parent
       }
     },
-    peek: () => nodes[0],
+    peek: () => items[0],
     pop() {
-      swap(0, nodes.length - 1)
-      const least = nodes.pop()
+      swap(0, items.length - 1)
+      const least = items.pop()
       let at = 0
       for (;;) {
         const left = 2 * at + 1
@@ -40,10 +44,10 @@ export function createHeap<T>(): Heap<T> {
         swap(at, child)
         at = child
       }
-      return least?.item
+      return least
     },
     get size() {
-      return nodes.length
+      return items.length
     },
   }
 }

@@ -56,6 +56,14 @@ interface Waiter<K> {
   readonly resolve: (key: K | undefined) => void
 }
 
+/** A key that waits for its time. */
+interface Planned<K> {
+  readonly key: K
+  readonly dueAt: number
+  priority: number
+}
+const dueAtOf = ({ dueAt }: { readonly dueAt: number }): number => dueAt
+
 /** setTimeout takes 31 bits; an hour is as good. */
 const LONGEST_SLEEP_MS = 3_600_000
 
@@ -69,9 +77,9 @@ export function createQueue<K extends string>({
   const ready = createLanes<K>()
   const processing = new Set<K>()
   const dirty = new Map<K, number>()
-  const delayed = new Map<K, { readonly dueAt: number; readonly priority: number }>()
+  const delayed = new Map<K, Planned<K>>()
   /** May hold entries that no longer count: `delayed` tells. */
-  let schedule = createHeap<K>()
+  let schedule = createHeap<Planned<K>>(dueAtOf)
   const failures = new Map<K, number>()
   const waiters = new Set<Waiter<K>>()
   const closing = new AbortController()
@@ -107,12 +115,11 @@ export function createQueue<K extends string>({
 
   const release = (): void => {
     const now = clock.monotonicMs()
-    for (let next = schedule.peek(); next !== undefined && next.weight <= now; next = schedule.peek()) {
+    for (let next = schedule.peek(); next !== undefined && next.dueAt <= now; next = schedule.peek()) {
       schedule.pop()
-      const entry = delayed.get(next.item)
-      if (entry === undefined || entry.dueAt !== next.weight) continue
-      delayed.delete(next.item)
-      enqueue(next.item, entry.priority)
+      if (delayed.get(next.key) !== next) continue
+      delayed.delete(next.key)
+      enqueue(next.key, next.priority)
     }
     plan()
   }
@@ -120,11 +127,11 @@ export function createQueue<K extends string>({
   /** Keeps one timer, for the earliest key. */
   const plan = (): void => {
     const next = schedule.peek()
-    if (closing.signal.aborted || next === undefined || (timer !== undefined && timer.dueAt <= next.weight)) return
+    if (closing.signal.aborted || next === undefined || (timer !== undefined && timer.dueAt <= next.dueAt)) return
     timer?.stop.abort()
     const stop = new AbortController()
-    timer = { dueAt: next.weight, stop }
-    const ms = Math.min(LONGEST_SLEEP_MS, Math.max(0, next.weight - clock.monotonicMs()))
+    timer = { dueAt: next.dueAt, stop }
+    const ms = Math.min(LONGEST_SLEEP_MS, Math.max(0, next.dueAt - clock.monotonicMs()))
     clock.sleep(ms, stop.signal).then(
       () => {
         if (timer?.stop === stop) timer = undefined
@@ -145,14 +152,15 @@ export function createQueue<K extends string>({
     const dueAt = Math.ceil(clock.monotonicMs() + ms)
     const urgency = Math.max(priority, known?.priority ?? priority)
     if (known !== undefined && known.dueAt <= dueAt) {
-      delayed.set(key, { dueAt: known.dueAt, priority: urgency })
+      known.priority = urgency
       return
     }
-    delayed.set(key, { dueAt, priority: urgency })
-    schedule.push(key, dueAt)
+    const planned = { key, dueAt, priority: urgency }
+    delayed.set(key, planned)
+    schedule.push(planned)
     if (schedule.size > 2 * delayed.size + 1024) {
-      schedule = createHeap<K>()
-      for (const [planned, entry] of delayed) schedule.push(planned, entry.dueAt)
+      schedule = createHeap<Planned<K>>(dueAtOf)
+      for (const entry of delayed.values()) schedule.push(entry)
     }
     plan()
   }
