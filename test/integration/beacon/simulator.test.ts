@@ -285,3 +285,36 @@ describe('a reorganisation of the execution layer', () => {
     expect((await simulator.requests()).filter(({ validatorPubkey }) => validatorPubkey === pubkey)).toEqual([])
   })
 })
+
+describe('by the clock', () => {
+  test('slots pass by the time of day, jumps go ahead of it, and our client takes neither for a lag', async () => {
+    const chain = await startAnvil({ accounts: 1 })
+    const ticking = await startBeaconSimulator({ anvil: chain, time: 'clock', spec: { SECONDS_PER_SLOT: 1, SLOTS_PER_EPOCH: 4 } })
+    try {
+      const own = createSender({ ...chain, genesisForkVersion: GENESIS_FORK_VERSION })
+      const payer = privateKeyToAccount(chain.accounts[0]?.privateKey ?? '0x')
+      const client = createBeaconChain({
+        network: ethereumNetworkConfig.parse({
+          name: 'local',
+          chain: 'Ethereum',
+          rpcUrls: [chain.url],
+          chainId: chain.chainId,
+          depositContractAddress: chain.depositContract,
+          genesisForkVersion: GENESIS_FORK_VERSION,
+        }),
+        urls: [ticking.url],
+        clock: systemClock,
+      })
+      const first = (await client.head(never)).slot
+      await expect.poll(async () => (await client.head(never)).slot, { timeout: 5_000 }).toBeGreaterThan(first)
+      const { pubkey } = await own.deposit(payer, new Uint8Array(32).fill(1))
+      const atDeposit = (await client.pendingDeposits('head', never))[0]?.slot ?? 0
+      expect(Math.abs(atDeposit - (await ticking.slot()))).toBeLessThanOrEqual(3)
+      await ticking.advanceUntil(pubkey, ['active_ongoing'])
+      expect((await client.validators([pubkey], 'head', never)).validators.get(pubkey)).toMatchObject({ status: 'active_ongoing' })
+    } finally {
+      await ticking.stop()
+      await chain.stop()
+    }
+  })
+})
