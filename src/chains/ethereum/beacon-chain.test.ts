@@ -359,3 +359,15 @@ test('the caller leaves with the reason of its signal', async () => {
   await expect(beacon.head(controller.signal)).rejects.toBe(reason)
   await expect(beacon.head(AbortSignal.abort(reason))).rejects.toBe(reason)
 })
+
+test('a check that failed after its caller had left does not strike the next one', async () => {
+  let answers = false
+  const spec: Script = { '/eth/v1/beacon/genesis': () => (answers ? { data: genesis } : 'hang') }
+  const { beacon } = chainOver([good(spec)], { timeoutMs: 30 })
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(new Error('lease lost')), 5)
+  await expect(beacon.head(controller.signal)).rejects.toThrow('lease lost')
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  answers = true
+  expect((await beacon.head(never)).slot).toBe(100)
+})

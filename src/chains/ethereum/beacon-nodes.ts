@@ -74,11 +74,20 @@ export function createBeaconNodes(options: {
     return { get, spec, genesis }
   }
 
+  /** Asked once, and again after a failure, also when nobody waits for it any more. */
+  const verified = (node: Node): Promise<BeaconNode> => {
+    if (node.verified !== undefined) return node.verified
+    const asked = verify(node)
+    asked.catch(() => {
+      if (node.verified === asked) node.verified = undefined
+    })
+    node.verified = asked
+    return asked
+  }
+
   const attempt = async <T>(node: Node, use: (node: BeaconNode) => Promise<T>, signal: AbortSignal): Promise<T> => {
     try {
-      node.verified ??= verify(node)
-      const verified = await abortable(node.verified, signal)
-      return await use(verified)
+      return await use(await abortable(verified(node), signal))
     } catch (error) {
       signal.throwIfAborted()
       if (!(error instanceof BeaconError)) throw error
