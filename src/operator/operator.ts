@@ -345,6 +345,7 @@ export async function runOperator(
         reconcile,
         clock,
         log,
+        logFields: (key) => ({ kind: name, ...refOf(key) }),
         onResult: (_key, outcome, ms) => measured.reconcile(name, outcome, ms),
       })
     wakeAll()

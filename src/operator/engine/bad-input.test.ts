@@ -10,7 +10,7 @@ import { makeStake } from '../testing/fake-staking-api.ts'
 import { createWorld, ETH, hoodi, KEY, type World, withdrawalAddress } from '../testing/world.ts'
 
 /** A world with one stake, after some visits: whatever was wrong has had its chance. */
-async function after(prepare: (world: World) => void, stake: Parameters<World['addStake']>[1] = {}): Promise<World> {
+async function visited(prepare: (world: World) => void, stake: Parameters<World['addStake']>[1] = {}): Promise<World> {
   const world = createWorld()
   world.addSigner()
   prepare(world)
@@ -111,7 +111,7 @@ describe('a resource that nobody should pay: nothing is signed, and it says why'
       reason: 'UnaccountedTransactions',
     },
   ])('$given: $reason', async ({ stake = {}, world: prepare = () => {}, reason, calls }) => {
-    const world = await after(prepare, stake)
+    const world = await visited(prepare, stake)
     expect(world.stalled()).toBe(reason)
     expect(world.condition('Ready')).toMatchObject({ status: 'False', reason })
     expect(world.condition('Stalled')?.message.length).toBeGreaterThan(20)
@@ -200,13 +200,32 @@ describe('a service that lies: nothing is signed, and it is not tried again and 
     { given: 'a transaction with other calldata', lie: (body) => transaction({ data: flip(body.unsignedTransaction.data) })(body) },
     { given: 'a public key that is none', lie: deposit({ pubkey: `0x${'ab'.repeat(48)}` }) },
   ])('$given', async ({ lie }) => {
-    const world = await after((made) => {
+    const world = await visited((made) => {
       made.service.state.lie = lie
     })
     expect(world.stalled()).toBe('VerificationFailed')
     expect(world.condition('Verified')).toMatchObject({ status: 'False', reason: 'VerificationFailed' })
     expect(world.refusals).toContain('VerificationFailed')
     expect(world.events.some(({ text }) => text.type === 'Warning' && text.reason === 'VerificationFailed')).toBe(true)
+    assertNothingMoved(world)
+  })
+
+  test('once it tells the truth, that is taken, and nobody has to mend the status', async () => {
+    const world = await visited((made) => {
+      made.service.state.lie = instead({ address: other })
+    })
+    expect(world.stalled()).toBe('VerificationFailed')
+    world.service.state.lie = undefined
+    await world.settle(world.start(), [KEY], 8)
+    expect(world.condition('Ready')?.status).toBe('True')
+    expect(world.status()?.depositData?.pubkey).toBe(world.service.stakes()[0]?.depositData.pubkey)
+  })
+
+  test('the stake of another resource, however valid, is not taken for this one', async () => {
+    const world = await visited((made) => {
+      made.service.state.lie = (body) => ({ ...body, externalReference: 'EthereumStake/default/another' })
+    })
+    expect(world.stalled()).toBe('VerificationFailed')
     assertNothingMoved(world)
   })
 

@@ -191,6 +191,11 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
     )
   }
 
+  const evidenceOf = ({ stakeId, depositData }: EthereumStakeBody) => {
+    const { pubkey, withdrawalCredentials, amountGwei, signature, depositDataRoot } = depositData
+    return { stakeId, depositData: { pubkey, withdrawalCredentials, amountGwei: amountGwei.toString(), signature, depositDataRoot } }
+  }
+
   const fieldsOf = ({ depositData }: { depositData: DepositPlan['depositData'] }) => ({
     pubkey: depositData.pubkey as Hex,
     withdrawalCredentials: depositData.withdrawalCredentials as Hex,
@@ -242,7 +247,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
     deps.onRefusal?.('PubkeyAlreadyDeposited')
     throw stall(
       'PubkeyAlreadyDeposited',
-      `The deposit contract has ${deposits.length === 1 ? 'a deposit' : `${deposits.length} deposits`} for this public key that this resource did not make (transaction ${first?.transactionHash}). Paying it again would top up a validator whose withdrawal address others may have fixed. Nothing was signed.`,
+      `The deposit contract has ${deposits.length === 1 ? 'a deposit' : `${deposits.length} deposits`} for this public key that this resource did not make (transaction ${first?.transactionHash}). Paying it again would top up a validator whose withdrawal address others may have fixed. Nothing was signed. Find out who made that deposit; to stake, delete this resource and create one under another name: it gets a key of its own.`,
     )
   }
 
@@ -451,14 +456,10 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
       await admittedSigner(request, signal)
       deps.assertMayAct()
       const body = await serviceStake(request, visit, signal)
-      const { pubkey, withdrawalCredentials, amountGwei, signature, depositDataRoot } = body.depositData
-      return {
-        stakeId: body.stakeId,
-        depositData: { pubkey, withdrawalCredentials, amountGwei: amountGwei.toString(), signature, depositDataRoot },
-      }
+      return evidenceOf(body)
     },
 
-    async verifyDeposit({ request, stakeId, depositData }, visit, signal) {
+    async verifyDeposit({ request, stakeId, depositData, tentative }, visit, signal) {
       const network = networkOf(request.network)
       const body = await serviceStake(request, visit, signal)
       const given = body.depositData
@@ -469,7 +470,8 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         equalHex(given.withdrawalCredentials, depositData.withdrawalCredentials) &&
         given.amountGwei.toString() === depositData.amountGwei &&
         equalHex(given.depositDataRoot, depositData.depositDataRoot)
-      if (!same)
+      // Of a service that lied before and now tells the truth, the truth is taken: nothing stands on the lie yet.
+      if (!same && !tentative)
         throw stall(
           'VerificationFailed',
           `status.stakeId or status.depositData is not what the staking API gave for this resource. Nothing was signed. Remove status.stakeId and status.depositData: they are read again.`,
@@ -479,12 +481,20 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         depositData: given as ClaimedDeposit,
         unsignedTransaction: body.unsignedTransaction as ClaimedTransaction,
       })
+      const adopted = request.adoptStakeId !== undefined
       refuse(
-        request.network === body.network ? mismatches : [...mismatches, { code: 'network', message: 'the network is another' }],
-        request.adoptStakeId === undefined ? "The staking API's answer" : `Stake ${stakeId}`,
-        request.adoptStakeId === undefined ? 'VerificationFailed' : 'AdoptionMismatch',
+        [
+          ...mismatches,
+          ...(request.network === body.network ? [] : [{ code: 'network', message: 'the network is another' }]),
+          // A service that mixes stakes up must not have one resource shown as paid by the deposit of another.
+          ...(adopted || body.externalReference === undefined || body.externalReference === request.externalReference
+            ? []
+            : [{ code: 'reference', message: 'the stake belongs to another resource: its external reference is another' }]),
+        ],
+        adopted ? `Stake ${body.stakeId}` : "The staking API's answer",
+        adopted ? 'AdoptionMismatch' : 'VerificationFailed',
       )
-      return { verifiedRoot: depositData.depositDataRoot }
+      return { verifiedRoot: given.depositDataRoot, ...evidenceOf(body) }
     },
 
     async prepareDeposit(plan, visit, signal) {

@@ -28,6 +28,8 @@ export interface ControllerOptions<K extends string> {
   /** How long after its signal aborted a reconcile may still run, ms, before its worker goes on without it. Its key stays taken until it really ends. */
   readonly graceMs?: number
   readonly onResult?: (key: K, outcome: Outcome, ms: number) => void
+  /** What log lines say of a key. Default: `controller` and `key`. */
+  readonly logFields?: (key: K) => Record<string, unknown>
 }
 
 export interface Controller {
@@ -50,6 +52,7 @@ interface Running {
 
 export function createController<K extends string>(options: ControllerOptions<K>): Controller {
   const { name, queue, workers, reconcile, clock, log = silentLog, timeoutMs = 120_000, graceMs = 10_000, onResult } = options
+  const fieldsOf = options.logFields ?? ((key: K): Record<string, unknown> => ({ controller: name, key }))
   const running = new Map<K, Running>()
 
   /** Never rejects. */
@@ -66,13 +69,13 @@ export function createController<K extends string>(options: ControllerOptions<K>
       if (outcome !== 'aborted') {
         const atLeastMs = error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0
         const waitMs = queue.addBackoff(key, { priority: Priority.high, atLeastMs })
-        log.warn({ controller: name, key, err: error, failures: queue.failures(key), waitMs: Math.round(waitMs) }, 'the reconcile failed')
+        log.warn({ ...fieldsOf(key), err: error, failures: queue.failures(key), waitMs: Math.round(waitMs) }, 'the reconcile failed')
       }
     }
     try {
       onResult?.(key, outcome, clock.monotonicMs() - startedAt)
     } catch (error) {
-      log.error({ controller: name, key, err: error }, 'onResult failed')
+      log.error({ ...fieldsOf(key), err: error }, 'onResult failed')
     }
     queue.done(key)
   }
@@ -105,7 +108,7 @@ export function createController<K extends string>(options: ControllerOptions<K>
         if (entry.abortedAt === undefined && now - entry.startedAt >= timeoutMs)
           stop(entry, new ReconcileTimeout(`the reconcile of ${key} took longer than ${timeoutMs} ms`))
         else if (entry.abortedAt !== undefined && now - entry.abortedAt >= graceMs) {
-          log.error({ controller: name, key }, 'a reconcile does not end though it was aborted: its worker goes on without it')
+          log.error(fieldsOf(key), 'a reconcile does not end though it was aborted: its worker goes on without it')
           entry.release()
         }
       }
