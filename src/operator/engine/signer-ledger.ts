@@ -122,6 +122,7 @@ export function createSignerLedger(deps: {
         const others = (signer.status?.ledgers ?? []).filter(
           (existing) => !outcome.ledgers.some((ledger) => ledger.network === existing.network),
         )
+        signal.throwIfAborted()
         await deps.signers.writeStatus(
           signer,
           { ...signer.status, ledgers: [...others, ...outcome.ledgers].sort((a, b) => a.network.localeCompare(b.network)) },
