@@ -51,7 +51,7 @@ const stake = (status: EthereumStakeStatus): EthereumStake & KubeObject => ({
 
 test('of a stake whose every step is done, what only a signature needs is not held', () => {
   const held = createStakeCacheForm()(stake(evidence))
-  expect(held.status?.depositData?.signature).toBe('')
+  expect(held.status?.depositData).toMatchObject({ signature: '', pubkey: evidence.depositData?.pubkey })
   expect(held.status?.transaction).toMatchObject({ dataHash: '', blockHash: '', hash: transaction.hash, nonce: 7 })
 })
 
@@ -76,6 +76,13 @@ test.each<{ given: string; change: Partial<NonNullable<EthereumStakeStatus['tran
 ])('a stake whose transaction $given is held whole', ({ change }) => {
   const given = stake({ ...evidence, transaction: { ...transaction, ...change } })
   expect(createStakeCacheForm()(given)).toEqual(given)
+})
+
+test('a stake whose deposit was verified otherwise than it reads now still shows that', () => {
+  const given = stake({ ...evidence, verifiedRoot: hash('5') })
+  const held = createStakeCacheForm()(given).status as EthereumStakeStatus
+  expect(held.verifiedRoot).toBe(hash('5'))
+  expect(ethereumStakeStatus(bare, held, { at: 'settled' }, NOW).conditions).toEqual(given.status?.conditions)
 })
 
 test('the object given is left as it is, and equal specs are one', () => {

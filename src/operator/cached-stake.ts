@@ -1,3 +1,4 @@
+import { findCondition } from '../resources/conditions.ts'
 import type { EthereumStake, EthereumStakeSpec, EthereumStakeStatus } from '../resources/ethereum-stake.ts'
 import { createCompact } from './kube/compact.ts'
 import type { KubeObject } from './kube/objects.ts'
@@ -25,8 +26,25 @@ export function createStakeCacheForm(): (stake: CachedStake) => CachedStake {
   }
 }
 
-const withoutSignature = (status: EthereumStakeStatus): EthereumStakeStatus => ({
-  ...status,
-  ...(status.depositData === undefined ? {} : { depositData: { ...status.depositData, signature: '' } }),
-  ...(status.transaction === undefined ? {} : { transaction: { ...status.transaction, dataHash: '', blockHash: '' } }),
-})
+function withoutSignature(status: EthereumStakeStatus): EthereumStakeStatus {
+  const { depositData, transaction, verifiedRoot, validator } = status
+  if (depositData === undefined || transaction === undefined) return status
+  const said = (type: string): string => findCondition(status.conditions, type)?.message ?? ''
+  const pubkey = within(said('Ready'), depositData.pubkey)
+  const hash = within(said('Broadcast'), transaction.hash)
+  // That it was verified is told by the two being equal.
+  const isVerified = verifiedRoot === depositData.depositDataRoot
+  return {
+    ...status,
+    depositData: { ...depositData, pubkey, signature: '', ...(isVerified ? { depositDataRoot: '' } : {}) },
+    ...(isVerified ? { verifiedRoot: '' } : {}),
+    transaction: { ...transaction, hash, dataHash: '', blockHash: '' },
+    ...(validator === undefined ? {} : { validator: { ...validator, pubkey: within(said('Ready'), validator.pubkey) } }),
+  }
+}
+
+/** The text as a part of the longer one, where it stands in there: V8 then holds the place and not a copy. */
+function within(whole: string, text: string): string {
+  const at = whole.indexOf(text)
+  return at < 0 ? text : whole.slice(at, at + text.length)
+}
