@@ -6,7 +6,7 @@ import { type BenchCluster, startBenchCluster } from './bench-cluster.ts'
 import { benchFleet } from './fleet.ts'
 import { printReport, type Report } from './report.ts'
 import { benchRuntime } from './runtime.ts'
-import { benchStakes } from './stakes.ts'
+import { benchStakes, type StakesResult } from './stakes.ts'
 
 /**
  * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs,
@@ -51,7 +51,11 @@ async function run(): Promise<number> {
     },
   }
   try {
-    if (parts.has('a')) report.stakes = await withCluster((bench) => benchStakes(bench, size.stakes, say, signal), signal)
+    if (parts.has('a')) {
+      const results: StakesResult[] = []
+      report.stakes = results
+      await withCluster((bench) => benchStakes(bench, size.stakes, (result) => results.push(result), say, signal), signal)
+    }
     if (parts.has('b')) report.runtime = await withCluster((bench) => benchRuntime(bench.cluster, size.runtime, say, signal), signal)
     if (parts.has('c')) report.fleet = await withCluster((bench) => benchFleet(bench, size.fleet, say, signal), signal)
     return 0

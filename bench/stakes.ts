@@ -27,9 +27,10 @@ const CREATORS = 16
 export async function benchStakes(
   bench: BenchCluster,
   sizes: readonly number[],
+  onResult: (result: StakesResult) => unknown,
   log: (line: string) => void,
   signal: AbortSignal,
-): Promise<readonly StakesResult[]> {
+): Promise<void> {
   const runs = [WARM_UP, ...sizes]
   const namespaces = runs.map((_, index) => `stakes-${index}`)
   await bench.prepare(namespaces)
@@ -39,12 +40,11 @@ export async function benchStakes(
   const client = createBareClient(bench.cluster)
   try {
     await until('the signer is ready', async () => isReady(client), { timeoutMs: 30_000, signal })
-    const results: StakesResult[] = []
     for (const [index, count] of runs.entries()) {
       log(index === 0 ? `warming up with ${count} stakes` : `${count} stakes`)
-      results.push(await run({ client, fakes, operator, namespace: namespaces[index] ?? '', count, signal }))
+      const result = await run({ client, fakes, operator, namespace: namespaces[index] ?? '', count, signal })
+      if (index > 0) onResult(result)
     }
-    return results.slice(1)
   } catch (error) {
     log(
       `the operator's last words:\n${operator.process
@@ -97,7 +97,7 @@ async function run(given: {
     },
     signal,
   )
-  const timeoutMs = 20_000 + count * 200
+  const timeoutMs = 20_000 + count * 300
   await creating
   // Cheap to ask, so it does not slow what is measured; the resources themselves are looked at only towards the end.
   await until('all transactions are reported', async () => (await fakes.progress()).submitted - already >= count, { timeoutMs, signal })
