@@ -9,6 +9,7 @@ import {
   type UnsignedTransaction,
 } from '../../chains/ethereum/chain.ts'
 import { decodeDepositLog, depositEventTopic, depositMessageRoot, encodeDepositCalldata } from '../../chains/ethereum/deposit.ts'
+import { depositGasLimit } from '../../chains/ethereum/deposit-gas.ts'
 import { bumpFees, type Fees, priceTransaction } from '../../chains/ethereum/fees.ts'
 import { type ClaimedDeposit, type ClaimedTransaction, type ExpectedDeposit, verifyDeposit } from '../../chains/ethereum/verify-deposit.ts'
 import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
@@ -537,7 +538,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         short = error
         return 100_000n
       })
-      const gas = (estimate * 12n) / 10n
+      const gas = depositGasLimit(estimate)
       if (gas > MAX_DEPOSIT_GAS)
         throw stall(
           'VerificationFailed',
