@@ -1,5 +1,6 @@
 import type { Address, EthereumChain, Hex, UnsignedTransaction } from '../chains/ethereum/chain.ts'
 import type { EthereumNetworkConfig } from '../chains/ethereum/networks.ts'
+import type { SolanaAddress, SolanaSignature } from '../chains/solana/chain.ts'
 import type { EthereumStakeBody } from '../contract/schemas/ethereum-stake.ts'
 import type { Gwei } from '../lib/amounts.ts'
 
@@ -28,6 +29,19 @@ export interface EthereumKeys {
     transaction: UnsignedTransaction,
     signal: AbortSignal,
   ): Promise<{ raw: Hex; hash: Hex }>
+}
+
+/** Solana keys in mounted Secrets, read per use. Signing is deterministic (ed25519). All throw `KeyError`. */
+export interface SolanaKeys {
+  /** The address of the key in the folder `keyName`. */
+  address(keyName: string, signal: AbortSignal): Promise<SolanaAddress>
+  /**
+   * The 64 bytes of a signature of a transaction's message. Refuses with `address-mismatch` unless the key's address is `expected`; throws
+   * `MessageError` for bytes that are no message, and RangeError unless `expected` is one of its signers.
+   */
+  signMessage(keyName: string, expected: SolanaAddress, message: Uint8Array, signal: AbortSignal): Promise<Uint8Array>
+  /** A signature of the off-chain envelope of a text, which no cluster takes for a transaction. Throws `ChallengeError` unless it is plain ASCII. */
+  signOffchainMessage(keyName: string, expected: SolanaAddress, text: string, signal: AbortSignal): Promise<SolanaSignature>
 }
 
 /** The staking API, as far as the operator uses it for Ethereum stakes. Throws the contract's `StakingApiError`. */
