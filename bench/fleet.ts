@@ -13,6 +13,9 @@ export interface FleetResult {
   readonly readyMsEmpty: number
   /** Until every stake has been looked at once. */
   readonly settledMs: number
+  /** The operator's CPU time until then; beside it, with no stakes at all. */
+  readonly settledCpuMs: number
+  readonly settledCpuMsEmpty: number
   readonly residentBytes: number
   readonly residentBytesEmpty: number
   readonly heapBytesPerStake: number
@@ -30,6 +33,7 @@ const withHeap = ['--expose-gc', '--import', new URL('heap-on-signal.ts', import
 interface Sample {
   readonly readyMs: number
   readonly settledMs: number
+  readonly settledCpuMs: number
   readonly resident: number
   readonly heap: number
   readonly quiet: { readonly writes: number; readonly requests: number; readonly cpuPerSecond: number }
@@ -60,6 +64,8 @@ export async function benchFleet(
       readyMs: full.readyMs,
       readyMsEmpty: empty.readyMs,
       settledMs: full.settledMs,
+      settledCpuMs: full.settledCpuMs,
+      settledCpuMsEmpty: empty.settledCpuMs,
       residentBytes: full.resident,
       residentBytesEmpty: empty.resident,
       heapBytesPerStake: (full.heap - empty.heap) / stakes,
@@ -113,6 +119,7 @@ async function sample(
   try {
     await until('every stake was looked at', () => isIdle(operator, stakes), { timeoutMs: 60_000 + stakes * 10, everyMs: 250, signal })
     const settledMs = performance.now() - startedAt
+    const settledCpuMs = cpuMs(operator.process.pid)
     // What came with the start (the signer's first status, events) is over.
     await delay(3_000, undefined, { signal })
     const resident = residentBytes(operator.process.pid)
@@ -130,6 +137,7 @@ async function sample(
     return {
       readyMs: operator.readyMs,
       settledMs,
+      settledCpuMs,
       resident,
       heap: Number(heap),
       quiet: {

@@ -68,6 +68,10 @@ const fleetRows = (result: FleetResult): readonly Row[] => [
   },
   { what: 'start to every stake looked at', value: `${number(result.settledMs / 1000, 2)} s` },
   {
+    what: '  CPU of the operator until then',
+    value: `${number(result.settledCpuMs / 1000, 2)} s (without stakes ${number(result.settledCpuMsEmpty / 1000, 2)} s)`,
+  },
+  {
     what: `status writes in ${result.quietSeconds} s of quiet`,
     value: String(result.statusWritesWhileQuiet),
     aim: { text: 'none', met: result.statusWritesWhileQuiet === 0 },
