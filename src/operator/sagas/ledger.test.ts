@@ -12,6 +12,7 @@ import {
   payerOf,
   pruned,
   unaccounted,
+  unsettled,
   withEntry,
 } from './ledger.ts'
 
@@ -112,6 +113,20 @@ describe('transactions that nobody accounts for', () => {
     { given: 'one more since a person looked', nextNonce: 0, counts: at(6), acknowledged: 5, first: 5 },
   ])('$given', ({ nextNonce, counts, acknowledged, first }) => {
     expect(unaccounted({ network: 'hoodi', nextNonce }, counts, acknowledged)).toBe(first)
+  })
+})
+
+describe('acknowledged transactions that may still land', () => {
+  test.each([
+    { given: 'nothing acknowledged', nextNonce: 0, acknowledged: undefined, counts: at(0, 1, 2), first: undefined },
+    { given: 'all of them final', nextNonce: 0, acknowledged: 2, counts: at(2), first: undefined },
+    { given: 'one in the pool', nextNonce: 0, acknowledged: 2, counts: at(1, 1, 2), first: 1 },
+    { given: 'one mined and not final', nextNonce: 0, acknowledged: 2, counts: at(1, 2, 2), first: 1 },
+    { given: 'one in the pool that the ledger knows', nextNonce: 2, acknowledged: 2, counts: at(1, 1, 2), first: undefined },
+    { given: 'more acknowledged than there are', nextNonce: 0, acknowledged: 1_000, counts: at(2), first: undefined },
+    { given: 'newer ones of the ledger in the pool', nextNonce: 4, acknowledged: 2, counts: at(2, 2, 4), first: undefined },
+  ])('with $given: from $first', ({ nextNonce, acknowledged, counts, first }) => {
+    expect(unsettled({ network: 'hoodi', nextNonce }, counts, acknowledged)).toBe(first)
   })
 })
 

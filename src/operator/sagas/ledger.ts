@@ -58,6 +58,17 @@ export function unaccounted(ledger: Ledger, counts: NonceCounts, acknowledgedNon
   return Math.max(counts.latest, counts.pending) > known ? known : undefined
 }
 
+/**
+ * Acknowledged transactions that may still land: the ledger doesn't know them, so one may be the very deposit that is asked for, and only what is
+ * in the chain can be seen to be so.
+ * @returns the number of the first such nonce, or undefined.
+ */
+export function unsettled(ledger: Ledger, counts: NonceCounts, acknowledgedNonce: number | undefined): number | undefined {
+  const sent = Math.min(acknowledgedNonce ?? 0, Math.max(counts.latest, counts.pending))
+  const first = Math.max(ledger.nextNonce, counts.final)
+  return first < sent ? first : undefined
+}
+
 export interface NonceOffer {
   readonly nonce: number
   /** Who had this nonce before and gave it up: a new transaction under it must pay at least 10 % more than that one. */
