@@ -16,6 +16,7 @@ import {
   pruned,
   type ReservationRequest,
   unaccounted,
+  unsettled,
   withEntry,
 } from '../sagas/ledger.ts'
 import { conflict, Halt, retry, stall, wait } from '../sagas/verdict.ts'
@@ -157,6 +158,13 @@ export function createSignerLedger(deps: {
           `The chain shows ${Math.max(latest, pending)} transactions of ${address} on ${network}, but the ledger of StakingSigner ${signer.metadata.name} knows of those below nonce ${first} only. Look at them: one may be a deposit that these manifests made before. Then set spec.acknowledgedNonce: ${Math.max(latest, pending)} (or policy.sharedKey: true where the key is used elsewhere on purpose).`,
         )
       }
+      const open = unsettled(recorded, counts, signer.spec.acknowledgedNonce)
+      if (open !== undefined)
+        throw wait(
+          'WaitingForNonce',
+          `Of the transactions of ${address} on ${network} that spec.acknowledgedNonce of StakingSigner ${signer.metadata.name} covers, those from nonce ${open} on are not final yet, and one may be a deposit that these manifests made before. It goes on when they are.`,
+          5_000,
+        )
     }
     let ledger = pruned(recorded, counts)
     const granted: { waiting: Waiting; entry: InFlight }[] = []
