@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { depositDataRoot, withdrawalCredentials } from '../../chains/ethereum/deposit.ts'
+import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
 import type { EthereumStakeStatus } from '../../resources/ethereum-stake.ts'
 import { testAddress } from '../testing/fake-keys.ts'
 import { makeStake } from '../testing/fake-staking-api.ts'
@@ -62,7 +64,7 @@ const attackersFields = {
 }
 const flip = (text: string): string => text.slice(0, -1) + (text.endsWith('0') ? '1' : '0')
 
-const forgeries: readonly { forged: string; edit: (status: EthereumStakeStatus) => object }[] = [
+const forgeries: { forged: string; edit: (status: EthereumStakeStatus) => object }[] = [
   { forged: 'the recipient', edit: inTransaction(() => ({ to: testAddress(2) })) },
   { forged: 'the value', edit: inTransaction(() => ({ valueWei: (33n * ETH).toString() })) },
   { forged: 'the sender', edit: inTransaction(() => ({ from: testAddress(2) })) },
@@ -98,6 +100,28 @@ const forgeries: readonly { forged: string; edit: (status: EthereumStakeStatus) 
     }),
   },
 ]
+
+/** The service's own validator, with something changed and every root right. */
+const changed = (status: EthereumStakeStatus, change: Partial<typeof attackersFields>) => {
+  const fields = { ...(status.depositData as typeof attackersFields), ...change }
+  const depositDataRootOf = depositDataRoot({ ...fields, amountGwei: BigInt(fields.amountGwei) } as never)
+  return { ...status, depositData: { ...fields, depositDataRoot: depositDataRootOf }, verifiedRoot: depositDataRootOf }
+}
+forgeries.push(
+  {
+    forged: 'the credentials, with no transaction',
+    edit: ({ transaction: _gone, ...status }) => changed(status, { withdrawalCredentials: withdrawalCredentials('0x02', testAddress(2)) }),
+  },
+  {
+    // The contract would take it, and the consensus layer would drop it: the money would be lost.
+    forged: 'the signature, with no transaction',
+    edit: ({ transaction: _gone, ...status }) => changed(status, { signature: attackersFields.signature }),
+  },
+  {
+    forged: 'the amount, with no transaction',
+    edit: ({ transaction: _gone, ...status }) => changed(status, { amountGwei: '33000000000' }),
+  },
+)
 
 /** The money goes to the service's validator once, or not at all. */
 function assertNoHarm(world: World): void {
@@ -256,6 +280,62 @@ describe('a status that was lost is found again', () => {
     expect(world.keys.signed).toHaveLength(2)
     expect(world.chain.everSent()).toHaveLength(1)
     world.assertMoney({ deposits: 1 })
+  })
+})
+
+describe('a deposit of this very stake stands on the chain, in a transaction that status does not know', () => {
+  const before = 'team-a/before'
+  /** Nonce 1, behind another's nonce 0; then that nonce is used for this stake's deposit, by the same key: a version that status has lost, say. */
+  async function paidElsewhere(sent: boolean) {
+    const world = createWorld({ depth: 3 })
+    world.addSigner('signer-1', {}, { sharedKey: true })
+    world.addStake(before)
+    world.addStake()
+    let down = false
+    const operator = world.start((point) => {
+      if (point === 'before chain.broadcast' && down) throw new Error('the process stops here')
+    })
+    await world.visit(operator, before)
+    down = !sent
+    await world.visit(operator)
+    down = false
+    expect(world.status().transaction).toMatchObject({ nonce: 1, state: sent ? 'Broadcast' : 'Prepared' })
+    world.chain.forget()
+    const { unsignedTransaction } = world.service.stakes()[1] as EthereumStakeBody
+    const hash = world.chain.mineForeign({
+      from: testAddress(0),
+      to: hoodi.depositContractAddress,
+      data: unsignedTransaction.data,
+      valueWei: unsignedTransaction.valueWei,
+    })
+    return { world, operator, hash }
+  }
+
+  test.each([
+    { when: 'before its own was sent', sent: false },
+    { when: 'after its own was sent and forgotten', sent: true },
+  ])('$when: it is taken for what it is, and nothing more is sent', async ({ sent }) => {
+    const { world, operator, hash } = await paidElsewhere(sent)
+    const earlier = world.chain.everSent().length
+    await world.visit(operator)
+    expect(world.status().transaction).toMatchObject({ nonce: 0, hash })
+    expect(world.status().superseded).toHaveLength(1)
+    world.chain.mine(4, () => undefined)
+    await world.visit(operator)
+    expect(world.status().transaction).toMatchObject({ state: 'Confirmed', minedHash: hash })
+    expect(world.chain.everSent()).toHaveLength(earlier)
+    // The nonce that it doesn't need goes to the one that lost its own.
+    await world.settle(operator, [before])
+    expect(world.status(before).transaction).toMatchObject({ nonce: 1, state: 'Confirmed' })
+  })
+
+  test('found while it is only watched, the same', async () => {
+    const { world, operator, hash } = await paidElsewhere(true)
+    world.editSpec({ suspend: true })
+    world.chain.mineForeign({ from: testAddress(0) })
+    world.chain.mine(4, () => undefined)
+    await world.visit(operator)
+    expect(world.status().transaction).toMatchObject({ state: 'Confirmed', minedHash: hash })
   })
 })
 
