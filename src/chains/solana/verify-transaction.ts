@@ -129,7 +129,7 @@ export function verifyTransaction(message: Uint8Array, expected: ExpectedTransac
     'the blockhash is not the one that was told with the transaction',
   )
   must(sameSet(decoded.signers, plan.signers), 'wrong-signers', `the required signers are not exactly ${plan.signers.join(' and ')}`)
-  const named = new Set([expected.feePayer, ...decoded.instructions.flatMap(({ program, accounts }) => [program, ...accounts])])
+  const named = new Set([decoded.feePayer, ...decoded.instructions.flatMap(({ program, accounts }) => [program, ...accounts])])
   must(
     decoded.accounts.every((account) => named.has(account)),
     'unexpected-account',
