@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { EthereumStake } from '../../../src/resources/ethereum-stake.ts'
+import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
+import { createProgram, type Program } from '../../stack/program.ts'
+import { applyAll, eventsOf, eventually, getSigner, getStake, SIGNER, seen, signer, stake } from '../../stack/resources.ts'
+import type { Stack } from '../../stack/stack.ts'
+import { conditionOf, moneyOf, patchSigner, patchStake, untilPaidOnce, untilStalls, useStack, whileNoMoneyMoves } from './harness.ts'
+
+/** The same manifests, keys, service and chain, and a new, empty cluster: as after a disaster, or by a mistaken kubeconfig. */
+const stack = useStack()
+const dir = mkdtempSync(join(tmpdir(), 'staking-rebuilt-'))
+const repository = new URL('../../..', import.meta.url).pathname
+const manifests = [signer(), stake('first'), stake('second', { amountEth: '40' })]
+
+let rebuilt: ControlPlane
+let operator: Program
+let inNewCluster: Stack
+const bought = new Map<string, EthereumStake>()
+
+beforeAll(async () => {
+  await applyAll(stack().cluster, manifests)
+  for (const name of ['first', 'second']) bought.set(name, await untilPaidOnce(stack(), name))
+  await stack().operator.stop()
+
+  rebuilt = await startControlPlane({})
+  await rebuilt.kubectlOk(['apply', '-f', join(repository, 'crds')])
+  await rebuilt.kubectlOk(['apply', '-f', join(repository, 'deploy/rbac.yaml')])
+  await rebuilt.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+  const kubeconfig = join(dir, 'operator.kubeconfig')
+  writeFileSync(kubeconfig, await rebuilt.kubeconfigFor({ namespace: 'staking-system', name: 'staking-operator' }), { mode: 0o600 })
+  const [command = '', ...args] = stack().operator.command
+  operator = createProgram({
+    name: 'operator of the new cluster',
+    command,
+    args: args.map((arg) => (arg === stack().operatorKubeconfig ? kubeconfig : arg)),
+    logFile: join(dir, 'operator.log'),
+    readyUrl: new URL('/readyz', stack().operatorMetrics).href,
+  })
+  await operator.start()
+  inNewCluster = { ...stack(), cluster: rebuilt }
+})
+afterAll(async () => {
+  await operator?.stop()
+  await rebuilt?.stop()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+test('nothing is bought twice, and it is told clearly', async () => {
+  await whileNoMoneyMoves(stack(), async () => {
+    await applyAll(rebuilt, [...manifests, stake('third')])
+    for (const name of ['first', 'second']) {
+      const stalled = await untilStalls(
+        rebuilt,
+        name,
+        'AlreadyStaked',
+        /has a stake for this namespace and name already: \S+\. Nothing was bought again/,
+      )
+      expect(conditionOf(stalled, 'Stalled').message).toContain(bought.get(name)?.status?.stakeId)
+    }
+    // A stake that is new can't tell: the key's transactions are not accounted for.
+    await untilStalls(
+      rebuilt,
+      'third',
+      'UnaccountedTransactions',
+      /shows 2 transactions of 0xf39F\w+ on local.*one may be a deposit that these manifests made before\. Then set spec\.acknowledgedNonce: 2/,
+    )
+    await eventually(
+      'the signer says so too',
+      () => getSigner(rebuilt),
+      (value) => seen(value).reason === 'UnaccountedTransactions' && seen(value).stalled,
+    )
+    await eventually(
+      'and its event',
+      () => eventsOf(rebuilt, SIGNER),
+      (events) => events.some(({ type, reason }) => type === 'Warning' && reason === 'UnaccountedTransactions'),
+    )
+  })
+})
+
+test('each stake that is adopted is ready with the very deposit that was made', async () => {
+  await whileNoMoneyMoves(stack(), async () => {
+    for (const [name, { status }] of bought) await patchStake(rebuilt, name, { spec: { adopt: { stakeId: status?.stakeId } } })
+    for (const [name, { status }] of bought) {
+      const adopted = await untilPaidOnce(inNewCluster, name)
+      expect(adopted.status?.transaction?.minedHash).toBe(status?.transaction?.minedHash)
+      expect(adopted.status?.depositData).toEqual(status?.depositData)
+    }
+    expect(seen(await getStake(rebuilt, 'third')).reason, 'the new one still waits').toBe('UnaccountedTransactions')
+  })
+})
+
+test('once the transactions are acknowledged, what is new is paid, with the next nonce', async () => {
+  const before = await moneyOf(stack())
+  await patchSigner(rebuilt, SIGNER, { acknowledgedNonce: 2 })
+  const third = await untilPaidOnce(inNewCluster, 'third')
+  expect(third.status?.transaction?.nonce).toBe(2)
+  expect((await moneyOf(stack())).deposits).toBe(before.deposits + 1)
+  await eventually(
+    'the signer is ready',
+    () => getSigner(rebuilt),
+    (value) => seen(value).ready === 'True',
+  )
+})
