@@ -1,0 +1,198 @@
+import { inspect } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../lib/clock.ts'
+import { encodeBase58 } from './base58.ts'
+import { SolanaError, type SolanaErrorCode } from './chain.ts'
+import { joinTransaction } from './message.ts'
+import { knownGenesisHashes, solanaNetworkConfig } from './networks.ts'
+import { createSolanaChain } from './rpc-chain.ts'
+import { buildDeactivationMessage } from './stake.ts'
+import { example, frame, testAddress } from './testing.ts'
+
+const never = new AbortController().signal
+const canary = 'canary-5f3a'
+const devnet = knownGenesisHashes.devnet
+const message = buildDeactivationMessage({ ...frame, stakeAccount: testAddress(7), stakeAuthority: example.stakeAuthority })
+const signature = new Uint8Array(64).fill(9)
+const raw = joinTransaction(message, new Map([[example.feePayer, signature]]))
+
+type Reply = { result: unknown } | { error: object; status?: number } | { text: string } | { html: number } | 'hang' | 'refuse'
+type Script = Record<string, Reply>
+const good: Script = { getGenesisHash: { result: devnet } }
+
+/** A chain over nodes that answer by script; `seen` lists each call as `node:method`. */
+function chainOver(...scripts: Script[]) {
+  const seen: string[] = []
+  const bodies: unknown[] = []
+  const fetch: typeof globalThis.fetch = async (input, init) => {
+    const node = Number(new URL(String(input)).hostname.slice(1, 2))
+    const { method, params, id } = JSON.parse(String(init?.body)) as { method: string; params: unknown; id: number }
+    seen.push(`${node}:${method}`)
+    bodies.push(params)
+    const reply = scripts[node - 1]?.[method] ?? { error: { code: -32601, message: 'Method not found' } }
+    if (reply === 'refuse') throw new TypeError(`fetch failed ${canary}`, { cause: new Error(String(input)) })
+    if (reply === 'hang')
+      return new Promise<Response>((_, reject) => init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)))
+    if ('html' in reply) return new Response(`<html>${canary}</html>`, { status: reply.html })
+    if ('text' in reply) return new Response(reply.text)
+    const { status = 200, ...body } = reply as { status?: number }
+    return Response.json({ jsonrpc: '2.0', id, ...body }, { status })
+  }
+  const config = solanaNetworkConfig.parse({
+    name: 'devnet',
+    chain: 'Solana',
+    rpcUrls: scripts.map((_, index) => `https://n${index + 1}.test/${canary}`),
+  })
+  return { chain: createSolanaChain({ config, clock: systemClock, fetch, timeoutMs: 200 }), seen, bodies }
+}
+async function codeOf(promise: Promise<unknown>): Promise<SolanaErrorCode | undefined> {
+  const error = await promise.then(
+    () => undefined,
+    (caught: unknown) => caught,
+  )
+  expect(inspect(error, { depth: 9 })).not.toContain(canary)
+  return error instanceof SolanaError ? error.code : undefined
+}
+const preflight = (err: unknown): Reply => ({
+  error: { code: -32002, message: `Transaction simulation failed ${canary}`, data: { err, logs: [canary] } },
+})
+
+describe('what a node says of a transaction that is sent', () => {
+  test.each<{ name: string; reply: Reply; code: SolanaErrorCode }>([
+    { name: 'blockhash not found', reply: preflight('BlockhashNotFound'), code: 'blockhash-not-found' },
+    { name: 'Custom 16 of the stake program', reply: preflight({ InstructionError: [2, { Custom: 16 }] }), code: 'epoch-rewards' },
+    { name: 'Custom 2 of the stake program', reply: preflight({ InstructionError: [2, { Custom: 2 }] }), code: 'already-deactivated' },
+    { name: 'Custom 2 of the compute budget', reply: preflight({ InstructionError: [0, { Custom: 2 }] }), code: 'failed' },
+    { name: 'no account of the fee payer', reply: preflight('AccountNotFound'), code: 'insufficient-funds' },
+    { name: 'a preflight without a reason', reply: { error: { code: -32002, message: canary } }, code: 'failed' },
+    { name: 'a wrong signature', reply: { error: { code: -32003, message: canary } }, code: 'signature-failure' },
+    {
+      name: 'that it lags',
+      reply: { error: { code: -32005, message: canary, data: { numSlotsBehind: 5 } } },
+      code: 'node-behind',
+    },
+    { name: 'that its slot is too old', reply: { error: { code: -32016, message: canary } }, code: 'node-behind' },
+    { name: 'an internal error', reply: { error: { code: -32603, message: canary } }, code: 'unavailable' },
+    { name: 'too many requests', reply: { error: { code: 429, message: 'Too many requests' }, status: 429 }, code: 'unavailable' },
+    { name: 'wrong parameters', reply: { error: { code: -32602, message: canary } }, code: 'rejected' },
+    { name: 'HTML', reply: { html: 502 }, code: 'unavailable' },
+    { name: 'nothing in time', reply: 'hang', code: 'unavailable' },
+    { name: 'nothing at all', reply: 'refuse', code: 'unavailable' },
+  ])('$name is $code', async ({ reply, code }) => {
+    const { chain } = chainOver({ ...good, sendTransaction: reply })
+    expect(await codeOf(chain.sendTransaction(raw, { skipPreflight: false }, never))).toBe(code)
+  })
+
+  test('that it was processed already is a success', async () => {
+    const { chain } = chainOver({ ...good, sendTransaction: preflight('AlreadyProcessed') })
+    expect(await chain.sendTransaction(raw, { skipPreflight: false }, never)).toBe(encodeBase58(signature))
+  })
+
+  test('is a success when one of two nodes takes it', async () => {
+    const { chain } = chainOver({ ...good, sendTransaction: 'refuse' }, { ...good, sendTransaction: { result: encodeBase58(signature) } })
+    expect(await chain.sendTransaction(raw, { skipPreflight: true }, never)).toBe(encodeBase58(signature))
+  })
+
+  test('of two refusals, the one that says more counts', async () => {
+    const { chain } = chainOver(
+      { ...good, sendTransaction: preflight('BlockhashNotFound') },
+      { ...good, sendTransaction: preflight({ InstructionError: [2, { Custom: 16 }] }) },
+    )
+    expect(await codeOf(chain.sendTransaction(raw, { skipPreflight: false }, never))).toBe('epoch-rewards')
+  })
+
+  test('is not asked for a transaction that nobody signed', async () => {
+    const { chain, seen } = chainOver(good)
+    await expect(chain.sendTransaction(joinTransaction(message), { skipPreflight: true }, never)).rejects.toThrow('not signed')
+    expect(seen).toEqual([])
+  })
+})
+
+describe('a node', () => {
+  test('of another genesis is not used, another is', async () => {
+    const { chain, seen } = chainOver(
+      { getGenesisHash: { result: testAddress(1) }, getBlockHeight: { result: 1 } },
+      { ...good, getBlockHeight: { result: 2 } },
+    )
+    expect(await chain.blockHeight('finalized', never)).toBe(2n)
+    expect(seen).not.toContain('1:getBlockHeight')
+  })
+
+  test('of another genesis, alone, is a wrong cluster', async () => {
+    const { chain } = chainOver({ getGenesisHash: { result: testAddress(1) } })
+    expect(await codeOf(chain.blockHeight('finalized', never))).toBe('wrong-cluster')
+  })
+
+  test('gives lamports beyond 2^53 without loss', async () => {
+    const text = '{"jsonrpc":"2.0","id":1,"result":{"context":{"slot":1},"value":9007199254740993}}'
+    const { chain } = chainOver({ ...good, getBalance: { text } })
+    expect(await chain.balance(testAddress(1), 'confirmed', never)).toBe(9_007_199_254_740_993n)
+  })
+
+  test.each<Reply>([
+    { result: { context: { slot: 1 }, value: '5' } },
+    { result: { context: { slot: 1 }, value: -5 } },
+    { result: { context: { slot: 1 }, value: 1.5 } },
+    { result: { value: 5 } },
+    { result: null },
+  ])('whose answer has another shape is no answer: %j', async (reply) => {
+    const { chain } = chainOver({ ...good, getBalance: reply })
+    expect(await codeOf(chain.balance(testAddress(1), 'confirmed', never))).toBe('unavailable')
+  })
+
+  test('says what it knows of a signature; the height is read before the history', async () => {
+    const status = { slot: 5, confirmations: null, err: { InstructionError: [1, { Custom: 0 }] }, confirmationStatus: 'finalized' }
+    const { chain, seen, bodies } = chainOver({
+      ...good,
+      getBlockHeight: { result: 100 },
+      getSignatureStatuses: { result: { context: { slot: 9 }, value: [status, null] } },
+    })
+    expect(await chain.landingFacts(['a', 'b'], never)).toEqual([
+      {
+        finalizedBlockHeight: 100n,
+        statuses: [{ slot: 5n, commitment: 'finalized', failure: { name: 'Custom', instruction: 1, custom: 0 } }, undefined],
+      },
+    ])
+    expect(seen).toEqual(['1:getGenesisHash', '1:getBlockHeight', '1:getSignatureStatuses'])
+    expect(bodies.at(-1)).toEqual([['a', 'b'], { searchTransactionHistory: true }])
+  })
+
+  test('that leaves a signature out has not answered', async () => {
+    const { chain } = chainOver({
+      ...good,
+      getBlockHeight: { result: 100 },
+      getSignatureStatuses: { result: { context: { slot: 9 }, value: [] } },
+    })
+    expect(await codeOf(chain.landingFacts(['a'], never))).toBe('unavailable')
+  })
+
+  test('need not serve getFirstAvailableBlock', async () => {
+    const script = { ...good, getBlockHeight: { result: 100 }, getSignatureStatuses: { result: { context: { slot: 9 }, value: [null] } } }
+    expect(await chainOver(script).chain.landingFacts(['a'], never)).toEqual([{ finalizedBlockHeight: 100n, statuses: [undefined] }])
+    const telling = { ...script, getFirstAvailableBlock: { result: 42 } }
+    expect(await chainOver(telling).chain.landingFacts(['a'], never)).toMatchObject([{ historySince: 42n }])
+  })
+
+  test("ends with the caller's signal", async () => {
+    const { chain } = chainOver({ ...good, getBlockHeight: 'hang' })
+    await expect(chain.blockHeight('finalized', AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop')
+  })
+})
+
+describe('a network of the configuration', () => {
+  const config = { name: 'devnet', chain: 'Solana', rpcUrls: ['https://n1.test'] }
+  test('has its genesis hash built in', () => {
+    expect(solanaNetworkConfig.parse(config)).toMatchObject({ genesisHash: devnet, pollIntervalMs: 5000 })
+    expect(solanaNetworkConfig.parse({ ...config, name: 'local', genesisHash: testAddress(1) }).genesisHash).toBe(testAddress(1))
+  })
+  test.each([
+    { name: 'another genesis under a known name', change: { genesisHash: testAddress(1) } },
+    { name: 'no genesis under a new name', change: { name: 'local' } },
+    { name: 'a genesis that is none', change: { name: 'local', genesisHash: 'abc' } },
+    { name: 'no URL', change: { rpcUrls: [] } },
+    { name: 'a URL of another scheme', change: { rpcUrls: ['ws://n1.test'] } },
+    { name: 'an unknown field', change: { chainId: 1 } },
+  ])('is refused with $name', ({ change }) => {
+    expect(solanaNetworkConfig.safeParse({ ...config, ...change }).success).toBe(false)
+  })
+})
