@@ -121,6 +121,7 @@ test.each([
   [hexBytes(2), '0xabc', false],
   [hexBytes(2), 'abcd', false],
   [integerText(), '0', true],
+  [integerText(), (2n ** 256n - 1n).toString(), true],
   [integerText(), '01', false],
   [integerText(3), '1000', false],
 ])('%# hex and integers are strict', (schema, text, right) => {

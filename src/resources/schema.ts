@@ -46,8 +46,11 @@ export const hexBytes = (bytes: number) =>
     .string()
     .max(2 + bytes * 2)
     .regex(new RegExp(`^0x[0-9a-fA-F]{${bytes * 2}}$`))
-/** A non-negative whole number as text, for amounts over 2^53 (the Kubernetes API conventions allow no floats and clients read numbers as doubles). */
-export const integerText = (maxDigits = 26) =>
+/**
+ * A non-negative whole number as text, for amounts over 2^53 (the Kubernetes API conventions allow no floats and clients read numbers as doubles).
+ * 78 digits hold a uint256: private networks prefund accounts with more than all ether there is, and a balance that doesn't fit would stop the ledger.
+ */
+export const integerText = (maxDigits = 78) =>
   z
     .string()
     .max(maxDigits)
