@@ -5,7 +5,7 @@ import type { BeaconChain, BeaconValidator } from '../../src/chains/ethereum/bea
 import { createBeaconChain } from '../../src/chains/ethereum/beacon-chain.ts'
 import { type RequestOutcome, requestOutcome } from '../../src/chains/ethereum/beacon-outcome.ts'
 import { validatorPhase } from '../../src/chains/ethereum/beacon-phase.ts'
-import { slotAt } from '../../src/chains/ethereum/beacon-time.ts'
+import { epochOf, slotAt } from '../../src/chains/ethereum/beacon-time.ts'
 import type { Hex } from '../../src/chains/ethereum/chain.ts'
 import { ethereumNetworkConfig } from '../../src/chains/ethereum/networks.ts'
 import { readRequestFee, withFeeHeadroom } from '../../src/chains/ethereum/requests.ts'
@@ -65,13 +65,25 @@ async function until<T>(what: string, seconds: number, look: () => Promise<T | u
   }
 }
 
-async function outcomeOf({ logged, timestamp }: SentRequest): Promise<RequestOutcome> {
-  const [genesis, spec] = [await beacon.genesis(never), await beacon.spec(never)]
+async function outcomeOf({ logged, timestamp }: SentRequest, chain = beacon): Promise<RequestOutcome> {
+  const [genesis, spec] = [await chain.genesis(never), await chain.spec(never)]
   const slot = slotAt(genesis, spec, timestamp)
-  await until(`at slot ${slot}`, 30, async () => ((await beacon.head(never)).slot >= slot ? true : undefined))
-  const before = await beacon.withdrawalView(logged.request.pubkey, slot - 1, never)
-  return requestOutcome({ logged, spec, before, after: await beacon.withdrawalView(logged.request.pubkey, slot, never) })
+  await until(`at slot ${slot}`, 30, async () => ((await chain.head(never)).slot >= slot ? true : undefined))
+  const before = await chain.withdrawalView(logged.request.pubkey, slot - 1, never)
+  return requestOutcome({ logged, spec, before, after: await chain.withdrawalView(logged.request.pubkey, slot, never) })
 }
+/** How many epochs pass between a request's block and what it says of later epochs. */
+async function epochsOf(chain: BeaconChain, { timestamp }: SentRequest, outcome: RequestOutcome) {
+  if (outcome.status !== 'accepted') throw new Error('the request was dropped')
+  const spec = await chain.spec(never)
+  const epoch = epochOf(slotAt(await chain.genesis(never), spec, timestamp), spec)
+  return {
+    ...(outcome.kind === 'exit' ? { untilExit: outcome.exitEpoch - epoch } : {}),
+    untilWithdrawable: (outcome.withdrawableEpoch ?? 0) - epoch,
+  }
+}
+const activationDelay = ({ activationEpoch = 0, activationEligibilityEpoch = 0 }: BeaconValidator): number =>
+  activationEpoch - activationEligibilityEpoch
 const codesOf = (outcome: RequestOutcome) => (outcome.status === 'dropped' ? outcome.broken.map(({ code }) => code) : outcome.status)
 
 /** A deposit of our own becomes an active validator; too early a request is dropped; a withdrawal is paid; then it exits. */
@@ -100,8 +112,14 @@ async function depositedValidator() {
   const before = await sender.balance(owner.address)
   await until('paid', 120, async () => ((await sender.balance(owner.address)) > before ? true : undefined))
   const paid = (await sender.balance(owner.address)) - before
-  const exit = await outcomeOf(await sender.request(owner, exitOf(pubkey)))
-  return { pubkey, pending, statuses, active, tooEarly, capacity, wrongSender, withdrawal, pendingExit, paid, exit }
+  const leaving = await sender.request(owner, exitOf(pubkey))
+  const exit = await outcomeOf(leaving)
+  const epochs = {
+    activation: activationDelay(active),
+    withdrawal: await epochsOf(beacon, sent, withdrawal),
+    exit: await epochsOf(beacon, leaving, exit),
+  }
+  return { pubkey, pending, statuses, active, tooEarly, capacity, wrongSender, withdrawal, pendingExit, paid, exit, epochs }
 }
 
 /** A 0x01 validator of genesis: a request from a stranger is dropped, its owner's exit is accepted and everything paid. */
@@ -204,7 +222,41 @@ describe('on a real network', () => {
   })
 })
 
+/** The constants that config.yml shortens. */
+const devnetConstants = {
+  SECONDS_PER_SLOT: 2,
+  SLOTS_PER_EPOCH: 4,
+  SHARD_COMMITTEE_PERIOD: 2,
+  MIN_VALIDATOR_WITHDRAWABILITY_DELAY: 1,
+  MAX_SEED_LOOKAHEAD: 1,
+}
+
 describe('the simulator’s answers', () => {
+  test('take as many epochs as the real ones, for the same deposit, withdrawal and exit', async () => {
+    const { epochs } = (await outcomes.deposited) as Awaited<ReturnType<typeof depositedValidator>>
+    const anvil = await startAnvil({ accounts: 4 })
+    const simulator = await startBeaconSimulator({ anvil, spec: { ...devnetConstants, GENESIS_FORK_VERSION: devnet.genesisForkVersion } })
+    try {
+      const network = { ...config(), chainId: anvil.chainId }
+      const chain = createBeaconChain({ network, urls: [simulator.url], clock: systemClock })
+      const own = createSender({ ...anvil, genesisForkVersion: devnet.genesisForkVersion })
+      const owner = privateKeyToAccount(anvil.accounts[2]?.privateKey ?? '0x')
+      const { pubkey } = await own.deposit(owner, new Uint8Array(32).fill(42), { amountGwei: 40n * eth })
+      await simulator.advanceUntil(pubkey, ['active_ongoing'])
+      const active = (await chain.validators([pubkey], 'head', never)).validators.get(pubkey)
+      await simulator.advanceEpochs(2)
+      const sent = await own.request(owner, withdrawalOf(pubkey, 3n * eth))
+      const withdrawal = await epochsOf(chain, sent, await outcomeOf(sent, chain))
+      await simulator.advanceEpochs(4)
+      const leaving = await own.request(owner, exitOf(pubkey))
+      const exit = await epochsOf(chain, leaving, await outcomeOf(leaving, chain))
+      expect({ activation: active && activationDelay(active), withdrawal, exit }).toEqual(epochs)
+    } finally {
+      await simulator.stop()
+      await anvil.stop()
+    }
+  })
+
   test('have the shapes of the real ones', async () => {
     const { pubkey } = (await outcomes.deposited) as Awaited<ReturnType<typeof depositedValidator>>
     const anvil = await startAnvil({ accounts: 4 })

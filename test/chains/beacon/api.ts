@@ -45,12 +45,14 @@ export function answer(context: ApiContext, path: string, query: URLSearchParams
         ...Object.fromEntries(Object.entries(spec).map(([name, value]) => [name, text(value)])),
       })
     case 'v1/config/deposit_contract':
-      return ok({ chain_id: text(spec.DEPOSIT_CHAIN_ID), address: spec.DEPOSIT_CONTRACT_ADDRESS.toLowerCase() })
+      return ok({ chain_id: text(spec.DEPOSIT_CHAIN_ID), address: spec.DEPOSIT_CONTRACT_ADDRESS })
   }
   const [, area = '', id = '', endpoint = '', only] = parts
   if (version !== 'v1' || parts[0] !== 'beacon' || !['states', 'headers'].includes(area)) return notFound('Not found')
   const slot = slotOf(id, head, context)
-  const state = slot === undefined || slot > head ? undefined : machine.stateAt(slot)
+  // As Prysm has it.
+  if (slot !== undefined && slot > head) return { status: 500, body: { code: 500, message: `slot ${slot} is in the future` } }
+  const state = slot === undefined ? undefined : machine.stateAt(slot)
   if (state === undefined) return notFound(`State not found: ${id}`)
   const meta = { execution_optimistic: false, finalized: state.slot <= machine.state().finalizedEpoch * spec.SLOTS_PER_EPOCH }
   const found = (data: unknown): ApiAnswer => ({ status: 200, body: { ...meta, data } })
