@@ -151,6 +151,18 @@ describe('a resource that nobody should pay: nothing is signed, and it says why'
   })
 })
 
+test('a CRD that is replaced by an older one after the stake was created: nothing is signed', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addStake()
+  const operator = world.start((point) => {
+    if (point === 'after api.createEthereumStake') operator.state.crdsCurrent = stall('OutdatedCRD', 'The installed definitions are older.')
+  })
+  await world.settle(operator, [KEY], 2)
+  expect(world.stalled()).toBe('OutdatedCRD')
+  assertNothingMoved(world)
+})
+
 const other = testAddress(2)
 const flip = (hex: `0x${string}`): `0x${string}` => `0x${hex.slice(2, -1)}${hex.endsWith('0') ? '1' : '0'}`
 /** A whole and consistent stake for something else. */

@@ -353,6 +353,30 @@ describe('nonces', () => {
     else expect(transaction(world, second)).toBeUndefined()
   })
 
+  test('one that waits behind a nonce that was given up says so, and pays no more for it', async () => {
+    const { world, operator } = withStake({ bumpAfterMs: 60_000 })
+    world.addStake(second)
+    const failing = world.start((point) => {
+      if (point === 'before chain.broadcast') throw new ChainError('unavailable', 'no answer')
+    })
+    await world.visit(failing)
+    world.editSpec({ suspend: true })
+    await world.visit(operator, second)
+    expect(transaction(world, second)).toMatchObject({ nonce: 1, state: 'Broadcast' })
+    world.chain.state.baseFee = 40n * GWEI
+    world.clock.advance(61_000)
+    await world.visit(operator, second)
+    expect(world.condition('Ready', second)).toMatchObject({
+      reason: 'WaitingForNonce',
+      message: expect.stringContaining('waits for nonce 0'),
+    })
+    expect(world.chain.everSent()).toHaveLength(1)
+    world.chain.state.baseFee = 10n * GWEI
+    world.editSpec({ suspend: false })
+    await world.settle(operator, [KEY, second])
+    world.assertMoney({ deposits: 2 })
+  })
+
   test('and what a resource prepared that is gone', async () => {
     const world = createWorld()
     world.addSigner()

@@ -2,6 +2,7 @@ import { keccak256 } from 'viem'
 import {
   type Address,
   ChainError,
+  type ChainHead,
   type ChainReceipt,
   type ChainTransaction,
   type EthereumChain,
@@ -652,8 +653,17 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
           const outcome = await nurse(deposit, network, signal)
           if (outcome !== undefined) return outcome
           const waited = clock.now().getTime() - Date.parse(deposit.transaction.preparedAt)
-          if (waited > network.bumpAfterMs && (await isTooCheap(deposit, chain, signal)))
-            return { is: 'replaced', attempt: await bump(deposit, network, signal) }
+          if (waited > network.bumpAfterMs) {
+            const latest = await chain.transactionCount(deposit.transaction.from as Address, 'latest', signal)
+            // A higher fee would not help: an earlier nonce is what it waits for.
+            if (latest < deposit.transaction.nonce)
+              throw wait(
+                'WaitingForNonce',
+                `Transaction ${deposit.transaction.hash} (nonce ${deposit.transaction.nonce}) was sent and waits for nonce ${latest} of the same signer. The ledger in StakingSigner ${deposit.request.signer} says whose that is; if it was given up, the next stake of this signer uses it.`,
+                config.pollIntervalMs,
+              )
+            if (isTooCheap(deposit, await chain.head(signal))) return { is: 'replaced', attempt: await bump(deposit, network, signal) }
+          }
         } catch (error) {
           // What keeps it from being sent again doesn't keep it from landing: the watch goes on as often as before.
           if (error instanceof Halt && error.verdict.kind === 'stall')
@@ -744,12 +754,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
     return undefined
   }
 
-  async function isTooCheap(deposit: InFlightDeposit, chain: EthereumChain, signal: AbortSignal): Promise<boolean> {
-    const { transaction } = deposit
-    const latest = await chain.transactionCount(transaction.from as Address, 'latest', signal)
-    // An earlier nonce is what it waits for: a higher fee would not help.
-    if (latest < transaction.nonce) return false
-    const head = await chain.head(signal)
+  function isTooCheap({ transaction }: InFlightDeposit, head: ChainHead): boolean {
     return BigInt(transaction.maxFeePerGasWei) < head.baseFeePerGas + BigInt(transaction.maxPriorityFeePerGasWei)
   }
 }

@@ -129,6 +129,9 @@ function assertNoHarm(world: World): void {
   expect(world.chain.deposits().length).toBeLessThanOrEqual(1)
   for (const { pubkey } of world.chain.deposits()) expect(pubkey).toBe(world.service.stakes()[0]?.depositData.pubkey)
   expect(world.chain.everSent().every(({ nonce }) => nonce === 0)).toBe(true)
+  // Nor was anything else ever signed.
+  for (const { transaction } of world.keys.signed)
+    expect(transaction).toMatchObject({ nonce: 0, data: world.service.stakes()[0]?.unsignedTransaction.data })
 }
 
 describe('before the transaction was sent', () => {
