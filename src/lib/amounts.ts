@@ -32,7 +32,8 @@ export function parseEth(text: string): Gwei {
   if (!match) throw new AmountError(`"${text.slice(0, 40)}" is not an amount in ETH: write a plain decimal number such as 32 or 32.5`)
   const [, whole = '0', fraction = ''] = match
   const significant = fraction.replace(/0+$/, '')
-  if (significant.length > 9) throw new AmountError(`"${text}" has more than 9 decimals: the smallest unit of a deposit is 1 gwei (0.000000001 ETH)`)
+  if (significant.length > 9)
+    throw new AmountError(`"${text}" has more than 9 decimals: the smallest unit of a deposit is 1 gwei (0.000000001 ETH)`)
   return gwei(BigInt(whole) * GWEI_PER_ETH + BigInt(significant.padEnd(9, '0')))
 }
 

@@ -64,7 +64,9 @@ describe('nothing is signed', () => {
 
 test('more fields than were expected, and definitions of others, do not matter', () => {
   const guard = guardWith((crd) => {
-    const [version] = crd.spec.versions as { schema: { openAPIV3Schema: { properties: { spec: { properties: JsonObject } } } } }[]
+    const [version] = crd.spec.versions as unknown as {
+      schema: { openAPIV3Schema: { properties: { spec: { properties: JsonObject } } } }
+    }[]
     const properties = version?.schema.openAPIV3Schema.properties
     if (properties) properties.spec.properties.newer = { type: 'string' }
   })
