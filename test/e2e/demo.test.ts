@@ -1,0 +1,160 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { encodeDeposit } from '../chains/deposit-contract.ts'
+import { callRpc } from '../chains/json-rpc.ts'
+import { findAssets } from '../cluster/assets.ts'
+import { type RunningProcess, startProcess } from '../cluster/process.ts'
+import { runToEnd } from '../cluster/run.ts'
+import { OTHER_ADDRESS, stake } from '../stack/resources.ts'
+import { descendantsOf, stillRunning } from './descendants.ts'
+
+/** The demo as a person runs it from a fresh checkout, without a terminal. */
+const repository = new URL('../..', import.meta.url).pathname
+const TIMEOUT_MS = 400_000
+
+interface Endpoints {
+  readonly kubeconfig: string
+  readonly ethereumRpc: `http://${string}`
+  readonly stakingApi: string
+  readonly apiKeyFile: string
+  readonly operatorMetrics: string
+  readonly serviceMetrics: string
+  readonly operatorPid: number
+  readonly servicePid: number
+  readonly operatorCommand: readonly [string, ...string[]]
+  readonly serviceCommand: readonly [string, ...string[]]
+}
+
+describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
+  let dir: string
+  const started: RunningProcess[] = []
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'staking-demo-'))
+  })
+  afterEach(async () => {
+    if (started.some((one) => one.alive())) await demo('--stop').then(({ exited }) => exited)
+    for (const one of started.splice(0)) await one.stop()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  async function demo(...flags: string[]): Promise<RunningProcess> {
+    const run = await startProcess({
+      name: `demo ${flags.join(' ')}`,
+      command: 'npm',
+      args: ['run', 'demo', ...(flags.length === 0 ? [] : ['--', ...flags])],
+      cwd: repository,
+      env: { STAKING_DEMO_DIR: dir },
+    })
+    started.push(run)
+    return run
+  }
+
+  /** As soon as everything runs; the manifests are applied right after. */
+  async function endpoints(run: RunningProcess): Promise<Endpoints> {
+    const file = join(dir, 'endpoints.json')
+    for (const deadline = Date.now() + 120_000; Date.now() < deadline && run.alive(); await delay(50))
+      if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Endpoints
+    throw new Error(`the demo gave no endpoints: ${run.output()}`)
+  }
+
+  const ended = async (run: RunningProcess): Promise<number | null> =>
+    (await Promise.race([run.exited, delay(TIMEOUT_MS, undefined, { ref: false })]))?.code ?? null
+
+  test('makes three deposits, refuses what policy does not admit, and leaves nothing running', async () => {
+    const run = await demo()
+    await endpoints(run)
+    const processes = descendantsOf(run.pid)
+    expect(processes.map(({ command }) => command).join('\n')).toMatch(/kube-apiserver[\s\S]*src\/main\.ts operator/)
+    expect(await ended(run), run.output()).toBe(0)
+    const output = run.output()
+    const hashes = output.match(/transaction 0x[0-9a-f]{64}/g) ?? []
+    expect(new Set(hashes).size).toBe(3)
+    expect(output.match(/validator {3}0x[0-9a-f]{96}/g)).toHaveLength(3)
+    for (const accepted of ['team-a/validator-1  32 ETH', 'team-a/validator-2  32 ETH', 'team-b/compounding  48.5 ETH'])
+      expect(output).toContain(accepted)
+    expect(output).toMatch(/team-c\/not-admitted {2}NamespaceNotAllowed: .*team-c/)
+    expect(output).toContain('The deposit contract counts 3 deposits')
+    expect(output).toContain('All holds.')
+    // No terminal, no cursor movements.
+    expect(output).not.toContain('\u001b[')
+    expect(stillRunning(processes)).toEqual([])
+    for (const secret of ['stack/keys', 'stack/seed', 'stack/api-key', 'endpoints.json', 'demo.pid'])
+      expect(existsSync(join(dir, secret)), secret).toBe(false)
+  })
+
+  test('with --keep it goes on; its parts can be ended and started again by hand; --stop ends everything', async () => {
+    const run = await demo('--keep')
+    const given = await endpoints(run)
+    expect(Object.keys(given).sort()).toEqual(
+      [
+        'kubeconfig',
+        'ethereumRpc',
+        'stakingApi',
+        'apiKeyFile',
+        'operatorMetrics',
+        'serviceMetrics',
+        'operatorPid',
+        'servicePid',
+        'operatorCommand',
+        'serviceCommand',
+      ].sort(),
+    )
+    await run.waitForOutput(/It goes on until Ctrl-C/, TIMEOUT_MS)
+    const processes = descendantsOf(run.pid)
+    expect(processes.map(({ pid }) => pid)).toEqual(expect.arrayContaining([given.operatorPid, given.servicePid]))
+    expect(await (await fetch(given.operatorMetrics)).text()).toContain('staking_operator_')
+    expect((await fetch(given.serviceMetrics)).ok).toBe(true)
+    const authorization = `Bearer ${readFileSync(given.apiKeyFile, 'utf8').trim()}`
+    const list = await fetch(`${given.stakingApi}/v1/ethereum/stakes`, { headers: { authorization } })
+    expect(((await list.json()) as { items: unknown[] }).items).toHaveLength(3)
+
+    process.kill(given.operatorPid, 'SIGKILL')
+    process.kill(given.servicePid, 'SIGKILL')
+    const byHand = async (name: string, [command, ...args]: readonly [string, ...string[]], readyUrl: string) => {
+      const again = await startProcess({ name, command, args, readyTimeoutMs: 90_000, readyWhen: async () => (await fetch(readyUrl)).ok })
+      started.push(again)
+    }
+    await byHand('service by hand', given.serviceCommand, `${given.stakingApi}/readyz`)
+    await byHand('operator by hand', given.operatorCommand, given.operatorMetrics.replace('/metrics', '/readyz'))
+
+    const { kubectl } = await findAssets({ env: process.env, log: () => undefined, signal: AbortSignal.timeout(60_000) })
+    const cli = (args: readonly string[], input?: string) =>
+      runToEnd({
+        command: kubectl,
+        args: [`--kubeconfig=${given.kubeconfig}`, ...args],
+        env: { KUBECONFIG: undefined },
+        ...(input === undefined ? {} : { input }),
+        signal: AbortSignal.timeout(120_000),
+      })
+    const one = stake('one-more', { withdrawalAddress: OTHER_ADDRESS }, { namespace: 'team-a' })
+    expect(await cli(['apply', '-f', '-'], JSON.stringify(one))).toMatchObject({ code: 0 })
+    expect(await cli(['wait', '--for=condition=Ready', 'ethstake/one-more', '-n', 'team-a', '--timeout=90s'])).toMatchObject({ code: 0 })
+
+    const stop = await demo('--stop')
+    expect(await ended(stop), stop.output()).toBe(0)
+    expect(stop.output()).toContain('The demo has ended.')
+    await run.exited
+    expect(stillRunning(processes)).toEqual([])
+    expect(existsSync(join(dir, 'endpoints.json'))).toBe(false)
+  })
+
+  test('fails and says why when there is a deposit too many', async () => {
+    const run = await demo()
+    const { ethereumRpc } = await endpoints(run)
+    const [, , , stranger] = await callRpc<readonly string[]>(ethereumRpc, 'eth_accounts', [])
+    const data = encodeDeposit({
+      pubkey: `0x${'ee'.repeat(48)}`,
+      withdrawalCredentials: `0x01${'00'.repeat(11)}${'ee'.repeat(20)}`,
+      signature: `0x${'ee'.repeat(96)}`,
+      amountGwei: 32_000_000_000n,
+    })
+    await callRpc(ethereumRpc, 'eth_sendTransaction', [
+      { from: stranger, to: '0x00000000219ab540356cBB839Cbe05303d7705Fa', data, value: `0x${(32n * 10n ** 18n).toString(16)}` },
+    ])
+    expect(await ended(run), run.output()).not.toBe(0)
+    expect(run.output()).toMatch(/What does not hold:\n.*counts 4 deposits for 3/)
+  })
+})
