@@ -276,6 +276,51 @@ describe('blocks', () => {
     world.assertMoney({ deposits: 1 })
   })
 
+  test('while nodes do not agree whether that is final, it waits: no loop, and no second nonce', async () => {
+    const world = createWorld({ depth: 1 })
+    world.addSigner('signer-1', {}, { sharedKey: true })
+    world.addStake()
+    let late = false
+    const operator = world.start((point) => {
+      // The node that answers the ledger is far behind the one that was asked before.
+      if (late && point === 'after chain.estimateGas') world.chain.state.depth = 100
+    })
+    await world.visit(operator)
+    world.chain.mineForeign({ from: testAddress(0) })
+    world.chain.mine(2, hold)
+    late = true
+    const writes = world.stakes.statusWrites(KEY)
+    await world.visit(operator)
+    expect(world.condition('Ready')?.reason).toBe('WaitingForNonce')
+    expect(world.stakes.statusWrites(KEY) - writes).toBe(1)
+    late = false
+    world.chain.state.depth = 1
+    await world.settle(operator)
+    expect(transaction(world)).toMatchObject({ nonce: 1, state: 'Confirmed' })
+    world.assertMoney({ deposits: 1 })
+  })
+
+  test('one that reverted while nobody knew whether it was sent, and was struck off the ledger since, is told as well', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake()
+    let silent = true
+    const operator = world.start((point) => {
+      if (point === 'after chain.broadcast' && silent) throw new ChainError('unavailable', 'no answer')
+    })
+    await world.visit(operator)
+    silent = false
+    world.chain.state.contractReverts = true
+    world.chain.mine()
+    world.chain.state.contractReverts = false
+    world.chain.mine(3)
+    world.addStake(second)
+    await world.visit(operator, second)
+    expect(world.ledger()?.inFlight?.map(({ name }) => name)).toEqual(['stake-2'])
+    await world.visit(operator)
+    expect(transaction(world)?.state).toBe('Failed')
+  })
+
   test('a nonce that another transaction used in a block that a reorg takes back is kept', async () => {
     const { world, operator } = withStake({ depth: 3 }, { sharedKey: true })
     await world.visit(operator)

@@ -159,6 +159,25 @@ describe('before the transaction was sent', () => {
   })
 })
 
+test.each(forgeries.filter(({ forged }) => forged.endsWith('with no transaction')))(
+  'before anything was prepared, and nothing that is forged is ever signed: $forged',
+  async ({ edit }) => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake()
+    const operator = world.start()
+    world.chain.state.historySyncing = true
+    await world.visit(operator)
+    expect(world.condition('Verified')?.status).toBe('True')
+    world.editStatus(edit)
+    world.chain.state.historySyncing = false
+    await world.settle(operator, [KEY], 3)
+    expect(world.stalled()).toBe('VerificationFailed')
+    expect(world.keys.signed).toEqual([])
+    expect(world.ledger()).toBeUndefined()
+  },
+)
+
 describe('after the transaction was sent', () => {
   test.each(forgeries)('somebody writes another value, and the node forgets the transaction: $forged', async ({ edit }) => {
     const { world, operator } = await broadcast()
@@ -183,6 +202,18 @@ describe('after the transaction was sent', () => {
     await world.visit(operator)
     expect(world.status().transaction?.state).not.toBe('Failed')
     expect(world.stalled()).toBe('VerificationFailed')
+  })
+
+  test('the hash of another transaction, that made no deposit, is not taken for it either', async () => {
+    const { world, operator } = await broadcast()
+    const stranger = testAddress(2)
+    world.chain.fund(stranger, ETH)
+    const hash = world.chain.mineForeign({ from: stranger })
+    world.chain.mine(3, () => undefined)
+    world.editStatus(inTransaction(() => ({ hash, broadcastHash: hash })))
+    await world.visit(operator)
+    expect(world.status().transaction?.state).not.toBe('Confirmed')
+    expect(world.stalled()).toBe('DepositMissing')
   })
 
   test('a list of superseded transactions that somebody made up lets no second deposit through', async () => {
