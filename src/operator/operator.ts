@@ -302,7 +302,12 @@ export async function runOperator(
       otherHolder: (stakeId, origin) =>
         stakes
           .byIndex('stakeId', stakeId)
-          .some((stake) => stake.metadata.namespace !== origin.namespace || stake.metadata.name !== origin.name),
+          // One that has no transaction yet may be waiting just as this one is: the ledger settles who goes first.
+          .some(
+            (stake) =>
+              stake.status?.transaction !== undefined &&
+              (stake.metadata.namespace !== origin.namespace || stake.metadata.name !== origin.name),
+          ),
       assertMayAct: () => {
         assertHeld()
         guard.assertCurrent()

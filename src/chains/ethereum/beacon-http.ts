@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
+import { RpcFailure, readText, retryAfter, splitCredentials } from '../../lib/json-rpc.ts'
 import { BeaconError } from './beacon.ts'
-import { RpcFailure, readText, retryAfter, splitCredentials } from './json-rpc.ts'
 
 /** Told of every call: the endpoint without ids, and `ok` or the HTTP status or what failed. */
 export type OnBeaconCall = (endpoint: string, outcome: string, ms: number) => void

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { abortable } from '../../lib/shared-call.ts'
 import { BeaconError, type BeaconErrorCode, type BeaconGenesis, type BeaconSpec } from './beacon.ts'
 import * as formats from './beacon-formats.ts'
 import type { BeaconGet } from './beacon-http.ts'
@@ -6,7 +7,6 @@ import { slotAt } from './beacon-time.ts'
 import type { Hex } from './chain.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import type { ChainLog } from './rpc-nodes.ts'
-import { abortable } from './shared-call.ts'
 
 /**
  * Roots of the validators at genesis: two networks may share a chain id, never this. Sources: the networks' published metadata (eth-clients/mainnet,

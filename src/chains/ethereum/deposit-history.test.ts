@@ -1,11 +1,11 @@
 import { encodeAbiParameters, toHex } from 'viem'
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../lib/clock.ts'
+import { RpcFailure } from '../../lib/json-rpc.ts'
 import { ChainError, type Hex } from './chain.ts'
 import { depositEventTopic } from './deposit-abi.ts'
 import { createDepositHistory } from './deposit-history.ts'
 import type { DepositNode } from './deposit-node.ts'
-import { RpcFailure } from './json-rpc.ts'
 import type { RawLog } from './rpc-formats.ts'
 
 const never = new AbortController().signal

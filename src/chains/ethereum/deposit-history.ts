@@ -1,5 +1,6 @@
 import { gwei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { abortable, shareCall } from '../../lib/shared-call.ts'
 import { ChainError, type DepositLog, type Hex } from './chain.ts'
 import { decodeDepositLog } from './deposit-abi.ts'
 import { createDepositIndex, looksLike } from './deposit-index.ts'
@@ -7,7 +8,6 @@ import type { DepositNode } from './deposit-node.ts'
 import { createLogReader } from './log-reader.ts'
 import type { RawLog } from './rpc-formats.ts'
 import type { ChainLog } from './rpc-nodes.ts'
-import { abortable, shareCall } from './shared-call.ts'
 
 export interface DepositHistory {
   /** Every deposit for a public key up to the latest block, in order. @throws ChainError `history-syncing`, `unavailable` */

@@ -1,5 +1,5 @@
+import { RpcFailure } from '../../lib/json-rpc.ts'
 import type { DepositNode } from './deposit-node.ts'
-import { RpcFailure } from './json-rpc.ts'
 import type { RawLog } from './rpc-formats.ts'
 
 export interface LogChunk {

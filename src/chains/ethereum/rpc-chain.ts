@@ -2,15 +2,15 @@ import { keccak256 } from 'viem'
 import type { z } from 'zod'
 import { type Wei, wei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { createRpcCall, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
+import { shareCall } from '../../lib/shared-call.ts'
 import { ChainError, type ChainErrorCode, type ChainHead, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
 import { createDepositHistory } from './deposit-history.ts'
 import { depositNode } from './deposit-node.ts'
-import { createRpcCall, type OnRpcCall, RpcFailure } from './json-rpc.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { classifyNodeError } from './rpc-errors.ts'
 import { block, blockTimestamp, callData, quantity, read, receipt, smallNumber, toHex, transaction } from './rpc-formats.ts'
 import { type ChainLog, createRpcNodes, type RpcNode } from './rpc-nodes.ts'
-import { shareCall } from './shared-call.ts'
 
 export interface EthereumChainOptions {
   readonly config: EthereumNetworkConfig

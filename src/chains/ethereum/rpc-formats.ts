@@ -1,8 +1,8 @@
 import { getAddress } from 'viem'
 import { z } from 'zod'
 import { type Wei, wei } from '../../lib/amounts.ts'
+import { RpcFailure } from '../../lib/json-rpc.ts'
 import type { Address, ChainReceipt, ChainTransaction, Hex } from './chain.ts'
-import { RpcFailure } from './json-rpc.ts'
 
 /** The answers of the execution API (ethereum/execution-apis), as far as they are used. */
 export const quantity = z

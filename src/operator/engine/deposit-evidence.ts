@@ -1,0 +1,146 @@
+import { keccak256 } from 'viem'
+import type { ChainReceipt, ChainTransaction, Hex } from '../../chains/ethereum/chain.ts'
+import { decodeDepositLog, depositEventTopic, depositMessageRoot, encodeDepositCalldata } from '../../chains/ethereum/deposit.ts'
+import { verifyDeposit } from '../../chains/ethereum/verify-deposit.ts'
+import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
+import { type Gwei, gweiToWei } from '../../lib/amounts.ts'
+import { timestamp } from '../../resources/conditions.ts'
+import type { StakeTransaction } from '../../resources/ethereum-stake.ts'
+import type { EthereumNetwork } from '../ports.ts'
+import { attemptsOf, type DepositPlan, type InFlightDeposit } from '../sagas/ethereum-stake.ts'
+import { sameAddress } from '../sagas/policy.ts'
+import { stall } from '../sagas/verdict.ts'
+import type { DepositRequests, EthereumStakeDeps } from './deposit-request.ts'
+
+/** The step of an EthereumStake that its one transaction belongs to. */
+export const STEP = 'stake'
+
+export const equalHex = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
+export const evidenceOf = ({ stakeId, depositData }: EthereumStakeBody) => {
+  const { pubkey, withdrawalCredentials, amountGwei, signature, depositDataRoot } = depositData
+  return { stakeId, depositData: { pubkey, withdrawalCredentials, amountGwei: amountGwei.toString(), signature, depositDataRoot } }
+}
+
+export const fieldsOf = ({ depositData }: { depositData: DepositPlan['depositData'] }) => ({
+  pubkey: depositData.pubkey as Hex,
+  withdrawalCredentials: depositData.withdrawalCredentials as Hex,
+  amountGwei: BigInt(depositData.amountGwei) as Gwei,
+  signature: depositData.signature as Hex,
+  depositDataRoot: depositData.depositDataRoot as Hex,
+})
+
+export const calldataOf = (plan: DepositPlan): Hex => encodeDepositCalldata(fieldsOf(plan))
+
+/** Whether a receipt holds the DepositEvent of this very deposit. */
+export function paysDeposit(receipt: ChainReceipt, plan: DepositPlan, network: EthereumNetwork): boolean {
+  const fields = fieldsOf(plan)
+  return receipt.logs
+    .filter((log) => sameAddress(log.address, network.config.depositContractAddress) && log.topics[0] === depositEventTopic)
+    .map(decodeDepositLog)
+    .some(
+      (log) =>
+        equalHex(log.pubkey, fields.pubkey) &&
+        log.amountGwei === fields.amountGwei &&
+        equalHex(log.withdrawalCredentials, fields.withdrawalCredentials) &&
+        equalHex(log.signature, fields.signature),
+    )
+}
+
+/** What is known of a deposit, from its data and from the chain. */
+export type DepositEvidence = ReturnType<typeof createDepositEvidence>
+
+export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: DepositRequests) {
+  const { clock, ledger, signers } = deps
+
+  function refuse(
+    mismatches: readonly { readonly code: string; readonly message: string }[],
+    whose: string,
+    reason: 'VerificationFailed' | 'AdoptionMismatch' = 'VerificationFailed',
+  ): void {
+    if (mismatches.length === 0) return
+    deps.onRefusal?.('VerificationFailed')
+    throw stall(
+      reason,
+      `${whose} does not match this resource's spec: ${mismatches.map((mismatch) => mismatch.message).join('; ')}. Nothing was signed. ${reason === 'AdoptionMismatch' ? 'Name a stake that matches, or leave spec.adopt out.' : 'Do not work around this: find out why the staking API answers so.'}`,
+    )
+  }
+
+  /** Everything that must hold of a deposit at every signature, from the spec and the network's constants; status is checked, not trusted. */
+  function verifyFields(plan: DepositPlan, { config }: Pick<EthereumNetwork, 'config'>): void {
+    const fields = fieldsOf(plan)
+    const { chainId, depositContractAddress, genesisForkVersion } = config
+    const depositData = {
+      ...fields,
+      depositMessageRoot: depositMessageRoot(fields),
+      forkVersion: genesisForkVersion,
+      depositContractAddress,
+      chainId,
+    }
+    const unsignedTransaction = { chainId, to: depositContractAddress, data: calldataOf(plan), valueWei: gweiToWei(fields.amountGwei) }
+    refuse(
+      verifyDeposit({ expected: expectedOf(plan.request, { config }), depositData, unsignedTransaction }),
+      'The deposit data in status',
+    )
+  }
+
+  /** Deposits of this key on the chain. Any that this resource's own transaction didn't make means that the key must not be paid. */
+  async function ownDeposit(plan: DepositPlan, network: EthereumNetwork, known: ReadonlySet<string>, signer: string, signal: AbortSignal) {
+    const deposits = await network.chain.depositsFor(plan.depositData.pubkey as Hex, signal)
+    if (deposits.length === 0) return undefined
+    const [first, ...more] = deposits
+    const fields = fieldsOf(plan)
+    if (
+      first !== undefined &&
+      more.length === 0 &&
+      first.amountGwei === fields.amountGwei &&
+      equalHex(first.withdrawalCredentials, fields.withdrawalCredentials) &&
+      equalHex(first.signature, fields.signature)
+    ) {
+      const transaction = await network.chain.transaction(first.transactionHash, signal)
+      // Found by its hash, or by its content: the very deposit of this stake, paid by this very signer.
+      if (
+        transaction &&
+        (known.has(first.transactionHash.toLowerCase()) ||
+          (sameAddress(transaction.from, signer) && equalHex(transaction.data, calldataOf(plan))))
+      )
+        return transaction
+    }
+    deps.onRefusal?.('PubkeyAlreadyDeposited')
+    throw stall(
+      'PubkeyAlreadyDeposited',
+      `The deposit contract has ${deposits.length === 1 ? 'a deposit' : `${deposits.length} deposits`} for this public key that this resource did not make (transaction ${first?.transactionHash}). Paying it again would top up a validator whose withdrawal address others may have fixed. Nothing was signed. Find out who made that deposit; to stake, delete this resource and create one under another name: it gets a key of its own.`,
+    )
+  }
+
+  /** What can be said of a transaction that was found on the chain: its fees are not needed any more. */
+  const recordOfLanded = (landed: ChainTransaction, network: EthereumNetwork): StakeTransaction => ({
+    chainId: network.config.chainId,
+    from: landed.from,
+    to: network.config.depositContractAddress,
+    valueWei: landed.valueWei.toString(),
+    dataHash: keccak256(landed.data),
+    nonce: landed.nonce,
+    gas: '0',
+    maxFeePerGasWei: '0',
+    maxPriorityFeePerGasWei: '0',
+    hash: landed.hash,
+    preparedAt: timestamp(clock.now()),
+    broadcastHash: landed.hash,
+    state: 'Broadcast',
+  })
+
+  /** Looks for the deposit on the chain, made by this transaction in a version that status knows, or by one that it doesn't (any more). */
+  async function foundOnChain(deposit: InFlightDeposit, network: EthereumNetwork, signal: AbortSignal) {
+    const { transaction, request } = deposit
+    const attempts = attemptsOf(transaction).map((attempt) => attempt.hash.toLowerCase())
+    const known = new Set([...attempts, ...deposit.superseded.map((attempt) => attempt.hash.toLowerCase())])
+    const landed = await ownDeposit(deposit, network, known, signers.get(request.signer)?.spec.address ?? transaction.from, signal)
+    if (landed === undefined || attempts.includes(landed.hash.toLowerCase())) return { landed, outcome: undefined }
+    // The one in status must not be sent any more: it would be a second deposit. Others may use its nonce.
+    if (landed.nonce !== transaction.nonce) ledger.release(request.signer, network.config.name, request.origin.uid, STEP)
+    return { landed, outcome: { is: 'found', transaction: recordOfLanded(landed, network) } as const }
+  }
+
+  return { refuse, verifyFields, ownDeposit, recordOfLanded, foundOnChain }
+}
