@@ -117,6 +117,8 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
   async function visitResource(key: string, cached: R, signal: AbortSignal): Promise<Result> {
     let resource = cached
     let status = (kind.statusOf(resource) ?? {}) as S
+    /** There is evidence that the API server doesn't have. */
+    let unsaved = false
     const visit: Visit = new Map()
     const log = deps.logFor(key).child({ reconcileId: randomUUID().slice(0, 8) })
 
@@ -125,6 +127,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       const before = kind.statusOf(resource)
       const next = kind.say(resource, status, progress, clock.now())
       const patch = diffMergePatch(before as Record<string, unknown> | undefined, next as Record<string, unknown>)
+      unsaved = false
       if (patch === undefined) return
       deps.assertHeld()
       point('before status write', key)
@@ -204,7 +207,8 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
           (candidate) => !candidate.done(status) && !failed.has(candidate.name) && (!watchOnly || candidate.watches(status)),
         )
         if (step === undefined) break
-        if (step.writeAhead) await flush({ at: 'step', step: step.name })
+        // Evidence only: that a stalled or failing step is tried once more is no news, and would be taken back a moment later.
+        if (step.writeAhead && unsaved) await flush({ at: 'step', step: step.name })
         deps.assertHeld()
         point(`before ${step.effect}`, key)
         const startedAt = clock.monotonicMs()
@@ -216,6 +220,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
           deps.onStep?.(step.name, 'done', clock.monotonicMs() - startedAt)
           status = step.absorb(status, result as never)
           advanced = true
+          unsaved = true
           log.debug({ step: step.name }, 'step done')
         } catch (error) {
           signal.throwIfAborted()
