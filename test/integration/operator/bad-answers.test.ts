@@ -18,6 +18,7 @@ import {
   moneyOf,
   patchStake,
   serviceStakes,
+  staysFor,
   untilGone,
   untilPaidOnce,
   untilShows,
@@ -29,6 +30,13 @@ import {
 /** A staking service that lies, refuses, breaks or doesn't answer: nothing is paid that isn't what the resource says, and never twice. */
 const stack = useStack()
 const CREATE = 'POST /v1/ethereum/stakes'
+
+const problem = (status: number, code: string, headers = {}, more = {}): Fault =>
+  httpStatus(
+    status,
+    { 'content-type': 'application/problem+json', ...headers },
+    JSON.stringify({ type: `/problems/${code}`, title: code, status, code, ...more }),
+  )
 
 interface StakeAnswer {
   readonly depositData: Readonly<Record<string, unknown>> & {
@@ -188,13 +196,6 @@ describe('a service that refuses', () => {
     await untilPaidOnce(stack(), 'unauthorized')
   })
 
-  const problem = (status: number, code: string, headers = {}, more = {}): Fault =>
-    httpStatus(
-      status,
-      { 'content-type': 'application/problem+json', ...headers },
-      JSON.stringify({ type: `/problems/${code}`, title: code, status, code, ...more }),
-    )
-
   test.each([
     {
       what: 'a key without the scope (403)',
@@ -300,7 +301,13 @@ describe('a service that refuses', () => {
 
 describe('a service that breaks', () => {
   test.each<{ what: string; name: string; fault: Fault; says: RegExp }>([
-    { what: 'a 500', name: 'break-500', fault: httpStatus(500), says: /answered 500; it is tried again with the same idempotency key/ },
+    {
+      what: 'a 500 that it tells of itself',
+      name: 'break-500',
+      fault: problem(500, 'internal-error'),
+      says: /answered 500; it is tried again with the same idempotency key/,
+    },
+    { what: 'a 500 of whatever is in between', name: 'break-gateway', fault: httpStatus(500), says: /not its contract/ },
     {
       what: 'HTML with a 200',
       name: 'break-html',
@@ -308,7 +315,7 @@ describe('a service that breaks', () => {
       says: /not its contract \(is the URL right\? is a proxy in between\?\)/,
     },
     { what: 'HTML with a 404', name: 'break-404', fault: html(404), says: /not its contract/ },
-    { what: 'HTML with a 502', name: 'break-502', fault: html(502), says: /answered 502; it is tried again/ },
+    { what: 'HTML with a 502', name: 'break-502', fault: html(502), says: /not its contract/ },
     { what: 'a body that never ends', name: 'break-endless', fault: endlessBody, says: /not its contract/ },
     { what: 'a reset connection', name: 'break-reset', fault: reset, says: /cannot be reached; it is tried again/ },
     { what: 'an empty object', name: 'break-empty', fault: rewriteJson(() => ({})), says: /not its contract/ },
@@ -413,6 +420,8 @@ describe('a public key that somebody else has deposited for', () => {
     expect(await depositsOf(stack(), stalled), 'only that of somebody else').toHaveLength(1)
     expect(rpcFaults.passed('eth_sendRawTransaction')).toBe(sent)
     expect(conditionOf(stalled, 'Stalled').message).toMatch(/another name/)
+    // It is looked at again and again, and that is not written down.
+    await staysFor(4_000, async () => (await getStake(cluster, name))?.metadata.resourceVersion)
     await deleteStake(cluster, name)
     await applyAll(cluster, [stake(`${name}-again`)])
     await untilPaidOnce(stack(), `${name}-again`)
