@@ -1,3 +1,4 @@
+import type { BeaconError, BeaconErrorCode } from '../chains/ethereum/beacon.ts'
 import type { ChainError } from '../chains/ethereum/chain.ts'
 import type { ProblemCode, ProblemDetail } from '../contract/problems.ts'
 
@@ -43,3 +44,16 @@ export const chainUnavailable = (network: string, error: ChainError): ProblemErr
       : `the service's node for ${network} does not answer as it should (${error.code})`,
     { retryAfterSeconds: error.retryAfterMs === undefined ? defaultRetrySeconds : Math.max(1, Math.ceil(error.retryAfterMs / 1000)) },
   )
+
+const beaconTexts: Readonly<Record<BeaconErrorCode, string>> = {
+  unavailable: 'does not answer as it should',
+  behind: 'is behind the head of the chain',
+  'wrong-network': 'serves another network',
+  'state-not-kept': 'does not have the state that is needed',
+}
+
+/** The same for the beacon chain: nothing was done, ask again later. */
+export const beaconUnavailable = (network: string, error: BeaconError): ProblemError =>
+  new ProblemError('chain-unavailable', `the service's beacon node for ${network} ${beaconTexts[error.code]} (${error.code})`, {
+    retryAfterSeconds: error.retryAfterMs === undefined ? defaultRetrySeconds : Math.max(1, Math.ceil(error.retryAfterMs / 1000)),
+  })

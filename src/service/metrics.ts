@@ -9,6 +9,7 @@ export interface Metrics {
   stakeCreated(network: string): void
   replayed(): void
   stakeSettled(network: string, status: 'confirmed' | 'failed'): void
+  requestSettled(network: string, kind: 'exit' | 'withdrawal', outcome: 'accepted' | 'dropped' | 'failed'): void
   trackerPass(network: string, at: Date): void
   /** Asked for at each scrape. */
   onScrape(read: () => Promise<readonly { network: string; status: string; count: bigint }[]>): void
@@ -53,6 +54,12 @@ export function createMetrics(): Metrics {
     labelNames: ['network', 'status'],
     registers,
   })
+  const requestsSettled = new Counter({
+    name: 'staking_service_requests_settled_total',
+    help: 'Exit and withdrawal requests that came to their end, by what the consensus layer made of them; failed: their transaction did nothing',
+    labelNames: ['network', 'kind', 'outcome'],
+    registers,
+  })
   const lastPass = new Gauge({
     name: 'staking_service_tracker_last_success_timestamp_seconds',
     help: 'When the tracker last went through what is due, as a Unix time: its age is the lag',
@@ -67,6 +74,7 @@ export function createMetrics(): Metrics {
     stakeCreated: (network) => created.inc({ network }),
     replayed: () => replays.inc(),
     stakeSettled: (network, status) => settled.inc({ network, status }),
+    requestSettled: (network, kind, outcome) => requestsSettled.inc({ network, kind, outcome }),
     trackerPass: (network, at) => lastPass.set({ network }, at.getTime() / 1000),
     onScrape(read) {
       new Gauge({

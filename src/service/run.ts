@@ -1,3 +1,4 @@
+import { createBeaconChain } from '../chains/ethereum/beacon-chain.ts'
 import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { createLogger, type Logger } from '../lib/log.ts'
@@ -80,12 +81,20 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   log.info('the staking service has ended')
 }
 
+/** Of one call to a beacon node: several fit into the time that a request has. */
+const beaconTimeoutMs = 6_000
+
 const connectNetworks = (config: ServiceConfig, clock: Clock, log: Logger, signal: AbortSignal): EthereumNetworks =>
   new Map(
-    config.networks.map((network) => [
-      network.name,
-      { config: network, chain: createEthereumChain({ config: network, clock, log, signal }) },
-    ]),
+    config.networks.map((network) => {
+      const chain = createEthereumChain({ config: network, clock, log, signal })
+      const urls = network.beaconApiUrls
+      const validators =
+        urls.length === 0
+          ? {}
+          : { validators: { reads: chain, beacon: createBeaconChain({ network, urls, clock, log, timeoutMs: beaconTimeoutMs }) } }
+      return [network.name, { config: network, chain, ...validators }]
+    }),
   )
 
 const aborted = (signal: AbortSignal) =>

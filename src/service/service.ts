@@ -7,8 +7,11 @@ import { createApiKeys } from './api-keys.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
 import { countErrors } from './ethereum/networks.ts'
 import { createTakeNewKey } from './ethereum/new-key.ts'
+import { validatorRoutes } from './ethereum/requests/routes.ts'
+import { createRequestTracker } from './ethereum/requests/tracker.ts'
 import { ethereumStakeRoutes } from './ethereum/routes.ts'
 import { createTracker, type Tracker } from './ethereum/tracker.ts'
+import { createValidatorStatuses } from './ethereum/validator-statuses.ts'
 import { createApp } from './http/app.ts'
 import { installAuth, type RateLimits } from './http/auth.ts'
 import { serve } from './http/contract-route.ts'
@@ -48,9 +51,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const { store, clock, log, stopping } = deps
   const metrics = createMetrics()
   metrics.onScrape(() => countByState(store.db))
-  const networks: EthereumNetworks = new Map(
-    [...deps.networks].map(([name, { config, chain }]) => [name, { config, chain: countErrors(chain, metrics) }]),
-  )
+  const networks: EthereumNetworks = new Map([...deps.networks].map(([name, network]) => [name, countErrors(network, metrics)]))
   const idempotency = createIdempotency({ store, ...(deps.leaseMs === undefined ? {} : { leaseMs: deps.leaseMs }) })
   const tracker = createTracker({
     store,
@@ -59,6 +60,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     log,
     metrics,
     intervalMs: deps.trackerIntervalMs,
+    requests: createRequestTracker({ store, clock, log, metrics }),
   })
 
   const app = createApp({ log, metrics, stopping })
@@ -73,8 +75,10 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     clock,
     log,
     metrics,
+    validators: createValidatorStatuses({ networks, clock, log }),
     takeNewKey: createTakeNewKey({ store, keys: deps.keys, indices: deps.indices, log, metrics }),
   })
+  validatorRoutes(app, { store, idempotency, networks, clock, log, metrics })
   serve(app, routes.listNetworks, async () => ({
     status: 200,
     body: {

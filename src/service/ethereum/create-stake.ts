@@ -48,7 +48,7 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
         const holder = await holderOf(store.db, caller.account, reference)
         if (holder !== undefined) throw referenceExists(reference, holder)
       }
-      const { index, pubkey, secretKey } = await takeNewKey(network.chain, signal)
+      const { index, pubkey, secretKey } = await takeNewKey(network, signal)
       const deposit = makeDeposit({
         secretKey,
         network: network.config,
@@ -74,7 +74,7 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
           external_reference: reference ?? null,
           created_at: now,
         })
-        return answer(route, 201, stakeBody(row))
+        return answer(route, 201, stakeBody(row, undefined))
       })
       log.info({ stakeId: id, account: caller.account, network: network.config.name, pubkey, path: keyPath(index) }, 'a stake was created')
       return stored

@@ -1,4 +1,5 @@
-import { ChainError, type EthereumChain } from '../../chains/ethereum/chain.ts'
+import { type BeaconChain, BeaconError } from '../../chains/ethereum/beacon.ts'
+import { ChainError, type ContractReads, type EthereumChain } from '../../chains/ethereum/chain.ts'
 import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
 import type { Metrics } from '../metrics.ts'
 
@@ -6,31 +7,68 @@ import type { Metrics } from '../metrics.ts'
 export interface EthereumNetwork {
   readonly config: EthereumNetworkConfig
   readonly chain: EthereumChain
+  /** Absent where no Beacon API is configured: then nothing can be said of validators, nor asked of them. */
+  readonly validators?: ValidatorAccess
+}
+/** What exits, withdrawals and the status of validators need besides. */
+export interface ValidatorAccess {
+  readonly beacon: BeaconChain
+  readonly reads: ContractReads
 }
 export type EthereumNetworks = ReadonlyMap<string, EthereumNetwork>
 
-/** The same chain, with every failed call counted. */
-export function countErrors(chain: EthereumChain, metrics: Metrics): EthereumChain {
-  const counted =
-    <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
-    async (...args: A): Promise<R> => {
-      try {
-        return await call(...args)
-      } catch (error) {
-        metrics.rpcError(chain.network, error instanceof ChainError ? error.code : 'unknown')
-        throw error
-      }
-    }
+/** The same network, with every failed call counted. */
+export const countErrors = (network: EthereumNetwork, metrics: Metrics): EthereumNetwork => {
+  const { config, chain, validators } = network
+  const counted = counter(config.name, metrics)
   return {
-    network: chain.network,
-    head: counted((signal) => chain.head(signal)),
-    transactionCount: counted((address, at, signal) => chain.transactionCount(address, at, signal)),
-    balance: counted((address, signal) => chain.balance(address, signal)),
-    priorityFee: counted((signal) => chain.priorityFee(signal)),
-    estimateGas: counted((call, signal) => chain.estimateGas(call, signal)),
-    broadcast: counted((raw, signal) => chain.broadcast(raw, signal)),
-    transaction: counted((hash, signal) => chain.transaction(hash, signal)),
-    receipt: counted((hash, signal) => chain.receipt(hash, signal)),
-    depositsFor: counted((pubkey, signal) => chain.depositsFor(pubkey, signal)),
+    config,
+    chain: countChain(chain, counted),
+    ...(validators === undefined
+      ? {}
+      : { validators: { beacon: countBeacon(validators.beacon, counted), reads: countReads(validators.reads, counted) } }),
   }
 }
+
+type Counted = <A extends unknown[], R>(call: (...args: A) => Promise<R>) => (...args: A) => Promise<R>
+
+const counter =
+  (network: string, metrics: Metrics): Counted =>
+  (call) =>
+  async (...args) => {
+    try {
+      return await call(...args)
+    } catch (error) {
+      const code = error instanceof ChainError ? error.code : error instanceof BeaconError ? `beacon-${error.code}` : 'unknown'
+      metrics.rpcError(network, code)
+      throw error
+    }
+  }
+
+const countChain = (chain: EthereumChain, counted: Counted): EthereumChain => ({
+  network: chain.network,
+  head: counted((signal) => chain.head(signal)),
+  transactionCount: counted((address, at, signal) => chain.transactionCount(address, at, signal)),
+  balance: counted((address, signal) => chain.balance(address, signal)),
+  priorityFee: counted((signal) => chain.priorityFee(signal)),
+  estimateGas: counted((call, signal) => chain.estimateGas(call, signal)),
+  broadcast: counted((raw, signal) => chain.broadcast(raw, signal)),
+  transaction: counted((hash, signal) => chain.transaction(hash, signal)),
+  receipt: counted((hash, signal) => chain.receipt(hash, signal)),
+  depositsFor: counted((pubkey, signal) => chain.depositsFor(pubkey, signal)),
+})
+
+const countReads = (reads: ContractReads, counted: Counted): ContractReads => ({
+  call: counted((call, signal) => reads.call(call, signal)),
+  blockTime: counted((blockNumber, signal) => reads.blockTime(blockNumber, signal)),
+})
+
+const countBeacon = (beacon: BeaconChain, counted: Counted): BeaconChain => ({
+  network: beacon.network,
+  spec: counted((signal) => beacon.spec(signal)),
+  genesis: counted((signal) => beacon.genesis(signal)),
+  head: counted((signal) => beacon.head(signal)),
+  validators: counted((pubkeys, at, signal) => beacon.validators(pubkeys, at, signal)),
+  withdrawalView: counted((pubkey, at, signal) => beacon.withdrawalView(pubkey, at, signal)),
+  pendingDeposits: counted((at, signal) => beacon.pendingDeposits(at, signal)),
+})

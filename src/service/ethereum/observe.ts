@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { ChainHead, EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
+import type { ChainHead, ChainReceipt, ChainTransaction, EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
 import type { depositData, unsignedTransaction } from '../../contract/schemas/ethereum-stake.ts'
 import type { HashRow, StakeRow } from '../store/stakes.ts'
 import { isFinal, type Observed } from './outcome.ts'
@@ -20,18 +20,26 @@ export function expectedPayment(stake: Pick<StakeRow, 'deposit_data' | 'unsigned
   }
 }
 
+/** Why a mined and successful transaction is not what was asked for; undefined when it is. */
+export type Mismatch = (receipt: ChainReceipt, transaction: ChainTransaction) => string | undefined
+
+/** Why a mined transaction does not pay a stake. */
+export function mismatchOf(stake: StakeRow): Mismatch {
+  const expected = expectedPayment(stake)
+  return (receipt, transaction) => paymentMismatch(expected, transaction, depositsIn(receipt, expected.depositContractAddress))
+}
+
 /**
- * Reads from the chain what is needed to judge a stake, and no more: a receipt for each hash, the transaction itself for those that are
+ * Reads from the chain what is needed to judge a stake or a request, and no more: a receipt for each hash, the transaction itself for those that are
  * final, and, only where one has failed for good, whether the others still wait somewhere.
  */
 export async function observe(
   deps: { chain: EthereumChain; head: ChainHead },
-  stake: StakeRow,
-  hashes: readonly HashRow[],
+  hashes: readonly Omit<HashRow, 'stake_id'>[],
+  mismatchIn: Mismatch,
   signal: AbortSignal,
 ): Promise<Observed[]> {
   const { chain, head } = deps
-  const expected = expectedPayment(stake)
   const observed = await Promise.all(
     hashes.map(async (row): Promise<Observed> => {
       const known = { hash: row.hash, submittedAt: row.submitted_at, ...sentByOf(row) }
@@ -40,9 +48,7 @@ export async function observe(
       const transaction = await chain.transaction(row.hash, signal)
       // Between the two calls the chain has changed, or another node answered: look again later.
       if (transaction === undefined) return known
-      const mismatch = receipt.success
-        ? paymentMismatch(expected, transaction, depositsIn(receipt, expected.depositContractAddress))
-        : undefined
+      const mismatch = receipt.success ? mismatchIn(receipt, transaction) : undefined
       return {
         ...known,
         receipt,
@@ -62,5 +68,5 @@ export async function observe(
   )
 }
 
-const sentByOf = (row: HashRow): { sentBy?: { sender: Hex; nonce: number } } =>
+const sentByOf = (row: Pick<HashRow, 'sender' | 'nonce'>): { sentBy?: { sender: Hex; nonce: number } } =>
   row.sender === null || row.nonce === null ? {} : { sentBy: { sender: row.sender, nonce: Number(row.nonce) } }

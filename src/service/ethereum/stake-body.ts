@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import type { BeaconValidator } from '../../chains/ethereum/beacon.ts'
 import { depositData, type EthereumStakeBody, unsignedTransaction } from '../../contract/schemas/ethereum-stake.ts'
 import { gwei } from '../../lib/amounts.ts'
 import type { StakeRow } from '../store/stakes.ts'
 
-/** A stored stake as the contract's resource. */
-export const stakeBody = (row: StakeRow): EthereumStakeBody => ({
+/** A stored stake as the contract's resource, with what the beacon chain last showed of its validator, if anything. */
+export const stakeBody = (row: StakeRow, seen: BeaconValidator | undefined): EthereumStakeBody => ({
   stakeId: row.id,
   network: row.network,
   amountEth: gwei(row.amount_gwei),
@@ -20,6 +21,16 @@ export const stakeBody = (row: StakeRow): EthereumStakeBody => ({
     ...(row.block_hash === null ? {} : { blockHash: row.block_hash as `0x${string}` }),
     ...(row.failure_reason === null ? {} : { failureReason: row.failure_reason }),
   },
-  validator: { pubkey: row.pubkey, status: 'unknown' },
+  validator:
+    seen === undefined
+      ? { pubkey: row.pubkey, status: 'unknown' }
+      : {
+          pubkey: row.pubkey,
+          index: seen.index,
+          status: seen.status,
+          balanceGwei: seen.balanceGwei,
+          ...(seen.activationEpoch === undefined ? {} : { activationEpoch: seen.activationEpoch }),
+          ...(seen.exitEpoch === undefined ? {} : { exitEpoch: seen.exitEpoch }),
+        },
   createdAt: row.created_at.toISOString(),
 })

@@ -5,8 +5,10 @@ import type { Metrics } from '../metrics.ts'
 import type { Store } from '../store/database.ts'
 import { type HashRow, hashesOf, recordOutcome, rememberSender, type StakeRow, takeDue } from '../store/stakes.ts'
 import type { EthereumNetwork, EthereumNetworks } from './networks.ts'
-import { observe } from './observe.ts'
+import { mismatchOf, observe } from './observe.ts'
 import { type Observed, type Outcome, outcomeOf } from './outcome.ts'
+import { inParallel } from './parallel.ts'
+import type { RequestTracker } from './requests/tracker.ts'
 
 export interface TrackerDeps {
   readonly store: Store
@@ -16,6 +18,8 @@ export interface TrackerDeps {
   readonly metrics: Metrics
   /** How often each network is gone through, in ms. */
   readonly intervalMs: number
+  /** Goes through the validators' requests on a network after its stakes. */
+  readonly requests: RequestTracker
 }
 
 /** Stakes taken at once, looked at side by side, and batches of one pass: a pass ends, whatever is due. */
@@ -35,11 +39,11 @@ export interface Tracker {
  * share the work: each takes what is due, and writes what it saw only if nothing was reported meanwhile.
  */
 export function createTracker(deps: TrackerDeps): Tracker {
-  const { store, networks, clock, log, metrics, intervalMs } = deps
+  const { store, networks, clock, log, metrics, intervalMs, requests } = deps
   const { db } = store
 
   async function look(network: EthereumNetwork, head: ChainHead, stake: StakeRow, hashes: readonly HashRow[], signal: AbortSignal) {
-    const observed = await observe({ chain: network.chain, head }, stake, hashes, signal)
+    const observed = await observe({ chain: network.chain, head }, hashes, mismatchOf(stake), signal)
     const [first, ...rest] = observed
     if (first === undefined) return
     await rememberSenders(stake, hashes, observed)
@@ -73,6 +77,7 @@ export function createTracker(deps: TrackerDeps): Tracker {
       await inParallel(concurrency, stakes, (stake) => look(network, head, stake, hashesFor(hashes, stake), signal))
       if (stakes.length < batchSize) break
     }
+    await requests.pass(network, head, signal)
     metrics.trackerPass(name, clock.now())
   }
 
@@ -111,16 +116,3 @@ const columnsOf = (outcome: Outcome) => ({
   block_hash: outcome.blockHash ?? null,
   failure_reason: outcome.status === 'failed' ? outcome.reason : null,
 })
-
-/** Runs all, so many at a time; afterwards throws the first error, if any. */
-async function inParallel<T>(limit: number, items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = [...items]
-  const errors: unknown[] = []
-  const worker = async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
-      await work(item).catch((error: unknown) => errors.push(error))
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker))
-  if (errors.length > 0) throw errors[0]
-}

@@ -19,13 +19,15 @@ export interface Input<R extends Route> {
   readonly body: R extends { body: infer B } ? Output<B> : undefined
   /** Present when the client sent an Idempotency-Key. */
   readonly idempotent: Idempotent | undefined
+  /** The host that the client asked for: what it believes to talk to. */
+  readonly host: string
   /** Aborted when the request takes too long. */
   readonly signal: AbortSignal
 }
 
 /** The answer as an object of the contract, to be written by its schema; or as text that was written before. */
 export type Handled<R extends Route> =
-  | { readonly status: number; readonly body: Output<Responses<R>> }
+  | { readonly status: number; readonly body: Output<Responses<R>>; readonly retryAfterSeconds?: number }
   | (Answer & { readonly replayed: boolean })
 
 /** Less than the lease of an Idempotency-Key: who still works holds it. */
@@ -53,12 +55,13 @@ export function serve<R extends Route>(app: FastifyInstance, route: R, handle: (
           : { account: caller.account, key, fingerprint: fingerprint(route.method, pathOf(request), request.givenBody) }
       const signal = AbortSignal.timeout(requestTimeoutMs)
       // Fastify has validated and decoded the parts by the route's own schemas.
-      const handled = await handle({ caller, params, query, body, idempotent, signal } as Input<R>)
+      const handled = await handle({ caller, params, query, body, idempotent, host: request.host, signal } as Input<R>)
       reply.status(handled.status)
       if ('replayed' in handled) {
         if (handled.replayed) reply.header('idempotency-replayed', 'true')
         return reply.type('application/json; charset=utf-8').send(handled.body)
       }
+      if (handled.retryAfterSeconds !== undefined) reply.header('retry-after', String(handled.retryAfterSeconds))
       return reply.send(handled.body)
     },
   })

@@ -1,9 +1,10 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod'
+import { BeaconError } from '../../chains/ethereum/beacon.ts'
 import { ChainError } from '../../chains/ethereum/chain.ts'
 import { JsonError } from '../../contract/json.ts'
 import { makeProblem, type ProblemDetail, problemMediaType, problems } from '../../contract/problems.ts'
-import { chainUnavailable, ProblemError } from '../errors.ts'
+import { beaconUnavailable, chainUnavailable, ProblemError } from '../errors.ts'
 
 /** Makes every error, whoever threw it, a problem of the contract (RFC 9457). Only what the service didn't expect is logged as an error. */
 export function installProblems(app: FastifyInstance, allowedMethods: (path: string) => readonly string[]): void {
@@ -39,6 +40,7 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
 function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
   if (error instanceof ChainError) return chainUnavailable('the network', error)
+  if (error instanceof BeaconError) return beaconUnavailable('the network', error)
   // The request's own time-out: whatever it waited for was a chain.
   if (error instanceof DOMException && error.name === 'TimeoutError') {
     return new ProblemError('chain-unavailable', "the service's node did not answer in time", { retryAfterSeconds: 5 })
@@ -74,8 +76,9 @@ interface ValidationProblem {
 
 function invalidRequest(error: { validation: readonly ValidationProblem[]; validationContext?: string | undefined }): ProblemError {
   const part = error.validationContext === 'querystring' ? 'query' : (error.validationContext ?? 'body')
-  // An identifier of the wrong form names nothing.
-  if (part === 'params') return new ProblemError('not-found', 'there is no such resource')
+  // An identifier of the wrong form names nothing. A public key is none of ours: what is wrong with it is worth saying.
+  if (part === 'params' && !error.validation.some(({ instancePath }) => instancePath === '/pubkey'))
+    return new ProblemError('not-found', 'there is no such resource')
   const errors: ProblemDetail[] = error.validation.slice(0, 32).map(({ keyword, instancePath, message }) => ({
     pointer: `/${part}${instancePath === '/' ? '' : instancePath}`.slice(0, 1024),
     code: keyword === 'custom' ? 'invalid-value' : keyword.replaceAll('_', '-'),

@@ -78,6 +78,54 @@ const migrations: Readonly<Record<string, Migration>> = {
         )`.execute(db)
     },
   },
+  '0002_validator_requests': {
+    async up(db: Kysely<unknown>) {
+      await sql`
+        create table ethereum_requests (
+          id text primary key,
+          account text not null,
+          network text not null,
+          kind text not null check (kind in ('exit', 'withdrawal')),
+          pubkey text not null,
+          amount_gwei bigint check (amount_gwei > 0),
+          sender text not null,
+          unsigned_transaction jsonb not null,
+          fee_wei text not null,
+          quoted_at_block bigint not null,
+          external_reference text,
+          status text not null default 'awaiting_submission'
+            check (status in ('awaiting_submission', 'submitted', 'confirmed', 'failed', 'cancelled')),
+          hash text,
+          block_number bigint,
+          block_hash text,
+          failure_reason text,
+          consensus_status text not null default 'pending' check (consensus_status in ('pending', 'accepted', 'dropped')),
+          consensus_reason text,
+          settled boolean not null default false,
+          created_at timestamptz not null,
+          check_at timestamptz not null default now(),
+          checked_head bigint,
+          check ((kind = 'exit') = (amount_gwei is null)),
+          check (kind = 'exit' or status <> 'cancelled'),
+          check ((status in ('awaiting_submission', 'cancelled')) = (hash is null)),
+          check ((status = 'failed') = (failure_reason is not null)),
+          check (not settled or status in ('confirmed', 'failed', 'cancelled'))
+        )`.execute(db)
+      await sql`create index ethereum_requests_by_validator on ethereum_requests (account, pubkey, kind, id desc)`.execute(db)
+      await sql`
+        create index ethereum_requests_in_flight on ethereum_requests (network, check_at)
+          where not settled and status in ('submitted', 'confirmed')`.execute(db)
+      await sql`
+        create table ethereum_request_hashes (
+          request_id text not null references ethereum_requests (id),
+          hash text not null,
+          submitted_at timestamptz not null,
+          sender text,
+          nonce bigint,
+          primary key (request_id, hash)
+        )`.execute(db)
+    },
+  },
 }
 
 /**

@@ -9,6 +9,8 @@ export interface Database {
   key_counters: KeyCountersTable
   ethereum_stakes: EthereumStakesTable
   ethereum_stake_hashes: EthereumStakeHashesTable
+  ethereum_requests: EthereumRequestsTable
+  ethereum_request_hashes: EthereumRequestHashesTable
 }
 
 export interface ApiKeysTable {
@@ -81,6 +83,51 @@ export interface EthereumStakesTable {
 
 export interface EthereumStakeHashesTable {
   stake_id: string
+  hash: Hex
+  submitted_at: Date
+  /** Known as soon as the chain has shown the transaction. */
+  sender: Hex | null
+  nonce: bigint | null
+}
+
+export interface EthereumRequestsTable {
+  /** Time-ordered, as a stake's. */
+  id: string
+  account: string
+  network: string
+  kind: 'exit' | 'withdrawal'
+  pubkey: Hex
+  /** Null for an exit, which has no amount. */
+  amount_gwei: bigint | null
+  /** The validator's withdrawal address when the request was made, in EIP-55 form. */
+  sender: Hex
+  /** As it was handed out, verbatim. */
+  unsigned_transaction: ColumnType<unknown, string, never>
+  /** Wei in digits: a fee may be more than an int8 holds. */
+  fee_wei: string
+  quoted_at_block: bigint
+  external_reference: string | null
+  status: Generated<RequestStatus>
+  /** The hash that counts: the one that is mined, else the last one reported. */
+  hash: Hex | null
+  block_number: bigint | null
+  block_hash: Hex | null
+  failure_reason: string | null
+  consensus_status: Generated<ConsensusStatus>
+  /** With `dropped`: the rules. With `pending`: why it can't be told. */
+  consensus_reason: string | null
+  /** Nothing can change any more: cancelled, failed, or judged on final blocks. */
+  settled: Generated<boolean>
+  created_at: Date
+  check_at: ColumnType<Date, Date | undefined, Date>
+  checked_head: bigint | null
+}
+
+export type RequestStatus = StakeTransactionStatus | 'cancelled'
+export type ConsensusStatus = 'pending' | 'accepted' | 'dropped'
+
+export interface EthereumRequestHashesTable {
+  request_id: string
   hash: Hex
   submitted_at: Date
   /** Known as soon as the chain has shown the transaction. */

@@ -31,18 +31,28 @@ export const holderOf = (db: Db, account: string, reference: string): Promise<st
 export const referenceExists = (reference: string, existingId: string): ProblemError =>
   new ProblemError('reference-exists', `the external reference "${reference}" is held by ${existingId}`, { existingId })
 
+/** Takes the external reference of a new resource, if it has one. @throws ProblemError `reference-exists` */
+export async function takeReference(
+  transaction: Transaction<Database>,
+  { account, external_reference: reference, id }: { account: string; external_reference: string | null; id: string },
+): Promise<void> {
+  if (reference === null) return
+  const taken = await transaction
+    .insertInto('external_references')
+    .values({ account, reference, resource_id: id })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('resource_id')
+    .executeTakeFirst()
+  if (taken === undefined) throw referenceExists(reference, (await holderOf(transaction, account, reference)) ?? 'another resource')
+}
+
+/** A resource that is cancelled or failed no longer holds its reference: its owner may try again under the same name. */
+export const releaseReference = (transaction: Transaction<Database>, id: string) =>
+  transaction.deleteFrom('external_references').where('resource_id', '=', id).execute()
+
 /** @throws ProblemError `reference-exists` */
 export async function insertStake(transaction: Transaction<Database>, stake: NewStake): Promise<StakeRow> {
-  const { account, external_reference: reference, id } = stake
-  if (reference !== null) {
-    const taken = await transaction
-      .insertInto('external_references')
-      .values({ account, reference, resource_id: id })
-      .onConflict((conflict) => conflict.doNothing())
-      .returning('resource_id')
-      .executeTakeFirst()
-    if (taken === undefined) throw referenceExists(reference, (await holderOf(transaction, account, reference)) ?? 'another resource')
-  }
+  await takeReference(transaction, stake)
   return transaction.insertInto('ethereum_stakes').values(stake).returningAll().executeTakeFirstOrThrow()
 }
 
@@ -151,8 +161,7 @@ export const recordOutcome = (
       )
       .executeTakeFirst()
     if (result.numUpdatedRows !== 1n) return false
-    // A failed stake no longer holds its reference: its owner may try again under the same name.
-    if (seen.status === 'failed') await transaction.deleteFrom('external_references').where('resource_id', '=', stake.id).execute()
+    if (seen.status === 'failed') await releaseReference(transaction, stake.id)
     return true
   })
 
@@ -182,3 +191,7 @@ export function stakeKeys(
 
 export const hasStakeOf = async (db: Db, pubkey: Hex): Promise<boolean> =>
   (await db.selectFrom('ethereum_stakes').select('id').where('pubkey', '=', pubkey).executeTakeFirst()) !== undefined
+
+/** Whose validator it is, and where, when a stake of this service holds the key. */
+export const stakeOfKey = (db: Db, pubkey: Hex): Promise<Pick<StakeRow, 'account' | 'network' | 'credentials_type'> | undefined> =>
+  db.selectFrom('ethereum_stakes').select(['account', 'network', 'credentials_type']).where('pubkey', '=', pubkey).executeTakeFirst()

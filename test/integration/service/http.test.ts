@@ -508,7 +508,17 @@ describe.each([
     test('describes what it serves, and no more', async () => {
       const document = (await service.call('GET', '/openapi.json')).body
       expect(Object.keys(document.paths).sort()).toEqual(
-        [stakes, `${stakes}/{stakeId}`, `${stakes}/{stakeId}/submission`, '/v1/networks'].sort(),
+        [
+          stakes,
+          `${stakes}/{stakeId}`,
+          `${stakes}/{stakeId}/submission`,
+          ...['exit-requests', 'withdrawal-requests'].flatMap((list) => {
+            const path = `/v1/ethereum/validators/{pubkey}/${list}`
+            return [path, `${path}/{requestId}`, `${path}/{requestId}/submission`]
+          }),
+          '/v1/ethereum/validators/{pubkey}/withdrawal-capacity',
+          '/v1/networks',
+        ].sort(),
       )
     })
     test('counts', async () => {

@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { type ExitRequestBody, exitRequest, type WithdrawalRequestBody } from '../../../contract/schemas/ethereum-requests.ts'
+import { gwei, wei } from '../../../lib/amounts.ts'
+import type { RequestRow } from '../../store/requests.ts'
+
+export const unsignedTransaction = exitRequest.shape.unsignedTransaction
+
+/** A stored exit request as the contract's resource. */
+export const exitBody = (row: RequestRow): ExitRequestBody => ({ ...common(row), status: row.status })
+
+/** A stored withdrawal request as the contract's resource. */
+export function withdrawalBody(row: RequestRow): WithdrawalRequestBody {
+  const { status, amount_gwei: amount } = row
+  // The tables say the same in their checks.
+  if (status === 'cancelled' || amount === null) throw new Error(`the row of withdrawal request ${row.id} is not one`)
+  return { ...common(row), amountGwei: gwei(amount), status }
+}
+
+const common = (row: RequestRow) => ({
+  requestId: row.id,
+  pubkey: row.pubkey,
+  ...(row.external_reference === null ? {} : { externalReference: row.external_reference }),
+  unsignedTransaction: z.decode(unsignedTransaction, row.unsigned_transaction as z.input<typeof unsignedTransaction>),
+  fee: { feeWei: wei(BigInt(row.fee_wei)), quotedAtBlock: Number(row.quoted_at_block) },
+  transaction: {
+    ...(row.hash === null ? {} : { hash: row.hash }),
+    ...(row.block_number === null ? {} : { blockNumber: Number(row.block_number) }),
+    ...(row.block_hash === null ? {} : { blockHash: row.block_hash as Hex }),
+    ...(row.failure_reason === null ? {} : { failureReason: row.failure_reason }),
+  },
+  consensus: { status: row.consensus_status, ...(row.consensus_reason === null ? {} : { reason: row.consensus_reason }) },
+  createdAt: row.created_at.toISOString(),
+})

@@ -1,0 +1,131 @@
+import { getAddress } from 'viem'
+import { z } from 'zod'
+import { BeaconError } from '../../../chains/ethereum/beacon.ts'
+import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import {
+  encodeRequestCalldata,
+  readRequestFee,
+  type ValidatorRequest,
+  withdrawalRequestContract,
+  withFeeHeadroom,
+} from '../../../chains/ethereum/requests.ts'
+import { exitBroken, withdrawalAddressOf, withdrawalBroken } from '../../../chains/ethereum/withdrawal-rules.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Logger } from '../../../lib/log.ts'
+import { beaconUnavailable, chainUnavailable, validationFailed } from '../../errors.ts'
+import type { Answer, Idempotency, Idempotent } from '../../idempotency.ts'
+import { newId } from '../../ids.ts'
+import type { Metrics } from '../../metrics.ts'
+import type { Store } from '../../store/database.ts'
+import { insertRequest, type RequestRow } from '../../store/requests.ts'
+import { holderOf, referenceExists } from '../../store/stakes.ts'
+import { unsignedTransaction } from './body.ts'
+import { asDetails } from './broken-rules.ts'
+import { checkPubkey, type Locate, type NetworkWithValidators } from './locate.ts'
+
+export interface CreateRequestDeps {
+  readonly store: Store
+  readonly idempotency: Idempotency
+  readonly locate: Locate
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+}
+
+export interface RequestOrder {
+  readonly account: string
+  readonly request: ValidatorRequest
+  readonly externalReference: string | undefined
+  readonly idempotent: Idempotent | undefined
+  /** Writes the answer of the route. */
+  readonly write: (row: RequestRow) => Answer
+}
+
+/**
+ * Makes an exit or withdrawal request: the validator is looked up and judged by the head of the beacon chain, the fee is asked for, and then request,
+ * reference and answer are written in one database transaction. A request that the consensus layer would drop is not made at all.
+ * @throws ProblemError
+ */
+export function createRequest(
+  deps: CreateRequestDeps,
+): (order: RequestOrder, signal: AbortSignal) => Promise<Answer & { replayed: boolean }> {
+  const { store, idempotency, locate, clock, log, metrics } = deps
+  return async ({ account, request, externalReference: reference, idempotent, write }, signal) => {
+    const { kind, pubkey } = request
+    checkPubkey(pubkey)
+    const answered = await idempotency.run(idempotent, async (commit) => {
+      if (reference !== undefined) {
+        const holder = await holderOf(store.db, account, reference)
+        if (holder !== undefined) throw referenceExists(reference, holder)
+      }
+      const network = await locate(account, pubkey, signal)
+      if (network === undefined) throw validationFailed(asDetails(judged(undefined, request)))
+      const { name, chainId } = network.config
+      const sender = await allowedSender(network, request, signal)
+      const fee = await readRequestFee({ head: network.chain.head, call: network.validators.reads.call }, signal).catch(
+        (error: unknown) => {
+          throw error instanceof ChainError ? chainUnavailable(name, error) : error
+        },
+      )
+      const call = {
+        chainId,
+        from: sender,
+        to: withdrawalRequestContract,
+        data: encodeRequestCalldata(request),
+        valueWei: withFeeHeadroom(fee.feeWei),
+      }
+      const now = clock.now()
+      const id = newId(now)
+      const stored = await commit(async (transaction) =>
+        write(
+          await insertRequest(transaction, {
+            id,
+            account,
+            network: name,
+            kind,
+            pubkey,
+            amount_gwei: kind === 'exit' ? null : request.amountGwei,
+            sender,
+            unsigned_transaction: JSON.stringify(z.encode(unsignedTransaction, call)),
+            fee_wei: fee.feeWei.toString(),
+            quoted_at_block: fee.quotedAtBlock,
+            external_reference: reference ?? null,
+            created_at: now,
+          }),
+        ),
+      )
+      log.info({ requestId: id, kind, account, network: name, pubkey }, 'a request to the consensus layer was created')
+      return stored
+    })
+    if (answered.replayed) metrics.replayed()
+    return answered
+  }
+}
+
+/** The address that may send the request now. @throws ProblemError `validation-failed` with every rule that it breaks, `chain-unavailable` */
+async function allowedSender(network: NetworkWithValidators, request: ValidatorRequest, signal: AbortSignal): Promise<Hex> {
+  const { beacon } = network.validators
+  try {
+    const [view, spec] = await Promise.all([beacon.withdrawalView(request.pubkey, 'head', signal), beacon.spec(signal)])
+    const broken = judged({ ...view, spec }, request)
+    if (broken.length > 0) throw validationFailed(asDetails(broken))
+    const address = withdrawalAddressOf(view.validator?.withdrawalCredentials ?? '0x')
+    if (address === undefined) throw new Error('credentials without an address have passed the rules')
+    return getAddress(address)
+  } catch (error) {
+    throw error instanceof BeaconError ? beaconUnavailable(network.config.name, error) : error
+  }
+}
+
+function judged(state: Parameters<typeof exitBroken>[0] | undefined, request: ValidatorRequest) {
+  const rules = state ?? unknownEverywhere
+  return request.kind === 'exit' ? exitBroken(rules) : withdrawalBroken(rules, request.amountGwei)
+}
+
+/** No network's beacon chain knows the key: whatever the constants are, that is the rule. */
+const unknownEverywhere: Parameters<typeof exitBroken>[0] = {
+  validator: undefined,
+  pendingPartialWithdrawals: [],
+  epoch: 0,
+  spec: { shardCommitteePeriod: 0, minActivationBalanceGwei: 0n as never, pendingPartialWithdrawalsLimit: 0 },
+}

@@ -1,0 +1,42 @@
+import type { ChainReceipt, Hex } from '../../../chains/ethereum/chain.ts'
+import {
+  decodeRequestLog,
+  type LoggedRequest,
+  RequestEncodingError,
+  type ValidatorRequest,
+  withdrawalRequestContract,
+} from '../../../chains/ethereum/requests.ts'
+import { gwei } from '../../../lib/amounts.ts'
+import type { RequestRow } from '../../store/requests.ts'
+
+/** What a stored request asks for. */
+export const requestOf = (row: Pick<RequestRow, 'pubkey' | 'amount_gwei'>): ValidatorRequest =>
+  row.amount_gwei === null
+    ? { kind: 'exit', pubkey: row.pubkey }
+    : { kind: 'withdrawal', pubkey: row.pubkey, amountGwei: gwei(row.amount_gwei) }
+
+/**
+ * What a mined transaction asked the consensus layer for. The contract's own logs tell it, so that a request by way of another contract (a wallet
+ * of several signers) counts as well; who sent it is for the consensus layer to judge.
+ */
+export function madeRequest(receipt: Pick<ChainReceipt, 'logs'>, wanted: ValidatorRequest): LoggedRequest | { readonly mismatch: string } {
+  const made = receipt.logs.filter(({ address }) => sameHex(address, withdrawalRequestContract)).flatMap(decoded)
+  if (made.length === 0) return { mismatch: 'the transaction makes no request to the EIP-7002 contract' }
+  const [match, ...more] = made.filter(({ request }) => isSame(request, wanted))
+  if (match === undefined) return { mismatch: 'the transaction makes another request than this one' }
+  if (more.length > 0) return { mismatch: `the transaction makes this request ${more.length + 1} times` }
+  return match
+}
+
+function decoded(log: Parameters<typeof decodeRequestLog>[0]): LoggedRequest[] {
+  try {
+    return [decodeRequestLog(log)]
+  } catch (error) {
+    if (error instanceof RequestEncodingError) return []
+    throw error
+  }
+}
+
+const amountOf = (request: ValidatorRequest): bigint => (request.kind === 'exit' ? 0n : request.amountGwei)
+const isSame = (a: ValidatorRequest, b: ValidatorRequest): boolean => sameHex(a.pubkey, b.pubkey) && amountOf(a) === amountOf(b)
+const sameHex = (a: Hex, b: Hex): boolean => a.toLowerCase() === b.toLowerCase()

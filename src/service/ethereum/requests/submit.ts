@@ -1,0 +1,98 @@
+import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { ProblemError } from '../../errors.ts'
+import type { Answer, Idempotency, Idempotent } from '../../idempotency.ts'
+import type { Metrics } from '../../metrics.ts'
+import type { Store } from '../../store/database.ts'
+import { addRequestHash, findRequest, lockRequest, type RequestKey, type RequestRow, requestHashes } from '../../store/requests.ts'
+import { attempts, mayReport, Stale } from '../may-report.ts'
+import type { EthereumNetworks } from '../networks.ts'
+
+export interface SubmitRequestDeps {
+  readonly store: Store
+  readonly idempotency: Idempotency
+  readonly networks: EthereumNetworks
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+export interface RequestReport {
+  readonly key: RequestKey
+  readonly hash: Hex
+  readonly idempotent: Idempotent | undefined
+  /** Whether the answer tells a hash that the chain doesn't show yet from one that it does. */
+  readonly tellsVisibility: boolean
+  readonly write: (row: RequestRow) => Answer
+}
+
+/** The hash is recorded, and the chain does not show it yet. */
+export interface NotVisibleYet {
+  readonly notVisible: RequestRow
+}
+
+class NotVisible extends Error {
+  readonly row: RequestRow
+  constructor(row: RequestRow) {
+    super('the chain does not show the transaction yet')
+    this.row = row
+  }
+}
+
+/**
+ * Records the hash of a request's transaction. Idempotent by nature; the tracker finds out what became of it.
+ * "Not visible yet" is not stored under the Idempotency-Key, as it is true for a moment only: the hash is recorded all the same.
+ * @throws ProblemError
+ */
+export function submitRequest(
+  deps: SubmitRequestDeps,
+): (report: RequestReport, signal: AbortSignal) => Promise<(Answer & { replayed: boolean }) | NotVisibleYet> {
+  const { store, idempotency, networks, clock, metrics } = deps
+  const { db } = store
+
+  async function isVisible(row: RequestRow, hash: Hex, signal: AbortSignal): Promise<boolean> {
+    if (row.status === 'confirmed' || row.status === 'failed') return true
+    try {
+      return (await networks.get(row.network)?.chain.transaction(hash, signal)) !== undefined
+    } catch (error) {
+      if (error instanceof ChainError) return false
+      throw error
+    }
+  }
+
+  return async ({ key, hash, idempotent, tellsVisibility, write }, signal) => {
+    try {
+      const answered = await idempotency.run(idempotent, async (commit) => {
+        for (let attempt = 1; ; attempt++) {
+          const request = await findRequest(db, key)
+          if (request === undefined) throw notFound(key)
+          if (request.status === 'cancelled') throw new ProblemError('invalid-state', `the request ${key.id} is cancelled`)
+          const hashes = await requestHashes(db, [key.id])
+          const what = request.kind === 'exit' ? 'the exit request' : 'the withdrawal request'
+          await mayReport({ subject: request, what, network: networks.get(request.network), hashes, hash }, signal)
+          const record = async (transaction: Parameters<typeof lockRequest>[0]): Promise<RequestRow> => {
+            const current = await lockRequest(transaction, key)
+            if (current === undefined) throw notFound(key)
+            const now = await requestHashes(transaction, [key.id])
+            if (now.some((one) => one.hash === hash)) return current
+            if (now.length !== hashes.length || (current.status !== request.status && current.status !== 'submitted')) throw new Stale()
+            return addRequestHash(transaction, key.id, hash, clock.now())
+          }
+          try {
+            if (tellsVisibility && !(await isVisible(request, hash, signal))) throw new NotVisible(await db.transaction().execute(record))
+            return await commit(async (transaction) => write(await record(transaction)))
+          } catch (error) {
+            if (!(error instanceof Stale) || attempt >= attempts) throw error
+          }
+        }
+      })
+      if (answered.replayed) metrics.replayed()
+      return answered
+    } catch (error) {
+      if (error instanceof NotVisible) return { notVisible: error.row }
+      throw error
+    }
+  }
+}
+
+export const notFound = ({ kind, id, pubkey }: RequestKey) =>
+  new ProblemError('not-found', `there is no ${kind} request ${id} of the validator ${pubkey}`)

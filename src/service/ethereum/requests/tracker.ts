@@ -1,0 +1,128 @@
+import type { ChainHead } from '../../../chains/ethereum/chain.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Logger } from '../../../lib/log.ts'
+import type { Metrics } from '../../metrics.ts'
+import type { Store } from '../../store/database.ts'
+import {
+  type RequestHashRow,
+  type RequestRow,
+  recordRequest,
+  rememberRequestSender,
+  requestHashes,
+  type SeenOfRequest,
+  takeDueRequests,
+} from '../../store/requests.ts'
+import type { EthereumNetwork } from '../networks.ts'
+import { type Mismatch, observe } from '../observe.ts'
+import { type Observed, type Outcome, outcomeOf } from '../outcome.ts'
+import { inParallel } from '../parallel.ts'
+import { judgeRequest, type Verdict } from './consensus.ts'
+import { madeRequest, requestOf } from './made-request.ts'
+
+const batchSize = 50
+const concurrency = 4
+const maxBatches = 100
+
+export interface RequestTracker {
+  /** Goes once through what is due on a network, at this head. @throws ChainError, or the database's error */
+  pass(network: EthereumNetwork, head: ChainHead, signal: AbortSignal): Promise<void>
+}
+
+/**
+ * Follows exit and withdrawal requests: their transactions as those of stakes, and then what the consensus layer made of them, told soon after the block
+ * and again when the block is final. It shares the work with other instances as the tracker of stakes does.
+ */
+export function createRequestTracker(deps: { store: Store; clock: Clock; log: Logger; metrics: Metrics }): RequestTracker {
+  const { clock, log, metrics } = deps
+  const { db } = deps.store
+
+  async function look(network: EthereumNetwork, head: ChainHead, row: RequestRow, hashes: readonly RequestHashRow[], signal: AbortSignal) {
+    const wanted = requestOf(row)
+    const mismatchIn: Mismatch = (receipt) => {
+      const made = madeRequest(receipt, wanted)
+      return 'mismatch' in made ? made.mismatch : undefined
+    }
+    const observed = await observe({ chain: network.chain, head }, hashes, mismatchIn, signal)
+    const [first, ...rest] = observed
+    if (first === undefined) return
+    await rememberSenders(row, hashes, observed)
+    const outcome = outcomeOf([first, ...rest], head, clock.now())
+    const verdict = await verdictOn(network, row, outcome, observed, signal)
+    const settled = outcome.status === 'failed' || (outcome.status === 'confirmed' && verdict.status !== 'pending')
+    const recorded = await recordRequest(db, row, hashes.length, {
+      ...columnsOf(outcome, verdict),
+      settled,
+      checked_head: verdict.askAgain === true ? null : head.latest,
+    })
+    if (!recorded || !settled) return
+    const result = outcome.status === 'failed' ? 'failed' : verdict.status === 'accepted' ? 'accepted' : 'dropped'
+    metrics.requestSettled(network.config.name, row.kind, result)
+    const line = { requestId: row.id, kind: row.kind, network: row.network, pubkey: row.pubkey, hash: outcome.hash }
+    if (result === 'accepted') log.info({ ...line, reason: verdict.reason }, 'the consensus layer has accepted a request')
+    else if (result === 'dropped') log.warn({ ...line, reason: verdict.reason }, 'the consensus layer has dropped a request')
+    else log.warn({ ...line, reason: outcome.status === 'failed' ? outcome.reason : undefined }, "a request's transaction has failed")
+  }
+
+  async function verdictOn(
+    network: EthereumNetwork,
+    row: RequestRow,
+    outcome: Outcome,
+    observed: readonly Observed[],
+    signal: AbortSignal,
+  ): Promise<Verdict> {
+    const receipt = observed.find(({ hash }) => hash === outcome.hash)?.receipt
+    if (outcome.status === 'failed' || receipt === undefined || !receipt.success) return { status: 'pending' }
+    if (outcome.status === 'submitted' && row.consensus_status !== 'pending' && row.block_hash === receipt.blockHash) {
+      // Judged by this very block: once more when it is final.
+      return { status: row.consensus_status, ...(row.consensus_reason === null ? {} : { reason: row.consensus_reason }) }
+    }
+    const logged = madeRequest(receipt, requestOf(row))
+    if ('mismatch' in logged) return { status: 'pending' }
+    if (network.validators === undefined) {
+      return { status: 'pending', reason: `${network.config.name} has no beaconApiUrls in the service's configuration any more` }
+    }
+    return judgeRequest(network.validators, { logged, blockNumber: receipt.blockNumber }, signal)
+  }
+
+  const rememberSenders = (row: RequestRow, hashes: readonly RequestHashRow[], observed: readonly Observed[]) =>
+    Promise.all(
+      observed.map(async ({ hash, sentBy }) => {
+        if (sentBy !== undefined && hashes.some((one) => one.hash === hash && one.sender === null)) {
+          await rememberRequestSender(db, row.id, hash, sentBy.sender, sentBy.nonce)
+        }
+      }),
+    )
+
+  return {
+    async pass(network, head, signal) {
+      const { name, pollIntervalMs } = network.config
+      for (let batch = 0; batch < maxBatches; batch++) {
+        const rows = await takeDueRequests(db, { network: name, head: head.latest, limit: batchSize, intervalMs: pollIntervalMs })
+        const hashes = await requestHashes(
+          db,
+          rows.map(({ id }) => id),
+        )
+        await inParallel(concurrency, rows, (row) =>
+          look(
+            network,
+            head,
+            row,
+            hashes.filter((one) => one.request_id === row.id),
+            signal,
+          ),
+        )
+        if (rows.length < batchSize) break
+      }
+    },
+  }
+}
+
+const columnsOf = (outcome: Outcome, verdict: Verdict): Omit<SeenOfRequest, 'settled' | 'checked_head'> => ({
+  status: outcome.status,
+  hash: outcome.hash,
+  block_number: outcome.blockNumber ?? null,
+  block_hash: outcome.blockHash ?? null,
+  failure_reason: outcome.status === 'failed' ? outcome.reason : null,
+  consensus_status: verdict.status,
+  consensus_reason: verdict.reason ?? null,
+})

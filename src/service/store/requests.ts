@@ -1,0 +1,191 @@
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Database, EthereumRequestHashesTable, EthereumRequestsTable } from './schema.ts'
+import { releaseReference, takeReference } from './stakes.ts'
+
+/** An exit or a partial withdrawal that was asked for. */
+export type RequestRow = Selectable<EthereumRequestsTable>
+export type RequestHashRow = Selectable<EthereumRequestHashesTable>
+export type RequestKind = RequestRow['kind']
+type Db = Kysely<Database> | Transaction<Database>
+
+export type NewRequest = Pick<
+  RequestRow,
+  | 'id'
+  | 'account'
+  | 'network'
+  | 'kind'
+  | 'pubkey'
+  | 'amount_gwei'
+  | 'sender'
+  | 'fee_wei'
+  | 'quoted_at_block'
+  | 'external_reference'
+  | 'created_at'
+> & { unsigned_transaction: string }
+
+/** Where a request is: of another account, kind or validator it doesn't exist. */
+export interface RequestKey {
+  readonly account: string
+  readonly kind: RequestKind
+  readonly pubkey: Hex
+  readonly id: string
+}
+
+const find = (db: Db, { account, kind, pubkey, id }: RequestKey) =>
+  db
+    .selectFrom('ethereum_requests')
+    .selectAll()
+    .where('id', '=', id)
+    .where('account', '=', account)
+    .where('kind', '=', kind)
+    .where('pubkey', '=', pubkey)
+
+export const findRequest = (db: Db, key: RequestKey): Promise<RequestRow | undefined> => find(db, key).executeTakeFirst()
+
+/** The same, and nobody else changes it until the transaction ends. */
+export const lockRequest = (transaction: Transaction<Database>, key: RequestKey): Promise<RequestRow | undefined> =>
+  find(transaction, key).forUpdate().executeTakeFirst()
+
+/** @throws ProblemError `reference-exists` */
+export async function insertRequest(transaction: Transaction<Database>, request: NewRequest): Promise<RequestRow> {
+  await takeReference(transaction, request)
+  return transaction.insertInto('ethereum_requests').values(request).returningAll().executeTakeFirstOrThrow()
+}
+
+/** A page of a validator's requests of one kind, the newest first, and one row more where there are more. */
+export function listRequests(
+  db: Db,
+  given: Omit<RequestKey, 'id'> & { limit: number; before: string | undefined; externalReference: string | undefined },
+): Promise<RequestRow[]> {
+  let query = db
+    .selectFrom('ethereum_requests')
+    .selectAll()
+    .where('account', '=', given.account)
+    .where('pubkey', '=', given.pubkey)
+    .where('kind', '=', given.kind)
+  if (given.before !== undefined) query = query.where('id', '<', given.before)
+  if (given.externalReference !== undefined) query = query.where('external_reference', '=', given.externalReference)
+  return query
+    .orderBy('id', 'desc')
+    .limit(given.limit + 1)
+    .execute()
+}
+
+/** Ends a request that nobody has submitted; it frees its reference. */
+export async function cancelRequest(transaction: Transaction<Database>, id: string): Promise<RequestRow> {
+  await releaseReference(transaction, id)
+  return transaction
+    .updateTable('ethereum_requests')
+    .set({ status: 'cancelled', settled: true })
+    .where('id', '=', id)
+    .where('status', '=', 'awaiting_submission')
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+export const requestHashes = (db: Db, ids: readonly string[]): Promise<RequestHashRow[]> =>
+  ids.length === 0
+    ? Promise.resolve([])
+    : db.selectFrom('ethereum_request_hashes').selectAll().where('request_id', 'in', ids).orderBy('submitted_at').orderBy('hash').execute()
+
+/** Records a reported hash; the tracker looks at once. What was concluded without it no longer holds. */
+export async function addRequestHash(transaction: Transaction<Database>, id: string, hash: Hex, now: Date): Promise<RequestRow> {
+  await transaction
+    .insertInto('ethereum_request_hashes')
+    .values({ request_id: id, hash, submitted_at: now, sender: null, nonce: null })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  return transaction
+    .updateTable('ethereum_requests')
+    .set({
+      status: 'submitted',
+      hash,
+      block_number: null,
+      block_hash: null,
+      consensus_status: 'pending',
+      consensus_reason: null,
+      check_at: sql<Date>`now()`,
+      checked_head: null,
+    })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+export const rememberRequestSender = (db: Db, id: string, hash: Hex, sender: Hex, nonce: number) =>
+  db
+    .updateTable('ethereum_request_hashes')
+    .set({ sender, nonce: BigInt(nonce) })
+    .where('request_id', '=', id)
+    .where('hash', '=', hash)
+    .execute()
+
+/** Takes up to `limit` requests that are due, as `takeDue` takes stakes; one that is confirmed goes on until its judgement is final. */
+export const takeDueRequests = (
+  db: Kysely<Database>,
+  given: { network: string; head: bigint; limit: number; intervalMs: number },
+): Promise<RequestRow[]> =>
+  db
+    .updateTable('ethereum_requests')
+    .set({ check_at: sql<Date>`now() + make_interval(secs => ${given.intervalMs / 1000}::double precision)` })
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('ethereum_requests')
+        .select('id')
+        .where('network', '=', given.network)
+        .where('settled', '=', false)
+        .where('status', 'in', ['submitted', 'confirmed'])
+        .where('check_at', '<=', sql<Date>`now()`)
+        .where((where) => where.or([where('checked_head', 'is', null), where('checked_head', '<>', given.head)]))
+        .orderBy('check_at')
+        .limit(given.limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returningAll()
+    .execute()
+
+export type SeenOfRequest = Pick<
+  RequestRow,
+  | 'status'
+  | 'hash'
+  | 'block_number'
+  | 'block_hash'
+  | 'failure_reason'
+  | 'consensus_status'
+  | 'consensus_reason'
+  | 'settled'
+  | 'checked_head'
+>
+
+/** Writes what was seen of a request, if it is still in flight and no further hash was reported meanwhile (see `recordOutcome`). */
+export const recordRequest = (
+  db: Kysely<Database>,
+  request: Pick<RequestRow, 'id' | 'hash'>,
+  hashCount: number,
+  seen: SeenOfRequest,
+): Promise<boolean> =>
+  db.transaction().execute(async (transaction) => {
+    const result = await transaction
+      .updateTable('ethereum_requests')
+      .set(seen)
+      .where('id', '=', request.id)
+      .where('settled', '=', false)
+      .where('status', 'in', ['submitted', 'confirmed'])
+      .where('hash', '=', request.hash)
+      .where((where) =>
+        where(
+          where
+            .selectFrom('ethereum_request_hashes')
+            .select((count) => count.fn.countAll<bigint>().as('count'))
+            .where('request_id', '=', request.id),
+          '=',
+          BigInt(hashCount),
+        ),
+      )
+      .executeTakeFirst()
+    if (result.numUpdatedRows !== 1n) return false
+    if (seen.status === 'failed') await releaseReference(transaction, request.id)
+    return true
+  })
