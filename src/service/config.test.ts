@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { systemProgram } from '../chains/solana/programs.ts'
 import { loadServiceConfig, parseServiceConfig } from './config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'service-config-'))
@@ -27,6 +28,18 @@ test('the least configuration serves one network from the embedded database', ()
   })
 })
 
+test('networks of both chains stand side by side', () => {
+  const text = `${minimal}  - {name: devnet, chain: Solana, rpcUrls: ['http://localhost:8899']}
+solana: {domain: 'staking.example:8443', defaultVoteAccounts: {devnet: '${systemProgram}'}}`
+  expect(parseServiceConfig(text, 'c.yaml')).toMatchObject({
+    networks: [
+      { name: 'hoodi', chain: 'Ethereum' },
+      { name: 'devnet', chain: 'Solana', genesisHash: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG' },
+    ],
+    solana: { domain: 'staking.example:8443', defaultVoteAccounts: { devnet: systemProgram }, maxPriorityFeeLamports: 10_000 },
+  })
+})
+
 describe('what is wrong is said with the file and the field', () => {
   test.each([
     { text: 'a: [', expected: 'c.yaml is not valid YAML (line 1)' },
@@ -35,6 +48,19 @@ describe('what is wrong is said with the file and the field', () => {
     { text: `${minimal}listen: {port: 99999}`, expected: '  listen.port: ' },
     { text: minimal.replace("'http://localhost:8545'", "'localhost'"), expected: '  networks[0].rpcUrls[0]: must be an http(s) URL' },
     { text: minimal.replace('hoodi', 'devnet'), expected: '  networks[0].chainId: is required' },
+    { text: `${minimal}  - {name: devnet, chain: Solana, rpcUrls: ['x']}`, expected: '  networks[1].rpcUrls[0]: must be an http(s) URL' },
+    { text: `${minimal}  - {name: local, chain: Solana, rpcUrls: ['http://b']}`, expected: '  networks[1].genesisHash: is required' },
+    { text: `${minimal}  - {name: a, chain: Bitcoin}`, expected: '  networks[1].chain: ' },
+    { text: `${minimal}solana: {domain: 'https://a.b'}`, expected: '  solana.domain: must be a host name' },
+    {
+      text: `${minimal}solana: {defaultVoteAccounts: {hoodi: '${systemProgram}'}}`,
+      expected: 'c.yaml: solana.defaultVoteAccounts: "hoodi" is not a Solana network of this file',
+    },
+    { text: `${minimal}solana: {defaultVoteAccounts: {hoodi: abc}}`, expected: '  solana.defaultVoteAccounts.hoodi: must be base58' },
+    {
+      text: `${minimal}  - {name: hoodi, chain: Solana, rpcUrls: ['http://b'], genesisHash: '${systemProgram}'}`,
+      expected: '"hoodi" is given twice',
+    },
     { text: `${minimal}  - {name: hoodi, chain: Ethereum, rpcUrls: ['http://b']}`, expected: 'c.yaml: networks: "hoodi" is given twice' },
   ])('$expected', ({ text, expected }) => {
     expect(() => parseServiceConfig(text, 'c.yaml')).toThrow(expected)

@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { parse, YAMLParseError } from 'yaml'
 import { z } from 'zod'
 import { ethereumNetworkConfig } from '../chains/ethereum/networks.ts'
+import { isAddress } from '../chains/solana/addresses.ts'
+import { solanaNetworkConfig } from '../chains/solana/networks.ts'
 import { logLevels } from '../lib/log.ts'
 import { Secret } from '../lib/secret.ts'
 import type { DatabaseConfig } from './store/database.ts'
@@ -37,7 +39,24 @@ export const serviceConfigFile = z.strictObject({
   seedFile: z.string().min(1),
   /** The first key index that may be handed out. Raise it beyond everything ever handed out after the database was restored from a backup. */
   keyIndexFloor: z.int().min(0).max(0xffff_ffff).default(0),
-  networks: z.array(ethereumNetworkConfig).min(1).max(32),
+  networks: z
+    .array(z.discriminatedUnion('chain', [ethereumNetworkConfig, solanaNetworkConfig]))
+    .min(1)
+    .max(32),
+  solana: z
+    .strictObject({
+      /** Host name, with its port unless that is the protocol's own, that challenges name. Default: the host that the client asked for. */
+      domain: z
+        .string()
+        .max(253)
+        .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$/, 'must be a host name in lower case, with a port if need be')
+        .optional(),
+      /** By network: where a stake goes that names no vote account. Without one, each stake must name its own. */
+      defaultVoteAccounts: z.record(z.string(), z.string().refine(isAddress, 'must be base58 of 32 bytes')).default({}),
+      /** The most that a transaction offers on top of the base fee, in lamports. */
+      maxPriorityFeeLamports: z.int().min(0).max(1_000_000_000).default(10_000),
+    })
+    .prefault({}),
   rateLimit: z
     .strictObject({
       /** Requests of one API key per window, for each instance. */
@@ -104,6 +123,10 @@ export function parseServiceConfig(text: string, path: string): z.output<typeof 
   const names = result.data.networks.map((network) => network.name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) throw new ConfigError(`${path}: networks: "${twice}" is given twice`)
+  const solana = result.data.networks.filter((network) => network.chain === 'Solana').map((network) => network.name)
+  const unknown = Object.keys(result.data.solana.defaultVoteAccounts).find((name) => !solana.includes(name))
+  if (unknown !== undefined)
+    throw new ConfigError(`${path}: solana.defaultVoteAccounts: "${unknown.slice(0, 64)}" is not a Solana network of this file`)
   return result.data
 }
 

@@ -8,6 +8,7 @@ import type { EthereumNetworks } from './ethereum/networks.ts'
 import { releaseAllClaims } from './idempotency.ts'
 import { readSeedFile } from './seed.ts'
 import { createService } from './service.ts'
+import { connectSolanaNetworks } from './solana/connect.ts'
 import { openStore } from './store/database.ts'
 import { openKeyIndices } from './store/key-index.ts'
 
@@ -48,6 +49,13 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
       keys,
       indices,
       networks: connectNetworks(config, clock, log, ending.signal),
+      solanaNetworks: connectSolanaNetworks({
+        networks: config.networks.filter((network) => network.chain === 'Solana'),
+        defaultVoteAccounts: config.solana.defaultVoteAccounts,
+        clock,
+        log,
+      }),
+      solanaPolicy: { domain: config.solana.domain, maxPriorityFeeLamports: BigInt(config.solana.maxPriorityFeeLamports) },
       clock,
       log,
       version,
@@ -81,12 +89,14 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   log.info('the staking service has ended')
 }
 
+const isEthereum = (network: ServiceConfig['networks'][number]) => network.chain === 'Ethereum'
+
 /** Of one call to a beacon node: several fit into the time that a request has. */
 const beaconTimeoutMs = 6_000
 
 const connectNetworks = (config: ServiceConfig, clock: Clock, log: Logger, signal: AbortSignal): EthereumNetworks =>
   new Map(
-    config.networks.map((network) => {
+    config.networks.filter(isEthereum).map((network) => {
       const chain = createEthereumChain({ config: network, clock, log, signal })
       const urls = network.beaconApiUrls
       const validators =

@@ -20,6 +20,9 @@ import { installProblems } from './http/problems.ts'
 import { createIdempotency } from './idempotency.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import type { ValidatorKeys } from './seed.ts'
+import { defaultSolanaPolicy, type SolanaPolicy } from './solana/deps.ts'
+import { asProblems, type SolanaNetworks } from './solana/networks.ts'
+import { solanaStakeRoutes } from './solana/routes.ts'
 import type { Store } from './store/database.ts'
 import type { KeyIndices } from './store/key-index.ts'
 import { countByState } from './store/stakes.ts'
@@ -27,6 +30,9 @@ import { countByState } from './store/stakes.ts'
 export interface ServiceDeps {
   readonly store: Store
   readonly networks: EthereumNetworks
+  /** Default: none. */
+  readonly solanaNetworks?: SolanaNetworks
+  readonly solanaPolicy?: SolanaPolicy
   readonly keys: ValidatorKeys
   readonly indices: KeyIndices
   readonly clock: Clock
@@ -52,6 +58,9 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const metrics = createMetrics()
   metrics.onScrape(() => countByState(store.db))
   const networks: EthereumNetworks = new Map([...deps.networks].map(([name, network]) => [name, countErrors(network, metrics)]))
+  const solanaNetworks: SolanaNetworks = new Map(
+    [...(deps.solanaNetworks ?? [])].map(([name, network]) => [name, asProblems(network, metrics)]),
+  )
   const idempotency = createIdempotency({ store, ...(deps.leaseMs === undefined ? {} : { leaseMs: deps.leaseMs }) })
   const tracker = createTracker({
     store,
@@ -79,16 +88,32 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     takeNewKey: createTakeNewKey({ store, keys: deps.keys, indices: deps.indices, log, metrics }),
   })
   validatorRoutes(app, { store, idempotency, networks, clock, log, metrics })
+  solanaStakeRoutes(app, {
+    store,
+    idempotency,
+    networks: solanaNetworks,
+    clock,
+    log,
+    metrics,
+    policy: deps.solanaPolicy ?? defaultSolanaPolicy,
+  })
   serve(app, routes.listNetworks, async () => ({
     status: 200,
     body: {
-      networks: [...networks.values()].map(({ config }) => ({
-        network: config.name,
-        chain: 'ethereum' as const,
-        chainId: config.chainId,
-        depositContractAddress: config.depositContractAddress,
-        genesisForkVersion: config.genesisForkVersion,
-      })),
+      networks: [
+        ...[...networks.values()].map(({ config }) => ({
+          network: config.name,
+          chain: 'ethereum' as const,
+          chainId: config.chainId,
+          depositContractAddress: config.depositContractAddress,
+          genesisForkVersion: config.genesisForkVersion,
+        })),
+        ...[...solanaNetworks.values()].map(({ config }) => ({
+          network: config.name,
+          chain: 'solana' as const,
+          genesisHash: config.genesisHash,
+        })),
+      ],
     },
   }))
   return { app, tracker, metrics }

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import type { Database } from './schema.ts'
+import { solanaTables } from './solana-migration.ts'
 
 /** In order, never edited once released: a change of the tables is a new entry. */
 const migrations: Readonly<Record<string, Migration>> = {
@@ -126,6 +127,7 @@ const migrations: Readonly<Record<string, Migration>> = {
         )`.execute(db)
     },
   },
+  '0003_solana_stakes': solanaTables,
 }
 
 /**

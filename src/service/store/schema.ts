@@ -1,5 +1,6 @@
 import type { ColumnType, Generated } from 'kysely'
 import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { SolanaStakesTable, SolanaTransactionsTable } from './solana-schema.ts'
 
 /** The tables, as Kysely sees them. `int8` is a bigint, `timestamptz` a Date, `jsonb` a parsed value, on PGlite and on PostgreSQL alike. */
 export interface Database {
@@ -11,6 +12,8 @@ export interface Database {
   ethereum_stake_hashes: EthereumStakeHashesTable
   ethereum_requests: EthereumRequestsTable
   ethereum_request_hashes: EthereumRequestHashesTable
+  solana_stakes: SolanaStakesTable
+  solana_transactions: SolanaTransactionsTable
 }
 
 export interface ApiKeysTable {

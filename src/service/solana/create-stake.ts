@@ -1,0 +1,97 @@
+import { stakeAccountSpace } from '../../chains/solana/programs.ts'
+import { stakeAccountAddress } from '../../chains/solana/stake.ts'
+import { routes } from '../../contract/routes.ts'
+import { type ProblemError, validationFailed } from '../errors.ts'
+import { answer, type Handled, type Input } from '../http/contract-route.ts'
+import { newId } from '../ids.ts'
+import { insertSolanaStake } from '../store/solana-stakes.ts'
+import { holderOf, referenceExists } from '../store/stakes.ts'
+import { stakeBody } from './bodies.ts'
+import { issueChallenge } from './challenge.ts'
+import type { SolanaDeps } from './deps.ts'
+import type { SolanaNetwork } from './networks.ts'
+import { lookAtStake } from './protocol.ts'
+import { brokenAddressRules, brokenAmountRules, brokenVoteRules } from './rules.ts'
+
+const route = routes.createSolanaStake
+type Route = typeof route
+
+/**
+ * Creates a stake: the rules, of which some are the cluster's, then stake, challenge, reference and answer in one database transaction. The
+ * stake account's address is made of the stake's id, so that no two transactions can fund the same stake twice.
+ */
+export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<Handled<Route>> {
+  const { store, idempotency, networks, clock, log, metrics, policy } = deps
+  return async ({ caller, body, idempotent, host, signal }) => {
+    const { amountLamports: amount, stakeAuthority, withdrawAuthority, feePayer = stakeAuthority, externalReference: reference } = body
+
+    const answered = await idempotency.run(idempotent, async (commit) => {
+      const network = networks.get(body.network)
+      if (network === undefined) throw unknownNetwork(body.network)
+      const voteAccount = body.voteAccount ?? network.defaultVoteAccount
+      const broken = brokenAddressRules({ stakeAuthority, withdrawAuthority, feePayer, voteAccount })
+      if (voteAccount === undefined || broken.length > 0) throw validationFailed(broken)
+      if (reference !== undefined) {
+        const holder = await holderOf(store.db, caller.account, reference)
+        if (holder !== undefined) throw referenceExists(reference, holder)
+      }
+      const commission = await askTheCluster(network, amount, voteAccount, signal)
+
+      const now = clock.now()
+      const id = newId(now)
+      const named = {
+        id,
+        account: caller.account,
+        network: network.config.name,
+        amount_lamports: amount,
+        stake_account: stakeAccountAddress(feePayer, id),
+        stake_authority: stakeAuthority,
+        withdraw_authority: withdrawAuthority,
+        vote_account: voteAccount,
+        fee_payer: feePayer,
+        external_reference: reference ?? null,
+        seen_slot: null,
+        created_at: now,
+      }
+      const { protocol } = await lookAtStake(store, network, named, signal)
+      const stored = await commit(async (transaction) => {
+        const row = await insertSolanaStake(transaction, { ...named, ...issueChallenge(named, policy.domain ?? host, now) })
+        return answer(route, 201, stakeBody(row, protocol, []))
+      })
+      log.info(
+        { stakeId: id, account: caller.account, network: named.network, stakeAccount: named.stake_account, voteAccount, commission },
+        'a Solana stake was created',
+      )
+      return stored
+    })
+    if (answered.replayed) metrics.replayed()
+    else metrics.stakeCreated(body.network)
+    return answered
+  }
+}
+
+/** The vote account's commission, in percent. @throws ProblemError `validation-failed` with all rules that are broken */
+async function askTheCluster(
+  { chain }: SolanaNetwork,
+  amount: bigint,
+  voteAccount: string,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const [rent, minimumDelegation, vote] = await Promise.all([
+    chain.rentExemption(stakeAccountSpace, signal),
+    chain.minimumDelegation(signal),
+    chain.voteAccount(voteAccount, signal),
+  ])
+  const broken = [...brokenAmountRules(amount, rent, minimumDelegation), ...brokenVoteRules(vote)]
+  if (broken.length > 0) throw validationFailed(broken)
+  return vote.kind === 'vote-account' ? vote.account.commission : undefined
+}
+
+const unknownNetwork = (name: string): ProblemError =>
+  validationFailed([
+    {
+      pointer: '/body/network',
+      code: 'unknown-network',
+      detail: `"${name}" is not a Solana network of this service: see GET /v1/networks`,
+    },
+  ])

@@ -1,0 +1,71 @@
+import { routes } from '../../contract/routes.ts'
+import { ProblemError } from '../errors.ts'
+import { answer, type Handled, type Input } from '../http/contract-route.ts'
+import { findSolanaStake, lockSolanaStake } from '../store/solana-stakes.ts'
+import { findTransaction, refusingSecond, replaceMessage } from '../store/solana-transactions.ts'
+import { transactionBody } from './bodies.ts'
+import { refuseInState } from './create-transaction.ts'
+import type { SolanaDeps } from './deps.ts'
+import { lookForTransaction, recordLanding } from './landing.ts'
+import { networkOf } from './networks.ts'
+import { actionOf, prepare } from './prepare.ts'
+import { lookAtStake } from './protocol.ts'
+
+const route = routes.refreshSolanaTransaction
+type Route = typeof route
+
+/**
+ * Gives an expired transaction a new blockhash under the same id. The older message must be dead for certain: the finalized height is beyond its
+ * last valid one, none of its signatures is in the history, and the stake is, at a slot no earlier than that height's, as it was before: a
+ * transaction that landed unreported shows there.
+ */
+export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => Promise<Handled<Route>> {
+  const { store, idempotency, networks, log, metrics, policy } = deps
+  return async ({ caller, params, idempotent, signal }) => {
+    const { stakeId, txId } = params
+    const answered = await idempotency.run(idempotent, async (commit) => {
+      const stake = await findSolanaStake(store.db, caller.account, stakeId)
+      const found = stake === undefined ? undefined : await findTransaction(store.db, stakeId, txId)
+      if (stake === undefined || found === undefined)
+        throw new ProblemError('not-found', `there is no transaction ${txId} of a stake ${stakeId}`)
+      const network = networkOf(networks, stake.network)
+      if (found.status === 'confirmed' || found.status === 'failed') throw landed(found.status)
+
+      const landing = await lookForTransaction(network.chain, found, signal)
+      const row = await recordLanding(store.db, found, landing)
+      if (row === undefined) throw meanwhile()
+      if (landing.kind === 'landed') throw landed(row.status)
+      const { blockHeight, slot } = await network.chain.epochInfo('finalized', signal)
+      if (blockHeight <= row.last_valid_block_height) {
+        const left = row.last_valid_block_height - blockHeight + 1n
+        throw new ProblemError(
+          'invalid-state',
+          `the transaction could still land: ${left} blocks are to be final before it has expired for certain`,
+        )
+      }
+      const look = await lookAtStake(store, network, stake, signal)
+      if (look.slot < slot)
+        throw new ProblemError('chain-unavailable', `the service's nodes for ${stake.network} are not at the same height`, {
+          retryAfterSeconds: 2,
+        })
+      refuseInState(row.kind, look.protocol)
+      const prepared = await prepare(network, policy, stake, actionOf(row), signal)
+
+      const refreshed = await refusingSecond(
+        commit(async (transaction) => {
+          await lockSolanaStake(transaction, stakeId)
+          const next = await replaceMessage(transaction, row, prepared)
+          if (next === undefined) throw meanwhile()
+          return answer(route, 200, transactionBody(next, stake.network))
+        }),
+      )
+      log.info({ stakeId, txId, network: stake.network, kind: row.kind }, 'an expired Solana transaction was made anew')
+      return refreshed
+    })
+    if (answered.replayed) metrics.replayed()
+    return answered
+  }
+}
+
+const landed = (status: string) => new ProblemError('invalid-state', `the transaction is in a block (${status}): it can't be made anew`)
+const meanwhile = () => new ProblemError('invalid-state', 'the transaction was changed meanwhile: read the stake again')

@@ -1,0 +1,72 @@
+import { isAddress, isOnCurve } from '../../chains/solana/addresses.ts'
+import type { VoteAccountAnswer } from '../../chains/solana/chain.ts'
+import type { ProblemDetail } from '../../contract/problems.ts'
+
+/** The largest amount that the builders of transactions take exactly: nine million SOL. */
+const maxLamports = BigInt(Number.MAX_SAFE_INTEGER)
+
+/**
+ * What can be told of a new stake without the cluster. Who must sign has to be on the curve: for an address off it nobody can, and the stake
+ * could never be deactivated or withdrawn.
+ */
+export function brokenAddressRules(given: {
+  readonly stakeAuthority: string
+  readonly withdrawAuthority: string
+  readonly feePayer: string
+  readonly voteAccount: string | undefined
+}): readonly ProblemDetail[] {
+  const { stakeAuthority, withdrawAuthority, feePayer, voteAccount } = given
+  const signers = Object.entries({ stakeAuthority, withdrawAuthority, feePayer }).flatMap(([field, address]) =>
+    isOnCurve(address) ? [] : [invalidAddress(field, address, 'an address that can sign: it is not on the curve')],
+  )
+  if (voteAccount === undefined)
+    return [
+      ...signers,
+      {
+        pointer: '/body/voteAccount',
+        code: 'vote-account-required',
+        detail: 'name a vote account: the service has none of its own choice',
+      },
+    ]
+  return isAddress(voteAccount) ? signers : [...signers, invalidAddress('voteAccount', voteAccount)]
+}
+
+/** An account may get money without being able to sign; but not the stake account itself, which is closed by the withdrawal. */
+export function brokenDestinationRules(destination: string, stakeAccount: string): readonly ProblemDetail[] {
+  if (!isAddress(destination)) return [invalidAddress('destination', destination)]
+  if (destination !== stakeAccount) return []
+  return [{ pointer: '/body/destination', code: 'destination-is-stake', detail: 'the destination is the stake account itself' }]
+}
+
+const invalidAddress = (field: string, address: string, what = ''): ProblemDetail =>
+  isAddress(address)
+    ? { pointer: `/body/${field}`, code: 'address-off-curve', detail: `${field} must be ${what}` }
+    : { pointer: `/body/${field}`, code: 'invalid-address', detail: `${field} is not a Solana address: base58 of 32 bytes` }
+
+/** The rules of the cluster for the amount: its rent reserve and its minimum delegation, both in lamports, as it tells them now. */
+export function brokenAmountRules(amount: bigint, rent: bigint, minimumDelegation: bigint): readonly ProblemDetail[] {
+  const least = rent + minimumDelegation
+  if (amount >= least && amount <= maxLamports) return []
+  const rule =
+    amount < least
+      ? `at least ${least} lamports are needed (${rent} of rent reserve, ${minimumDelegation} of minimum delegation)`
+      : `at most ${maxLamports} lamports are possible`
+  return [{ pointer: '/body/amountLamports', code: 'amount-out-of-range', detail: `${rule}, not ${amount}` }]
+}
+
+/** A validator that doesn't vote earns nothing. */
+export function brokenVoteRules(answer: VoteAccountAnswer): readonly ProblemDetail[] {
+  const broken = (code: string, detail: string) => [{ pointer: '/body/voteAccount', code, detail }]
+  switch (answer.kind) {
+    case 'missing':
+      return broken('vote-account-missing', 'the vote account does not exist')
+    case 'not-a-vote-account':
+      return broken('not-a-vote-account', 'the account is not a vote account')
+    case 'not-voting':
+      return broken('vote-account-delinquent', 'the vote account has no stake and does not vote')
+    case 'vote-account':
+      return answer.account.delinquent
+        ? broken('vote-account-delinquent', "the vote account's validator is delinquent: it does not vote")
+        : []
+  }
+}

@@ -1,0 +1,397 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { isOnCurve } from '../../../src/chains/solana/addresses.ts'
+import { encodeBase58 } from '../../../src/chains/solana/base58.ts'
+import { verifyChallenge } from '../../../src/chains/solana/challenge.ts'
+import { stakeAccountAddress } from '../../../src/chains/solana/stake.ts'
+import { verifyTransaction } from '../../../src/chains/solana/verify-transaction.ts'
+import { lamports } from '../../../src/lib/amounts.ts'
+import { Secret } from '../../../src/lib/secret.ts'
+import { type DatabaseConfig, openStore, type Store } from '../../../src/service/store/database.ts'
+import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { wallet } from '../solana-chain/wallet.ts'
+import { type Body, domain, type SolanaService, sol, stakes, startSolanaService } from './solana-harness.ts'
+
+const limits = { maxComputeUnits: 100_000, maxPriorityFeeLamports: 10_000n }
+const bytes = (transaction: Body) => new Uint8Array(Buffer.from(transaction.messageBase64, 'base64'))
+
+/** One for all tests: each has an account of its own. */
+let embedded: Store
+let postgres: Postgres | undefined
+let solana: SolanaService
+const start = async (database: DatabaseConfig | Store = embedded, more = {}) => {
+  solana = await startSolanaService(database, more)
+  return solana
+}
+afterEach(() => solana?.close())
+beforeAll(async () => {
+  embedded = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+})
+afterAll(async () => {
+  await embedded?.close()
+  await postgres?.stop()
+})
+
+describe('a stake lives', () => {
+  test.each([
+    { database: 'PGlite', open: async () => embedded },
+    {
+      database: 'PostgreSQL',
+      open: async (): Promise<DatabaseConfig> => {
+        postgres ??= await startPostgres()
+        return { kind: 'postgres', url: new Secret(await postgres.createDatabase('solana')), poolSize: 5 }
+      },
+    },
+  ])('from its creation to its withdrawal, to the lamport, on $database', async ({ open }) => {
+    const { create, approve, post, put, get, cluster, payer, withdrawer, validator, broadcast } = await start(await open())
+    cluster.setRecentPriorityFee(2_500n)
+    const before = cluster.balance(payer.address)
+
+    const created = await create()
+    expect(created.status).toBe(201)
+    const { stakeId, stakeAccount, challenge } = created.body
+    const path = `${stakes}/${stakeId}`
+    expect(stakeAccount).toBe(stakeAccountAddress(payer.address, stakeId))
+    expect(created.body.protocol).toMatchObject({ status: 'CREATED', activeLamports: '0', inactiveLamports: '0', epoch: 600 })
+    const expected = {
+      domain,
+      stakeId,
+      challengeId: challenge.challengeId,
+      network: 'solana-test',
+      amount: lamports(5n * sol),
+      stakeAccount,
+    }
+    const authorities = { stakeAuthority: payer.address, withdrawAuthority: withdrawer.address }
+    expect(verifyChallenge({ text: challenge.message, expected: { ...expected, ...authorities }, now: new Date() })).toEqual([])
+
+    const staking = (await post(`${path}/stake-transactions`, approve(challenge))).body
+    expect(staking).toMatchObject({ kind: 'stake', status: 'awaiting_submission', requiredSigners: [payer.address] })
+    expect(
+      verifyTransaction(bytes(staking), {
+        kind: 'stake',
+        feePayer: payer.address,
+        recentBlockhash: staking.recentBlockhash,
+        limits,
+        seed: stakeId,
+        amount: lamports(5n * sol),
+        ...authorities,
+        voteAccount: validator.voteAccount,
+        prefunded: false,
+      }),
+    ).toEqual([])
+
+    const signature = broadcast(staking)
+    const submission = `${path}/transactions/${staking.txId}/submission`
+    expect(await put(submission, { signature })).toMatchObject({ status: 503, body: { code: 'transaction-not-visible' } })
+    cluster.produce()
+    expect(await put(submission, { signature })).toMatchObject({ status: 200, body: { status: 'submitted', signature } })
+    cluster.settle()
+    expect(await put(submission, { signature })).toMatchObject({ status: 200, body: { status: 'confirmed', signature } })
+    expect((await get(path)).body).toMatchObject({
+      protocol: { status: 'ACTIVATING', activationEpoch: 600, activeLamports: '0' },
+      transactions: [{ status: 'confirmed' }],
+    })
+    cluster.nextEpoch()
+    expect((await get(path)).body.protocol).toMatchObject({ status: 'ACTIVE', inactiveLamports: '2282880', epoch: 601 })
+
+    const deactivation = (await post(`${path}/deactivation-transactions`)).body
+    const stakeOf = { feePayer: payer.address, stakeAccount, limits }
+    expect(verifyTransaction(bytes(deactivation), { kind: 'deactivation', ...stakeOf, stakeAuthority: payer.address })).toEqual([])
+    await solana.land(path, deactivation)
+    expect((await get(path)).body.protocol).toMatchObject({ status: 'DEACTIVATING', deactivationEpoch: 601 })
+    expect((await post(`${path}/withdrawal-transactions`)).body.code).toBe('invalid-state')
+    cluster.nextEpoch()
+    expect((await get(path)).body.protocol).toMatchObject({ status: 'INACTIVE', activeLamports: '0', inactiveLamports: String(5n * sol) })
+
+    const destination = wallet().address
+    const withdrawal = (await post(`${path}/withdrawal-transactions`, { destination })).body
+    expect(withdrawal.requiredSigners.toSorted()).toEqual([payer.address, withdrawer.address].toSorted())
+    expect(
+      verifyTransaction(bytes(withdrawal), {
+        kind: 'withdrawal',
+        ...stakeOf,
+        withdrawAuthority: withdrawer.address,
+        destination,
+        amount: lamports(5n * sol),
+      }),
+    ).toEqual([])
+    await solana.land(path, withdrawal)
+    const end = (await get(path)).body
+    expect(end.protocol).toMatchObject({ status: 'WITHDRAWN', activeLamports: '0', inactiveLamports: '0' })
+    expect(end.transactions.map((each: Body) => `${each.kind} ${each.status}`)).toEqual([
+      'stake confirmed',
+      'deactivation confirmed',
+      'withdrawal confirmed',
+    ])
+    expect(cluster.balance(destination)).toBe(5n * sol)
+    // One signature and 40,000 or 25,000 units at 2,500 millionths; the withdrawal has two signatures.
+    expect(before - cluster.balance(payer.address)).toBe(5n * sol + 5_100n + 5_063n + 10_063n)
+  })
+
+  test('and is told to be partly active while the cluster warms it up', async () => {
+    const { cluster, get, withTransaction, land } = await start()
+    cluster.setClusterStake({ effective: 100n * sol, activating: 1_000n * sol, deactivating: 0n })
+    const { path, transaction } = await withTransaction()
+    await land(path, transaction)
+    cluster.nextEpoch()
+    const { protocol } = (await get(path)).body
+    expect(protocol.status).toBe('ACTIVATING')
+    expect(BigInt(protocol.activeLamports)).toBeGreaterThan(0n)
+    expect(BigInt(protocol.activeLamports) + BigInt(protocol.inactiveLamports)).toBe(5n * sol)
+  })
+
+  test('though a stranger has sent lamports to its address before', async () => {
+    const { create, approve, post, cluster, get, land } = await start()
+    const { stakeId, stakeAccount, challenge } = (await create()).body
+    cluster.fund(stakeAccount, 1_000_000n)
+    const path = `${stakes}/${stakeId}`
+    expect((await get(path)).body.protocol.status).toBe('CREATED')
+    await land(path, (await post(`${path}/stake-transactions`, approve(challenge))).body)
+    expect((await get(path)).body.protocol.status).toBe('ACTIVATING')
+    expect(cluster.balance(stakeAccount)).toBe(5n * sol + 1_000_000n)
+  })
+
+  test('and one deactivated while it is activating can be withdrawn at once', async () => {
+    const { cluster, get, post, withTransaction, land, withdrawer } = await start()
+    const { path, transaction } = await withTransaction()
+    await land(path, transaction)
+    await land(path, (await post(`${path}/deactivation-transactions`, {})).body)
+    expect((await get(path)).body.protocol.status).toBe('INACTIVE')
+    await land(path, (await post(`${path}/withdrawal-transactions`)).body)
+    expect(cluster.balance(withdrawer.address)).toBe(6n * sol)
+  })
+})
+
+describe('a stake is not created', () => {
+  test('against the rules of the cluster, and each is named', async () => {
+    const { create, cluster, withdrawer, payer } = await start()
+    cluster.setMinimumDelegation(sol)
+    const missing = wallet().address
+    const derived = Array.from({ length: 50 }, (_, index) => stakeAccountAddress(payer.address, String(index)))
+    const offCurve = derived.find((address) => !isOnCurve(address))
+    const delinquent = cluster.addValidator({ delinquent: true }).voteAccount
+    const cases = [
+      { fields: { network: 'nowhere' }, code: 'unknown-network', pointer: '/body/network' },
+      { fields: { amountLamports: '1002282879' }, code: 'amount-out-of-range', pointer: '/body/amountLamports' },
+      { fields: { amountLamports: '9007199254740992' }, code: 'amount-out-of-range', pointer: '/body/amountLamports' },
+      { fields: { voteAccount: missing }, code: 'vote-account-missing', pointer: '/body/voteAccount' },
+      { fields: { voteAccount: withdrawer.address }, code: 'not-a-vote-account', pointer: '/body/voteAccount' },
+      { fields: { voteAccount: delinquent }, code: 'vote-account-delinquent', pointer: '/body/voteAccount' },
+      { fields: { voteAccount: undefined }, code: 'vote-account-required', pointer: '/body/voteAccount' },
+      { fields: { stakeAuthority: offCurve, feePayer: payer.address }, code: 'address-off-curve', pointer: '/body/stakeAuthority' },
+      { fields: { withdrawAuthority: offCurve }, code: 'address-off-curve', pointer: '/body/withdrawAuthority' },
+      { fields: { feePayer: offCurve }, code: 'address-off-curve', pointer: '/body/feePayer' },
+      { fields: { withdrawAuthority: 'z'.repeat(44) }, code: 'invalid-address', pointer: '/body/withdrawAuthority' },
+    ]
+    for (const { fields, code, pointer } of cases) {
+      const { status, body } = await create(fields)
+      expect({ status, errors: body.errors?.map((each: Body) => [each.code, each.pointer]) }, code).toEqual({
+        status: 422,
+        errors: [[code, pointer]],
+      })
+    }
+    expect((await create({ amountLamports: '1.5' })).status).toBe(400)
+    expect((await create({ amountLamports: '1002282880' })).status).toBe(201)
+  })
+
+  test('twice: by the same key, by the same reference, or while the cluster is away', async () => {
+    const { create, cluster, get, service } = await start(embedded, { defaultVoteAccount: true })
+    const first = await create({ externalReference: 'SolanaStake/a/b' }, 'key-1')
+    expect(first.body.voteAccount).toBe(solana.validator.voteAccount)
+    expect(await create({ externalReference: 'SolanaStake/a/b' })).toMatchObject({
+      status: 409,
+      body: { code: 'reference-exists', existingId: first.body.stakeId },
+    })
+    expect((await create({ amountLamports: String(6n * sol) }, 'key-1')).body.code).toBe('idempotency-key-reused')
+
+    await cluster.close()
+    const replayed = await create({ externalReference: 'SolanaStake/a/b' }, 'key-1')
+    expect(replayed).toMatchObject({ status: 201, text: first.text })
+    expect(replayed.headers.get('idempotency-replayed')).toBe('true')
+    for (const answer of [await create({}, 'key-2'), await get(`${stakes}/${first.body.stakeId}`), await get(stakes)])
+      expect(answer).toMatchObject({ status: 503, body: { code: 'chain-unavailable' } })
+    expect((await service.call('GET', '/v1/networks', { key: solana.key })).body.networks).toContainEqual({
+      network: 'solana-test',
+      chain: 'solana',
+      genesisHash: cluster.genesisHash,
+    })
+  })
+})
+
+describe('a challenge', () => {
+  test('is good once, for five minutes, until a newer one is made, and only signed by the withdraw authority as an off-chain message', async () => {
+    const { create, approve, post, put, advance, payer, withdrawer } = await start()
+    const { stakeId, challenge } = (await create()).body
+    const path = `${stakes}/${stakeId}`
+    const use = (signed: object) => post(`${path}/stake-transactions`, signed)
+    expect(Date.parse(challenge.expiresAt) - Date.parse(challenge.issuedAt)).toBe(300_000)
+
+    const plain = encodeBase58(withdrawer.sign(Buffer.from(challenge.message)))
+    const other = (await create()).body.challenge
+    for (const signature of [plain, approve(challenge, payer).signature, approve(other).signature, '2'.repeat(64)])
+      expect(await use({ challengeId: challenge.challengeId, signature })).toMatchObject({
+        status: 422,
+        body: { errors: [{ code: 'wrong-signature', pointer: '/body/signature' }] },
+      })
+
+    const renewed = (await put(`${path}/stake-transaction-challenge`)).body
+    expect(renewed.challengeId).not.toBe(challenge.challengeId)
+    for (const gone of [challenge, other])
+      expect(await use(approve(gone))).toMatchObject({ status: 410, body: { code: 'challenge-expired' } })
+    advance(300_001)
+    expect((await use(approve(renewed))).status).toBe(410)
+
+    const last = (await put(`${path}/stake-transaction-challenge`, {})).body
+    expect((await use(approve(last))).status).toBe(201)
+    expect(await use(approve(last))).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
+    expect(await put(`${path}/stake-transaction-challenge`)).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
+  })
+
+  test('that two requests use at the same time makes one transaction', async () => {
+    const { create, approve, post, get } = await start()
+    const { stakeId, challenge } = (await create()).body
+    const path = `${stakes}/${stakeId}`
+    const answers = await Promise.all([1, 2, 3].map(() => post(`${path}/stake-transactions`, approve(challenge))))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409, 409])
+    expect((await get(path)).body.transactions).toHaveLength(1)
+  })
+})
+
+describe('a transaction', () => {
+  test('is refreshed under its id only when it has expired for certain', async () => {
+    const { withTransaction, post, get, put, cluster, broadcast } = await start()
+    const { path, transaction } = await withTransaction()
+    const refresh = () => post(`${path}/transactions/${transaction.txId}/refresh`)
+    expect(await refresh()).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
+    cluster.produce(152)
+    // Beyond its last valid height, but not at a finalized one.
+    expect(cluster.ledger.head().height).toBeGreaterThan(transaction.lastValidBlockHeight)
+    expect((await refresh()).status).toBe(409)
+    cluster.settle()
+    expect((await get(path)).body.transactions).toMatchObject([{ status: 'expired' }])
+
+    const late = broadcast(transaction)
+    expect((await put(`${path}/transactions/${transaction.txId}/submission`, { signature: late })).body.code).toBe('invalid-state')
+    const refreshed = await refresh()
+    expect(refreshed).toMatchObject({ status: 200, body: { txId: transaction.txId, status: 'awaiting_submission' } })
+    expect(refreshed.body.recentBlockhash).not.toBe(transaction.recentBlockhash)
+    expect((await refresh()).status).toBe(409)
+    // The old message's signature is not the new one's.
+    expect((await put(`${path}/transactions/${transaction.txId}/submission`, { signature: late })).status).toBe(422)
+
+    expect(await solana.land(path, refreshed.body)).toMatchObject({ status: 'confirmed' })
+    cluster.produce(160)
+    expect((await refresh()).status).toBe(409)
+  })
+
+  test('that landed and was not reported is not made anew, and can be reported still', async () => {
+    const { withTransaction, post, put, cluster, broadcast } = await start()
+    const { path, transaction } = await withTransaction()
+    const signature = broadcast(transaction)
+    cluster.produce(160)
+    expect(await post(`${path}/transactions/${transaction.txId}/refresh`)).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
+    expect(await put(`${path}/transactions/${transaction.txId}/submission`, { signature })).toMatchObject({
+      status: 200,
+      body: { status: 'confirmed', signature },
+    })
+  })
+
+  test("takes no other signature than its fee payer's of its own message", async () => {
+    const { withTransaction, put, payer, withdrawer, cluster, broadcast } = await start()
+    const one = await withTransaction()
+    const two = await withTransaction()
+    const path = `${one.path}/transactions/${one.transaction.txId}/submission`
+    const wrong = [
+      broadcast(two.transaction),
+      encodeBase58(withdrawer.sign(bytes(one.transaction))),
+      encodeBase58(payer.sign(Buffer.from('x'))),
+    ]
+    cluster.settle()
+    for (const signature of wrong)
+      expect(await put(path, { signature })).toMatchObject({ status: 422, body: { errors: [{ code: 'wrong-signature' }] } })
+    expect((await put(`${one.path}/transactions/${two.transaction.txId}/submission`, { signature: wrong[0] })).status).toBe(404)
+  })
+
+  test('that fails on the chain says so, moves nothing, and may be followed by another under a new challenge', async () => {
+    const { withTransaction, post, put, get, cluster, approve, land } = await start()
+    const { path, transaction, stake } = await withTransaction({ amountLamports: String(2_000n * sol) })
+    expect(await land(path, transaction)).toMatchObject({ status: 'failed', failureReason: expect.stringContaining('Custom 1') })
+    expect((await get(path)).body).toMatchObject({ protocol: { status: 'CREATED' }, transactions: [{ status: 'failed' }] })
+    expect((await post(`${path}/transactions/${transaction.txId}/refresh`)).status).toBe(409)
+    cluster.fund(solana.payer.address, 2_000n * sol)
+    const challenge = (await put(`${path}/stake-transaction-challenge`)).body
+    const again = (await post(`${path}/stake-transactions`, approve(challenge))).body
+    expect(await land(path, again)).toMatchObject({ status: 'confirmed' })
+    expect(cluster.balance(stake.stakeAccount)).toBe(2_000n * sol)
+  })
+
+  test('is made only in the state that it is for, and one at a time', async () => {
+    const { withTransaction, post, cluster, land } = await start()
+    const { path, transaction, stake } = await withTransaction()
+    const refused = { status: 409, body: { code: 'invalid-state' } }
+    for (const kind of ['deactivation', 'withdrawal']) expect(await post(`${path}/${kind}-transactions`)).toMatchObject(refused)
+    await land(path, transaction)
+    cluster.nextEpoch()
+    expect(await post(`${path}/withdrawal-transactions`)).toMatchObject(refused)
+    const live = await post(`${path}/deactivation-transactions`, {}, 'one')
+    expect(live.status).toBe(201)
+    expect(await post(`${path}/deactivation-transactions`)).toMatchObject(refused)
+    expect((await post(`${path}/deactivation-transactions`, {}, 'one')).text).toBe(live.text)
+    await land(path, live.body)
+    expect(await post(`${path}/deactivation-transactions`)).toMatchObject(refused)
+    cluster.nextEpoch()
+    const bad = [
+      { destination: stake.stakeAccount, code: 'destination-is-stake' },
+      { destination: 'z'.repeat(44), code: 'invalid-address' },
+    ]
+    for (const { destination, code } of bad)
+      expect(await post(`${path}/withdrawal-transactions`, { destination })).toMatchObject({ status: 422, body: { errors: [{ code }] } })
+  })
+
+  test('offers no more than the policy allows, however dear the cluster is', async () => {
+    const { withTransaction, cluster, payer, validator, withdrawer } = await start()
+    cluster.setRecentPriorityFee(50_000_000n)
+    const { transaction, stake } = await withTransaction()
+    const expected = {
+      kind: 'stake',
+      feePayer: payer.address,
+      seed: stake.stakeId,
+      amount: lamports(5n * sol),
+      stakeAuthority: payer.address,
+      withdrawAuthority: withdrawer.address,
+      voteAccount: validator.voteAccount,
+      prefunded: false,
+    } as const
+    expect(verifyTransaction(bytes(transaction), { ...expected, limits })).toEqual([])
+    const tighter = { ...limits, maxPriorityFeeLamports: 9_999n }
+    expect(verifyTransaction(bytes(transaction), { ...expected, limits: tighter })).toMatchObject([{ code: 'priority-fee-too-high' }])
+  })
+})
+
+test('an account sees its own stakes only, page by page', async () => {
+  const { create, get, service, post } = await start()
+  const ids: string[] = []
+  for (const externalReference of ['a', 'b', 'c']) ids.unshift((await create({ externalReference })).body.stakeId)
+  const first = (await get(`${stakes}?limit=2`)).body
+  const second = (await get(`${stakes}?limit=2&cursor=${first.nextCursor}`)).body
+  expect([...first.items, ...second.items].map(({ stakeId }) => stakeId)).toEqual(ids)
+  expect(second.nextCursor).toBeUndefined()
+  expect((await get(`${stakes}?externalReference=b`)).body.items).toMatchObject([{ stakeId: ids[1] }])
+  const stranger = await service.key({ account: 'other' })
+  expect((await service.call('GET', stakes, { key: stranger })).body.items).toEqual([])
+  expect((await service.call('GET', `${stakes}/${ids[0]}`, { key: stranger })).status).toBe(404)
+  const challenge = await service.call('PUT', `${stakes}/${ids[0]}/stake-transaction-challenge`, { key: stranger })
+  expect(challenge.status).toBe(404)
+  expect((await post(`${stakes}/${'0'.repeat(32)}/deactivation-transactions`)).status).toBe(404)
+})
+
+test('a node that lags behind what was shown is not believed: a stake is not withdrawn by it', async () => {
+  const { withTransaction, land, cluster, get } = await start()
+  const { path, transaction } = await withTransaction()
+  await land(path, transaction)
+  cluster.produce(5)
+  expect((await get(path)).body.protocol.status).toBe('ACTIVATING')
+  cluster.node.lag(20)
+  expect(await get(path)).toMatchObject({ status: 503, body: { code: 'chain-unavailable' } })
+  cluster.node.lag(0)
+  expect((await get(path)).body.protocol.status).toBe('ACTIVATING')
+})
