@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { freePort } from '../../cluster/ports.ts'
+import type { TestService } from './harness.ts'
+import { createPayer } from './payer.ts'
+import { eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
+
+/** The beacon chain as a stake's owner meets it: late, away, of another network, or not there at all. */
+let chain: ValidatorChain
+let store: Store
+let running: TrackedService
+let key: string
+const others: TrackedService[] = []
+
+beforeAll(async () => {
+  chain = await startValidatorChain()
+  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  running = await startTracked(store, chain)
+  key = await running.service.key()
+}, 60_000)
+afterEach(() => chain.simulator.setBehind(0))
+afterAll(async () => {
+  for (const other of others) await other.stop()
+  await running?.stop()
+  await store?.close()
+  await chain?.stop()
+})
+
+const fresh = () => randomBytes(8).toString('hex')
+const final = () => chain.anvil.mine(3)
+const validatorPath = (pubkey: string) => `/v1/ethereum/validators/${pubkey}`
+const askFor = (service: TestService, pubkey: string, kind: 'exit' | 'withdrawal', by = key) =>
+  service.call('POST', `${validatorPath(pubkey)}/${kind}-requests`, {
+    key: by,
+    idempotencyKey: fresh(),
+    body: kind === 'exit' ? {} : { amountGwei: '1000000000' },
+  })
+const read = async (path: string) => (await running.service.call('GET', path, { key })).body
+async function another(more: Parameters<typeof startTracked>[2]): Promise<TestService> {
+  const other = await startTracked(store, chain, more)
+  others.push(other)
+  return other.service
+}
+
+test('a stake shows its validator from the deposit to the exit, and its rules tell the epoch', async () => {
+  const stake = (await running.service.stake(key, { amountEth: 40, withdrawalAddress: chain.account(0).address })).body
+  const { pubkey } = stake.depositData
+  const path = `/v1/ethereum/stakes/${stake.stakeId}`
+  expect(stake.validator).toEqual({ pubkey, status: 'unknown' })
+  expect(await read(`${validatorPath(pubkey)}/withdrawal-capacity`)).toMatchObject({
+    eligible: false,
+    credentialsType: '0x02',
+    validatorStatus: 'unknown',
+    balanceGwei: '0',
+    reasons: [expect.stringContaining('unknown-validator')],
+  })
+
+  const hash = await createPayer(chain.anvil).pay(stake.unsignedTransaction, undefined, undefined, 400_000n)
+  await running.service.call('PUT', `${path}/submission`, { key, body: { transactionHash: hash } })
+  await final()
+  await eventually(() => read(path), { transaction: { status: 'confirmed' } })
+  await chain.simulator.advanceUntil(pubkey, ['active_ongoing'])
+  const active = await eventually(() => read(path), { validator: { status: 'active_ongoing', balanceGwei: '40000000000' } })
+  expect(active.validator).toMatchObject({ pubkey, index: expect.any(Number), activationEpoch: expect.any(Number) })
+  const listed = await running.service.call('GET', '/v1/ethereum/stakes', { key })
+  expect(listed.body.items[0].validator).toEqual(active.validator)
+
+  const oldEnough = active.validator.activationEpoch + chain.simulator.spec.SHARD_COMMITTEE_PERIOD
+  for (const kind of ['exit', 'withdrawal'] as const) {
+    const refused = await askFor(running.service, pubkey, kind)
+    expect(refused).toMatchObject({ status: 422, body: { code: 'validation-failed', errors: [{ code: 'too-young' }] } })
+    expect(refused.body.detail).toContain(`from epoch ${oldEnough} on`)
+  }
+  expect(await read(`${validatorPath(pubkey)}/withdrawal-capacity`)).toMatchObject({ eligible: false, earliestEligibleEpoch: oldEnough })
+
+  // Nobody else's, though the beacon chain shows it to everybody.
+  const other = await running.service.key({ account: 'other' })
+  for (const kind of ['exit', 'withdrawal'] as const) {
+    expect((await askFor(running.service, pubkey, kind, other)).status).toBe(404)
+    expect((await running.service.call('GET', `${validatorPath(pubkey)}/${kind}-requests`, { key: other })).status).toBe(404)
+  }
+  expect((await running.service.call('GET', `${validatorPath(pubkey)}/withdrawal-capacity`, { key: other })).status).toBe(404)
+
+  await chain.simulator.advanceEpochs(chain.simulator.spec.SHARD_COMMITTEE_PERIOD)
+  const exit = (await askFor(running.service, pubkey, 'exit')).body
+  const exitHash = await createPayer(chain.anvil).pay(exit.unsignedTransaction)
+  const exitPath = `${validatorPath(pubkey)}/exit-requests/${exit.requestId}`
+  await running.service.call('PUT', `${exitPath}/submission`, { key, body: { transactionHash: exitHash } })
+  await final()
+  await eventually(() => read(exitPath), { status: 'confirmed', consensus: { status: 'accepted' } })
+  const leaving = await eventually(() => read(path), { validator: { exitEpoch: expect.any(Number) } })
+  expect(leaving.validator.status).toMatch(/^(active_exiting|exited_unslashed)$/)
+}, 90_000)
+
+describe('without an answer of the beacon chain', () => {
+  const unavailable = (why: RegExp) => ({
+    status: 503,
+    body: { code: 'chain-unavailable', detail: expect.stringMatching(why) },
+  })
+  async function refusesEverything(service: TestService, pubkey: string, why: RegExp) {
+    for (const kind of ['exit', 'withdrawal'] as const) expect(await askFor(service, pubkey, kind)).toMatchObject(unavailable(why))
+    expect(await service.call('GET', `${validatorPath(pubkey)}/withdrawal-capacity`, { key })).toMatchObject(unavailable(why))
+  }
+
+  test('as it is behind, nothing is promised, and an accepted request is told once it caught up', async () => {
+    const pubkey = chain.fresh()
+    const request = (await askFor(running.service, pubkey, 'exit')).body
+    chain.simulator.setBehind(40)
+    await refusesEverything(running.service, pubkey, /behind/)
+    const path = `${validatorPath(pubkey)}/exit-requests/${request.requestId}`
+    const hash = await createPayer(chain.anvil).pay(request.unsignedTransaction)
+    await running.service.call('PUT', `${path}/submission`, { key, body: { transactionHash: hash } })
+    await final()
+    await eventually(() => read(path), { status: 'confirmed', consensus: { status: 'pending' } })
+    chain.simulator.setBehind(0)
+    await eventually(() => read(path), { status: 'confirmed', consensus: { status: 'accepted' } })
+  })
+
+  test('as it is down, nothing is promised, and stakes are shown all the same', async () => {
+    const service = await another({ beaconUrls: [`http://127.0.0.1:${await freePort()}`] })
+    await refusesEverything(service, chain.fresh(), /does not answer/)
+    const listed = await service.call('GET', '/v1/ethereum/stakes', { key })
+    expect(listed.status).toBe(200)
+    for (const { validator } of listed.body.items) expect(validator.status).toBe('unknown')
+    expect((await service.stake(key)).status).toBe(503)
+  })
+
+  test('as it is of another network, nothing is promised', async () => {
+    const service = await another({ config: { genesisForkVersion: '0x10000999' } })
+    await refusesEverything(service, chain.fresh(), /another network/)
+  })
+
+  test('as none is configured, that is said, and stakes are made all the same', async () => {
+    const service = await another({ beaconUrls: [] })
+    await refusesEverything(service, chain.fresh(), /beaconApiUrls/)
+    expect((await service.stake(key)).status).toBe(201)
+  })
+})
