@@ -421,7 +421,7 @@ describe('a public key that somebody else has deposited for', () => {
     expect(rpcFaults.passed('eth_sendRawTransaction')).toBe(sent)
     expect(conditionOf(stalled, 'Stalled').message).toMatch(/another name/)
     // It is looked at again and again, and that is not written down.
-    await staysFor(4_000, async () => (await getStake(cluster, name))?.metadata.resourceVersion)
+    await staysFor(2_500, async () => (await getStake(cluster, name))?.metadata.resourceVersion)
     await deleteStake(cluster, name)
     await applyAll(cluster, [stake(`${name}-again`)])
     await untilPaidOnce(stack(), `${name}-again`)

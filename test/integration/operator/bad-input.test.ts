@@ -21,7 +21,7 @@ import {
 } from './harness.ts'
 
 /** Everything that people can get wrong: each is told in words, costs nothing, and goes on by itself once it is mended. */
-const stack = useStack({ anvil: { mining: 0.5, accounts: 7 } })
+const stack = useStack({ anvil: { mining: 0.3, accounts: 7 } })
 
 /** A signer with one of anvil's accounts, so that no two share a sequence of nonces. */
 const signerOf = (account: number, name: string, spec: Parameters<typeof signer>[0] = {}) =>

@@ -19,7 +19,12 @@ export function useStack(options: StackOptions = {}): () => FaultyStack {
     return stack as FaultyStack
   }
   beforeAll(async () => {
-    stack = await startStack({ faults: true, anvil: { mining: 0.5, accounts: 6 }, ...options })
+    stack = await startStack({
+      faults: true,
+      anvil: { mining: 0.3, accounts: 6 },
+      ...options,
+      operatorArgs: ['--stall-recheck', '1s', ...(options.operatorArgs ?? [])],
+    })
   })
   afterEach(() => {
     // Of a test that failed: the next one is not to suffer from it.

@@ -286,7 +286,7 @@ describe('while somebody intervenes', () => {
     await applyAll(cluster, [stake('mistyped', { withdrawalAddress: '0x70997970c51812dc3A010C7d01b50e0d17dc79C8' })])
     await untilStalls(cluster, 'mistyped', 'InvalidSpec', /EIP-55 checksum/)
     const before = await visits()
-    await staysFor(4_000, visits)
+    await staysFor(2_500, visits)
     await patchStake(cluster, 'mistyped', { metadata: { annotations: { [RECONCILE_ANNOTATION]: 'now' } } })
     await eventually('another look', visits, (value) => value > before, 5_000)
     await deleteStake(cluster, 'mistyped')

@@ -15,7 +15,7 @@ import { metricsOf, untilPaidOnce, untilShows, untilStalls, useStack } from './h
  * Whatever goes right or wrong, no secret stands in anything that can be read from outside: output of both programs, resources, events,
  * metrics, command lines.
  */
-const stack = useStack({ startOperator: false, operatorArgs: ['--log-level', 'trace'], anvil: { mining: 0.5, accounts: 4 } })
+const stack = useStack({ startOperator: false, operatorArgs: ['--log-level', 'trace'], anvil: { mining: 0.3, accounts: 4 } })
 
 const secrets = new Map<string, string>()
 const secret = (what: string, text: string): string => {
