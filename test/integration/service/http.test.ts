@@ -517,6 +517,9 @@ describe.each([
             return [path, `${path}/{requestId}`, `${path}/{requestId}/submission`]
           }),
           '/v1/ethereum/validators/{pubkey}/withdrawal-capacity',
+          ...['', '/{stakeId}', '/{stakeId}/stake-transaction-challenge'].map((path) => `/v1/solana/stakes${path}`),
+          ...['stake', 'deactivation', 'withdrawal'].map((kind) => `/v1/solana/stakes/{stakeId}/${kind}-transactions`),
+          ...['refresh', 'submission'].map((act) => `/v1/solana/stakes/{stakeId}/transactions/{txId}/${act}`),
           '/v1/networks',
         ].sort(),
       )
