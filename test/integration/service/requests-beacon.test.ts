@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { BeaconChain } from '../../../src/chains/ethereum/beacon.ts'
+import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { freePort } from '../../cluster/ports.ts'
-import type { TestService } from './harness.ts'
+import { createFakeChain } from './fake-chain.ts'
+import { startService, type TestService } from './harness.ts'
 import { createPayer } from './payer.ts'
 import { eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
 
@@ -92,6 +95,35 @@ test('a stake shows its validator from the deposit to the exit, and its rules te
   const leaving = await eventually(() => read(path), { validator: { exitEpoch: expect.any(Number) } })
   expect(leaving.validator.status).toMatch(/^(active_exiting|exited_unslashed)$/)
 }, 90_000)
+
+test('a new key that the beacon chain knows is skipped, though the deposit contract has no log of it', async () => {
+  const seed = randomBytes(32).toString('hex')
+  const first = createValidatorKeys(parseSeed(seed, 'the seed')).derive(0n).publicKey
+  const { validators } = running.service.networks.get('devnet') ?? {}
+  if (validators === undefined) throw new Error('the service has no beacon chain')
+  const known = (await validators.beacon.validators([chain.fresh()], 'head', new AbortController().signal)).validators.values().next().value
+  const beacon: BeaconChain = {
+    ...validators.beacon,
+    validators: async (pubkeys) => ({
+      slot: 1,
+      epoch: 0,
+      validators: new Map(known === undefined || !pubkeys.includes(first) ? [] : [[first, { ...known, pubkey: first }]]),
+    }),
+  }
+  const config = chain.config()
+  const ownStore = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  const network = { config, chain: createFakeChain('devnet'), validators: { beacon, reads: validators.reads } }
+  const service = await startService(ownStore, { seed, networks: new Map([['devnet', network]]) })
+  try {
+    const made = await service.stake(await service.key())
+    expect(made.status).toBe(201)
+    expect(made.body.depositData.pubkey).not.toBe(first)
+    expect(service.logs()).toContain('has a deposit already and is skipped')
+  } finally {
+    await service.close()
+    await ownStore.close()
+  }
+})
 
 describe('without an answer of the beacon chain', () => {
   const unavailable = (why: RegExp) => ({

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { getAddress } from 'viem'
+import { getAddress, keccak256 } from 'viem'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { feeAtExcess, withdrawalRequestContract } from '../../../src/chains/ethereum/requests.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
@@ -284,6 +284,41 @@ describe('what became of a request', () => {
     await made(request.pubkey, 'exit', { externalReference })
   })
 
+  test('a block that is taken back takes its judgement with it', async () => {
+    const request = await made(chain.fresh(), 'exit')
+    const payer = createPayer(chain.anvil)
+    const raw = await payer.sign(request.unsignedTransaction, await payer.nonce())
+    await report(request, 'exit', await payer.broadcast(raw))
+    await eventually(() => read(request, 'exit'), { status: 'submitted', consensus: { status: 'accepted' } })
+    await chain.anvil.reorg(1)
+    await chain.anvil.mine()
+    const back = await eventually(() => read(request, 'exit'), { status: 'submitted', consensus: { status: 'pending' } })
+    expect(back.transaction.blockNumber).toBeUndefined()
+    await payer.broadcast(raw)
+    await final()
+    await eventually(() => read(request, 'exit'), { status: 'confirmed', consensus: { status: 'accepted' } })
+  })
+
+  test('a request that is replaced with a higher fee is followed to the one that lands', async () => {
+    const request = await made(chain.fresh(), 'withdrawal')
+    const payer = createPayer(chain.anvil)
+    await chain.anvil.setAutomine(false)
+    try {
+      const nonce = await payer.nonce()
+      const [slow, fast] = [
+        await payer.pay(request.unsignedTransaction, nonce, 20),
+        await payer.sign(request.unsignedTransaction, nonce, 40),
+      ]
+      expect((await report(request, 'withdrawal', slow)).status).toBe(200)
+      const hash = await payer.broadcast(fast)
+      expect(await report(request, 'withdrawal', hash)).toMatchObject({ status: 200, body: { transaction: { hash } } })
+      await final()
+      await eventually(() => read(request, 'withdrawal'), { status: 'confirmed', transaction: { hash }, consensus: { status: 'accepted' } })
+    } finally {
+      await chain.anvil.setAutomine(true)
+    }
+  })
+
   test('a request that paid too little is reverted, and failed', async () => {
     const request = await made(chain.fresh(), 'exit')
     const hash = await createPayer(chain.anvil).pay({ ...request.unsignedTransaction, valueWei: 0n })
@@ -298,7 +333,6 @@ describe('submission', () => {
     const request = await made(chain.fresh(), 'withdrawal')
     const payer = createPayer(chain.anvil)
     const raw = await payer.sign(request.unsignedTransaction, await payer.nonce())
-    const { keccak256 } = await import('viem')
     const ask = { idempotencyKey: fresh() }
     const early = await report(request, 'withdrawal', keccak256(raw), ask)
     expect(early).toMatchObject({ status: 202, body: { status: 'submitted', transaction: { hash: keccak256(raw) } } })
@@ -334,6 +368,15 @@ describe('cancelling an exit', () => {
     expect(two.body).toEqual(one.body)
     expect(await report(request, 'exit', `0x${'4'.repeat(64)}`)).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
     expect(await cancel({ ...request, requestId: 'f'.repeat(32) })).toMatchObject({ status: 404 })
+  })
+
+  test('and submitting it at once ends in one of both', async () => {
+    const requests = [await made(chain.fresh(), 'exit'), await made(chain.fresh(), 'exit'), await made(chain.fresh(), 'exit')]
+    for (const request of requests) {
+      const [cancelled, submitted] = await Promise.all([cancel(request), report(request, 'exit', `0x${'6'.repeat(64)}`)])
+      expect([cancelled.status, submitted.status].sort()).toEqual([200, 409])
+      expect((await read(request, 'exit')).status).toBe(cancelled.status === 200 ? 'cancelled' : 'submitted')
+    }
   })
 
   test('is refused once it is submitted', async () => {

@@ -45,7 +45,7 @@ export async function startValidatorChain(): Promise<ValidatorChain> {
     const { pubkey } = signDepositMessage(new Uint8Array(32).fill(made), message)
     return { pubkey, withdrawalCredentials: type === '0x00' ? (`0x00${credentials.slice(4)}` as Hex) : credentials, amountGwei: amount }
   }
-  const pool = Array.from({ length: 30 }, () => validator(40n * ETH, '0x02'))
+  const pool = Array.from({ length: 48 }, () => validator(40n * ETH, '0x02'))
   const special = [validator(33n * ETH, '0x01'), validator(32n * ETH, '0x00'), validator(40n * ETH, '0x02', 1)] as const
   let simulator: BeaconSimulator | undefined
   try {
