@@ -35,6 +35,15 @@ export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => P
       const row = await recordLanding(store.db, found, landing)
       if (row === undefined) throw meanwhile()
       if (landing.kind === 'landed') throw landed(row.status)
+      // A stake that was made, withdrawn and forgotten looks as if it never was: then only the history can tell.
+      if (landing.kind === 'unknown' && row.kind === 'stake')
+        throw new ProblemError(
+          'chain-unavailable',
+          `the history of the service's nodes for ${stake.network} does not reach back far enough`,
+          {
+            retryAfterSeconds: 60,
+          },
+        )
       const { blockHeight, slot } = await network.chain.epochInfo('finalized', signal)
       if (blockHeight <= row.last_valid_block_height) {
         const left = row.last_valid_block_height - blockHeight + 1n

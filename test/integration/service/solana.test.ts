@@ -1,14 +1,23 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { isOnCurve } from '../../../src/chains/solana/addresses.ts'
 import { encodeBase58 } from '../../../src/chains/solana/base58.ts'
-import { verifyChallenge } from '../../../src/chains/solana/challenge.ts'
+import { parseChallenge, verifyChallenge } from '../../../src/chains/solana/challenge.ts'
 import { stakeAccountAddress } from '../../../src/chains/solana/stake.ts'
 import { verifyTransaction } from '../../../src/chains/solana/verify-transaction.ts'
 import { lamports } from '../../../src/lib/amounts.ts'
+import { createLogger } from '../../../src/lib/log.ts'
 import { Secret } from '../../../src/lib/secret.ts'
+import { apiKeysCreate } from '../../../src/service/commands.ts'
+import { runService } from '../../../src/service/run.ts'
 import { type DatabaseConfig, openStore, type Store } from '../../../src/service/store/database.ts'
+import { startSolanaCluster } from '../../chains/solana/cluster.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { wallet } from '../solana-chain/wallet.ts'
+import { callService } from './harness.ts'
 import { type Body, domain, type SolanaService, sol, stakes, startSolanaService } from './solana-harness.ts'
 
 const limits = { maxComputeUnits: 100_000, maxPriorityFeeLamports: 10_000n }
@@ -394,4 +403,61 @@ test('a node that lags behind what was shown is not believed: a stake is not wit
   expect(await get(path)).toMatchObject({ status: 503, body: { code: 'chain-unavailable' } })
   cluster.node.lag(0)
   expect((await get(path)).body.protocol.status).toBe('ACTIVATING')
+})
+
+test('a history that does not reach back says nothing of a stake transaction that was seen: it is not made anew', async () => {
+  const { withTransaction, broadcast, put, post, cluster } = await start()
+  const { path, transaction } = await withTransaction()
+  const signature = broadcast(transaction)
+  const reported = await put(`${path}/transactions/${transaction.txId}/submission`, { signature })
+  expect(reported.status).toBe(503)
+  cluster.produce(160)
+  cluster.node.loseHistory()
+  cluster.settle()
+  expect(await post(`${path}/transactions/${transaction.txId}/refresh`)).toMatchObject({ status: 503, body: { code: 'chain-unavailable' } })
+})
+
+test('the program serves a cluster from its configuration, and challenges name the host that the client asked for', async () => {
+  const cluster = await startSolanaCluster()
+  const folder = mkdtempSync(join(tmpdir(), 'solana-service-'))
+  const config = join(folder, 'service.yaml')
+  const validator = cluster.addValidator()
+  const network = { name: 'local', chain: 'Solana', rpcUrls: [cluster.url], genesisHash: cluster.genesisHash }
+  writeFileSync(join(folder, 'seed'), randomBytes(32).toString('hex'), { mode: 0o600 })
+  writeFileSync(
+    config,
+    JSON.stringify({
+      listen: { host: '127.0.0.1', port: 0 },
+      database: { dataDir: join(folder, 'data') },
+      seedFile: join(folder, 'seed'),
+      networks: [network],
+      solana: { defaultVoteAccounts: { local: validator.voteAccount } },
+    }),
+  )
+  const ending = new AbortController()
+  try {
+    const key = (await apiKeysCreate({ config, account: 'acme' })).key.reveal()
+    const listening = Promise.withResolvers<string>()
+    const log = createLogger({ program: 'service', level: 'warn', destination: { write: () => undefined } })
+    const running = runService({ config, version: '0.0.0', log, onListening: listening.resolve }, ending.signal)
+    const url = await Promise.race([listening.promise, running.then(() => 'it ended')])
+    const created = await callService(url, 'POST', stakes, {
+      key,
+      idempotencyKey: 'one',
+      body: {
+        network: 'local',
+        amountLamports: String(sol),
+        stakeAuthority: wallet().address,
+        withdrawAuthority: wallet().address,
+      },
+    })
+    expect(created).toMatchObject({ status: 201, body: { voteAccount: validator.voteAccount } })
+    expect(parseChallenge(created.body.challenge.message)?.domain).toBe(new URL(url).host)
+    ending.abort()
+    await running
+  } finally {
+    ending.abort()
+    rmSync(folder, { recursive: true, force: true })
+    await cluster.close()
+  }
 })
