@@ -292,16 +292,20 @@ describe('a transaction', () => {
     expect((await refresh()).status).toBe(409)
   })
 
-  test('that landed and was not reported is not made anew, and can be reported still', async () => {
+  test('that landed and was not reported is not made anew, whatever its kind, and can be reported still', async () => {
     const { withTransaction, post, put, cluster, broadcast } = await start()
-    const { path, transaction } = await withTransaction()
-    const signature = broadcast(transaction)
-    cluster.produce(160)
-    expect(await post(`${path}/transactions/${transaction.txId}/refresh`)).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
-    expect(await put(`${path}/transactions/${transaction.txId}/submission`, { signature })).toMatchObject({
-      status: 200,
-      body: { status: 'confirmed', signature },
-    })
+    const { path, transaction: staking } = await withTransaction()
+    const landUnreported = async (transaction: Body) => {
+      const signature = broadcast(transaction)
+      cluster.produce(160)
+      const at = `${path}/transactions/${transaction.txId}`
+      expect(await post(`${at}/refresh`)).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
+      expect(await put(`${at}/submission`, { signature })).toMatchObject({ status: 200, body: { status: 'confirmed', signature } })
+    }
+    await landUnreported(staking)
+    await landUnreported((await post(`${path}/deactivation-transactions`)).body)
+    cluster.nextEpoch()
+    await landUnreported((await post(`${path}/withdrawal-transactions`)).body)
   })
 
   test("takes no other signature than its fee payer's of its own message", async () => {
