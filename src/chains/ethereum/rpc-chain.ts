@@ -67,8 +67,10 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
 
   const headOf = async (node: RpcNode, signal: AbortSignal): Promise<ChainHead & { hash: Hex }> => {
     const byTag = config.confirmations === 'finalized'
-    const [latest, finalized] = await Promise.all([blockBy(node, 'latest', signal), byTag ? finalizedBy(node, signal) : 0n])
+    const latest = await blockBy(node, 'latest', signal)
     if (latest === undefined) throw new RpcFailure('no-answer', 'the node has no latest block')
+    // After it, and not beside it: whoever has looked at this head needn't look again before the next one, so its finality must not be an older one's.
+    const finalized = byTag ? await finalizedBy(node, signal) : 0n
     node.latest = latest.number
     const depth = config.confirmations === 'finalized' ? 0n : BigInt(config.confirmations)
     const final = byTag ? min(finalized, latest.number) : max(latest.number - depth, 0n)
