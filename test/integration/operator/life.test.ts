@@ -237,10 +237,10 @@ describe('what shows how it goes', () => {
     }
     const one = entries.filter(({ name }) => name === 'one')
     for (const entry of one) {
+      expect(entry).toMatchObject({ kind: 'EthereumStake', namespace: 'default', name: 'one' })
+      // The line about a visit that failed comes from the runtime, which knows the resource by its name only.
+      if ('failures' in entry) continue
       expect(entry).toMatchObject({
-        kind: 'EthereumStake',
-        namespace: 'default',
-        name: 'one',
         uid: expect.stringMatching(/^[0-9a-f-]{36}$/),
         reconcileId: expect.stringMatching(/^[0-9a-f]{8}$/),
       })
