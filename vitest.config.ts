@@ -2,10 +2,12 @@ import { defineConfig } from 'vitest/config'
 
 /**
  * `unit`: beside the source, pure, offline, no processes.
- * `integration`: the real API server, chains, databases; files run one after another, since each starts its own processes on two cores.
+ * `integration`: the real API server, chains, databases. Files share nothing but the machine (free ports, folders of their own), and wait more
+ * than they compute: two at a time fill two cores.
  */
 export default defineConfig({
   test: {
+    maxWorkers: 2,
     projects: [
       {
         test: {
@@ -20,7 +22,6 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 180_000,
-          fileParallelism: false,
           pool: 'forks',
         },
       },
