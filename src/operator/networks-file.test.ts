@@ -48,6 +48,11 @@ describe('a file that cannot be used says where, and quotes no value', () => {
       says: 'depositContractAddress',
     },
     { given: 'a known network with another chain id', text: `${api}\nnetworks: [${hoodi.replace('}', ', chainId: 1}')}]`, says: 'chainId' },
+    {
+      given: 'one chain under two names',
+      text: `${api}\nnetworks: [${hoodi}, {name: mine, chain: Ethereum, rpcUrls: ["https://x.example.org"], chainId: 560048, depositContractAddress: "0x00000000219ab540356cBB839Cbe05303d7705Fa", genesisForkVersion: "0x10000910"}]`,
+      says: 'hoodi and mine have the same chainId 560048',
+    },
     { given: 'a network twice', text: `${api}\nnetworks: [${hoodi}, ${hoodi}]`, says: 'hoodi is there twice' },
     {
       given: 'an RPC that is no URL',

@@ -80,6 +80,16 @@ export function parseNetworksFile(text: string, path: string): NetworksFile {
   const names = ethereum.map(({ config }) => config.name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) throw new NetworksFileError(`${path}: network ${twice} is there twice`)
+  const chains = new Map<number, string>()
+  for (const { config } of ethereum) {
+    const other = chains.get(config.chainId)
+    // One chain under two names would be two ledgers over one nonce sequence.
+    if (other !== undefined)
+      throw new NetworksFileError(
+        `${path}: networks ${other} and ${config.name} have the same chainId ${config.chainId}: one chain has one name`,
+      )
+    chains.set(config.chainId, config.name)
+  }
   return { ethereum }
 }
 
