@@ -161,7 +161,16 @@ describe('things go right, and wrong in every way', () => {
       )
     writeNetworks({ ...networks, networks: [{ ...local, rpcUrls: [rpcUrl], chainId: rpcUrl }] })
     await told(/networks\[0\]\.chainId/)
+    const reloads = () => stack().logs().split('the networks file changed and is in use').length
+    const before = reloads()
     writeNetworks({ ...networks, networks: [{ ...local, rpcUrls: [`${rpcUrl}-gone`] }] })
+    // Or the stake is paid by the node that is still in use.
+    await eventually(
+      'the file is in use',
+      async () => reloads(),
+      (count) => count > before,
+      15_000,
+    )
     await applyAll(cluster, [stake('nowhere')])
     await untilShows(cluster, 'nowhere', 'ChainUnavailable', /./)
     writeNetworks({ ...networks, networks: [{ ...local, rpcUrls: [rpcUrl] }] })
