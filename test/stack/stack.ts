@@ -128,17 +128,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       readyUrl: `${serviceUrl}/readyz`,
     })
     const apiKeyFile = join(dir, 'api-key')
-    const key = await runCommand([
-      entry,
-      'api-keys',
-      'create',
-      '--config',
-      serviceConfig,
-      '--account',
-      'platform',
-      '--label',
-      'operator',
-    ])
+    const key = await runCommand([entry, 'api-keys', 'create', '--config', serviceConfig, '--account', 'platform', '--label', 'operator'])
     writeFileSync(apiKeyFile, key, { mode: 0o600 })
     await service.start()
     undo.push(() => service.stop())
