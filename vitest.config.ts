@@ -3,11 +3,11 @@ import { defineConfig } from 'vitest/config'
 /**
  * `unit`: beside the source, pure, offline, no processes.
  * `integration`: the real API server, chains, databases. Files share nothing but the machine (free ports, folders of their own), and wait more
- * than they compute: two at a time fill two cores.
+ * than they compute: three at a time fill two cores.
  */
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    maxWorkers: 3,
     projects: [
       {
         test: {

@@ -18,7 +18,6 @@ import {
   untilStake,
 } from '../stack/resources.ts'
 import { type Stack, startStack } from '../stack/stack.ts'
-import { COMPILE_CACHE } from './compile-cache.ts'
 import { annotateStake, deleteStake, dropLease, expectExactlyOnce, patchMetadata } from './exactly-once.ts'
 
 /**
@@ -32,7 +31,6 @@ let stack: Stack
 async function start(): Promise<void> {
   stack = await startStack({
     controllerManager: true,
-    operatorEnv: COMPILE_CACHE,
     operatorArgs: [
       '--lease-duration',
       '30s',

@@ -6,7 +6,6 @@ import { freePort } from '../cluster/ports.ts'
 import { createProgram, type Program } from '../stack/program.ts'
 import { applyAll, eventually, getStakes, OTHER_ADDRESS, signer, stake } from '../stack/resources.ts'
 import { type Stack, startStack } from '../stack/stack.ts'
-import { COMPILE_CACHE } from './compile-cache.ts'
 import { expectExactlyOnce, untilAllReady } from './exactly-once.ts'
 import { chooseSeed, createRandom } from './random.ts'
 
@@ -21,7 +20,7 @@ describe('two operators', () => {
   const stopped = new Set<Program>()
   beforeEach(async () => {
     stopped.clear()
-    stack = await startStack({ anvil: { mining: 1 }, startOperator: false, operatorEnv: COMPILE_CACHE, operatorArgs: LEASE })
+    stack = await startStack({ anvil: { mining: 1 }, startOperator: false, operatorArgs: LEASE })
     await applyAll(stack.cluster, [signer()])
     other = await second(stack)
     // So that who starts first leads.

@@ -5,7 +5,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
 import { applyAll, getStake, SIGNER, seen } from '../stack/resources.ts'
 import { type Stack, startStack } from '../stack/stack.ts'
-import { COMPILE_CACHE } from './compile-cache.ts'
 import { dropLease } from './exactly-once.ts'
 
 /** Where the operator is to die: at the n-th time (from 1) that it passes this point for this stake, or for its signer from then on. */
@@ -62,7 +61,7 @@ export async function startPointsStack(): Promise<PointsStack> {
     startOperator: false,
     bumpAfterMs: 300,
     operatorEntry: new URL('operator-at-point.ts', import.meta.url).pathname,
-    operatorEnv: { ...COMPILE_CACHE, STAKING_POINTS_FILE: pointsFile, STAKING_TARGET_FILE: targetFile },
+    operatorEnv: { STAKING_POINTS_FILE: pointsFile, STAKING_TARGET_FILE: targetFile },
     // The lease of a dead operator is taken away; on a machine under load no living one should lose it.
     operatorArgs: [
       '--signer-interval',

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { applyAll, namespace, OTHER_ADDRESS, signer, stake, WITHDRAWAL_ADDRESS } from '../stack/resources.ts'
 import { type Stack, startStack } from '../stack/stack.ts'
-import { COMPILE_CACHE } from './compile-cache.ts'
 import { dropLease, expectExactlyOnce, untilAllReady } from './exactly-once.ts'
 import { chooseSeed, createRandom, type Random } from './random.ts'
 
@@ -27,7 +26,6 @@ describe('twenty stakes while parts die at random moments', () => {
       anvil: { mining: 1 },
       faults: true,
       startOperator: false,
-      operatorEnv: COMPILE_CACHE,
       operatorArgs: LONG_LEASE,
     })
     await applyAll(stack.cluster, [

@@ -1,4 +1,5 @@
 import { type Exit, type RunningProcess, startProcess } from '../cluster/process.ts'
+import { COMPILE_CACHE } from './compile-cache.ts'
 
 /** One of the two programs under test: it can be ended in any way and started again with the same command. */
 export interface Program {
@@ -40,7 +41,7 @@ export function createProgram(options: ProgramOptions): Program {
         name,
         command,
         args,
-        env,
+        env: { ...COMPILE_CACHE, ...env },
         logFile,
         readyTimeoutMs: 60_000,
         readyWhen: async ({ signal }) => (await fetch(readyUrl, { signal })).ok,
