@@ -2,7 +2,7 @@ import type { EthereumStake, EthereumStakeStatus } from '../resources/ethereum-s
 import type { SagaKind } from './engine/reconcile.ts'
 import type { SignerLedger } from './engine/signer-ledger.ts'
 import type { Networks } from './ports.ts'
-import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps } from './sagas/ethereum-stake.ts'
+import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps, STAKE_STEP } from './sagas/ethereum-stake.ts'
 import { decideDeletion } from './sagas/ethereum-stake-deletion.ts'
 import { ethereumStakeStatus, isActive, isConfirmed, isDone } from './sagas/ethereum-stake-status.ts'
 
@@ -31,7 +31,7 @@ export function ethereumStakeKind(deps: {
       decideDeletion(
         resource,
         status,
-        origin !== undefined && ledger.has(resource.spec.signer, resource.spec.network, origin.uid, 'stake'),
+        origin !== undefined && ledger.has(resource.spec.signer, resource.spec.network, origin.uid, STAKE_STEP),
       ),
     observeEvery: (status) => {
       if (!isConfirmed(status) || isDone(status)) return undefined
@@ -52,7 +52,7 @@ export function ethereumStakeKind(deps: {
     onStalled: (resource, origin, status) => {
       // Prepared but not sent: the next transaction of this signer may use the nonce, so that nobody waits behind a stalled resource.
       if (status.transaction !== undefined && status.transaction.broadcastHash === undefined)
-        ledger.release(resource.spec.signer, resource.spec.network, origin.uid, 'stake')
+        ledger.release(resource.spec.signer, resource.spec.network, origin.uid, STAKE_STEP)
     },
   }
 }

@@ -7,13 +7,10 @@ import { type Gwei, gweiToWei } from '../../lib/amounts.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import type { StakeTransaction } from '../../resources/ethereum-stake.ts'
 import type { EthereumNetwork } from '../ports.ts'
-import { attemptsOf, type DepositPlan, type InFlightDeposit } from '../sagas/ethereum-stake.ts'
+import { attemptsOf, type DepositPlan, type InFlightDeposit, STAKE_STEP } from '../sagas/ethereum-stake.ts'
 import { sameAddress } from '../sagas/policy.ts'
 import { stall } from '../sagas/verdict.ts'
 import type { DepositRequests, EthereumStakeDeps } from './deposit-request.ts'
-
-/** The step of an EthereumStake that its one transaction belongs to. */
-export const STEP = 'stake'
 
 export const equalHex = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
@@ -138,7 +135,7 @@ export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: D
     const landed = await ownDeposit(deposit, network, known, signers.get(request.signer)?.spec.address ?? transaction.from, signal)
     if (landed === undefined || attempts.includes(landed.hash.toLowerCase())) return { landed, outcome: undefined }
     // The one in status must not be sent any more: it would be a second deposit. Others may use its nonce.
-    if (landed.nonce !== transaction.nonce) ledger.release(request.signer, network.config.name, request.origin.uid, STEP)
+    if (landed.nonce !== transaction.nonce) ledger.release(request.signer, network.config.name, request.origin.uid, STAKE_STEP)
     return { landed, outcome: { is: 'found', transaction: recordOfLanded(landed, network) } as const }
   }
 

@@ -6,10 +6,10 @@ import { timestamp } from '../../resources/conditions.ts'
 import type { StakeTransaction, TransactionAttempt } from '../../resources/ethereum-stake.ts'
 import type { InFlight, StakingSigner } from '../../resources/staking-signer.ts'
 import type { EthereumNetwork } from '../ports.ts'
-import { attemptsOf, type DepositPlan, type InFlightDeposit } from '../sagas/ethereum-stake.ts'
+import { attemptsOf, type DepositPlan, type InFlightDeposit, STAKE_STEP } from '../sagas/ethereum-stake.ts'
 import { sameAddress } from '../sagas/policy.ts'
 import { stall, wait } from '../sagas/verdict.ts'
-import { calldataOf, type DepositEvidence, equalHex, fieldsOf, STEP } from './deposit-evidence.ts'
+import { calldataOf, type DepositEvidence, equalHex, fieldsOf } from './deposit-evidence.ts'
 import type { DepositRequests, EthereumStakeDeps } from './deposit-request.ts'
 
 /** A deposit costs some 60,000 gas; an estimate far above that is not a deposit. */
@@ -127,7 +127,7 @@ export function createDepositTransactions(
     const signer = await admittedSigner(deposit.request, signal)
     verifyFields(deposit, network)
     const transaction = rebuilt(deposit, network, signer)
-    const entry = await ledger.claim(deposit.request.signer, network.config.name, deposit.request.origin.uid, STEP)
+    const entry = await ledger.claim(deposit.request.signer, network.config.name, deposit.request.origin.uid, STAKE_STEP)
     if (entry === undefined) {
       const holder = ledger.holder(deposit.request.signer, network.config.name, transaction.nonce)
       if (holder === undefined) throw forged('transaction')
@@ -186,7 +186,7 @@ export function createDepositTransactions(
     const fees: Fees = { maxFeePerGas: bumped.maxFeePerGas, maxPriorityFeePerGas: bumped.maxPriorityFeePerGas }
     const next: UnsignedTransaction = { ...transaction, ...fees }
     const signed = await sign(signer, next, signal)
-    const entry = await ledger.replace(deposit.request.signer, network.config.name, deposit.request.origin.uid, STEP, {
+    const entry = await ledger.replace(deposit.request.signer, network.config.name, deposit.request.origin.uid, STAKE_STEP, {
       gas: next.gas,
       ...fees,
       hash: signed.hash,

@@ -9,9 +9,10 @@ import {
   type ConfirmOutcome,
   type EthereumStakeEffects,
   type InFlightDeposit,
+  STAKE_STEP,
 } from '../sagas/ethereum-stake.ts'
 import { conflict, Halt, stall, wait } from '../sagas/verdict.ts'
-import { calldataOf, createDepositEvidence, equalHex, evidenceOf, fieldsOf, paysDeposit, STEP } from './deposit-evidence.ts'
+import { calldataOf, createDepositEvidence, equalHex, evidenceOf, fieldsOf, paysDeposit } from './deposit-evidence.ts'
 import { createDepositRequests, type EthereumStakeDeps } from './deposit-request.ts'
 import { createDepositTransactions, feesOf, isTooCheap, MAX_DEPOSIT_GAS, over } from './deposit-transaction.ts'
 import { type Visit, WATCH_ONLY } from './visit.ts'
@@ -102,10 +103,10 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         // Lost status, a rebuilt cluster or an adopted stake: the deposit was made. It is written down as it stands on the chain, or better:
         // as the ledger has it, so that it can be sent again after a reorg.
         const { signer: name, origin } = plan.request
-        const entry = await ledger.claim(name, network.config.name, origin.uid, STEP)
+        const entry = await ledger.claim(name, network.config.name, origin.uid, STAKE_STEP)
         if (entry !== undefined && equalHex(entry.hash, landed.hash))
           return { ...recordOf(plan, network, signer, entry), broadcastHash: landed.hash, state: 'Broadcast' }
-        if (entry !== undefined && entry.nonce !== landed.nonce) ledger.release(name, network.config.name, origin.uid, STEP)
+        if (entry !== undefined && entry.nonce !== landed.nonce) ledger.release(name, network.config.name, origin.uid, STAKE_STEP)
         return recordOfLanded(landed, network)
       }
       const cap = capOf(signer, plan.maxFeePerGasGwei)
@@ -138,7 +139,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
           kind: plan.request.origin.kind,
           namespace: plan.request.origin.namespace,
           name: plan.request.origin.name,
-          step: STEP,
+          step: STAKE_STEP,
           pubkey: plan.depositData.pubkey,
         },
         valueWei: call.valueWei,
@@ -224,7 +225,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
       if (await nonceIsLost(deposit, network, signal)) {
         // Nothing is made in its place: the resource is not to be held for it.
         if (visit.get(WATCH_ONLY) === true)
-          await ledger.strike(deposit.request.signer, config.name, deposit.request.origin.uid, STEP, deposit.transaction.nonce)
+          await ledger.strike(deposit.request.signer, config.name, deposit.request.origin.uid, STAKE_STEP, deposit.transaction.nonce)
         return { is: 'superseded' }
       }
       if (await nonceIsUsed(deposit, network, signal)) {

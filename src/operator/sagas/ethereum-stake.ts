@@ -65,7 +65,8 @@ export type EthereumStakeEffects = {
   readonly confirmDeposit: { args: InFlightDeposit; result: ConfirmOutcome }
 }
 
-const STEP = 'stake'
+/** The step that a stake's creation and its one transaction belong to, in idempotency keys and in the signer's ledger. */
+export const STAKE_STEP = 'stake'
 
 const requestOf = ({ origin, spec }: EthereumStakeView): StakeRequest => ({
   origin,
@@ -74,7 +75,7 @@ const requestOf = ({ origin, spec }: EthereumStakeView): StakeRequest => ({
   amountEth: spec.amountEth,
   withdrawalAddress: spec.withdrawalAddress,
   credentialsType: spec.credentialsType,
-  idempotencyKey: idempotencyKey(origin, STEP),
+  idempotencyKey: idempotencyKey(origin, STAKE_STEP),
   externalReference: externalReference(origin),
   ...(spec.adopt === undefined ? {} : { adoptStakeId: spec.adopt.stakeId }),
 })
