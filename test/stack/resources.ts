@@ -3,7 +3,15 @@ import { findCondition } from '../../src/resources/conditions.ts'
 import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
 import type { StakingSigner } from '../../src/resources/staking-signer.ts'
 import type { ControlPlane } from '../cluster/control-plane.ts'
-import { KEY_NAME, NETWORK } from './stack.ts'
+import {
+  KEY_NAME,
+  NETWORK,
+  SOLANA_NETWORK,
+  SOLANA_STAKER,
+  SOLANA_STAKER_ADDRESS,
+  SOLANA_WITHDRAWER,
+  SOLANA_WITHDRAWER_ADDRESS,
+} from './stack.ts'
 
 /** Well-known test addresses (anvil's accounts): never fund them on a real network. */
 export const PAYER = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
@@ -34,6 +42,66 @@ export const stake = (name: string, spec: Json = {}, metadata: Json = {}): Json 
   metadata: { name, namespace: 'default', ...metadata },
   spec: { network: NETWORK, amountEth: '32', withdrawalAddress: WITHDRAWAL_ADDRESS, signer: SIGNER, ...spec },
 })
+
+const resource = (kind: string, name: string, spec: Json, metadata: Json): Json => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind,
+  metadata: { name, namespace: 'default', ...metadata },
+  spec,
+})
+
+/** A stake whose withdrawal address is the signer's own: only that address may ask for the exit or a withdrawal. */
+export const ownStake = (name: string, spec: Json = {}, metadata: Json = {}): Json =>
+  stake(name, { withdrawalAddress: PAYER, ...spec }, metadata)
+
+/** Which validator: a stake of the same namespace, or a network's public key. */
+export type ValidatorRef = { readonly stakeRef: { readonly name: string } } | { readonly network: string; readonly pubkey: string }
+
+export const validatorExit = (name: string, validator: ValidatorRef, spec: Json = {}, metadata: Json = {}): Json =>
+  resource('ValidatorExit', name, { validator, signer: SIGNER, ...spec }, metadata)
+
+export const validatorWithdrawal = (
+  name: string,
+  validator: ValidatorRef,
+  amountGwei: string,
+  spec: Json = {},
+  metadata: Json = {},
+): Json => resource('ValidatorWithdrawal', name, { validator, amountGwei, signer: SIGNER, ...spec }, metadata)
+
+/** The two Solana signers: the staker pays and may delegate; the money belongs to the withdrawer. Limits in lamports. */
+export const solanaSigner = (
+  name: typeof SOLANA_STAKER | typeof SOLANA_WITHDRAWER,
+  spec: Json & { readonly policy?: Json } = {},
+): Json => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'StakingSigner',
+  metadata: { name },
+  spec: {
+    chain: 'Solana',
+    keyName: name,
+    address: name === SOLANA_STAKER ? SOLANA_STAKER_ADDRESS : SOLANA_WITHDRAWER_ADDRESS,
+    ...spec,
+    policy: { allowedNamespaces: { names: ['default'] }, maxPerTransaction: String(100n * SOL), ...spec.policy },
+  },
+})
+export const solanaSigners = (): readonly Json[] => [solanaSigner(SOLANA_STAKER), solanaSigner(SOLANA_WITHDRAWER)]
+
+export const SOL = 1_000_000_000n
+
+/** Five SOL to the network's default vote account. */
+export const solanaStake = (name: string, spec: Json = {}, metadata: Json = {}): Json =>
+  resource(
+    'SolanaStake',
+    name,
+    {
+      network: SOLANA_NETWORK,
+      amountLamports: String(5n * SOL),
+      stakeAuthority: { signer: SOLANA_STAKER },
+      withdrawAuthority: { signer: SOLANA_WITHDRAWER },
+      ...spec,
+    },
+    metadata,
+  )
 
 /** `kubectl apply -f -` of a list of objects. @throws with what the API server said. */
 export const applyAll = (cluster: ControlPlane, objects: readonly Json[]): Promise<string> =>

@@ -1,23 +1,36 @@
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Anvil, type AnvilOptions, startAnvil } from '../chains/anvil.ts'
+import type { Anvil, AnvilOptions } from '../chains/anvil.ts'
+import type { BeaconSimulator } from '../chains/beacon/simulator.ts'
 import { type FaultyProxy, startFaultyHttp } from '../chains/faulty-http.ts'
 import { startFaultyRpc } from '../chains/faulty-rpc.ts'
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts'
 import { freePort } from '../cluster/ports.ts'
-import { type RunningProcess, startProcess } from '../cluster/process.ts'
+import { type EthereumSource, ethereumNetwork, type StackBeaconOptions, startStackEthereum } from './ethereum.ts'
+import { writeKey, writeSolanaKey } from './keys.ts'
 import { createProgram, type Program } from './program.ts'
+import { startStackService } from './service.ts'
+import { SOLANA_NETWORK, type StackSolana, type StackSolanaOptions, solanaNetwork, startStackSolana } from './solana.ts'
+import { writeJson } from './write-json.ts'
 
-/** The seed of the validators' keys in tests and the demo: well known, so worthless. */
-export const TEST_SEED = '7465737420736565642c20776f7274686c6573733a206e6576657220757365206974212121'
-export const NETWORK = 'local'
-/** Folder of the mounted key, and name of the signer, that pays in tests and the demo: anvil's first account. */
+export { type EthereumSource, FAST_BEACON, NETWORK } from './ethereum.ts'
+export { writeKey, writeSolanaKey } from './keys.ts'
+export { clientOf, TEST_SEED } from './service.ts'
+export { SOLANA_NETWORK, SOLANA_STAKER, SOLANA_STAKER_ADDRESS, SOLANA_WITHDRAWER, SOLANA_WITHDRAWER_ADDRESS } from './solana.ts'
+
+/** Folder of the mounted key, and name of the signer, that pays in tests and the demo: the first account of anvil, and of the devnet. */
 export const KEY_NAME = 'treasury'
 
 export interface StackOptions {
   readonly dir?: string
   readonly anvil?: AnvilOptions
+  /** The simulated beacon chain over anvil, for both programs. `FAST_BEACON` has constants for tests. Default: none. */
+  readonly beacon?: StackBeaconOptions
+  /** Another network instead of anvil, which the caller ends: `startDevnet()`. */
+  readonly ethereum?: EthereumSource
+  /** The simulated Solana cluster, a network of its own for both programs. Default: none. */
+  readonly solana?: StackSolanaOptions
   readonly controllerManager?: boolean
   /** Put proxies in front of the chain and the service that can misbehave on demand. */
   readonly faults?: boolean
@@ -39,13 +52,21 @@ export interface StackOptions {
 export interface Stack {
   readonly dir: string
   readonly cluster: ControlPlane
+  /** The Ethereum network, whatever it is. */
+  readonly ethereum: EthereumSource
+  /** @throws when the stack runs on another network. */
   readonly anvil: Anvil
+  /** @throws when the stack was started without. */
+  readonly beacon: BeaconSimulator
+  /** @throws when the stack was started without. */
+  readonly solana: StackSolana
   readonly service: Program
   readonly operator: Program
   /** In front of the chain and the service; there with `faults`. */
   readonly rpcFaults: FaultyProxy | undefined
   readonly apiFaults: FaultyProxy | undefined
   readonly serviceUrl: string
+  readonly serviceConfigFile: string
   readonly apiKeyFile: string
   readonly keysDir: string
   readonly networksFile: string
@@ -81,56 +102,46 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     undo.length = 0
     if (options.dir === undefined) rmSync(dir, { recursive: true, force: true })
   }
+  const ending =
+    <T>(end: (value: T) => Promise<unknown>) =>
+    (value: T): T => {
+      undo.push(() => end(value))
+      return value
+    }
   try {
-    log('starting etcd, kube-apiserver and the chain')
-    const [cluster, anvil] = await Promise.all([
+    log('starting etcd, kube-apiserver and the chains')
+    // Each says how to end it as soon as it is there: what started beside one that failed is ended too.
+    const [cluster, chains, solana] = await allOf(
       startControlPlane({
         controllerManager: options.controllerManager ?? false,
         log,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
-      }),
-      startAnvil({ accounts: 4, ...options.anvil }),
-    ])
-    undo.push(
-      () => cluster.stop(),
-      () => anvil.stop(),
+      }).then(ending((each) => each.stop())),
+      startStackEthereum(options).then(ending((each) => each.stop())),
+      options.solana === undefined
+        ? undefined
+        : startStackSolana({ faults: options.faults === true, ...options.solana }).then(ending((each) => each.close())),
     )
-    const rpcFaults = options.faults === true ? await startFaultyRpc(anvil.url) : undefined
+    const { source: ethereum, anvil, beacon } = chains
+    const rpcFaults = options.faults === true ? await startFaultyRpc(ethereum.url) : undefined
     if (rpcFaults) undo.push(() => rpcFaults.stop())
 
     log('starting the staking service')
-    const servicePort = await freePort()
-    const chain = {
-      name: NETWORK,
-      chain: 'Ethereum',
-      chainId: anvil.chainId,
-      depositContractAddress: anvil.depositContract,
-      genesisForkVersion: '0x10000038',
-      confirmations: options.confirmations ?? 'finalized',
-      pollIntervalMs: 500,
-    }
-    const serviceConfig = join(dir, 'service.yaml')
-    writeFileSync(join(dir, 'seed'), `${TEST_SEED}\n`, { mode: 0o600 })
-    writeJson(serviceConfig, {
-      listen: { host: '127.0.0.1', port: servicePort },
-      database: { dataDir: join(dir, 'service-data') },
-      seedFile: join(dir, 'seed'),
-      networks: [{ ...chain, rpcUrls: [anvil.url] }],
-      rateLimit: { max: 1_000_000 },
-      trackerIntervalMs: 500,
+    const confirmations = options.confirmations ?? 'finalized'
+    const {
+      program: service,
+      serviceUrl,
+      configFile: serviceConfigFile,
+      apiKeyFile,
+    } = await startStackService({
+      dir,
+      entry,
+      networks: [
+        ethereumNetwork(ethereum, confirmations, ethereum.url),
+        ...(solana === undefined ? [] : [solanaNetwork(solana, solana.url)]),
+      ],
+      ...(solana === undefined ? {} : { solana: { defaultVoteAccounts: { [SOLANA_NETWORK]: solana.validator.voteAccount } } }),
     })
-    const serviceUrl = `http://127.0.0.1:${servicePort}`
-    const service = createProgram({
-      name: 'service',
-      command: process.execPath,
-      args: [entry, 'service', '--config', serviceConfig],
-      logFile: join(dir, 'service.log'),
-      readyUrl: `${serviceUrl}/readyz`,
-    })
-    const apiKeyFile = join(dir, 'api-key')
-    const key = await runCommand([entry, 'api-keys', 'create', '--config', serviceConfig, '--account', 'platform', '--label', 'operator'])
-    writeFileSync(apiKeyFile, key, { mode: 0o600 })
-    await service.start()
     undo.push(() => service.stop())
     const apiFaults = options.faults === true ? await startFaultyHttp({ target: serviceUrl }) : undefined
     if (apiFaults) undo.push(() => apiFaults.stop())
@@ -145,13 +156,17 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     })
 
     const keysDir = join(dir, 'keys')
-    const [payer] = anvil.accounts
-    if (payer === undefined) throw new Error('anvil has no account')
+    const [payer] = ethereum.accounts
+    if (payer === undefined) throw new Error('the network has no account')
     writeKey(keysDir, KEY_NAME, payer.privateKey)
+    for (const [name, keypair] of Object.entries(solana?.keys ?? {})) writeSolanaKey(keysDir, name, keypair)
     const networksFile = join(dir, 'networks.yaml')
     const networks: NetworksDocument = {
       stakingApi: { url: apiFaults?.url ?? serviceUrl, apiKeyFile, timeoutMs: 5_000 },
-      networks: [{ ...chain, rpcUrls: [rpcFaults?.url ?? anvil.url], bumpAfterMs: options.bumpAfterMs ?? 60_000 }],
+      networks: [
+        { ...ethereumNetwork(ethereum, confirmations, rpcFaults?.url ?? ethereum.url), bumpAfterMs: options.bumpAfterMs ?? 60_000 },
+        ...(solana === undefined ? [] : [solanaNetwork(solana, solana.operatorUrl)]),
+      ],
     }
     const writeNetworks = (document: NetworksDocument) => writeJson(networksFile, document)
     writeNetworks(networks)
@@ -198,12 +213,22 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     return {
       dir,
       cluster,
-      anvil,
+      ethereum,
+      get anvil() {
+        return given(anvil, 'anvil: it runs on another network')
+      },
+      get beacon() {
+        return given(beacon, 'a simulated beacon chain: ask for it with `beacon`')
+      },
+      get solana() {
+        return given(solana, 'a Solana cluster: ask for it with `solana`')
+      },
       service,
       operator,
       rpcFaults,
       apiFaults,
       serviceUrl,
+      serviceConfigFile,
       apiKeyFile,
       keysDir,
       networksFile,
@@ -220,20 +245,6 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   }
 }
 
-/** JSON is YAML. Written beside and renamed, as a reader may look at any time. */
-function writeJson(path: string, value: unknown): void {
-  writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 2)}\n`)
-  renameSync(`${path}.new`, path)
-}
-
-/** Mounts a key as Kubernetes would: a folder with a file. */
-export function writeKey(keysDir: string, keyName: string, privateKey: string): void {
-  mkdirSync(join(keysDir, keyName), { recursive: true })
-  const file = join(keysDir, keyName, 'privateKey')
-  writeFileSync(`${file}.new`, `${privateKey}\n`, { mode: 0o600 })
-  renameSync(`${file}.new`, file)
-}
-
 const readIfThere = (path: string): string => {
   try {
     return readFileSync(path, 'utf8')
@@ -242,11 +253,13 @@ const readIfThere = (path: string): string => {
   }
 }
 
-/** Runs a command of the program to its end and gives what it printed on standard output, which is its last line. */
-async function runCommand(args: readonly string[]): Promise<string> {
-  const run: RunningProcess = await startProcess({ name: args.slice(1, 3).join(' '), command: process.execPath, args })
-  const { code } = await run.exited
-  if (code !== 0) throw new Error(`${args.slice(1).join(' ')} failed: ${run.output()}`)
-  const lines = run.output().trim().split('\n')
-  return `${lines.at(-1) ?? ''}\n`
+function given<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new Error(`this stack has no ${what}`)
+  return value
+}
+
+/** As `Promise.all`, but it waits for all of them: none may still be starting when the others are ended. */
+async function allOf<T extends readonly unknown[]>(...promises: T): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(promises)
+  return Promise.all(promises)
 }

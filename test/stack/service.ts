@@ -1,0 +1,78 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createStakingClient, type StakingClient } from '../../src/contract/client.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { Secret } from '../../src/lib/secret.ts'
+import { freePort } from '../cluster/ports.ts'
+import { type RunningProcess, startProcess } from '../cluster/process.ts'
+import { COMPILE_CACHE } from './compile-cache.ts'
+import { createProgram, type Program } from './program.ts'
+import { writeJson } from './write-json.ts'
+
+/** The seed of the validators' keys in tests and the demo: well known, so worthless. */
+export const TEST_SEED = '7465737420736565642c20776f7274686c6573733a206e6576657220757365206974212121'
+
+export interface StackServiceOptions {
+  readonly dir: string
+  /** The program's entry. */
+  readonly entry: string
+  readonly networks: readonly Readonly<Record<string, unknown>>[]
+  /** Fields of the configuration's section `solana`. */
+  readonly solana?: Readonly<Record<string, unknown>>
+}
+
+export interface StackService {
+  readonly program: Program
+  readonly serviceUrl: string
+  readonly configFile: string
+  /** Holds an API key of the account `platform`. */
+  readonly apiKeyFile: string
+  /** Runs one of the program's commands on this service's configuration to its end, and gives what it printed. @throws with that when it fails */
+  command(...args: readonly string[]): Promise<string>
+}
+
+/** The staking service as a process of its own, on its embedded database, with an API key. */
+export async function startStackService({ dir, entry, networks, solana }: StackServiceOptions): Promise<StackService> {
+  const port = await freePort()
+  const configFile = join(dir, 'service.yaml')
+  writeFileSync(join(dir, 'seed'), `${TEST_SEED}\n`, { mode: 0o600 })
+  writeJson(configFile, {
+    listen: { host: '127.0.0.1', port },
+    database: { dataDir: join(dir, 'service-data') },
+    seedFile: join(dir, 'seed'),
+    networks,
+    ...(solana === undefined ? {} : { solana }),
+    rateLimit: { max: 1_000_000 },
+    trackerIntervalMs: 500,
+  })
+  const serviceUrl = `http://127.0.0.1:${port}`
+  const program = createProgram({
+    name: 'service',
+    command: process.execPath,
+    args: [entry, 'service', '--config', configFile],
+    logFile: join(dir, 'service.log'),
+    readyUrl: `${serviceUrl}/readyz`,
+  })
+  const command = (...args: readonly string[]) => runCommand([entry, ...args, '--config', configFile])
+  const apiKeyFile = join(dir, 'api-key')
+  const key = (await command('api-keys', 'create', '--account', 'platform', '--label', 'operator')).trim().split('\n').at(-1)
+  writeFileSync(apiKeyFile, `${key}\n`, { mode: 0o600 })
+  await program.start()
+  return { program, serviceUrl, configFile, apiKeyFile, command }
+}
+
+/** A client of a stack's service, with the operator's own API key. */
+export const clientOf = ({ serviceUrl, apiKeyFile }: { readonly serviceUrl: string; readonly apiKeyFile: string }): StakingClient =>
+  createStakingClient({ baseUrl: serviceUrl, apiKey: () => new Secret(readFileSync(apiKeyFile, 'utf8').trim()), clock: systemClock })
+
+async function runCommand(args: readonly string[]): Promise<string> {
+  const run: RunningProcess = await startProcess({
+    name: args.slice(1, 3).join(' '),
+    command: process.execPath,
+    args,
+    env: COMPILE_CACHE,
+  })
+  const { code } = await run.exited
+  if (code !== 0) throw new Error(`${args.slice(1).join(' ')} failed: ${run.output()}`)
+  return run.output()
+}
