@@ -65,6 +65,9 @@ export function parseInteger(text: string, what: string, max: bigint = (1n << 64
   return value
 }
 
+/** Parses lamports, at most a u64. @throws AmountError */
+export const parseLamports = (text: string): Lamports => lamports(parseInteger(text, 'an amount in lamports'))
+
 /** Parses gwei given with decimals (fees are written so: `2.5`) to wei, exactly. @throws AmountError */
 export function parseGweiAsWei(text: string): Wei {
   const match = decimal.exec(text)

@@ -22,7 +22,7 @@ export function ethereumStakeKind(deps: {
   const { ledger, networks, intervals } = deps
   return {
     kind: 'EthereumStake',
-    steps: ethereumStakeSteps,
+    steps: () => ethereumStakeSteps,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
     view: (resource, origin, status) => ({ origin, spec: resource.spec, status }),

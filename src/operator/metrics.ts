@@ -33,6 +33,8 @@ export interface Readings {
     readonly nextNonce: number
     readonly balanceEth: number | undefined
   }>
+  /** Of Solana signers, where it was read. */
+  readonly solanaBalances: () => Iterable<{ readonly signer: string; readonly network: string; readonly balanceSol: number }>
 }
 
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -145,6 +147,9 @@ export function createOperatorMetrics(readings: Readings, build: { readonly vers
   })
   gauge('staking_operator_signer_balance_eth', 'Balance when it was last read, in ETH.', ['signer', 'network'], (set) => {
     for (const { signer, network, balanceEth } of readings.signers()) if (balanceEth !== undefined) set({ signer, network }, balanceEth)
+  })
+  gauge('staking_operator_signer_balance_sol', 'Balance when it was last read, in SOL.', ['signer', 'network'], (set) => {
+    for (const { signer, network, balanceSol } of readings.solanaBalances()) set({ signer, network }, balanceSol)
   })
 
   return {

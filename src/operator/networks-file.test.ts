@@ -20,8 +20,28 @@ test("a network's own staking API goes before the file's", () => {
   expect(parse(`${api}\nnetworks: [${own}]`).ethereum[0]).toMatchObject({ api: { url: 'http://own.example.org' }, bumpAfterMs: 5000 })
 })
 
-test('networks of other chains are left to those who serve them', () => {
-  expect(parse(`${api}\nnetworks: [${hoodi}, {name: devnet, chain: Solana, rpcUrl: "https://x"}]`).ethereum).toHaveLength(1)
+const solana = '{name: devnet, chain: Solana, rpcUrls: ["https://rpc.example.org"]}'
+
+test('a Solana network stands beside them; its challenges name the host of the staking API', () => {
+  const file = parse(`${api}\nnetworks: [${hoodi}, ${solana}]`)
+  expect(file.ethereum).toHaveLength(1)
+  expect(file.solana).toMatchObject([
+    { challengeDomain: 'api.example.org', config: { name: 'devnet', genesisHash: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG' } },
+  ])
+})
+test.each([
+  {
+    given: 'a port of the staking API',
+    text: `${api.replace('.org"', '.org:8443"')}\nnetworks: [${solana}]`,
+    domain: 'api.example.org:8443',
+  },
+  {
+    given: 'a domain of its own',
+    text: `${api}\nnetworks: [${solana.replace('}', ', challengeDomain: stake.example.org}')}]`,
+    domain: 'stake.example.org',
+  },
+])('$given is what a challenge must name', ({ text, domain }) => {
+  expect(parse(text).solana[0]?.challengeDomain).toBe(domain)
 })
 
 describe('a file that cannot be used says where, and quotes no value', () => {
@@ -52,6 +72,21 @@ describe('a file that cannot be used says where, and quotes no value', () => {
       given: 'one chain under two names',
       text: `${api}\nnetworks: [${hoodi}, {name: mine, chain: Ethereum, rpcUrls: ["https://x.example.org"], chainId: 560048, depositContractAddress: "0x00000000219ab540356cBB839Cbe05303d7705Fa", genesisForkVersion: "0x10000910"}]`,
       says: 'hoodi and mine have the same chainId 560048',
+    },
+    {
+      given: 'one cluster under two names',
+      text: `${api}\nnetworks: [${solana}, ${solana.replace('devnet', 'mine').replace('}', ', genesisHash: EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG}')}]`,
+      says: 'devnet and mine have the same genesisHash',
+    },
+    {
+      given: 'an unknown cluster without its genesis',
+      text: `${api}\nnetworks: [${solana.replace('devnet', 'mine')}]`,
+      says: 'networks[0].genesisHash',
+    },
+    {
+      given: 'a challenge domain that is a URL',
+      text: `${api}\nnetworks: [${solana.replace('}', ', challengeDomain: "https://x"}')}]`,
+      says: 'challengeDomain',
     },
     { given: 'a network twice', text: `${api}\nnetworks: [${hoodi}, ${hoodi}]`, says: 'hoodi is there twice' },
     {

@@ -1,20 +1,15 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Agent } from 'undici'
-import type { EthereumChain, Hex } from '../chains/ethereum/chain.ts'
 import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
+import { createSolanaChain } from '../chains/solana/rpc-chain.ts'
 import { createStakingClient, type StakingClient } from '../contract/client.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
 import { Secret } from '../lib/secret.ts'
-import {
-  type EthereumNetworkEntry,
-  type NetworksFile,
-  NetworksFileError,
-  readNetworksFile,
-  type StakingApiConfig,
-} from './networks-file.ts'
-import { type EthereumNetwork, KeyError, type Networks, type StakingApi } from './ports.ts'
+import { type NetworksFile, NetworksFileError, readNetworksFile, type StakingApiConfig } from './networks-file.ts'
+import { type EthereumNetwork, KeyError, type Networks, type SolanaNetwork } from './ports.ts'
+import { apiOver } from './staking-api.ts'
 
 export interface LiveNetworks extends Networks {
   /** Looks at the file and the API key files now and then (mounted ones are swapped, not written); `onReload` is told when something has changed. */
@@ -35,7 +30,8 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
   const { clock, log } = wiring
   const dispatcher = new Agent({ connections: 64, keepAliveTimeout: 10_000 })
   let clients = new Map<string, StakingClient>()
-  let networks = new Map<string, EthereumNetwork>()
+  let ethereum = new Map<string, EthereumNetwork>()
+  let solana = new Map<string, SolanaNetwork>()
   let shown = ''
   let keyFiles: readonly string[] = []
 
@@ -59,35 +55,48 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
 
   function take(file: NetworksFile): void {
     const kept = new Map<string, StakingClient>()
-    const chains = new Map([...networks].map(([name, network]) => [name, network]))
-    const next = new Map<string, EthereumNetwork>()
-    for (const entry of file.ethereum) {
-      const before = chains.get(entry.config.name)
-      const same = before !== undefined && JSON.stringify(before.config) === JSON.stringify(entry.config)
-      next.set(entry.config.name, {
-        config: entry.config,
-        chain: same ? before.chain : chainOf(entry),
-        api: stakingApiOver(clientOf(entry.api, kept), wiring),
-        bumpAfterMs: entry.bumpAfterMs,
-      })
-    }
-    networks = next
+    /** A chain whose configuration stays keeps what it has read. */
+    const chainOf = <Config extends { name: string }, Chain>(
+      before: { readonly config: Config; readonly chain: Chain } | undefined,
+      config: Config,
+      create: (options: {
+        config: Config
+        clock: Clock
+        log: Logger
+        onCall: (method: string, outcome: string, ms: number) => void
+      }) => Chain,
+    ): Chain =>
+      before !== undefined && JSON.stringify(before.config) === JSON.stringify(config)
+        ? before.chain
+        : create({ config, clock, log, onCall: (...call) => wiring.onRpc?.(config.name, ...call) })
+    ethereum = new Map(
+      file.ethereum.map(({ config, api, bumpAfterMs }) => [
+        config.name,
+        {
+          config,
+          bumpAfterMs,
+          chain: chainOf(ethereum.get(config.name), config, createEthereumChain),
+          ...apiOver(clientOf(api, kept), wiring).ethereum,
+        },
+      ]),
+    )
+    solana = new Map(
+      file.solana.map(({ config, api, challengeDomain }) => [
+        config.name,
+        {
+          config,
+          challengeDomain,
+          chain: chainOf(solana.get(config.name), config, createSolanaChain),
+          ...apiOver(clientOf(api, kept), wiring).solana,
+        },
+      ]),
+    )
     clients = kept
   }
 
-  const chainOf = ({ config }: EthereumNetworkEntry): EthereumChain =>
-    createEthereumChain({
-      config,
-      clock,
-      log,
-      ...(wiring.onRpc === undefined
-        ? {}
-        : { onCall: (method: string, outcome: string, ms: number) => wiring.onRpc?.(config.name, method, outcome, ms) }),
-    })
-
   async function load(): Promise<boolean> {
     const file = await readNetworksFile(path)
-    keyFiles = [...new Set(file.ethereum.map((entry) => entry.api.apiKeyFile))]
+    keyFiles = [...new Set([...file.ethereum, ...file.solana].map((entry) => entry.api.apiKeyFile))]
     const text = JSON.stringify(file)
     if (text === shown) return false
     take(file)
@@ -104,8 +113,9 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
 
   await load()
   return {
-    ethereum: (name) => networks.get(name),
-    names: () => [...networks.keys()],
+    ethereum: (name) => ethereum.get(name),
+    solana: (name) => solana.get(name),
+    names: (chain) => [...(chain === 'Ethereum' ? ethereum : solana).keys()],
     async watch(onReload, signal) {
       let told = ''
       let digest = await keysDigest()
@@ -114,7 +124,7 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
         if (signal.aborted) return
         try {
           if (await load()) {
-            log.info({ networks: [...networks.keys()] }, 'the networks file changed and is in use')
+            log.info({ networks: [...ethereum.keys(), ...solana.keys()] }, 'the networks file changed and is in use')
             onReload()
           }
           told = ''
@@ -150,33 +160,4 @@ async function readApiKey(path: string): Promise<Secret> {
   if (!/^[\x21-\x7e]{8,512}$/.test(text))
     throw new KeyError('malformed', `The API key file ${path} does not hold an API key: one line of printable characters.`)
   return new Secret(text)
-}
-
-function stakingApiOver(client: StakingClient, wiring: Wiring): StakingApi {
-  async function timed<T>(operation: string, call: () => Promise<{ readonly body: T }>): Promise<T> {
-    const startedAt = wiring.clock.monotonicMs()
-    let outcome = 'error'
-    try {
-      const { body } = await call()
-      outcome = 'ok'
-      return body
-    } catch (error) {
-      if (error instanceof Error && 'kind' in error && typeof error.kind === 'string') outcome = error.kind
-      throw error
-    } finally {
-      wiring.onApi?.(operation, outcome, wiring.clock.monotonicMs() - startedAt)
-    }
-  }
-  return {
-    createEthereumStake: ({ idempotencyKey, network, amountGwei, withdrawalAddress, credentialsType, externalReference }, signal) =>
-      timed('createEthereumStake', () =>
-        client.createEthereumStake(
-          { idempotencyKey, body: { network, amountEth: amountGwei, withdrawalAddress, credentialsType, externalReference } },
-          signal,
-        ),
-      ),
-    ethereumStake: (stakeId, signal) => timed('getEthereumStake', () => client.getEthereumStake({ params: { stakeId } }, signal)),
-    submitEthereumStake: (stakeId: string, transactionHash: Hex, signal: AbortSignal) =>
-      timed('submitEthereumStake', () => client.submitEthereumStake({ params: { stakeId }, body: { transactionHash } }, signal)),
-  }
 }

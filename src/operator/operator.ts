@@ -5,16 +5,16 @@ import type { Logger } from '../lib/log.ts'
 import { findCondition } from '../resources/conditions.ts'
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
 import { kinds } from '../resources/kinds.ts'
-import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
+import { GROUP } from '../resources/meta.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import { createStakeCacheForm } from './cached-stake.ts'
 import { type CustomResourceDefinition, createCrdGuard, customResourceDefinitions } from './crd-guard.ts'
 import { createEthereumStakeEffects } from './engine/ethereum-stake-effects.ts'
-import { createReconciler } from './engine/reconcile.ts'
 import { createSignerLedger } from './engine/signer-ledger.ts'
 import { ethereumStakeKind, type ObservationIntervals } from './ethereum-stake-kind.ts'
 import { serveHealth } from './health.ts'
 import { createEthereumKeys } from './keys/ethereum-keys.ts'
+import { createSolanaKeys } from './keys/solana-keys.ts'
 import { watchKeys } from './keys/watch-keys.ts'
 import { createKubeApi, type KubeApi } from './kube/api.ts'
 import { createController } from './kube/controller.ts'
@@ -22,11 +22,11 @@ import { createEventRecorder, events as eventsResource, type KubeEvent } from '.
 import { createInformer, type Informer } from './kube/informer.ts'
 import { createLeaderElector, type Lease, leases } from './kube/lease.ts'
 import { type KubeObject, refOf } from './kube/objects.ts'
-import { createQueue, Priority, type Queue } from './kube/queue.ts'
+import { createQueue } from './kube/queue.ts'
 import type { ResourceDefinition } from './kube/resource-client.ts'
 import { createOperatorMetrics, type OperatorMetrics } from './metrics.ts'
 import { createNetworks } from './networks.ts'
-import { readOrigin } from './sagas/origin.ts'
+import { type AnySagaRuntime, createSagaRuntime, definitionOf, type RuntimeDeps } from './saga-runtime.ts'
 import { createSignerReconciler, createSignerStore, duplicateOf } from './signers.ts'
 
 export interface OperatorOptions {
@@ -58,13 +58,6 @@ export interface OperatorHooks {
 }
 
 const FIELD_MANAGER = 'staking-operator'
-const definitionOf = ({ plural, kind, scope }: KindDefinition): ResourceDefinition => ({
-  group: GROUP,
-  version: VERSION,
-  plural,
-  kind,
-  namespaced: scope === 'Namespaced',
-})
 const namespaces: ResourceDefinition = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false }
 
 /**
@@ -94,54 +87,75 @@ export async function runOperator(
     onRequest: (...request) => metrics?.kubeRequest(...request),
   })
 
-  const stakeClient = api.resource<EthereumStake & KubeObject>(definitionOf(ethereumStake))
-  const signerClient = api.resource<StakingSigner & KubeObject>(definitionOf(stakingSigner))
-  const queueOf = (kind: string, maxDelayMs: number): Queue<string> =>
-    createQueue<string>({ clock, baseDelayMs: 500, maxDelayMs, onPicked: (waitedMs) => metrics?.queuePicked(kind, waitedMs) })
-  const stakeQueue = queueOf(ethereumStake.kind, 60_000)
-  const signerQueue = queueOf(stakingSigner.kind, 60_000)
-  const guard = createCrdGuard(kinds)
-  const keys = createEthereumKeys({ dir: options.keysDir })
-
-  const wakeStakes = (which: Iterable<EthereumStake>) => {
-    for (const stake of which)
-      stakeQueue.add(`${stake.metadata.namespace}/${stake.metadata.name}`, { priority: isSettled(stake) ? Priority.low : Priority.high })
-  }
-  const wakeSigners = () => {
-    for (const signer of signers.list()) signerQueue.add(signer.metadata.name)
-  }
-  const wakeAll = () => {
-    wakeSigners()
-    wakeStakes(stakes.list())
-  }
-
-  const stakes = createInformer<EthereumStake & KubeObject>({
-    client: stakeClient,
+  const elector = createLeaderElector({
+    client: api.resource<Lease>(leases),
+    namespace: options.leaseNamespace,
+    name: options.leaseName,
+    identity: options.identity ?? hostname(),
+    leaseDurationMs: options.leaseDurationMs,
+    renewDeadlineMs: options.renewDeadlineMs,
+    retryPeriodMs: options.retryPeriodMs,
     clock,
     log,
-    transform: createStakeCacheForm(),
-    indexers: {
-      signer: (stake) => [stake.spec.signer],
-      namespace: (stake) => [stake.metadata.namespace ?? ''],
-      stakeId: (stake) => (stake.status?.stakeId === undefined ? [] : [stake.status.stakeId]),
-    },
-    onChange: (key, change) => {
-      if (!change.own) stakeQueue.add(key, { priority: change.type !== 'deleted' && isSettled(change.new) ? Priority.low : Priority.high })
-    },
   })
+  const assertHeld = () => elector.assertHeld()
+  const recorder = createEventRecorder({
+    client: api.resource<KubeEvent>(eventsResource),
+    reportingController: `${GROUP}/operator`,
+    reportingInstance: options.identity ?? hostname(),
+    clock,
+    log,
+  })
+
+  const runtime: RuntimeDeps = {
+    api,
+    clock,
+    log,
+    fieldManager: FIELD_MANAGER,
+    workers: options.workers,
+    stallRecheckMs: options.stallRecheckMs,
+    events: recorder,
+    assertHeld,
+    ...(hooks.onPoint === undefined ? {} : { onPoint: hooks.onPoint }),
+    metrics: () => metrics,
+  }
+  const stakes = createSagaRuntime<EthereumStake & KubeObject>(runtime, {
+    definition: ethereumStake,
+    signersOf: ({ spec }) => [spec.signer],
+    isSettled: ({ status }) => status?.transaction?.state === 'Confirmed',
+    transform: createStakeCacheForm(),
+    indexers: { stakeId: ({ status }) => (status?.stakeId === undefined ? [] : [status.stakeId]) },
+  })
+  /** Every kind that a saga reconciles. */
+  const sagas: readonly AnySagaRuntime[] = [stakes]
+
+  const signerClient = api.resource<StakingSigner & KubeObject>(definitionOf(stakingSigner))
+  const signerQueue = createQueue<string>({
+    clock,
+    baseDelayMs: 500,
+    maxDelayMs: 60_000,
+    onPicked: (waitedMs) => metrics?.queuePicked(stakingSigner.kind, waitedMs),
+  })
+  const guard = createCrdGuard(kinds)
+  const keys = createEthereumKeys({ dir: options.keysDir })
+  const solanaKeys = createSolanaKeys({ dir: options.keysDir })
+  const wakeAll = () => {
+    for (const signer of signers.list()) signerQueue.add(signer.metadata.name)
+    for (const saga of sagas) saga.wakeAll()
+  }
   const signers = createInformer<StakingSigner & KubeObject>({
     client: signerClient,
     clock,
     log,
     onChange: (name, change) => {
       if (change.type !== 'updated' || !change.own) signerQueue.add(name)
-      // What matters to stakes: the spec, and whether it may be used. The ledger's own writes are no news to them.
+      // What matters to those who use it: the spec, and whether it may be used. The ledger's own writes are no news to them.
       const matters =
         change.type !== 'updated' ||
         change.old.metadata.generation !== change.new.metadata.generation ||
         findCondition(change.old.status?.conditions, 'Ready')?.status !== findCondition(change.new.status?.conditions, 'Ready')?.status ||
         findCondition(change.old.status?.conditions, 'Funded')?.status !== findCondition(change.new.status?.conditions, 'Funded')?.status
-      if (matters) wakeStakes([...stakes.byIndex('signer', name)].filter((stake) => !isSettled(stake)))
+      if (matters) for (const saga of sagas) saga.wakeUnsettled('signer', name)
     },
   })
   const namespaceInformer = createInformer<KubeObject>({
@@ -150,7 +164,7 @@ export async function runOperator(
     log,
     onChange: (name, change) => {
       if (change.type === 'updated' && JSON.stringify(change.old.metadata.labels) === JSON.stringify(change.new.metadata.labels)) return
-      wakeStakes([...stakes.byIndex('namespace', name)].filter((stake) => !isSettled(stake)))
+      for (const saga of sagas) saga.wakeUnsettled('namespace', name)
     },
   })
   const crds = createInformer<CustomResourceDefinition>({
@@ -172,40 +186,18 @@ export async function runOperator(
       if ((definition ?? (change.type === 'deleted' ? change.old : undefined))?.spec.group === GROUP) wakeAll()
     },
   })
-  const informers: readonly (readonly [string, Informer<never>])[] = [
-    ['ethereumstakes', stakes as unknown as Informer<never>],
-    ['stakingsigners', signers as unknown as Informer<never>],
-    ['namespaces', namespaceInformer as unknown as Informer<never>],
-    ['customresourcedefinitions', crds as unknown as Informer<never>],
+  const informers: readonly (readonly [string, Pick<Informer<never>, 'run' | 'hasSynced' | 'whenSynced' | 'size' | 'lastEventAt'>])[] = [
+    ...sagas.map(({ plural, cache }) => [plural, cache] as const),
+    ['stakingsigners', signers],
+    ['namespaces', namespaceInformer],
+    ['customresourcedefinitions', crds],
   ]
-
-  const elector = createLeaderElector({
-    client: api.resource<Lease>(leases),
-    namespace: options.leaseNamespace,
-    name: options.leaseName,
-    identity: options.identity ?? hostname(),
-    leaseDurationMs: options.leaseDurationMs,
-    renewDeadlineMs: options.renewDeadlineMs,
-    retryPeriodMs: options.retryPeriodMs,
-    clock,
-    log,
-  })
-  const recorder = createEventRecorder({
-    client: api.resource<KubeEvent>(eventsResource),
-    reportingController: `${GROUP}/operator`,
-    reportingInstance: options.identity ?? hostname(),
-    clock,
-    log,
-  })
 
   const balances = new Map<string, bigint>()
   metrics = createOperatorMetrics(
     {
       leader: () => elector.isHeld(),
-      queues: () => [
-        { kind: ethereumStake.kind, ...stakeQueue.stats() },
-        { kind: stakingSigner.kind, ...signerQueue.stats() },
-      ],
+      queues: () => [...sagas.map(({ kind, queue }) => ({ kind, ...queue.stats() })), { kind: stakingSigner.kind, ...signerQueue.stats() }],
       informers: () =>
         informers.map(([resource, informer]) => ({
           resource,
@@ -214,14 +206,7 @@ export async function runOperator(
           silentMs: informer.lastEventAt === undefined ? undefined : clock.monotonicMs() - informer.lastEventAt,
         })),
       *resources() {
-        for (const stake of stakes.list()) {
-          const stalled = findCondition(stake.status?.conditions, 'Stalled')
-          yield {
-            kind: ethereumStake.kind,
-            phase: stake.status?.phase ?? 'Pending',
-            stalled: stalled?.status === 'True' ? stalled.reason : '',
-          }
-        }
+        for (const { kind, states } of sagas) for (const state of states()) yield { kind, ...state }
         for (const signer of signers.list()) {
           const ready = findCondition(signer.status?.conditions, 'Ready')
           yield {
@@ -245,6 +230,15 @@ export async function runOperator(
           }
         }
       },
+      *solanaBalances() {
+        for (const signer of signers.list()) {
+          if (signer.spec.chain !== 'Solana') continue
+          for (const network of networks.names('Solana')) {
+            const balance = balances.get(`${signer.metadata.name}/${network}`)
+            if (balance !== undefined) yield { signer: signer.metadata.name, network, balanceSol: Number(balance) / 1e9 }
+          }
+        }
+      },
     },
     { version: options.version },
   )
@@ -264,13 +258,15 @@ export async function runOperator(
             .map(([resource]) => resource)
             .join(', ')}`,
   })
-  log.info({ address: health.address, networks: networks.names(), version: options.version }, 'the operator serves health and metrics')
+  log.info(
+    { address: health.address, networks: [...networks.names('Ethereum'), ...networks.names('Solana')], version: options.version },
+    'the operator serves health and metrics',
+  )
 
   /** What the leader does. */
   async function lead(leading: AbortSignal): Promise<void> {
     log.info({}, 'this instance leads')
     await Promise.all(informers.map(([, informer]) => informer.whenSynced(leading)))
-    const assertHeld = () => elector.assertHeld()
     const store = createSignerStore({
       client: signerClient,
       informer: signers,
@@ -283,12 +279,8 @@ export async function runOperator(
       signers: store,
       clock,
       signal: leading,
-      exists: (entry) => {
-        const stake = stakes.get(`${entry.namespace}/${entry.name}`)
-        if (stake === undefined) return false
-        const origin = readOrigin(ethereumStake.kind, stake.metadata)
-        return origin.is === 'own' && origin.origin.uid === entry.origin
-      },
+      // Of a kind that isn't known here nothing is given away.
+      exists: (entry) => sagas.find(({ kind }) => kind === entry.kind)?.owns(entry) ?? true,
       onWrite: (signer, reservations) => measured.ledgerWrite(signer, reservations),
     })
     const effects = createEthereumStakeEffects({
@@ -300,7 +292,7 @@ export async function runOperator(
       namespace: (name) => ({ name, labels: namespaceInformer.get(name)?.metadata.labels }),
       duplicateOf: (signer) => duplicateOf(signer, signers.list()),
       otherHolder: (stakeId, origin) =>
-        stakes
+        stakes.informer
           .byIndex('stakeId', stakeId)
           // One that has no transaction yet may be waiting just as this one is: the ledger settles who goes first.
           .some(
@@ -314,49 +306,31 @@ export async function runOperator(
       },
       onRefusal: (reason) => measured.refused(ethereumStake.kind, reason),
     })
-    const reconcileStake = createReconciler(ethereumStakeKind({ ledger, networks, intervals: options.observation }), effects, {
-      client: stakeClient,
-      informer: stakes,
-      events: recorder,
-      clock,
-      fieldManager: FIELD_MANAGER,
-      assertHeld,
-      stallRecheckMs: options.stallRecheckMs,
-      ...(hooks.onPoint === undefined ? {} : { onPoint: hooks.onPoint }),
-      onStatusWrite: () => measured.statusWrite(ethereumStake.kind),
-      onStep: (step, outcome, ms) => measured.step(ethereumStake.kind, step, outcome, ms),
-      logFor: (key) => log.child({ kind: ethereumStake.kind, ...refOf(key), uid: stakes.get(key)?.metadata.uid }),
-    })
     const reconcileSigner = createSignerReconciler({
       store,
       informer: signers,
       networks,
       keys,
+      solanaKeys,
       clock,
       events: recorder,
       intervalMs: options.signerIntervalMs,
       onBalance: (signer, network, balance) => balances.set(`${signer}/${network}`, balance),
     })
-    const controller = (
-      name: string,
-      queue: Queue<string>,
-      workers: number,
-      reconcile: (key: string, abort: AbortSignal) => ReturnType<typeof reconcileStake>,
-    ) =>
-      createController<string>({
-        name,
-        queue,
-        workers,
-        reconcile,
-        clock,
-        log,
-        logFields: (key) => ({ kind: name, ...refOf(key) }),
-        onResult: (_key, outcome, ms) => measured.reconcile(name, outcome, ms),
-      })
+    const signerController = createController<string>({
+      name: stakingSigner.kind,
+      queue: signerQueue,
+      workers: 2,
+      reconcile: reconcileSigner,
+      clock,
+      log,
+      logFields: (key) => ({ kind: stakingSigner.kind, ...refOf(key) }),
+      onResult: (_key, outcome, ms) => measured.reconcile(stakingSigner.kind, outcome, ms),
+    })
     wakeAll()
     await Promise.all([
-      controller(ethereumStake.kind, stakeQueue, options.workers, reconcileStake).run(leading),
-      controller(stakingSigner.kind, signerQueue, 2, reconcileSigner).run(leading),
+      stakes.lead(ethereumStakeKind({ ledger, networks, intervals: options.observation }), effects, leading),
+      signerController.run(leading),
       networks.watch(wakeAll, leading),
       watchKeys({ dir: options.keysDir, clock, intervalMs: 2_000, onChange: wakeAll, signal: leading }),
     ])
@@ -374,5 +348,3 @@ export async function runOperator(
     await api.close()
   }
 }
-
-const isSettled = (stake: EthereumStake): boolean => stake.status?.transaction?.state === 'Confirmed'

@@ -1,8 +1,11 @@
-import type { Address, EthereumChain, Hex, UnsignedTransaction } from '../chains/ethereum/chain.ts'
+import type { Address, ContractReads, EthereumChain, Hex, UnsignedTransaction } from '../chains/ethereum/chain.ts'
 import type { EthereumNetworkConfig } from '../chains/ethereum/networks.ts'
-import type { SolanaAddress, SolanaSignature } from '../chains/solana/chain.ts'
+import type { SolanaAddress, SolanaChain, SolanaSignature } from '../chains/solana/chain.ts'
+import type { SolanaNetworkConfig } from '../chains/solana/networks.ts'
+import type { ExitRequestBody, WithdrawalCapacityBody, WithdrawalRequestBody } from '../contract/schemas/ethereum-requests.ts'
 import type { EthereumStakeBody } from '../contract/schemas/ethereum-stake.ts'
-import type { Gwei } from '../lib/amounts.ts'
+import type { ChallengeBody, SolanaStakeBody, SolanaTransactionBody } from '../contract/schemas/solana.ts'
+import type { Gwei, Lamports } from '../lib/amounts.ts'
 
 export type { EthereumChain } from '../chains/ethereum/chain.ts'
 export type { Clock } from '../lib/clock.ts'
@@ -61,17 +64,85 @@ export interface StakingApi {
   submitEthereumStake(stakeId: string, transactionHash: Hex, signal: AbortSignal): Promise<EthereumStakeBody>
 }
 
+/** The staking API, as far as the operator uses it for validators' exits and withdrawals (EIP-7002). Throws the contract's `StakingApiError`. */
+export interface ValidatorRequestsApi {
+  createExitRequest(
+    request: { readonly idempotencyKey: string; readonly pubkey: Hex; readonly externalReference: string },
+    signal: AbortSignal,
+  ): Promise<ExitRequestBody>
+  exitRequest(pubkey: Hex, requestId: string, signal: AbortSignal): Promise<ExitRequestBody>
+  submitExitRequest(pubkey: Hex, requestId: string, transactionHash: Hex, signal: AbortSignal): Promise<ExitRequestBody>
+  /** Again and again: it stays cancelled. A request that was submitted answers 409 `invalid-state`. */
+  cancelExitRequest(pubkey: Hex, requestId: string, signal: AbortSignal): Promise<ExitRequestBody>
+  createWithdrawalRequest(
+    request: { readonly idempotencyKey: string; readonly pubkey: Hex; readonly amountGwei: Gwei; readonly externalReference: string },
+    signal: AbortSignal,
+  ): Promise<WithdrawalRequestBody>
+  withdrawalRequest(pubkey: Hex, requestId: string, signal: AbortSignal): Promise<WithdrawalRequestBody>
+  /** `retryAfterMs` when the service's node doesn't see the transaction yet (202): report it again after that. */
+  submitWithdrawalRequest(
+    pubkey: Hex,
+    requestId: string,
+    transactionHash: Hex,
+    signal: AbortSignal,
+  ): Promise<{ readonly body: WithdrawalRequestBody; readonly retryAfterMs: number | undefined }>
+  withdrawalCapacity(pubkey: Hex, signal: AbortSignal): Promise<WithdrawalCapacityBody>
+}
+
+/** The staking API, as far as the operator uses it for Solana stakes. Throws the contract's `StakingApiError`. */
+export interface SolanaStakingApi {
+  createSolanaStake(
+    request: {
+      readonly idempotencyKey: string
+      readonly network: string
+      readonly amountLamports: Lamports
+      readonly stakeAuthority: SolanaAddress
+      readonly withdrawAuthority: SolanaAddress
+      readonly voteAccount?: SolanaAddress
+      readonly externalReference: string
+    },
+    signal: AbortSignal,
+  ): Promise<SolanaStakeBody>
+  solanaStake(stakeId: string, signal: AbortSignal): Promise<SolanaStakeBody>
+  renewChallenge(stakeId: string, signal: AbortSignal): Promise<ChallengeBody>
+  createStakeTransaction(
+    stakeId: string,
+    request: { readonly idempotencyKey: string; readonly challengeId: string; readonly signature: SolanaSignature },
+    signal: AbortSignal,
+  ): Promise<SolanaTransactionBody>
+  createDeactivationTransaction(stakeId: string, idempotencyKey: string, signal: AbortSignal): Promise<SolanaTransactionBody>
+  createWithdrawalTransaction(
+    stakeId: string,
+    request: { readonly idempotencyKey: string; readonly destination?: SolanaAddress },
+    signal: AbortSignal,
+  ): Promise<SolanaTransactionBody>
+  /** A new blockhash for a transaction that can't land any more. One that still could answers 409 `invalid-state`. */
+  refreshTransaction(stakeId: string, txId: string, signal: AbortSignal): Promise<SolanaTransactionBody>
+  submitTransaction(stakeId: string, txId: string, signature: SolanaSignature, signal: AbortSignal): Promise<SolanaTransactionBody>
+}
+
 /** One Ethereum network of the operator's configuration with what reaches it. */
 export interface EthereumNetwork {
   readonly config: EthereumNetworkConfig
-  readonly chain: EthereumChain
+  readonly chain: EthereumChain & ContractReads
   readonly api: StakingApi
+  readonly requests: ValidatorRequestsApi
   /** A transaction that has waited this long is looked at for a fee bump, in ms. */
   readonly bumpAfterMs: number
+}
+
+/** One Solana network of the operator's configuration with what reaches it. */
+export interface SolanaNetwork {
+  readonly config: SolanaNetworkConfig
+  readonly chain: SolanaChain
+  readonly api: SolanaStakingApi
+  /** The domain that a challenge must name: the staking API's host, with its port where the URL has one, unless configured otherwise. */
+  readonly challengeDomain: string
 }
 
 /** The networks of the current configuration, which is reloaded when its file changes. */
 export interface Networks {
   ethereum(name: string): EthereumNetwork | undefined
-  names(): readonly string[]
+  solana(name: string): SolanaNetwork | undefined
+  names(chain: 'Ethereum' | 'Solana'): readonly string[]
 }

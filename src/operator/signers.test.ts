@@ -95,13 +95,31 @@ describe('a signer', () => {
     expect(world.signers.statusWrites('signer-1')).toBe(1)
   })
 
-  test('of Solana, or one that is gone, is left alone', async () => {
+  test('of Solana is looked after like any other, but for nonces: its key, its funds', async () => {
     const world = createWorld()
-    world.addSigner('signer-1', { chain: 'Solana' })
+    const address = '4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi'
+    world.addSigner('signer-1', { chain: 'Solana', address, keyName: 'sol' })
     const operator = world.start()
-    expect(await operator.visitSigner('signer-1')).toEqual({ kind: 'done' })
-    expect(await operator.visitSigner('nobody')).toEqual({ kind: 'done' })
-    expect(world.signers.statusWrites('signer-1')).toBe(0)
+    await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe('False KeyMissing')
+    // Base58 has no second spelling: another case is another address.
+    world.solanaKeys.set('sol', address.toLowerCase())
+    await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe('False KeyAddressMismatch')
+    world.solanaKeys.set('sol', address)
+    await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe('True Succeeded')
+    const funded = () => findCondition(world.signers.get('signer-1')?.status?.conditions, 'Funded')?.status
+    expect(funded()).toBe('False')
+    world.solanaBalances.set(address, 1n)
+    await operator.visitSigner('signer-1')
+    expect(funded()).toBe('True')
+    expect(world.signers.get('signer-1')?.status?.ledgers).toBeUndefined()
+  })
+
+  test('that is gone is left alone', async () => {
+    const world = createWorld()
+    expect(await world.start().visitSigner('signer-1')).toEqual({ kind: 'done' })
   })
 })
 

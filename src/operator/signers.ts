@@ -1,4 +1,5 @@
 import type { Address } from '../chains/ethereum/chain.ts'
+import type { SolanaAddress } from '../chains/solana/chain.ts'
 import type { Clock } from '../lib/clock.ts'
 import { jitter } from '../lib/clock.ts'
 import { type StakingSigner, type StakingSignerStatus, stakingSignerSpec } from '../resources/staking-signer.ts'
@@ -10,7 +11,7 @@ import type { EventRecorder } from './kube/events.ts'
 import type { Informer } from './kube/informer.ts'
 import { diffMergePatch } from './kube/merge-patch.ts'
 import type { ResourceClient } from './kube/resource-client.ts'
-import type { EthereumKeys, Networks } from './ports.ts'
+import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import { emptyLedger, unaccounted } from './sagas/ledger.ts'
 import { sameAddress } from './sagas/policy.ts'
 import { type SignerFacts, stakingSignerStatus } from './sagas/staking-signer-status.ts'
@@ -63,8 +64,12 @@ export function createSignerStore(deps: {
   }
 }
 
-/** The older signer with the same chain and address, if there is one. Ties go by name, so that of two exactly one stands. */
+/**
+ * The older signer with the same address, if there is one. Ties go by name, so that of two exactly one stands. Ethereum only: what makes two of
+ * them dangerous is one nonce sequence, which Solana doesn't have.
+ */
 export function duplicateOf(signer: StakingSigner, all: Iterable<StakingSigner>): string | undefined {
+  if (signer.spec.chain !== 'Ethereum') return undefined
   const age = ({ metadata }: StakingSigner) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`
   for (const other of all) {
     if (
@@ -83,11 +88,13 @@ export interface SignerReconcilerDeps {
   readonly informer: Informer<StakingSigner>
   readonly networks: Networks
   readonly keys: EthereumKeys
+  readonly solanaKeys: Pick<SolanaKeys, 'address'>
   readonly clock: Clock
   readonly events: Pick<EventRecorder, 'event'>
   /** How often a signer is looked at: key file, balance, nonces, in ms. */
   readonly intervalMs: number
-  readonly onBalance: (signer: string, network: string, balanceWei: bigint) => void
+  /** Wei or lamports. */
+  readonly onBalance: (signer: string, network: string, balance: bigint) => void
 }
 
 /** Looks after a signer's own conditions: its key, its funds, transactions that nobody accounts for. */
@@ -98,7 +105,8 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
 
   async function keyOf(signer: StakingSigner, signal: AbortSignal): Promise<SignerFacts['key']> {
     try {
-      return { address: await keys.address(signer.spec.keyName, signal) }
+      const mounted = signer.spec.chain === 'Solana' ? deps.solanaKeys : keys
+      return { address: await mounted.address(signer.spec.keyName, signal) }
     } catch (error) {
       const verdict = classify(error)
       if (verdict.kind === 'stall') return { reason: verdict.reason, message: verdict.message }
@@ -107,6 +115,16 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
   }
 
   async function networkFacts(signer: StakingSigner, name: string, signal: AbortSignal): Promise<SignerFacts['networks'][number]> {
+    const fundedWith = (balance: bigint): { readonly name: string; readonly hasFunds: boolean } => {
+      funds.set(`${signer.metadata.uid}/${name}`, balance > 0n)
+      deps.onBalance(signer.metadata.name, name, balance)
+      return { name, hasFunds: balance > 0n }
+    }
+    if (signer.spec.chain === 'Solana') {
+      const cluster = networks.solana(name)
+      if (cluster === undefined) return { name, hasFunds: undefined }
+      return fundedWith(await cluster.chain.balance(signer.spec.address as SolanaAddress, 'confirmed', signal))
+    }
     const network = networks.ethereum(name)
     if (network === undefined) return { name, hasFunds: undefined }
     const address = signer.spec.address as Address
@@ -116,30 +134,30 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
       network.chain.transactionCount(address, 'pending', signal),
       network.chain.balance(address, signal),
     ])
-    funds.set(`${signer.metadata.uid}/${name}`, balance > 0n)
-    deps.onBalance(signer.metadata.name, name, balance)
     const current = store.get(signer.metadata.name) ?? signer
     const ledger = current.status?.ledgers?.find((entry) => entry.network === name) ?? emptyLedger(name)
     const first =
       signer.spec.policy.sharedKey === true
         ? undefined
         : unaccounted(ledger, { latest, pending, final: latest }, signer.spec.acknowledgedNonce)
-    return { name, hasFunds: balance > 0n, ...(first === undefined ? {} : { unaccounted: { first, count: Math.max(latest, pending) } }) }
+    return { ...fundedWith(balance), ...(first === undefined ? {} : { unaccounted: { first, count: Math.max(latest, pending) } }) }
   }
 
   return async (name, signal) => {
     const signer = informer.get(name)
     if (signer === undefined || signer.metadata.deletionTimestamp !== undefined) return { kind: 'done' }
-    if (signer.spec.chain !== 'Ethereum') return { kind: 'done' }
     const parsed = stakingSignerSpec.safeParse(signer.spec)
     const key = await keyOf(signer, signal)
     const facts: SignerFacts = {
       key,
-      matches: 'address' in key && sameAddress(key.address, signer.spec.address),
+      // Base58 has no second spelling.
+      matches:
+        'address' in key &&
+        (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameAddress(key.address, signer.spec.address)),
       duplicateOf: duplicateOf(signer, informer.list()),
       unreadable: parsed.success ? undefined : parsed.error.issues.map((issue) => issue.path.join('.')).join(', '),
       networks: await Promise.all(
-        networks.names().map(async (network) => {
+        networks.names(signer.spec.chain).map(async (network) => {
           try {
             return await networkFacts(signer, network, signal)
           } catch (error) {

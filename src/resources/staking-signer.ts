@@ -36,10 +36,35 @@ const policy = z.object({
     })
     .describe('Namespaces whose resources may use this signer. Empty admits none.'),
   allowedWithdrawalAddresses: z
-    .array(hexBytes(20))
+    .array(
+      inWords(
+        z
+          .string()
+          .min(32)
+          .max(44)
+          .regex(/^(0x[0-9a-fA-F]{40}|[1-9A-HJ-NP-Za-km-z]{32,44})$/),
+        'must be an Ethereum address (0x and 40 hex digits) or a Solana one (base58)',
+      ),
+    )
     .max(256)
     .optional()
-    .describe('Withdrawal addresses that stakes may name. Left out, any is allowed; an empty list admits none.'),
+    .describe(
+      'Where money may go in the end: withdrawal addresses of Ethereum stakes, destinations of Solana withdrawals. Left out, any is allowed; an empty list admits none.',
+    ),
+  allowedVoteAccounts: z
+    .array(
+      inWords(
+        z
+          .string()
+          .min(32)
+          .max(44)
+          .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
+        'must be a Solana address in base58',
+      ),
+    )
+    .max(256)
+    .optional()
+    .describe('Vote accounts that stakes may be delegated to. Left out, any is allowed; an empty list admits none. Solana only.'),
   maxPerTransaction: inWords(
     z
       .string()
@@ -51,6 +76,11 @@ const policy = z.object({
   maxFeePerGasGwei: gweiDecimalText()
     .default('100')
     .describe('Highest fee per gas in gwei, also for replacements of a stuck transaction. Ethereum only.'),
+  maxRequestFeeGwei: gweiDecimalText()
+    .default('1000000')
+    .describe(
+      'Highest fee in gwei that one exit or withdrawal request may pay to the EIP-7002 contract, which asks for more the more requests wait (1 wei when none does). Ethereum only.',
+    ),
   sharedKey: z
     .boolean()
     .optional()
@@ -147,6 +177,11 @@ export const stakingSigner = {
       rule: "self.chain != 'Solana' || self.address.matches('^[1-9A-HJ-NP-Za-km-z]{32,44}$')",
       message: 'must be a Solana address in base58',
       fieldPath: '.address',
+    },
+    {
+      rule: "self.chain != 'Solana' || !self.policy.maxPerTransaction.contains('.')",
+      message: 'must be a whole number of lamports for a Solana signer (1 SOL is 1000000000)',
+      fieldPath: '.policy.maxPerTransaction',
     },
     {
       rule: '!has(oldSelf.acknowledgedNonce) || (has(self.acknowledgedNonce) && self.acknowledgedNonce >= oldSelf.acknowledgedNonce)',

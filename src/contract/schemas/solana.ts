@@ -31,6 +31,7 @@ export const createSolanaStakeBody = z
 export const challenge = z
   .object({ challengeId: id, message: z.string().min(1).max(1212), issuedAt: time, expiresAt: time })
   .meta({ id: 'Challenge' })
+export type ChallengeBody = z.output<typeof challenge>
 
 /** Base64 of a Solana transaction, which is at most 1232 bytes. */
 const transactionBase64 = z.base64().max(1644)

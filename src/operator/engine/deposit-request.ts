@@ -38,7 +38,7 @@ export function createDepositRequests(deps: EthereumStakeDeps) {
   function networkOf(name: string): EthereumNetwork {
     const network = deps.networks.ethereum(name)
     if (network === undefined) {
-      const known = deps.networks.names()
+      const known = deps.networks.names('Ethereum')
       throw stall(
         'UnknownNetwork',
         `The operator has no Ethereum network "${name}"${known.length === 0 ? '' : `; it has ${known.join(', ')}`}. Add it to the operator's networks file, or create this resource with another network.`,

@@ -30,12 +30,17 @@ export type AnyProgress =
   | { readonly at: 'suspended' }
   | { readonly at: 'deleting'; readonly message: string }
   | { readonly at: 'settled' }
-type AnyDeletion = { readonly do: 'release'; readonly because: string } | { readonly do: 'watch' | 'hold'; readonly message: string }
+type AnyDeletion =
+  | { readonly do: 'release'; readonly because: string }
+  | { readonly do: 'watch' | 'hold' | 'undo'; readonly message: string }
 
 /** What is particular to a kind: its saga, its status, its deletion, what is watched once it is settled. */
 export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable> {
   readonly kind: string
-  readonly steps: readonly Step<View, S, Effects>[]
+  /** The steps to where the spec wants the resource to be. */
+  readonly steps: (resource: R) => readonly Step<View, S, Effects>[]
+  /** What is to be taken back before a deleted resource goes, where its deletion says `undo`. They run in place of the steps. */
+  readonly undo?: readonly Step<View, S, Effects>[]
   readonly statusOf: (resource: R) => S | undefined
   readonly isSuspended: (resource: R) => boolean
   readonly view: (resource: R, origin: Origin, status: S) => View
@@ -160,7 +165,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
         `The annotation ${ORIGIN_ANNOTATION} says that this is a copy of ${origin.of}. To start afresh, remove it: kubectl annotate ${kind.kind.toLowerCase()} ${resource.metadata.name} -n ${resource.metadata.namespace ?? ''} ${ORIGIN_ANNOTATION}- ; to take over an existing stake, remove it and set spec.adopt.stakeId.`,
         false,
       )
-      await flush({ at: 'halted', step: kind.steps[0]?.name ?? '', verdict: halt.verdict as Halted })
+      await flush({ at: 'halted', step: kind.steps(resource)[0]?.name ?? '', verdict: halt.verdict as Halted })
       return { kind: 'done' }
     }
 
@@ -169,7 +174,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       if (decision.do === 'release') return release(resource, decision.because, signal)
       visit.set(WATCH_ONLY, true)
       if (decision.do === 'hold' || origin.is !== 'own') return hold(decision.message)
-      return run(origin.origin, decision.message)
+      return run(origin.origin, decision.message, decision.do === 'undo' ? kind.undo : undefined)
     }
 
     if (origin.is === 'absent' || !finalized) {
@@ -192,19 +197,25 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     }
     const own = readOrigin(kind.kind, resource.metadata)
     if (own.is !== 'own') return { kind: 'again' }
-    return run(own.origin, undefined)
+    return run(own.origin, undefined, undefined)
 
-    async function run(by: Origin, deletionMessage: string | undefined): Promise<Result> {
+    async function run(
+      by: Origin,
+      deletionMessage: string | undefined,
+      undo: readonly Step<View, S, Effects>[] | undefined,
+    ): Promise<Result> {
+      const steps = undo ?? kind.steps(resource)
       const watchOnly = deletionMessage !== undefined || kind.isSuspended(resource)
       if (watchOnly) visit.set(WATCH_ONLY, true)
       const idle = (): AnyProgress => (deletionMessage !== undefined ? { at: 'deleting', message: deletionMessage } : { at: 'suspended' })
       const failed = new Map<string, Halt>()
       let advanced = false
-      if (status.conditions === undefined && !watchOnly) await flush({ at: 'step', step: nextStep(kind.steps, status)?.name ?? '' })
+      if (status.conditions === undefined && !watchOnly) await flush({ at: 'step', step: nextStep(steps, status)?.name ?? '' })
 
       for (let count = 0; count < MAX_STEPS; count++) {
-        const step = kind.steps.find(
-          (candidate) => !candidate.done(status) && !failed.has(candidate.name) && (!watchOnly || candidate.watches(status)),
+        const step = steps.find(
+          (candidate) =>
+            !candidate.done(status) && !failed.has(candidate.name) && (!watchOnly || undo !== undefined || candidate.watches(status)),
         )
         if (step === undefined) break
         // Evidence only: that a stalled or failing step is tried once more is no news, and would be taken back a moment later.
@@ -231,11 +242,12 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
           if (!step.independent) break
         }
       }
-      return conclude(by, failed, advanced, watchOnly, idle)
+      return conclude(by, steps, failed, advanced, watchOnly, idle)
     }
 
     async function conclude(
       by: Origin,
+      steps: readonly Step<View, S, Effects>[],
       failed: ReadonlyMap<string, Halt>,
       advanced: boolean,
       watchOnly: boolean,
@@ -267,7 +279,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
             throw halt
         }
       }
-      const step = nextStep(kind.steps, status)
+      const step = nextStep(steps, status)
       if (watchOnly && (step !== undefined || advanced)) {
         await flush(idle())
         // What was seen may decide anew: whether the resource may go, or is settled.

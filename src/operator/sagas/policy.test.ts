@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { AmountError, gwei } from '../../lib/amounts.ts'
+import { AmountError, gwei, lamports } from '../../lib/amounts.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
-import { admitDeposit, checkAddress, feeCap, sameAddress, selects } from './policy.ts'
+import { admitDeposit, admitRequest, admitSolanaStake, checkAddress, feeCap, requestFeeCap, sameAddress, selects } from './policy.ts'
 
 const withdrawalAddress = '0x52908400098527886E0F7030069857D2E4169EE7'
 const signer = (policy: object = {}, spec: object = {}): StakingSigner =>
@@ -133,4 +133,81 @@ describe('an address', () => {
     expect(sameAddress(withdrawalAddress, withdrawalAddress.toLowerCase())).toBe(true)
     expect(sameAddress(withdrawalAddress, '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed')).toBe(false)
   })
+})
+
+describe('of a Solana stake', () => {
+  const vote = 'Vote111111111111111111111111111111111111111'
+  const other = 'CktRuQ2mttgRGkXJtyksdKHjUdc2C4TgDzyB98oEzy8'
+  const solana = (policy: object = {}): StakingSigner =>
+    ({
+      metadata: { name: 'sol', uid: 'u', resourceVersion: '1' },
+      spec: {
+        chain: 'Solana',
+        keyName: 'sol',
+        address: other,
+        policy: { allowedNamespaces: { names: ['team-a'] }, maxPerTransaction: '5000000000', ...policy },
+      },
+    }) as unknown as StakingSigner
+  const namespace = { name: 'team-a', labels: {} }
+  test.each<{ given: string; policy: object; request: object; says: string | undefined }>([
+    {
+      given: 'as much as the limit',
+      policy: {},
+      request: { amountLamports: lamports(5_000_000_000n), voteAccount: vote },
+      says: undefined,
+    },
+    { given: 'a lamport more', policy: {}, request: { amountLamports: lamports(5_000_000_001n) }, says: 'OverLimit' },
+    {
+      given: 'an amount against a limit with decimals',
+      policy: { maxPerTransaction: '5.5' },
+      request: { amountLamports: lamports(1n) },
+      says: 'PolicyUnreadable',
+    },
+    { given: 'a vote account that is listed', policy: { allowedVoteAccounts: [vote] }, request: { voteAccount: vote }, says: undefined },
+    { given: 'one that is not', policy: { allowedVoteAccounts: [vote] }, request: { voteAccount: other }, says: 'VoteAccountNotAllowed' },
+    {
+      given: 'one in another case',
+      policy: { allowedVoteAccounts: [vote.replace('V', 'v')] },
+      request: { voteAccount: vote },
+      says: 'VoteAccountNotAllowed',
+    },
+    {
+      given: 'any vote account against an empty list',
+      policy: { allowedVoteAccounts: [] },
+      request: { voteAccount: vote },
+      says: 'VoteAccountNotAllowed',
+    },
+    {
+      given: 'a destination that is not listed',
+      policy: { allowedWithdrawalAddresses: [vote] },
+      request: { destination: other },
+      says: 'WithdrawalAddressNotAllowed',
+    },
+    { given: 'a destination that is', policy: { allowedWithdrawalAddresses: [other] }, request: { destination: other }, says: undefined },
+    { given: 'a namespace that is not admitted', policy: { allowedNamespaces: { names: [] } }, request: {}, says: 'NamespaceNotAllowed' },
+    { given: 'a policy that cannot be read', policy: { allowedVoteAccounts: 'all' }, request: {}, says: 'PolicyUnreadable' },
+  ])('$given: $says', ({ policy, request, says }) => {
+    expect(admitSolanaStake(solana(policy), { namespace, ...request })?.reason).toBe(says)
+  })
+  test('a signer of another chain admits nothing', () => {
+    const ethereum = { ...solana(), spec: { ...solana().spec, chain: 'Ethereum' } } as StakingSigner
+    expect(admitSolanaStake(ethereum, { namespace })).toMatchObject({
+      reason: 'WrongChain',
+      message: 'StakingSigner sol is for Ethereum; a SolanaStake needs one for Solana.',
+    })
+    expect(admitRequest(solana(), { namespace, kind: 'ValidatorExit' })?.reason).toBe('WrongChain')
+    expect(admitRequest(ethereum, { namespace, kind: 'ValidatorExit' })).toBeUndefined()
+    expect(admitRequest(ethereum, { namespace: { name: 'team-b', labels: {} }, kind: 'ValidatorWithdrawal' })?.reason).toBe(
+      'NamespaceNotAllowed',
+    )
+  })
+})
+
+test("what a request may pay is the lower of the signer's cap and its own", () => {
+  const signer = { spec: { policy: { maxRequestFeeGwei: '2' } } } as StakingSigner
+  expect(requestFeeCap(signer, undefined)).toBe(2_000_000_000n)
+  expect(requestFeeCap(signer, '0.000000001')).toBe(1n)
+  expect(requestFeeCap(signer, '3')).toBe(2_000_000_000n)
+  // A CRD from before the field has no default: nothing may be paid.
+  expect(requestFeeCap({ spec: { policy: {} } } as StakingSigner, '3')).toBe(0n)
 })

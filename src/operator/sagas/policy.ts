@@ -1,7 +1,7 @@
 import { getAddress, isAddress } from 'viem'
-import { AmountError, formatEth, type Gwei, parseEth, parseGweiAsWei, type Wei } from '../../lib/amounts.ts'
+import { AmountError, formatEth, type Gwei, type Lamports, parseEth, parseGweiAsWei, parseLamports, type Wei } from '../../lib/amounts.ts'
 import type { Reason } from '../../resources/reasons.ts'
-import { type LabelSelector, type StakingSigner, stakingSignerSpec } from '../../resources/staking-signer.ts'
+import { type LabelSelector, type SignerPolicy, type StakingSigner, stakingSignerSpec } from '../../resources/staking-signer.ts'
 
 export interface Refusal {
   readonly reason: Reason
@@ -14,6 +14,36 @@ export interface NamespaceFacts {
   readonly labels: Readonly<Record<string, string>> | undefined
 }
 
+/** What every use of a signer must pass: that its policy can be read, its chain, the namespace. */
+function admitUse(
+  signer: StakingSigner,
+  { chain: needed, kind, namespace }: { chain: StakingSigner['spec']['chain']; kind: string; namespace: NamespaceFacts },
+): { readonly refusal: Refusal } | { readonly policy: SignerPolicy } {
+  const refuse = (reason: Reason, message: string) => ({ refusal: { reason, message } })
+  const parsed = stakingSignerSpec.safeParse(signer.spec)
+  const name = signer.metadata.name
+  if (!parsed.success) {
+    const where = parsed.error.issues.map((issue) => issue.path.join('.') || 'spec').join(', ')
+    return refuse(
+      'PolicyUnreadable',
+      `StakingSigner ${name} has fields that cannot be read (${where}): it admits nothing until they are mended.`,
+    )
+  }
+  const { policy, chain } = parsed.data
+  if (chain !== needed)
+    return refuse(
+      'WrongChain',
+      `StakingSigner ${name} is for ${chain}; ${/^[AEIOU]/.test(kind) ? 'an' : 'a'} ${kind} needs one for ${needed}.`,
+    )
+  const { names = [], selector } = policy.allowedNamespaces
+  if (!names.includes(namespace.name) && !(selector && selects(selector, namespace.labels)))
+    return refuse(
+      'NamespaceNotAllowed',
+      `StakingSigner ${name} does not admit namespace ${namespace.name}. Ask its owner to add it to spec.policy.allowedNamespaces, or name another signer.`,
+    )
+  return { policy }
+}
+
 /**
  * Whether a signer's policy admits a deposit. It runs at every signature, on the spec as the API server holds it now. Nothing fails open: a
  * policy that cannot be read, an empty list or a namespace whose labels are unknown admit nothing.
@@ -22,25 +52,10 @@ export function admitDeposit(
   signer: StakingSigner,
   request: { namespace: NamespaceFacts; withdrawalAddress: string; amountGwei: Gwei },
 ): Refusal | undefined {
-  const parsed = stakingSignerSpec.safeParse(signer.spec)
-  if (!parsed.success) {
-    const where = parsed.error.issues.map((issue) => issue.path.join('.') || 'spec').join(', ')
-    return {
-      reason: 'PolicyUnreadable',
-      message: `StakingSigner ${signer.metadata.name} has fields that cannot be read (${where}): it admits nothing until they are mended.`,
-    }
-  }
-  const { policy, chain } = parsed.data
+  const use = admitUse(signer, { chain: 'Ethereum', kind: 'EthereumStake', namespace: request.namespace })
+  if ('refusal' in use) return use.refusal
+  const { policy } = use
   const name = signer.metadata.name
-  if (chain !== 'Ethereum')
-    return { reason: 'WrongChain', message: `StakingSigner ${name} is for ${chain}; an EthereumStake needs one for Ethereum.` }
-  const { names = [], selector } = policy.allowedNamespaces
-  if (!names.includes(request.namespace.name) && !(selector && selects(selector, request.namespace.labels))) {
-    return {
-      reason: 'NamespaceNotAllowed',
-      message: `StakingSigner ${name} does not admit namespace ${request.namespace.name}. Ask its owner to add it to spec.policy.allowedNamespaces, or name another signer.`,
-    }
-  }
   if (
     policy.allowedWithdrawalAddresses &&
     !policy.allowedWithdrawalAddresses.some((allowed) => sameAddress(allowed, request.withdrawalAddress))
@@ -65,13 +80,69 @@ export function admitDeposit(
   return undefined
 }
 
-/** The lower of the signer's and the resource's own fee cap, in wei per gas. @throws AmountError */
-export function feeCap(signer: StakingSigner, ownCapGwei: string | undefined): Wei {
-  const signerCap = parseGweiAsWei(signer.spec.policy.maxFeePerGasGwei ?? '0')
-  if (ownCapGwei === undefined) return signerCap
-  const own = parseGweiAsWei(ownCapGwei)
-  return own < signerCap ? own : signerCap
+/** Whether a signer's policy admits an exit or withdrawal request (EIP-7002). It sends no more than a fee, which `requestFeeCap` bounds. */
+export function admitRequest(
+  signer: StakingSigner,
+  request: { namespace: NamespaceFacts; kind: 'ValidatorExit' | 'ValidatorWithdrawal' },
+): Refusal | undefined {
+  const use = admitUse(signer, { chain: 'Ethereum', ...request })
+  return 'refusal' in use ? use.refusal : undefined
 }
+
+/**
+ * Whether the policy of a Solana stake's signer admits what is asked of it: as stake authority it pays the amount and delegates it, as
+ * withdraw authority it decides where the money goes in the end. Left out: what this signature has nothing to do with.
+ */
+export function admitSolanaStake(
+  signer: StakingSigner,
+  request: { namespace: NamespaceFacts; amountLamports?: Lamports; voteAccount?: string; destination?: string },
+): Refusal | undefined {
+  const use = admitUse(signer, { chain: 'Solana', kind: 'SolanaStake', namespace: request.namespace })
+  if ('refusal' in use) return use.refusal
+  const { policy } = use
+  const name = signer.metadata.name
+  const { voteAccount, destination, amountLamports } = request
+  // Base58 has no second spelling.
+  if (voteAccount !== undefined && policy.allowedVoteAccounts && !policy.allowedVoteAccounts.includes(voteAccount))
+    return {
+      reason: 'VoteAccountNotAllowed',
+      message: `StakingSigner ${name} does not admit vote account ${voteAccount}. Ask its owner to add it to spec.policy.allowedVoteAccounts.`,
+    }
+  if (destination !== undefined && policy.allowedWithdrawalAddresses && !policy.allowedWithdrawalAddresses.includes(destination))
+    return {
+      reason: 'WithdrawalAddressNotAllowed',
+      message: `StakingSigner ${name} does not admit destination ${destination}. Ask its owner to add it to spec.policy.allowedWithdrawalAddresses.`,
+    }
+  if (amountLamports === undefined) return undefined
+  try {
+    const limit = parseLamports(policy.maxPerTransaction)
+    if (amountLamports > limit)
+      return {
+        reason: 'OverLimit',
+        message: `${amountLamports} lamports are over StakingSigner ${name}'s limit of ${limit} lamports for one transaction (spec.policy.maxPerTransaction).`,
+      }
+  } catch (error) {
+    if (!(error instanceof AmountError)) throw error
+    return {
+      reason: 'PolicyUnreadable',
+      message: `StakingSigner ${name}: spec.policy.maxPerTransaction: ${error.message}. For a Solana signer it is a whole number of lamports.`,
+    }
+  }
+  return undefined
+}
+
+const lowerOf = (signersCapGwei: string | undefined, ownCapGwei: string | undefined): Wei => {
+  const cap = parseGweiAsWei(signersCapGwei ?? '0')
+  if (ownCapGwei === undefined) return cap
+  const own = parseGweiAsWei(ownCapGwei)
+  return own < cap ? own : cap
+}
+/** The lower of the signer's and the resource's own fee cap, in wei per gas. @throws AmountError */
+export const feeCap = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
+  lowerOf(signer.spec.policy.maxFeePerGasGwei, ownCapGwei)
+/** The lower of the signer's and the resource's own cap on what a request may pay to the EIP-7002 contract, in wei. @throws AmountError */
+export const requestFeeCap = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
+  lowerOf(signer.spec.policy.maxRequestFeeGwei, ownCapGwei)
 
 /** Whether labels match a selector (metav1.LabelSelector), but for one thing: an empty selector matches nothing, as an omission must not admit all. */
 export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>> | undefined): boolean {

@@ -103,6 +103,6 @@ function funding({ networks }: SignerFacts): Statement {
   return say(
     'False',
     'InsufficientFunds',
-    `Its balance is 0 on ${known.map((network) => network.name).join(', ')}. Fund the address before stakes use it.`,
+    `Its balance is 0 on ${known.map((network) => network.name).join(', ')}. Fund the address before it is used.`,
   )
 }

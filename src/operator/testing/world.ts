@@ -1,5 +1,7 @@
-import type { Address } from '../../chains/ethereum/chain.ts'
+import type { Address, ContractReads, EthereumChain } from '../../chains/ethereum/chain.ts'
 import { type EthereumNetworkConfig, ethereumNetworkConfig } from '../../chains/ethereum/networks.ts'
+import type { SolanaAddress } from '../../chains/solana/chain.ts'
+import { lamports } from '../../lib/amounts.ts'
 import { type Condition, findCondition } from '../../resources/conditions.ts'
 import { type EthereumStake, type EthereumStakeSpec, type EthereumStakeStatus, ethereumStake } from '../../resources/ethereum-stake.ts'
 import { type Ledger, type StakingSigner, type StakingSignerSpec, stakingSigner } from '../../resources/staking-signer.ts'
@@ -11,7 +13,7 @@ import type { Result } from '../kube/controller.ts'
 import type { EventText } from '../kube/events.ts'
 import type { Informer } from '../kube/informer.ts'
 import type { KubeObject } from '../kube/objects.ts'
-import type { EthereumNetwork } from '../ports.ts'
+import { type EthereumNetwork, KeyError, type Networks, type SolanaNetwork, type ValidatorRequestsApi } from '../ports.ts'
 import { readOrigin } from '../sagas/origin.ts'
 import { createSignerReconciler, createSignerStore, duplicateOf } from '../signers.ts'
 import { createFakeChain } from './fake-chain.ts'
@@ -71,6 +73,14 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     ['team-b', { team: 'b' }],
   ])
   const networks = new Map<string, EthereumNetworkConfig>([['hoodi', hoodi]])
+  /** Addresses of the mounted Solana keys by folder, and what they hold in lamports. */
+  const solanaKeys = new Map<string, string>()
+  const solanaBalances = new Map<string, bigint>()
+  const keyOfSolana = (keyName: string): SolanaAddress => {
+    const address = solanaKeys.get(keyName)
+    if (address === undefined) throw new KeyError('missing', `There is no key ${keyName}.`)
+    return address as SolanaAddress
+  }
   const events: { readonly key: string; readonly text: EventText }[] = []
   const refusals: string[] = []
 
@@ -117,15 +127,24 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       if (told instanceof Promise) throw new Error('a point of the engine cannot wait')
       if (killed) throw new Error('it was ended')
     }
-    const port: { chain: typeof chain.chain; api: typeof service.api } = {
-      chain: instrument('chain', chain.chain),
+    const port: Pick<EthereumNetwork, 'chain' | 'api' | 'requests'> = {
+      chain: instrument('chain', chain.chain as EthereumChain & ContractReads),
       api: instrument('api', service.api),
+      requests: {} as ValidatorRequestsApi,
     }
     const networkOf = (name: string): EthereumNetwork | undefined => {
       const config = networks.get(name)
       return config && { config, ...port, bumpAfterMs: options.bumpAfterMs ?? 60_000 }
     }
-    const network = { ethereum: networkOf, names: () => [...networks.keys()] }
+    const network: Networks = {
+      ethereum: networkOf,
+      // What a signer's own conditions need of a cluster: the balance.
+      solana: (name) =>
+        name === 'devnet'
+          ? ({ chain: { balance: async (address: string) => lamports(solanaBalances.get(address) ?? 0n) } } as unknown as SolanaNetwork)
+          : undefined,
+      names: (chain) => (chain === 'Ethereum' ? [...networks.keys()] : ['devnet']),
+    }
     const store = createSignerStore({
       client: instrument('signers', signers.client),
       informer: signerCache as unknown as Informer<StakingSigner & KubeObject>,
@@ -185,6 +204,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       informer: signerCache as unknown as Informer<StakingSigner & KubeObject>,
       networks: network,
       keys: mountedKeys,
+      solanaKeys: { address: async (keyName) => keyOfSolana(keyName) },
       clock,
       events: recorder,
       intervalMs: 60_000,
@@ -220,6 +240,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     signers,
     namespaces,
     networks,
+    solanaKeys,
+    solanaBalances,
     events,
     refusals,
     start,
