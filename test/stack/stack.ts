@@ -54,11 +54,11 @@ export interface Stack {
   readonly cluster: ControlPlane
   /** The Ethereum network, whatever it is. */
   readonly ethereum: EthereumSource
-  /** @throws when the stack runs on another network. */
+  /** Throws when it is used, where the stack runs on another network. */
   readonly anvil: Anvil
-  /** @throws when the stack was started without. */
+  /** Throws when it is used, where the stack was started without. */
   readonly beacon: BeaconSimulator
-  /** @throws when the stack was started without. */
+  /** Throws when it is used, where the stack was started without. */
   readonly solana: StackSolana
   readonly service: Program
   readonly operator: Program
@@ -214,15 +214,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       dir,
       cluster,
       ethereum,
-      get anvil() {
-        return given(anvil, 'anvil: it runs on another network')
-      },
-      get beacon() {
-        return given(beacon, 'a simulated beacon chain: ask for it with `beacon`')
-      },
-      get solana() {
-        return given(solana, 'a Solana cluster: ask for it with `solana`')
-      },
+      anvil: anvil ?? absent('anvil: it runs on another network'),
+      beacon: beacon ?? absent('simulated beacon chain: ask for it with `beacon`'),
+      solana: solana ?? absent('Solana cluster: ask for it with `solana`'),
       service,
       operator,
       rpcFaults,
@@ -253,10 +247,13 @@ const readIfThere = (path: string): string => {
   }
 }
 
-function given<T>(value: T | undefined, what: string): T {
-  if (value === undefined) throw new Error(`this stack has no ${what}`)
-  return value
-}
+/** Stands for a part that was not started: whoever uses it is told. */
+const absent = <T extends object>(what: string): T =>
+  new Proxy({} as T, {
+    get: () => {
+      throw new Error(`this stack has no ${what}`)
+    },
+  })
 
 /** As `Promise.all`, but it waits for all of them: none may still be starting when the others are ended. */
 async function allOf<T extends readonly unknown[]>(...promises: T): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
