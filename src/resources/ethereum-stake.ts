@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { conditions } from './conditions.ts'
+import { transactionFields } from './ethereum-transaction.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, inWords, time } from './schema.ts'
+import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, inWords } from './schema.ts'
 
 /** ETH as text. */
 const ETH = /^(0|[1-9][0-9]{0,3})(\.[0-9]{1,9})?$/
@@ -68,39 +69,6 @@ const spec = z.object({
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
 })
 
-const attempt = z.object({
-  hash: hexBytes(32).describe('Transaction hash.'),
-  nonce: z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).describe('Nonce of the signer.'),
-  gas: integerText(20).describe('Gas limit.'),
-  maxFeePerGasWei: integerText().describe('Highest total fee per gas in wei.'),
-  maxPriorityFeePerGasWei: integerText().describe('Highest tip per gas in wei.'),
-  preparedAt: time().describe('When it was made.'),
-})
-
-const transaction = z.object({
-  chainId: z.int().min(1).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).describe('EIP-155 chain id.'),
-  from: hexBytes(20).describe("The signer's address."),
-  to: hexBytes(20).describe('The deposit contract.'),
-  valueWei: integerText().describe('Value in wei.'),
-  dataHash: hexBytes(32).describe('Keccak-256 of the calldata.'),
-  ...attempt.shape,
-  replaced: z
-    .array(attempt)
-    .max(32)
-    .optional()
-    .describe('Earlier versions of this transaction, oldest first. At most one of all can ever land, as long as they share a nonce.'),
-  broadcastHash: hexBytes(32).optional().describe('The version that a node has accepted last.'),
-  reportedHash: hexBytes(32).optional().describe('The version that the staking API was told last.'),
-  state: z
-    .enum(['Prepared', 'Broadcast', 'Confirmed', 'Failed'])
-    .describe('Prepared (signed by nobody’s node yet), Broadcast, Confirmed (final) or Failed.'),
-  minedHash: hexBytes(32).optional().describe('The version that landed.'),
-  blockNumber: z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).optional().describe('Block that it landed in.'),
-  blockHash: hexBytes(32).optional().describe('Hash of that block.'),
-})
-export type StakeTransaction = z.output<typeof transaction>
-export type TransactionAttempt = z.output<typeof attempt>
-
 const status = z.object({
   observedGeneration: z
     .int()
@@ -124,12 +92,7 @@ const status = z.object({
   verifiedRoot: hexBytes(32)
     .optional()
     .describe('The deposit data root that was verified against the spec. It is verified again at every signature.'),
-  transaction: transaction.optional().describe('The deposit transaction, written down before it is sent.'),
-  superseded: z
-    .array(attempt)
-    .max(32)
-    .optional()
-    .describe('Transactions whose nonce another transaction of the signer has used at finality: they can never land.'),
+  ...transactionFields('The deposit transaction', 'The deposit contract.'),
   validator: z
     .object({
       pubkey: hexBytes(48).describe('BLS public key.'),

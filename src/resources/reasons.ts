@@ -28,6 +28,28 @@ export const reasons = {
     stalled: false,
     means: 'The staking API did not answer usefully; it is tried again with the same idempotency key.',
   },
+  WaitingForStake: { stalled: false, means: 'The EthereumStake that it names is not there, or its deposit is not final yet.' },
+  WaitingForValidator: {
+    stalled: false,
+    means: 'Another exit or withdrawal of the same validator comes first; it goes on when the consensus layer has decided on that one.',
+  },
+  ValidatorNotActive: { stalled: false, means: 'The validator is not active yet; it goes on when it is.' },
+  ValidatorTooYoung: {
+    stalled: false,
+    means: 'The validator has not been active for long enough to be exited or withdrawn from (256 epochs); it goes on when it has.',
+  },
+  PendingWithdrawals: {
+    stalled: false,
+    means: 'Partial withdrawals are still to be paid: a full exit is possible after them, and none more while the queue is full.',
+  },
+  RequestFeeTooHigh: {
+    stalled: false,
+    means: 'The EIP-7002 contract asks for a higher fee than the cap allows; it goes on when the fee falls or the cap is raised.',
+  },
+  AwaitingConsensus: { stalled: false, means: 'The transaction is final; the consensus layer has not decided on its request yet.' },
+  Accepted: { stalled: false, means: 'The consensus layer has accepted the request.' },
+  Exiting: { stalled: false, means: 'The validator leaves, or has left and its balance is still to be withdrawn.' },
+  Slashed: { stalled: false, means: 'The validator was slashed: it loses a part of its balance and leaves.' },
   WaitingForNonce: { stalled: false, means: 'An earlier transaction of the same signer has to be settled first.' },
   SignerNotReady: { stalled: false, means: 'The signer exists but cannot be used now; its own conditions say why.' },
 
@@ -70,9 +92,28 @@ export const reasons = {
   RequestRefused: { stalled: true, means: 'The staking API refused the request for good.' },
   TransactionReverted: {
     stalled: true,
-    means: 'The transaction was mined and reverted: no stake was made and the amount stayed with the signer.',
+    means: 'The transaction was mined and reverted: nothing was made of it, and the amount stayed with the signer.',
   },
   DepositMissing: { stalled: true, means: 'The transaction is final but the deposit is not in its receipt.' },
+  UnknownValidator: { stalled: true, means: 'The beacon chain knows no validator with this public key.' },
+  ValidatorNotEligible: {
+    stalled: true,
+    means: "The validator's credentials or effective balance forbid the request: withdrawals need Compounding (0x02) credentials and 32 ETH.",
+  },
+  AlreadyExiting: { stalled: true, means: 'The validator is leaving or has left: there is nothing more to ask for.' },
+  ValidatorSlashed: { stalled: true, means: 'The validator was slashed: it leaves by itself, and no request is accepted.' },
+  OverAvailable: { stalled: true, means: 'The amount is over what can be withdrawn from the validator.' },
+  SignerNotWithdrawalAddress: {
+    stalled: true,
+    means: "The signer's address is not the validator's withdrawal address, which alone may ask for an exit or a withdrawal.",
+  },
+  AlreadyRequested: {
+    stalled: true,
+    means: 'The staking API or the ledger has a request for this name from before. Nothing was asked again.',
+  },
+  RequestCancelled: { stalled: true, means: 'The request was cancelled at the staking API.' },
+  RequestMissing: { stalled: true, means: 'The transaction is final but the request is not in its receipt.' },
+  RequestDropped: { stalled: true, means: 'The request was mined and the consensus layer has dropped it: nothing came of it but the fee.' },
   OutdatedCRD: {
     stalled: true,
     means: 'The installed CustomResourceDefinition lacks fields that the operator relies on; nothing is signed until it is updated.',

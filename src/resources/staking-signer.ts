@@ -110,7 +110,7 @@ const inFlight = z.object({
   namespace: dnsLabel().describe('Namespace of the resource.'),
   name: dnsSubdomain().describe('Name of the resource.'),
   step: z.string().max(32).describe('Step of the resource that the transaction belongs to.'),
-  pubkey: hexBytes(48).optional().describe("The validator's public key that is paid."),
+  pubkey: hexBytes(48).optional().describe('The public key of the validator that is paid, or that is asked to exit or to pay.'),
   nonce: nonceNumber().describe('Nonce given out.'),
   valueWei: integerText().describe('Value in wei.'),
   gas: integerText(20).describe('Gas limit of the current version.'),
@@ -124,6 +124,11 @@ const inFlight = z.object({
     .max(8)
     .optional()
     .describe('Validators that earlier transactions under this nonce would pay: until the nonce is final, one of those may land instead.'),
+  displacedRequests: z
+    .array(z.string().max(64))
+    .max(8)
+    .optional()
+    .describe('Origin UIDs of the exit and withdrawal requests that earlier transactions under this nonce would make.'),
 })
 export type InFlight = z.output<typeof inFlight>
 

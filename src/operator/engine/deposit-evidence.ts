@@ -1,18 +1,14 @@
-import { keccak256 } from 'viem'
-import type { ChainReceipt, ChainTransaction, Hex } from '../../chains/ethereum/chain.ts'
+import type { ChainReceipt, Hex } from '../../chains/ethereum/chain.ts'
 import { decodeDepositLog, depositEventTopic, depositMessageRoot, encodeDepositCalldata } from '../../chains/ethereum/deposit.ts'
 import { verifyDeposit } from '../../chains/ethereum/verify-deposit.ts'
 import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
 import { type Gwei, gweiToWei } from '../../lib/amounts.ts'
-import { timestamp } from '../../resources/conditions.ts'
-import type { StakeTransaction } from '../../resources/ethereum-stake.ts'
 import type { EthereumNetwork } from '../ports.ts'
-import { attemptsOf, type DepositPlan, type InFlightDeposit, STAKE_STEP } from '../sagas/ethereum-stake.ts'
+import type { DepositPlan } from '../sagas/ethereum-stake.ts'
 import { sameAddress } from '../sagas/policy.ts'
 import { stall } from '../sagas/verdict.ts'
 import type { DepositRequests, EthereumStakeDeps } from './deposit-request.ts'
-
-export const equalHex = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+import { equalHex } from './ethereum-transaction.ts'
 
 export const evidenceOf = ({ stakeId, depositData }: EthereumStakeBody) => {
   const { pubkey, withdrawalCredentials, amountGwei, signature, depositDataRoot } = depositData
@@ -48,8 +44,6 @@ export function paysDeposit(receipt: ChainReceipt, plan: DepositPlan, network: E
 export type DepositEvidence = ReturnType<typeof createDepositEvidence>
 
 export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: DepositRequests) {
-  const { clock, ledger, signers } = deps
-
   function refuse(
     mismatches: readonly { readonly code: string; readonly message: string }[],
     whose: string,
@@ -110,34 +104,5 @@ export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: D
     )
   }
 
-  /** What can be said of a transaction that was found on the chain: its fees are not needed any more. */
-  const recordOfLanded = (landed: ChainTransaction, network: EthereumNetwork): StakeTransaction => ({
-    chainId: network.config.chainId,
-    from: landed.from,
-    to: network.config.depositContractAddress,
-    valueWei: landed.valueWei.toString(),
-    dataHash: keccak256(landed.data),
-    nonce: landed.nonce,
-    gas: '0',
-    maxFeePerGasWei: '0',
-    maxPriorityFeePerGasWei: '0',
-    hash: landed.hash,
-    preparedAt: timestamp(clock.now()),
-    broadcastHash: landed.hash,
-    state: 'Broadcast',
-  })
-
-  /** Looks for the deposit on the chain, made by this transaction in a version that status knows, or by one that it doesn't (any more). */
-  async function foundOnChain(deposit: InFlightDeposit, network: EthereumNetwork, signal: AbortSignal) {
-    const { transaction, request } = deposit
-    const attempts = attemptsOf(transaction).map((attempt) => attempt.hash.toLowerCase())
-    const known = new Set([...attempts, ...deposit.superseded.map((attempt) => attempt.hash.toLowerCase())])
-    const landed = await ownDeposit(deposit, network, known, signers.get(request.signer)?.spec.address ?? transaction.from, signal)
-    if (landed === undefined || attempts.includes(landed.hash.toLowerCase())) return { landed, outcome: undefined }
-    // The one in status must not be sent any more: it would be a second deposit. Others may use its nonce.
-    if (landed.nonce !== transaction.nonce) ledger.release(request.signer, network.config.name, request.origin.uid, STAKE_STEP)
-    return { landed, outcome: { is: 'found', transaction: recordOfLanded(landed, network) } as const }
-  }
-
-  return { refuse, verifyFields, ownDeposit, recordOfLanded, foundOnChain }
+  return { refuse, verifyFields, ownDeposit }
 }

@@ -40,6 +40,7 @@ function bench(world = makeWorld(), around: Around = () => {}): Bench {
     clock: world.clock,
     signal: abort.signal,
     exists: ({ origin }) => !gone.has(origin),
+    isSettled: () => false,
   })
   const offered: NonceOffer[] = []
   return {
@@ -393,6 +394,7 @@ describe('transactions that nobody accounts for', () => {
       clock: world.clock,
       signal: new AbortController().signal,
       exists: () => true,
+      isSettled: () => false,
     })
     const now = bench(world)
     await now.reserve('a')

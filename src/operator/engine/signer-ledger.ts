@@ -5,9 +5,11 @@ import { timestamp } from '../../resources/conditions.ts'
 import type { InFlight, Ledger, StakingSigner, StakingSignerStatus } from '../../resources/staking-signer.ts'
 import {
   boundWei,
+  displacerOf,
   emptyLedger,
   entryOf,
   hashesOf,
+  isDeposit,
   MAX_IN_FLIGHT,
   type NonceCounts,
   type NonceOffer,
@@ -18,6 +20,7 @@ import {
   unaccounted,
   unsettled,
   withEntry,
+  withoutEntry,
 } from '../sagas/ledger.ts'
 import { conflict, Halt, retry, stall, wait } from '../sagas/verdict.ts'
 
@@ -35,6 +38,8 @@ export interface LedgerVersion {
   readonly maxFeePerGas: Wei
   readonly maxPriorityFeePerGas: Wei
   readonly hash: Hex
+  /** Where it is not the one that was asked for, or not the one before. */
+  readonly valueWei?: Wei
 }
 
 export interface Reservation {
@@ -53,7 +58,7 @@ export interface SignerLedger {
   /**
    * Gives out a nonce, recorded (fenced) in the signer's status before this resolves. The same origin and step always get the nonce that
    * they were given first. Requests that arrive together are written together. A validator has at most one nonce over all signers that may
-   * still pay for it.
+   * still pay for it, and at most one that asks something of it, until the outcome of that is known.
    */
   reserve(reservation: Reservation): Promise<InFlight>
   /** Records a dearer version of a transaction under its nonce. */
@@ -77,6 +82,8 @@ export function createSignerLedger(deps: {
   readonly clock: Clock
   /** Whether the resource of an entry still exists. */
   readonly exists: (entry: InFlight) => boolean
+  /** Whether the resource of a request's entry knows its outcome for good, and so does the staking API: nothing needs the entry any more. */
+  readonly isSettled: (entry: InFlight) => boolean
   /** Aborted when the lease is lost: no ledger is written after that. */
   readonly signal: AbortSignal
   readonly onWrite?: (signer: string, reservations: number) => void
@@ -166,7 +173,7 @@ export function createSignerLedger(deps: {
           5_000,
         )
     }
-    let ledger = pruned(recorded, counts)
+    let ledger = pruned(recorded, counts, (entry) => !deps.isSettled(entry))
     const granted: { waiting: Waiting; entry: InFlight }[] = []
     const fresh: Waiting[] = []
     for (const request of batch) {
@@ -195,7 +202,8 @@ export function createSignerLedger(deps: {
       const { pubkey, ...who } = reservation.request
       const owner = ownerOf(reservation)
       try {
-        const heir = await heirOf(signer, ledger, reservation)
+        if (!isDeposit(reservation.request)) await assertInOrder(ledger, counts, reservation, isReleased)
+        const heir = isDeposit(reservation.request) ? await heirOf(signer, ledger, reservation) : undefined
         let entry: InFlight
         if (heir !== undefined) {
           // Nobody holds it any more, and it may have been sent: the same bytes under the same nonce are this resource's now.
@@ -222,7 +230,7 @@ export function createSignerLedger(deps: {
             ...who,
             pubkey,
             nonce: offer.nonce,
-            valueWei: reservation.valueWei.toString(),
+            valueWei: (version.valueWei ?? reservation.valueWei).toString(),
             gas: version.gas.toString(),
             maxFeePerGasWei: version.maxFeePerGas.toString(),
             maxPriorityFeePerGasWei: version.maxPriorityFeePerGas.toString(),
@@ -230,7 +238,8 @@ export function createSignerLedger(deps: {
             recordedAt: timestamp(deps.clock.now()),
           }
         }
-        ledger = withEntry(ledger, entry)
+        // What it had before was used at finality by another transaction.
+        ledger = withEntry(withoutEntry(ledger, who.origin, who.step), entry)
         taken.add(entry.nonce)
         released.delete(owner)
         granted.push({ waiting: request, entry })
@@ -258,14 +267,15 @@ export function createSignerLedger(deps: {
       // Used at finality. Whether by itself or by another transaction, the receipts say, asked after the counts.
       const landed = await receiptOf(chain, entry)
       if (landed === undefined) return undefined
-      // Reverted: the resource is to see that. Otherwise it made a deposit, and who asks for a nonce has not seen it yet.
-      if (landed.success)
+      // Reverted: the resource is to see that. Otherwise it made a deposit, and who asks for a nonce has not seen it yet. A request is seen by
+      // nothing but this.
+      if (landed.success && isDeposit(request))
         throw wait('HistorySyncing', "This resource's transaction is in the chain already; its deposit is about to be seen.", 2_000)
     }
     if (entry.pubkey !== undefined && entry.pubkey.toLowerCase() !== request.pubkey.toLowerCase())
       throw stall(
-        'AdoptionMismatch',
-        `The signer's ledger has a transaction of this resource (nonce ${entry.nonce}) for another validator. It may still land, so that this one is not paid.`,
+        isDeposit(request) ? 'AdoptionMismatch' : 'VerificationFailed',
+        `The signer's ledger has a transaction of this resource (nonce ${entry.nonce}) for another validator. It may still land, so that nothing is signed for this one.`,
       )
     return entry
   }
@@ -294,6 +304,48 @@ export function createSignerLedger(deps: {
     }
     throw paidByOther(payer)
   }
+
+  /**
+   * Requests on one validator follow one another: none is sent while the outcome of another is unknown. And none is made twice by resources of one
+   * name: no contract tells whether one was made before.
+   */
+  async function assertInOrder(
+    ledger: Ledger,
+    counts: NonceCounts,
+    { chain, request }: Reservation,
+    isReleased: (entry: InFlight) => boolean,
+  ): Promise<void> {
+    const displacer = displacerOf(ledger, request.origin)
+    if (displacer !== undefined && displacer.nonce >= counts.final)
+      throw wait(
+        'WaitingForNonce',
+        `Nonce ${displacer.nonce} was this request's before, and was given to another transaction while it was stopped. It may land under it yet: once that nonce is final, it goes on.`,
+        5_000,
+      )
+    for (const other of ledger.inFlight ?? []) {
+      if (isDeposit(other) || other.origin === request.origin || other.pubkey?.toLowerCase() !== request.pubkey.toLowerCase()) continue
+      const isNamesake = other.kind === request.kind && other.namespace === request.namespace && other.name === request.name
+      if (isNamesake) {
+        const landed = await receiptOf(chain, other)
+        if (landed?.success)
+          throw stall(
+            'AlreadyRequested',
+            `An earlier resource of this name has made this request already, by transaction ${landed.hash}. Nothing was asked again. To ask once more, create a resource with another name.`,
+          )
+        if (landed === undefined && other.nonce >= counts.final)
+          throw wait(
+            'WaitingForNonce',
+            `A transaction of an earlier resource of this name (nonce ${other.nonce}) may still make this request. Once that nonce is final, it goes on.`,
+            5_000,
+          )
+      } else if (deps.exists(other) && !isReleased(other) && !deps.isSettled(other)) {
+        throw wait('WaitingForValidator', waitingFor(other), 5_000)
+      }
+    }
+  }
+
+  const waitingFor = ({ kind, namespace, name }: InFlight): string =>
+    `${kind} ${namespace}/${name} has a transaction for this validator, and what the consensus layer makes of it is not known yet. This one comes after it.`
 
   const paidByOther = (payer: InFlight | undefined) =>
     stall(
@@ -376,6 +428,7 @@ export function createSignerLedger(deps: {
             maxFeePerGasWei: version.maxFeePerGas.toString(),
             maxPriorityFeePerGasWei: version.maxPriorityFeePerGas.toString(),
             hash: version.hash,
+            ...(version.valueWei === undefined ? {} : { valueWei: version.valueWei.toString() }),
             earlierHashes: hashesOf(entry).slice(-32),
           }
           return { ledgers: [withEntry(ledger, next)], value: next }

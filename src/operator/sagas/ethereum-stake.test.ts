@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { EthereumStakeSpec, EthereumStakeStatus, StakeTransaction, TransactionAttempt } from '../../resources/ethereum-stake.ts'
-import { attemptsOf, type EthereumStakeView, ethereumStakeSteps } from './ethereum-stake.ts'
+import type { EthereumStakeSpec, EthereumStakeStatus } from '../../resources/ethereum-stake.ts'
+import type { EthereumTransaction, TransactionAttempt } from '../../resources/ethereum-transaction.ts'
+import { type EthereumStakeView, ethereumStakeSteps } from './ethereum-stake.ts'
+import { attemptsOf } from './ethereum-transaction.ts'
 import { nextStep } from './step.ts'
 
 const root = `0x${'aa'.repeat(32)}`
@@ -12,7 +14,7 @@ const depositData = {
   depositDataRoot: root,
 }
 const hash = (of: number): string => `0x${of.toString(16).padStart(64, '0')}`
-const transaction = (change: Partial<StakeTransaction> = {}): StakeTransaction => ({
+const transaction = (change: Partial<EthereumTransaction> = {}): EthereumTransaction => ({
   chainId: 560048,
   from: `0x${'33'.repeat(20)}`,
   to: `0x${'44'.repeat(20)}`,
@@ -157,11 +159,11 @@ describe('what comes of a broadcast or a look', () => {
     expect(after.transaction).toMatchObject({ broadcastHash: hash(1), state: 'Broadcast' })
   })
   test.each(['Broadcast', 'Confirm'])('replaced, seen by %s: the version before is kept, the new one is to be sent', (step) => {
-    const after = absorb(step, status, { is: 'replaced', attempt })
-    expect(after.transaction).toMatchObject({ ...attempt, state: 'Prepared', broadcastHash: hash(1) })
+    const after = absorb(step, status, { is: 'replaced', attempt, valueWei: '7' })
+    expect(after.transaction).toMatchObject({ ...attempt, valueWei: '7', state: 'Prepared', broadcastHash: hash(1) })
     expect(after.transaction?.replaced?.map((version) => version.hash)).toEqual([hash(1)])
     expect(nextStep(ethereumStakeSteps, after)?.name).toBe('Broadcast')
-    expect(attemptsOf(after.transaction as StakeTransaction).map((version) => version.hash)).toEqual([hash(1), hash(2)])
+    expect(attemptsOf(after.transaction as EthereumTransaction).map((version) => version.hash)).toEqual([hash(1), hash(2)])
   })
   test.each(['Broadcast', 'Confirm'])('superseded, seen by %s: it is made anew, and no version is forgotten', (step) => {
     const after = absorb(
@@ -183,7 +185,7 @@ describe('what comes of a broadcast or a look', () => {
   test('more versions than the schema takes: the oldest go', () => {
     let after: EthereumStakeStatus = status
     for (let count = 10; count < 60; count++)
-      after = absorb('Confirm', after, { is: 'replaced', attempt: { ...attempt, hash: hash(count) } })
+      after = absorb('Confirm', after, { is: 'replaced', attempt: { ...attempt, hash: hash(count) }, valueWei: '7' })
     expect(after.transaction?.replaced).toHaveLength(32)
     expect(after.transaction?.hash).toBe(hash(59))
     expect(absorb('Confirm', after, { is: 'superseded' }).superseded).toHaveLength(32)

@@ -1,4 +1,18 @@
-import type { EthereumStakeSpec, EthereumStakeStatus, StakeTransaction, TransactionAttempt } from '../../resources/ethereum-stake.ts'
+import type { EthereumStakeSpec, EthereumStakeStatus } from '../../resources/ethereum-stake.ts'
+import type { EthereumTransaction } from '../../resources/ethereum-transaction.ts'
+import {
+  absorbBroadcast,
+  absorbConfirm,
+  type BroadcastOutcome,
+  type ConfirmOutcome,
+  evidence,
+  type InFlightPlan,
+  isFinal,
+  isReported,
+  isSent,
+  type TransactionPlan,
+  withTransaction,
+} from './ethereum-transaction.ts'
 import { externalReference, idempotencyKey, type Origin } from './origin.ts'
 import { defineSteps, type Step } from './step.ts'
 
@@ -25,32 +39,12 @@ export interface StakeRequest {
 }
 
 /** What a deposit transaction is made from. */
-export interface DepositPlan {
+export interface DepositPlan extends TransactionPlan {
   readonly request: StakeRequest
   readonly stakeId: string
   readonly depositData: DepositFields
-  readonly maxFeePerGasGwei?: string
-  /** Versions that can never land: their nonce was used by others at finality. */
-  readonly superseded: readonly TransactionAttempt[]
 }
-
-export interface InFlightDeposit extends DepositPlan {
-  readonly transaction: StakeTransaction
-}
-
-/** A dearer version under the same nonce: written down first, then sent. */
-type Replaced = { readonly is: 'replaced'; readonly attempt: TransactionAttempt }
-/** Its nonce was used by another transaction at finalized depth and none of its hashes is in the chain. */
-type Superseded = { readonly is: 'superseded' }
-/** The deposit of this very stake stands on the chain in a transaction that status doesn't know. It takes the place of the one in status. */
-type Found = { readonly is: 'found'; readonly transaction: StakeTransaction }
-export type BroadcastOutcome = { readonly is: 'sent'; readonly broadcastHash: string } | Replaced | Superseded | Found
-export type ConfirmOutcome =
-  | { readonly is: 'confirmed'; readonly minedHash: string; readonly blockNumber: number; readonly blockHash: string }
-  | { readonly is: 'reverted'; readonly minedHash: string; readonly blockNumber: number; readonly blockHash: string }
-  | Replaced
-  | Superseded
-  | Found
+export type InFlightDeposit = InFlightPlan<DepositPlan>
 
 export type EthereumStakeEffects = {
   readonly createStake: { args: StakeRequest; result: { stakeId: string; depositData: DepositFields } }
@@ -59,7 +53,7 @@ export type EthereumStakeEffects = {
     args: { request: StakeRequest; stakeId: string; depositData: DepositFields; tentative: boolean }
     result: { verifiedRoot: string; stakeId: string; depositData: DepositFields }
   }
-  readonly prepareDeposit: { args: DepositPlan; result: StakeTransaction }
+  readonly prepareDeposit: { args: DepositPlan; result: EthereumTransaction }
   readonly broadcastDeposit: { args: InFlightDeposit; result: BroadcastOutcome }
   readonly reportDeposit: { args: { network: string; stakeId: string; hash: string }; result: { reportedHash: string } }
   readonly confirmDeposit: { args: InFlightDeposit; result: ConfirmOutcome }
@@ -80,12 +74,6 @@ const requestOf = ({ origin, spec }: EthereumStakeView): StakeRequest => ({
   ...(spec.adopt === undefined ? {} : { adoptStakeId: spec.adopt.stakeId }),
 })
 
-/** The evidence of an earlier step. The order of the steps guarantees it; its absence is a bug, not a state. */
-function evidence<T>(value: T | undefined, what: string): T {
-  if (value === undefined) throw new Error(`a step ran before its evidence: status has no ${what}`)
-  return value
-}
-
 export const depositPlanOf = (view: EthereumStakeView): DepositPlan => ({
   request: requestOf(view),
   stakeId: evidence(view.status.stakeId, 'stakeId'),
@@ -97,54 +85,6 @@ const inFlightOf = (view: EthereumStakeView): InFlightDeposit => ({
   ...depositPlanOf(view),
   transaction: evidence(view.status.transaction, 'transaction'),
 })
-
-export const attemptOf = ({
-  hash,
-  nonce,
-  gas,
-  maxFeePerGasWei,
-  maxPriorityFeePerGasWei,
-  preparedAt,
-}: StakeTransaction): TransactionAttempt => ({
-  hash,
-  nonce,
-  gas,
-  maxFeePerGasWei,
-  maxPriorityFeePerGasWei,
-  preparedAt,
-})
-/** Every version of the transaction, the current one last. */
-export const attemptsOf = (transaction: StakeTransaction): readonly TransactionAttempt[] => [
-  ...(transaction.replaced ?? []),
-  attemptOf(transaction),
-]
-
-const settled = (status: EthereumStakeStatus): boolean =>
-  status.transaction?.state === 'Confirmed' || status.transaction?.state === 'Failed'
-const withTransaction = (status: EthereumStakeStatus, change: Partial<StakeTransaction>): EthereumStakeStatus => ({
-  ...status,
-  transaction: { ...evidence(status.transaction, 'transaction'), ...change },
-})
-
-/** A transaction that has to be sent in another version, or made anew under another nonce. Its old versions are never forgotten. */
-function remade(status: EthereumStakeStatus, outcome: Replaced | Superseded | Found): EthereumStakeStatus {
-  const transaction = evidence(status.transaction, 'transaction')
-  if (outcome.is === 'replaced') {
-    return withTransaction(status, {
-      ...outcome.attempt,
-      replaced: [...(transaction.replaced ?? []), attemptOf(transaction)].slice(-MAX_ATTEMPTS),
-      state: 'Prepared',
-    })
-  }
-  const { transaction: _lost, ...rest } = status
-  return {
-    ...rest,
-    ...(outcome.is === 'found' ? { transaction: outcome.transaction } : {}),
-    superseded: [...(status.superseded ?? []), ...attemptsOf(transaction)].slice(-MAX_ATTEMPTS),
-  }
-}
-/** The schema's bound. A fee that grows 10 % each time goes up twentyfold within it. */
-const MAX_ATTEMPTS = 32
 
 const step = defineSteps<EthereumStakeView, EthereumStakeStatus, EthereumStakeEffects>()
 
@@ -164,7 +104,7 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
   }),
   step({
     name: 'VerifyDeposit',
-    done: (status) => settled(status) || (status.verifiedRoot !== undefined && status.verifiedRoot === status.depositData?.depositDataRoot),
+    done: (status) => isFinal(status) || (status.verifiedRoot !== undefined && status.verifiedRoot === status.depositData?.depositDataRoot),
     effect: 'verifyDeposit',
     args: (view) => ({
       request: requestOf(view),
@@ -184,19 +124,15 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
   }),
   step({
     name: 'Broadcast',
-    done: (status) => settled(status) || (status.transaction !== undefined && status.transaction.broadcastHash === status.transaction.hash),
+    done: (status) => isFinal(status) || isSent(status),
     effect: 'broadcastDeposit',
     args: inFlightOf,
-    absorb: (status, outcome) =>
-      outcome.is === 'sent'
-        ? withTransaction(status, { broadcastHash: outcome.broadcastHash, state: 'Broadcast' })
-        : remade(status, outcome),
+    absorb: absorbBroadcast,
     writeAhead: true,
   }),
   step({
     name: 'Report',
-    done: (status) =>
-      status.transaction !== undefined && status.transaction.reportedHash === (status.transaction.minedHash ?? status.transaction.hash),
+    done: isReported,
     effect: 'reportDeposit',
     args: ({ spec, status }) => {
       const transaction = evidence(status.transaction, 'transaction')
@@ -207,22 +143,10 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
   }),
   step({
     name: 'Confirm',
-    done: settled,
+    done: isFinal,
     effect: 'confirmDeposit',
     args: inFlightOf,
     watches: (status) => status.transaction !== undefined && status.depositData !== undefined && status.stakeId !== undefined,
-    absorb: (status, outcome) => {
-      switch (outcome.is) {
-        case 'confirmed':
-        case 'reverted': {
-          const { minedHash, blockNumber, blockHash } = outcome
-          return withTransaction(status, { state: outcome.is === 'confirmed' ? 'Confirmed' : 'Failed', minedHash, blockNumber, blockHash })
-        }
-        case 'replaced':
-        case 'superseded':
-        case 'found':
-          return remade(status, outcome)
-      }
-    },
+    absorb: absorbConfirm,
   }),
 ]

@@ -90,9 +90,9 @@ describe('an entry', () => {
 
   test('goes when its nonce is used at finality, not before; the highest nonce given out stays', () => {
     const ledger = ledgerWith(entry('a', 0), entry('b', 1))
-    expect(pruned(ledger, at(0, 2)).inFlight).toHaveLength(2)
-    expect(pruned(ledger, at(1)).inFlight?.map(({ origin }) => origin)).toEqual(['b'])
-    expect(pruned(ledger, at(2))).toEqual({ network: 'hoodi', nextNonce: 2, inFlight: [] })
+    expect(pruned(ledger, at(0, 2), () => true).inFlight).toHaveLength(2)
+    expect(pruned(ledger, at(1), () => true).inFlight?.map(({ origin }) => origin)).toEqual(['b'])
+    expect(pruned(ledger, at(2), () => true)).toEqual({ network: 'hoodi', nextNonce: 2, inFlight: [] })
   })
 
   test('binds its value and its highest fee until it is mined', () => {
@@ -149,7 +149,7 @@ test('whatever happens, no nonce has two holders, none is skipped, and what is g
         const live = (ledger.inFlight ?? []).filter(({ nonce }) => nonce >= latest)
         switch (next.do) {
           case 'reserve': {
-            ledger = pruned(ledger, at(final, latest))
+            ledger = pruned(ledger, at(final, latest), () => true)
             const offer = offers(ledger, at(final, latest), ({ origin }) => released.has(origin)).next().value
             const free = live.filter(({ origin, displacedPubkeys = [] }) => released.has(origin) && displacedPubkeys.length < MAX_DISPLACED)
             const lowest = Math.min(...free.map(({ nonce }) => nonce), Math.max(ledger.nextNonce, latest))

@@ -1,4 +1,5 @@
 import type { InFlight, Ledger } from '../../resources/staking-signer.ts'
+import { STAKE_STEP } from './ethereum-stake.ts'
 
 /**
  * The nonce ledger of one signer on one network, as pure arithmetic. The engine reads it from the signer's status, plans, signs, and writes the
@@ -31,6 +32,9 @@ export const emptyLedger = (network: string): Ledger => ({ network, nextNonce: 0
 export const entryOf = (ledger: Ledger | undefined, origin: string, step: string): InFlight | undefined =>
   ledger?.inFlight?.find((entry) => entry.origin === origin && entry.step === step)
 
+/** Whether an entry pays a validator: at most one may. Requests of a validator may follow one another. */
+export const isDeposit = ({ step }: Pick<InFlight, 'step'>): boolean => step === STAKE_STEP
+
 /** Entries that were under a nonce before, at most: the schema's bound. Beyond that a nonce is not given on. */
 export const MAX_DISPLACED = 8
 
@@ -40,13 +44,28 @@ export const MAX_DISPLACED = 8
  */
 export const payerOf = (ledger: Ledger | undefined, pubkey: string): InFlight | undefined =>
   ledger?.inFlight?.find((entry) =>
-    [entry.pubkey, ...(entry.displacedPubkeys ?? [])].some((paid) => paid?.toLowerCase() === pubkey.toLowerCase()),
+    [isDeposit(entry) ? entry.pubkey : undefined, ...(entry.displacedPubkeys ?? [])].some(
+      (paid) => paid?.toLowerCase() === pubkey.toLowerCase(),
+    ),
   )
 
-/** Entries whose nonce is used at finality say nothing any more: the chain does. */
-export const pruned = (ledger: Ledger, counts: NonceCounts): Ledger => ({
+/** Requests are kept beyond finality, so many at most: the newest. */
+const MAX_KEPT = 32
+
+/**
+ * Entries whose nonce is used at finality say nothing any more: the chain does. But no contract tells whether a request was made before, so that
+ * those whose resource doesn't know their outcome yet are kept (`isOpen`).
+ */
+export function pruned(ledger: Ledger, counts: NonceCounts, isOpen: (entry: InFlight) => boolean): Ledger {
+  const inFlight = ledger.inFlight ?? []
+  const kept = inFlight.filter((entry) => entry.nonce < counts.final && !isDeposit(entry) && isOpen(entry)).slice(-MAX_KEPT)
+  return { ...ledger, inFlight: [...kept, ...inFlight.filter((entry) => entry.nonce >= counts.final)] }
+}
+
+/** The ledger without what a resource has in it for a step. */
+export const withoutEntry = (ledger: Ledger, origin: string, step: string): Ledger => ({
   ...ledger,
-  inFlight: (ledger.inFlight ?? []).filter((entry) => entry.nonce >= counts.final),
+  inFlight: (ledger.inFlight ?? []).filter((entry) => entry.origin !== origin || entry.step !== step),
 })
 
 /**
@@ -85,27 +104,44 @@ export function* offers(ledger: Ledger, counts: NonceCounts, isReleased: (entry:
   for (let nonce = counts.latest; nonce < fresh; nonce++) {
     const entry = held.get(nonce)
     // Below the pool's count and unknown here: somebody else's transaction (a shared key), not a gap.
-    if (entry === undefined ? nonce >= counts.pending : isReleased(entry) && (entry.displacedPubkeys ?? []).length < MAX_DISPLACED)
+    if (entry === undefined ? nonce >= counts.pending : isReleased(entry) && displacedBy(entry) < MAX_DISPLACED)
       yield entry === undefined ? { nonce } : { nonce, displaces: entry }
   }
   for (let nonce = fresh; ; nonce++) yield { nonce }
 }
+
+const displacedBy = ({ displacedPubkeys = [], displacedRequests = [] }: InFlight): number =>
+  displacedPubkeys.length + displacedRequests.length
 
 /** The ledger with an entry put in place of whatever held its nonce. What another validator would have been paid by is not forgotten. */
 export function withEntry(ledger: Ledger, entry: InFlight): Ledger {
   const inFlight = ledger.inFlight ?? []
   const others = inFlight.filter((existing) => existing.nonce !== entry.nonce)
   const before = inFlight.find((existing) => existing.nonce === entry.nonce)
-  const displaced = [...(before?.displacedPubkeys ?? []), ...(before?.pubkey === undefined ? [] : [before.pubkey])].filter(
-    (pubkey, index, all) => pubkey !== entry.pubkey && all.indexOf(pubkey) === index,
+  const unlike = (own: string | undefined) => (other: string, index: number, all: string[]) => other !== own && all.indexOf(other) === index
+  const pubkeys = [
+    ...(before?.displacedPubkeys ?? []),
+    ...(before?.pubkey !== undefined && isDeposit(before) ? [before.pubkey] : []),
+  ].filter(unlike(isDeposit(entry) ? entry.pubkey : undefined))
+  const requests = [...(before?.displacedRequests ?? []), ...(before !== undefined && !isDeposit(before) ? [before.origin] : [])].filter(
+    unlike(entry.origin),
   )
-  const { displacedPubkeys: _before, ...rest } = entry
+  const { displacedPubkeys: _pubkeys, displacedRequests: _requests, ...rest } = entry
+  const next = {
+    ...rest,
+    ...(pubkeys.length === 0 ? {} : { displacedPubkeys: pubkeys }),
+    ...(requests.length === 0 ? {} : { displacedRequests: requests }),
+  }
   return {
     ...ledger,
     nextNonce: Math.max(ledger.nextNonce, entry.nonce + 1),
-    inFlight: [...others, displaced.length === 0 ? rest : { ...rest, displacedPubkeys: displaced }].sort((a, b) => a.nonce - b.nonce),
+    inFlight: [...others, next].sort((a, b) => a.nonce - b.nonce),
   }
 }
+
+/** The entry under whose nonce a resource's request was before, and may land instead. */
+export const displacerOf = (ledger: Ledger, origin: string): InFlight | undefined =>
+  ledger.inFlight?.find((entry) => entry.displacedRequests?.includes(origin))
 
 /** All hashes that a ledger entry knows, the current one last. */
 export const hashesOf = (entry: InFlight): readonly string[] => [...(entry.earlierHashes ?? []), entry.hash]

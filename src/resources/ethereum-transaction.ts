@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { hexBytes, integerText, time } from './schema.ts'
+
+const attempt = z.object({
+  hash: hexBytes(32).describe('Transaction hash.'),
+  nonce: z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).describe('Nonce of the signer.'),
+  gas: integerText(20).describe('Gas limit.'),
+  maxFeePerGasWei: integerText().describe('Highest total fee per gas in wei.'),
+  maxPriorityFeePerGasWei: integerText().describe('Highest tip per gas in wei.'),
+  preparedAt: time().describe('When it was made.'),
+})
+export type TransactionAttempt = z.output<typeof attempt>
+
+const transaction = (to: string) =>
+  z.object({
+    chainId: z.int().min(1).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).describe('EIP-155 chain id.'),
+    from: hexBytes(20).describe("The signer's address."),
+    to: hexBytes(20).describe(to),
+    valueWei: integerText().describe('Value in wei.'),
+    dataHash: hexBytes(32).describe('Keccak-256 of the calldata.'),
+    ...attempt.shape,
+    replaced: z
+      .array(attempt)
+      .max(32)
+      .optional()
+      .describe('Earlier versions of this transaction, oldest first. At most one of all can ever land, as long as they share a nonce.'),
+    broadcastHash: hexBytes(32).optional().describe('The version that a node has accepted last.'),
+    reportedHash: hexBytes(32).optional().describe('The version that the staking API was told last.'),
+    state: z
+      .enum(['Prepared', 'Broadcast', 'Confirmed', 'Failed'])
+      .describe('Prepared (signed by nobody’s node yet), Broadcast, Confirmed (final) or Failed.'),
+    minedHash: hexBytes(32).optional().describe('The version that landed.'),
+    blockNumber: z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).optional().describe('Block that it landed in.'),
+    blockHash: hexBytes(32).optional().describe('Hash of that block.'),
+  })
+/** A transaction of a resource, as its status keeps it: written down before it is sent. */
+export type EthereumTransaction = z.output<ReturnType<typeof transaction>>
+
+/** The status fields of every kind that sends one Ethereum transaction. `what` names it, `to` the contract that it calls. */
+export const transactionFields = (what: string, to: string) => ({
+  transaction: transaction(to).optional().describe(`${what}, written down before it is sent.`),
+  superseded: z
+    .array(attempt)
+    .max(32)
+    .optional()
+    .describe('Transactions whose nonce another transaction of the signer has used at finality: they can never land.'),
+})

@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import { conditions } from './conditions.ts'
+import { gweiDecimalText, stakeIdText } from './ethereum-stake.ts'
+import { transactionFields } from './ethereum-transaction.ts'
+import type { PrinterColumn } from './meta.ts'
+import { dnsLabel, dnsSubdomain, hexBytes, immutable } from './schema.ts'
+import { validatorRef } from './validator-ref.ts'
+
+/** What the specs of ValidatorExit and ValidatorWithdrawal have in common. */
+export const requestSpecFields = {
+  validator: validatorRef(),
+  signer: immutable(dnsSubdomain(), 'signer').describe(
+    "Name of the StakingSigner that sends the request. Its address must be the validator's withdrawal address.",
+  ),
+  maxRequestFeeGwei: gweiDecimalText()
+    .optional()
+    .describe('Highest fee in gwei that the EIP-7002 contract may ask for this request; the signer’s own cap holds as well.'),
+  suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
+}
+
+/** What their statuses are. */
+export const requestStatus = z.object({
+  observedGeneration: z
+    .int()
+    .min(0)
+    .max(Number.MAX_SAFE_INTEGER)
+    .meta({ format: 'int64' })
+    .optional()
+    .describe('Generation of the spec that this status speaks of.'),
+  phase: z.string().max(32).optional().describe('One word for people, derived from the rest. Programs read the conditions.'),
+  validator: z
+    .object({
+      network: dnsLabel().describe('Network of the validator.'),
+      pubkey: hexBytes(48).describe('BLS public key.'),
+    })
+    .optional()
+    .describe('The validator that spec.validator names, as it was found.'),
+  requestId: stakeIdText().optional().describe("The request's id in the staking API."),
+  verifiedCalldata: hexBytes(56)
+    .optional()
+    .describe('The calldata that was verified against the spec: public key, amount in gwei. It is verified again at every signature.'),
+  cancelled: z.boolean().optional().describe('The request was taken back at the staking API, since this resource is being deleted.'),
+  ...transactionFields('The transaction that makes the request', 'The EIP-7002 contract.'),
+  consensus: z
+    .object({
+      status: z.enum(['Accepted', 'Dropped']).describe('Accepted or Dropped. A mined request is not an accepted one.'),
+      rules: z
+        .array(z.string().max(64))
+        .max(16)
+        .optional()
+        .describe('The rules of the consensus layer that a dropped request broke, as far as they are known.'),
+    })
+    .optional()
+    .describe('What the consensus layer made of the request, as the staking API tells it.'),
+  conditions,
+})
+export type ValidatorRequestStatus = z.output<typeof requestStatus>
+
+/** Conditions of both kinds, all present from the first visit. */
+export const validatorRequestConditions = [
+  'Ready',
+  'Reconciling',
+  'Stalled',
+  'Created',
+  'Verified',
+  'Broadcast',
+  'Confirmed',
+  'Accepted',
+] as const
+export type ValidatorRequestCondition = (typeof validatorRequestConditions)[number]
+
+/** What `kubectl get` shows of both, around a kind's own columns. */
+export const requestColumns = (own: readonly PrinterColumn[]): readonly PrinterColumn[] => [
+  { name: 'Network', type: 'string', jsonPath: '.status.validator.network', description: 'Network of the validator.' },
+  ...own,
+  { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Where it stands.' },
+  {
+    name: 'Ready',
+    type: 'string',
+    jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+    description: 'True once the consensus layer has accepted it.',
+  },
+  { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why it is not ready.' },
+  { name: 'Stake', type: 'string', jsonPath: '.spec.validator.stakeRef.name', description: 'The EthereumStake it names.', priority: 1 },
+  { name: 'Transaction', type: 'string', jsonPath: '.status.transaction.hash', description: 'Hash of its transaction.', priority: 1 },
+  { name: 'Validator', type: 'string', jsonPath: '.status.validator.pubkey', description: 'Public key of the validator.', priority: 1 },
+  {
+    name: 'Message',
+    type: 'string',
+    jsonPath: '.status.conditions[?(@.type=="Ready")].message',
+    description: 'What happened and what to do.',
+    priority: 1,
+  },
+  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since creation.' },
+]
+export const requestSelectableFields = ['.spec.validator.network', '.spec.signer'] as const
