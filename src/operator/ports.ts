@@ -98,6 +98,8 @@ export interface SolanaStakingApi {
       readonly amountLamports: Lamports
       readonly stakeAuthority: SolanaAddress
       readonly withdrawAuthority: SolanaAddress
+      /** Pays for all transactions. Left out, a withdrawal would be paid by the withdraw authority alone, which is better kept without funds. */
+      readonly feePayer: SolanaAddress
       readonly voteAccount?: SolanaAddress
       readonly externalReference: string
     },

@@ -21,7 +21,7 @@ export const createSolanaStakeBody = z
     withdrawAuthority: solanaAddress,
     /** Default: the service's own choice for the network. */
     voteAccount: solanaAddress.optional(),
-    /** Default: the stake authority. */
+    /** Pays for all transactions of the stake, and signs them. Default: each is paid by the authority that signs it, as the stake authority and for a withdrawal the withdraw authority. */
     feePayer: solanaAddress.optional(),
     externalReference: externalReference.optional(),
   })

@@ -49,6 +49,7 @@ export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<
         withdraw_authority: withdrawAuthority,
         vote_account: voteAccount,
         fee_payer: feePayer,
+        withdrawal_fee_payer: body.feePayer ?? withdrawAuthority,
         external_reference: reference ?? null,
         seen_slot: null,
         created_at: now,

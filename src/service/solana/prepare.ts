@@ -38,7 +38,8 @@ export async function prepare(
   action: Action,
   signal: AbortSignal,
 ): Promise<PreparedColumns> {
-  const { fee_payer: feePayer, stake_account: stakeAccount, stake_authority: stakeAuthority, withdraw_authority: withdrawAuthority } = stake
+  const feePayer = action.kind === 'withdrawal' ? stake.withdrawal_fee_payer : stake.fee_payer
+  const { stake_account: stakeAccount, stake_authority: stakeAuthority, withdraw_authority: withdrawAuthority } = stake
   const units = computeUnits[action.kind]
   const [account, recentFee] = await Promise.all([
     action.kind === 'deactivation' ? undefined : chain.account(stakeAccount, 'confirmed', signal),

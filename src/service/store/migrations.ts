@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import type { Database } from './schema.ts'
-import { solanaTables } from './solana-migration.ts'
+import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
 
 /** In order, never edited once released: a change of the tables is a new entry. */
 const migrations: Readonly<Record<string, Migration>> = {
@@ -128,6 +128,7 @@ const migrations: Readonly<Record<string, Migration>> = {
     },
   },
   '0003_solana_stakes': solanaTables,
+  '0004_withdrawal_fee_payer': withdrawalFeePayer,
 }
 
 /**

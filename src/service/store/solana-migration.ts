@@ -58,3 +58,12 @@ export const solanaTables: Migration = {
         where kind = 'stake' and status <> 'failed'`.execute(db)
   },
 }
+
+/** Stakes from before keep the fee payer that they were created with. */
+export const withdrawalFeePayer: Migration = {
+  async up(db: Kysely<unknown>) {
+    await sql`alter table solana_stakes add column withdrawal_fee_payer text`.execute(db)
+    await sql`update solana_stakes set withdrawal_fee_payer = fee_payer`.execute(db)
+    await sql`alter table solana_stakes alter column withdrawal_fee_payer set not null`.execute(db)
+  },
+}

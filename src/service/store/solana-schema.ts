@@ -14,7 +14,10 @@ export interface SolanaStakesTable {
   stake_authority: string
   withdraw_authority: string
   vote_account: string
+  /** Pays for the stake and its deactivation; the stake account's address is made of it. */
   fee_payer: string
+  /** The withdraw authority, so that it alone signs a withdrawal, unless the client named a fee payer. */
+  withdrawal_fee_payer: string
   external_reference: string | null
   /** The one challenge that counts; null once it was used. */
   challenge_id: string | null

@@ -53,7 +53,7 @@ describe('a stake lives', () => {
   ])('from its creation to its withdrawal, to the lamport, on $database', async ({ open }) => {
     const { create, approve, post, put, get, cluster, payer, withdrawer, validator, broadcast } = await start(await open())
     cluster.setRecentPriorityFee(2_500n)
-    const before = cluster.balance(payer.address)
+    const before = { payer: cluster.balance(payer.address), withdrawer: cluster.balance(withdrawer.address) }
 
     const created = await create()
     expect(created.status).toBe(201)
@@ -113,11 +113,13 @@ describe('a stake lives', () => {
 
     const destination = wallet().address
     const withdrawal = (await post(`${path}/withdrawal-transactions`, { destination })).body
-    expect(withdrawal.requiredSigners.toSorted()).toEqual([payer.address, withdrawer.address].toSorted())
+    // The withdraw authority's alone, as the interface has it.
+    expect(withdrawal.requiredSigners).toEqual([withdrawer.address])
     expect(
       verifyTransaction(bytes(withdrawal), {
         kind: 'withdrawal',
         ...stakeOf,
+        feePayer: withdrawer.address,
         withdrawAuthority: withdrawer.address,
         destination,
         amount: lamports(5n * sol),
@@ -132,8 +134,9 @@ describe('a stake lives', () => {
       'withdrawal confirmed',
     ])
     expect(cluster.balance(destination)).toBe(5n * sol)
-    // One signature and 40,000 or 25,000 units at 2,500 millionths; the withdrawal has two signatures.
-    expect(before - cluster.balance(payer.address)).toBe(5n * sol + 5_100n + 5_063n + 10_063n)
+    // One signature and 40,000 or 25,000 units at 2,500 millionths.
+    expect(before.payer - cluster.balance(payer.address)).toBe(5n * sol + 5_100n + 5_063n)
+    expect(before.withdrawer - cluster.balance(withdrawer.address)).toBe(5_063n)
   })
 
   test('and is told to be partly active while the cluster warms it up', async () => {
@@ -159,6 +162,18 @@ describe('a stake lives', () => {
     expect(cluster.balance(stakeAccount)).toBe(5n * sol + 1_000_000n)
   })
 
+  test('and a fee payer that was named pays for the withdrawal too, and signs it', async () => {
+    const { cluster, post, withTransaction, land, payer, withdrawer } = await start()
+    const { path, transaction } = await withTransaction({ feePayer: payer.address })
+    await land(path, transaction)
+    await land(path, (await post(`${path}/deactivation-transactions`)).body)
+    const before = cluster.balance(withdrawer.address)
+    const withdrawal = (await post(`${path}/withdrawal-transactions`)).body
+    expect(withdrawal.requiredSigners.toSorted()).toEqual([payer.address, withdrawer.address].toSorted())
+    await land(path, withdrawal)
+    expect(cluster.balance(withdrawer.address)).toBe(before + 5n * sol)
+  })
+
   test('and one deactivated while it is activating can be withdrawn at once', async () => {
     const { cluster, get, post, withTransaction, land, withdrawer } = await start()
     const { path, transaction } = await withTransaction()
@@ -166,7 +181,7 @@ describe('a stake lives', () => {
     await land(path, (await post(`${path}/deactivation-transactions`, {})).body)
     expect((await get(path)).body.protocol.status).toBe('INACTIVE')
     await land(path, (await post(`${path}/withdrawal-transactions`)).body)
-    expect(cluster.balance(withdrawer.address)).toBe(6n * sol)
+    expect(cluster.balance(withdrawer.address)).toBe(6n * sol - 5_000n)
   })
 })
 
