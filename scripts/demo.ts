@@ -2,22 +2,30 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { reap } from '../test/cluster/reaper.ts'
-import { type Stack, startStack } from '../test/stack/stack.ts'
-import { isReady, isStalled, type ListedStake, listStakes } from './demo/stakes.ts'
+import { type Devnet, startDevnet } from '../test/devnet/devnet.ts'
+import { FAST_BEACON, type Stack, startStack, writeKey } from '../test/stack/stack.ts'
+import { readEthereum } from './demo/ethereum.ts'
+import { isReady, isStalled } from './demo/resources.ts'
+import { createScene } from './demo/scene.ts'
+import { playSolana, solanaBalances } from './demo/solana.ts'
 import { mustBeRefused, printSummary, summarise } from './demo/summary.ts'
-import { createTable } from './demo/table.ts'
+import { playValidators } from './demo/validators.ts'
 
 /**
- * The whole system on this machine, from a manifest to a confirmed deposit: a real API server, a real EVM with the real deposit contract, the
- * staking service and the operator. `--keep` leaves it running until Ctrl-C; `--stop` ends what a kept demo left.
+ * The whole system on this machine, from manifests to deposits, exits, withdrawals and Solana stakes: a real API server, a real EVM with the real
+ * contracts, the real stake program, the staking service and the operator. The beacon chain and Solana's cluster are simulators; with `--devnet`
+ * Ethereum is a real proof-of-stake network. `--keep` leaves it running until Ctrl-C; `--stop` ends what a kept demo left.
  */
 const repository = new URL('..', import.meta.url).pathname
 /** `STAKING_DEMO_DIR`: elsewhere than .demo, so that a test's demo and a person's don't meet. */
 const demoDir = resolve(process.env.STAKING_DEMO_DIR ?? join(repository, '.demo'))
 const pidFile = join(demoDir, 'demo.pid')
-const { values: flags } = parseArgs({ options: { keep: { type: 'boolean', default: false }, stop: { type: 'boolean', default: false } } })
+const flag = { type: 'boolean', default: false } as const
+const { values: flags } = parseArgs({ options: { keep: flag, stop: flag, devnet: flag } })
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const DEADLINE_MS = 180_000
+/** Mounted beside the stack's own: the key of the examples' withdrawal address, the second well-known account. */
+const WITHDRAWALS_KEY = 'withdrawals'
 
 if (flags.stop) await stopKept()
 else process.exitCode = await run()
@@ -28,16 +36,20 @@ async function run(): Promise<number> {
     return 1
   }
   reap()
-  for (const old of ['stack', 'kubeconfig', 'endpoints.json']) rmSync(join(demoDir, old), { recursive: true, force: true })
+  for (const old of ['stack', 'devnet', 'kubeconfig', 'endpoints.json']) rmSync(join(demoDir, old), { recursive: true, force: true })
   mkdirSync(demoDir, { recursive: true })
   writeFileSync(pidFile, String(process.pid))
   const interrupted = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupted.abort())
   let stack: Stack | undefined
+  let devnet: Devnet | undefined
   try {
+    if (flags.devnet) devnet = await startDevnet({ dir: join(demoDir, 'devnet'), log: say, signal: interrupted.signal })
     stack = await startStack({
       dir: join(demoDir, 'stack'),
-      anvil: { mining: 1 },
+      ...(devnet === undefined ? { anvil: { mining: 1 }, beacon: FAST_BEACON } : { ethereum: devnet }),
+      solana: {},
+      operatorArgs: ['--observe-activating', '1s', '--observe-settled', '2s'],
       controllerManager: true,
       log: say,
       signal: interrupted.signal,
@@ -45,14 +57,30 @@ async function run(): Promise<number> {
     const kubeconfig = join(demoDir, 'kubeconfig')
     writeFileSync(kubeconfig, stack.cluster.adminKubeconfig, { mode: 0o600 })
     writeEndpoints(stack, kubeconfig)
+    const withdrawer = stack.ethereum.accounts[1]
+    if (withdrawer === undefined) throw new Error('the network has no second account')
+    writeKey(stack.keysDir, WITHDRAWALS_KEY, withdrawer.privateKey)
+    const scene = createScene(stack, say, interrupted.signal)
+    const ethereum = readEthereum(stack, devnet === undefined)
+    const before = { withdrawer: await ethereum.balance(withdrawer.address), solana: solanaBalances(scene) }
+
     say('applying examples/')
     await stack.cluster.kubectlOk(['apply', '-f', join(repository, 'examples')])
-    const stakes = await follow(stack, interrupted.signal)
-    const summary = await summarise(stack, stakes)
+    const deposited = await scene.follow(
+      ({ stakes }) => stakes.length > 0 && stakes.every((stake) => (mustBeRefused(stake) ? isStalled(stake) : isReady(stake))),
+      undefined,
+      DEADLINE_MS,
+    )
+    const summary = await summarise(ethereum, deposited.stakes)
     printSummary(summary, say)
+    const failures = [...summary.failures]
+    if (failures.length === 0) failures.push(...(await playValidators(scene, ethereum, before.withdrawer)))
+    if (failures.length === 0) failures.push(...(await playSolana(scene, before.solana)))
+    if (failures.length > 0) say(`\nWhat does not hold:\n${failures.map((failure) => `  ${failure}`).join('\n')}`)
+    else say('\nAll holds.')
     if (flags.keep && !interrupted.signal.aborted) {
       say(
-        `\nIt goes on until Ctrl-C (or: npm run demo -- --stop). Look around:\n  export KUBECONFIG=${kubeconfig}\n  ${stack.cluster.assets.kubectl} get ethstake -A -o wide\nEndpoints and commands are in ${join(demoDir, 'endpoints.json')}.`,
+        `\nIt goes on until Ctrl-C (or: npm run demo -- --stop). Look around:\n  export KUBECONFIG=${kubeconfig}\n  ${stack.cluster.assets.kubectl} get staking -A -o wide\nEndpoints and commands are in ${join(demoDir, 'endpoints.json')}.`,
       )
       await new Promise<void>((resolve) => {
         if (interrupted.signal.aborted) resolve()
@@ -62,7 +90,7 @@ async function run(): Promise<number> {
         interrupted.signal.addEventListener('abort', () => clearInterval(alive))
       })
     }
-    return summary.failures.length === 0 ? 0 : 1
+    return failures.length === 0 ? 0 : 1
   } catch (error) {
     if (interrupted.signal.aborted) say('interrupted')
     else say(`the demo failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
@@ -70,30 +98,11 @@ async function run(): Promise<number> {
   } finally {
     say('stopping everything')
     await stack?.stop()
+    await devnet?.stop()
     if (!flags.keep)
       for (const left of ['stack/keys', 'stack/seed', 'stack/api-key']) rmSync(join(demoDir, left), { recursive: true, force: true })
     rmSync(pidFile, { force: true })
     rmSync(join(demoDir, 'endpoints.json'), { force: true })
-  }
-}
-
-/** Shows the stakes as they move, until each is ready or refused. */
-async function follow(stack: Stack, signal: AbortSignal): Promise<readonly ListedStake[]> {
-  const table = createTable(process.stdout)
-  const deadline = Date.now() + DEADLINE_MS
-  for (;;) {
-    const stakes = await listStakes(stack)
-    table.show(stakes)
-    if (stakes.length > 0 && stakes.every((stake) => (mustBeRefused(stake) ? isStalled(stake) : isReady(stake)))) {
-      table.end()
-      return stakes
-    }
-    if (signal.aborted) throw new Error('interrupted')
-    if (Date.now() > deadline) {
-      table.end()
-      return stakes
-    }
-    await new Promise((resolve) => setTimeout(resolve, 300))
   }
 }
 
@@ -106,7 +115,9 @@ function writeEndpoints(stack: Stack, kubeconfig: string): void {
     `${JSON.stringify(
       {
         kubeconfig,
-        ethereumRpc: stack.anvil.url,
+        ethereumRpc: stack.ethereum.url,
+        beaconApi: stack.ethereum.beaconUrl,
+        solanaRpc: stack.solana.url,
         stakingApi: stack.serviceUrl,
         apiKeyFile: stack.apiKeyFile,
         operatorMetrics: stack.operatorMetrics,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { signDepositMessage, withdrawalCredentials } from '../../src/chains/ethereum/deposit.ts'
 import { parseEth } from '../../src/lib/amounts.ts'
+import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
 import type { SeenDeposit } from '../../test/chains/deposit-contract.ts'
-import type { ListedStake } from './stakes.ts'
 import { summarise } from './summary.ts'
 
 const address = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
@@ -29,12 +29,12 @@ const condition = (type: string, status: string) => ({
   observedGeneration: 1,
 })
 
-const listed = (name: string, namespace: string, status: object): ListedStake =>
+const listed = (name: string, namespace: string, status: object): EthereumStake =>
   ({
     metadata: { name, namespace },
     spec: { amountEth: '32', withdrawalAddress: address, credentialsType: 'Compounding' },
     status,
-  }) as unknown as ListedStake
+  }) as unknown as EthereumStake
 
 const ready = listed('validator-1', 'team-a', {
   depositData: { pubkey: deposit.pubkey },
@@ -43,8 +43,9 @@ const ready = listed('validator-1', 'team-a', {
 })
 const refused = listed('not-admitted', 'team-c', { conditions: [condition('Ready', 'False'), condition('Stalled', 'True')] })
 
-const failuresOf = async (deposits: readonly SeenDeposit[], stakes: readonly ListedStake[] = [ready, refused]) =>
-  (await summarise({ anvil: { deposits: async () => deposits, depositCount: async () => deposits.length } }, stakes)).failures
+const failuresOf = async (deposits: readonly SeenDeposit[], stakes: readonly EthereumStake[] = [ready, refused]) =>
+  (await summarise({ deposits: async () => deposits, depositCount: async () => deposits.length, forkVersion: '0x10000038' }, stakes))
+    .failures
 
 describe('what the demo says does not hold', () => {
   test('is nothing when each accepted stake is one deposit that pays as its manifest says', async () => {
