@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { privateKeyToAccount } from 'viem/accounts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { BeaconChain, BeaconValidator } from '../../src/chains/ethereum/beacon.ts'
 import { createBeaconChain } from '../../src/chains/ethereum/beacon-chain.ts'
 import { type RequestOutcome, requestOutcome } from '../../src/chains/ethereum/beacon-outcome.ts'
@@ -16,7 +15,7 @@ import { startAnvil } from '../chains/anvil.ts'
 import { createSender, exitOf, type Sender, type SentRequest, withdrawalOf } from '../chains/beacon/sender.ts'
 import { type Shape, shapeOf } from '../chains/beacon/shape.ts'
 import { startBeaconSimulator } from '../chains/beacon/simulator.ts'
-import { type Devnet, startDevnet } from './devnet.ts'
+import { until } from './until.ts'
 
 /**
  * The truth: our deposits, requests, rules and Beacon API client on a real proof-of-stake network, and the simulator's answers beside the real ones.
@@ -24,13 +23,12 @@ import { type Devnet, startDevnet } from './devnet.ts'
  */
 const never = new AbortController().signal
 const eth = 1_000_000_000n
-let devnet: Devnet
+const devnet = inject('devnet')
 let beacon: BeaconChain
 let sender: Sender
 const outcomes: Record<string, Promise<unknown>> = {}
 
-beforeAll(async () => {
-  devnet = await startDevnet({ ...(process.env.DEVNET_DIR === undefined ? {} : { dir: process.env.DEVNET_DIR }) })
+beforeAll(() => {
   beacon = createBeaconChain({ network: config(), urls: [devnet.beaconUrl], clock: systemClock })
   sender = createSender(devnet)
   outcomes.deposited = depositedValidator()
@@ -38,7 +36,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await Promise.allSettled(Object.values(outcomes))
-  await devnet?.stop()
 })
 
 const config = () =>
@@ -53,17 +50,6 @@ const config = () =>
 const account = (index: number) => privateKeyToAccount(devnet.accounts[index]?.privateKey ?? '0x')
 const validatorOf = async (pubkey: Hex): Promise<BeaconValidator | undefined> =>
   (await beacon.validators([pubkey], 'head', never)).validators.get(pubkey)
-
-/** Looks every half second. @throws after `seconds`. */
-async function until<T>(what: string, seconds: number, look: () => Promise<T | undefined>): Promise<T> {
-  const deadline = performance.now() + seconds * 1_000
-  for (;;) {
-    const found = await look()
-    if (found !== undefined) return found
-    if (performance.now() > deadline) throw new Error(`not ${what} within ${seconds} s`)
-    await delay(500)
-  }
-}
 
 async function outcomeOf({ logged, timestamp }: SentRequest, chain = beacon): Promise<RequestOutcome> {
   const [genesis, spec] = [await chain.genesis(never), await chain.spec(never)]

@@ -19,6 +19,8 @@ export interface StackServiceOptions {
   readonly networks: readonly Readonly<Record<string, unknown>>[]
   /** Fields of the configuration's section `solana`. */
   readonly solana?: Readonly<Record<string, unknown>>
+  /** Default: `TEST_SEED`. Two services before one chain need one each, or they may give out the same key. */
+  readonly seed?: string
 }
 
 export interface StackService {
@@ -32,10 +34,10 @@ export interface StackService {
 }
 
 /** The staking service as a process of its own, on its embedded database, with an API key. */
-export async function startStackService({ dir, entry, networks, solana }: StackServiceOptions): Promise<StackService> {
+export async function startStackService({ dir, entry, networks, solana, seed = TEST_SEED }: StackServiceOptions): Promise<StackService> {
   const port = await freePort()
   const configFile = join(dir, 'service.yaml')
-  writeFileSync(join(dir, 'seed'), `${TEST_SEED}\n`, { mode: 0o600 })
+  writeFileSync(join(dir, 'seed'), `${seed}\n`, { mode: 0o600 })
   writeJson(configFile, {
     listen: { host: '127.0.0.1', port },
     database: { dataDir: join(dir, 'service-data') },

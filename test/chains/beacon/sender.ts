@@ -46,6 +46,8 @@ export function createSender(network: {
   }
   return {
     client,
+    /** Any transaction. Resolves with its receipt; @throws when it is reverted. */
+    send,
     balance: (address: Address) => client.getBalance({ address }),
     /** A deposit by our own signature; `sign` may spoil it. */
     deposit: async (
