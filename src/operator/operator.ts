@@ -6,11 +6,13 @@ import { findCondition } from '../resources/conditions.ts'
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
 import { kinds } from '../resources/kinds.ts'
 import { GROUP } from '../resources/meta.ts'
+import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import { createStakeCacheForm } from './cached-stake.ts'
 import { type CustomResourceDefinition, createCrdGuard, customResourceDefinitions } from './crd-guard.ts'
 import { createEthereumStakeEffects } from './engine/ethereum-stake-effects.ts'
 import { createSignerLedger } from './engine/signer-ledger.ts'
+import { createSolanaStakeEffects } from './engine/solana-stake-effects.ts'
 import { ethereumStakeKind, type ObservationIntervals } from './ethereum-stake-kind.ts'
 import { serveHealth } from './health.ts'
 import { createEthereumKeys } from './keys/ethereum-keys.ts'
@@ -28,6 +30,7 @@ import { createOperatorMetrics, type OperatorMetrics } from './metrics.ts'
 import { createNetworks } from './networks.ts'
 import { type AnySagaRuntime, createSagaRuntime, definitionOf, type RuntimeDeps } from './saga-runtime.ts'
 import { createSignerReconciler, createSignerStore, duplicateOf } from './signers.ts'
+import { isSettledSolanaStake, solanaStakeKind } from './solana-stake-kind.ts'
 
 export interface OperatorOptions {
   /** Path of a kubeconfig; undefined inside a cluster. */
@@ -126,8 +129,14 @@ export async function runOperator(
     transform: createStakeCacheForm(),
     indexers: { stakeId: ({ status }) => (status?.stakeId === undefined ? [] : [status.stakeId]) },
   })
+  const solanaStakes = createSagaRuntime<SolanaStake & KubeObject>(runtime, {
+    definition: solanaStake,
+    signersOf: ({ spec }) => [...new Set([spec.stakeAuthority.signer, spec.withdrawAuthority.signer])],
+    isSettled: isSettledSolanaStake,
+    indexers: { stakeId: ({ status }) => (status?.stakeId === undefined ? [] : [status.stakeId]) },
+  })
   /** Every kind that a saga reconciles. */
-  const sagas: readonly AnySagaRuntime[] = [stakes]
+  const sagas: readonly AnySagaRuntime[] = [stakes, solanaStakes]
 
   const signerClient = api.resource<StakingSigner & KubeObject>(definitionOf(stakingSigner))
   const signerQueue = createQueue<string>({
@@ -306,6 +315,27 @@ export async function runOperator(
       },
       onRefusal: (reason) => measured.refused(ethereumStake.kind, reason),
     })
+    const solanaEffects = createSolanaStakeEffects({
+      networks,
+      signers: store,
+      keys: solanaKeys,
+      clock,
+      namespace: (name) => ({ name, labels: namespaceInformer.get(name)?.metadata.labels }),
+      otherHolder: (stakeId, origin) =>
+        solanaStakes.informer
+          .byIndex('stakeId', stakeId)
+          .some(
+            (stake) =>
+              stake.status?.verifiedStakeId === stakeId &&
+              (stake.metadata.namespace !== origin.namespace || stake.metadata.name !== origin.name),
+          ),
+      assertMayAct: () => {
+        assertHeld()
+        guard.assertCurrent()
+      },
+      activatingMs: options.observation.activatingMs,
+      onRefusal: (reason) => measured.refused(solanaStake.kind, reason),
+    })
     const reconcileSigner = createSignerReconciler({
       store,
       informer: signers,
@@ -330,6 +360,7 @@ export async function runOperator(
     wakeAll()
     await Promise.all([
       stakes.lead(ethereumStakeKind({ ledger, networks, intervals: options.observation }), effects, leading),
+      solanaStakes.lead(solanaStakeKind({ networks, intervals: options.observation }), solanaEffects, leading),
       signerController.run(leading),
       networks.watch(wakeAll, leading),
       watchKeys({ dir: options.keysDir, clock, intervalMs: 2_000, onChange: wakeAll, signal: leading }),

@@ -15,7 +15,15 @@ export const reasons = {
   Deleting: { stalled: false, means: 'The resource was deleted, and waits: a transaction may still land, or its stake holds money.' },
   AwaitingFinality: { stalled: false, means: 'The transaction was sent; its block is not final yet.' },
   AwaitingActivation: { stalled: false, means: 'The deposit is final; the validator is not active yet.' },
-  Active: { stalled: false, means: 'The validator is active.' },
+  Active: { stalled: false, means: 'The validator is active, or the stake is.' },
+  AwaitingDeactivation: { stalled: false, means: 'The stake was deactivated, and cools down until an epoch ends.' },
+  EpochRewards: {
+    stalled: false,
+    means: 'Solana distributes rewards at the beginning of an epoch; until that is over, stakes cannot change.',
+  },
+  Inactive: { stalled: false, means: 'The stake is inactive: all of it can be withdrawn.' },
+  Withdrawn: { stalled: false, means: 'All money of the stake was withdrawn, and its account is closed.' },
+  NothingStaked: { stalled: false, means: 'The stake is not wanted any more, and nothing was ever paid for it.' },
   ValidatorDone: { stalled: false, means: 'The validator has left and its balance was withdrawn.' },
   HistorySyncing: { stalled: false, means: "The deposit contract's history is still being read; nothing is signed before." },
   FeeTooHigh: { stalled: false, means: 'Gas costs more than the cap allows; it goes on when the price falls or the cap is raised.' },
@@ -98,7 +106,8 @@ export const reasons = {
   UnknownValidator: { stalled: true, means: 'The beacon chain knows no validator with this public key.' },
   ValidatorNotEligible: {
     stalled: true,
-    means: "The validator's credentials or effective balance forbid the request: withdrawals need Compounding (0x02) credentials and 32 ETH.",
+    means:
+      "The validator's credentials or effective balance forbid the request: withdrawals need Compounding (0x02) credentials and 32 ETH.",
   },
   AlreadyExiting: { stalled: true, means: 'The validator is leaving or has left: there is nothing more to ask for.' },
   ValidatorSlashed: { stalled: true, means: 'The validator was slashed: it leaves by itself, and no request is accepted.' },
@@ -114,6 +123,24 @@ export const reasons = {
   RequestCancelled: { stalled: true, means: 'The request was cancelled at the staking API.' },
   RequestMissing: { stalled: true, means: 'The transaction is final but the request is not in its receipt.' },
   RequestDropped: { stalled: true, means: 'The request was mined and the consensus layer has dropped it: nothing came of it but the fee.' },
+  AuthorityChanged: {
+    stalled: true,
+    means: 'Somebody has changed an authority of the stake account on the chain, with a key that this resource uses. Nothing is signed.',
+  },
+  DelegationChanged: {
+    stalled: true,
+    means: 'Somebody has deactivated the stake on the chain, or delegated it to another vote account, with a key that this resource uses.',
+  },
+  AlreadyWithdrawn: {
+    stalled: true,
+    means: 'The stake was made and withdrawn before, and not because this resource asked for it. It is not paid again.',
+  },
+  LockupInForce: { stalled: true, means: 'The stake account has a lockup on the chain: nothing can be withdrawn before it is over.' },
+  HistoryMissing: {
+    stalled: true,
+    means:
+      'No RPC node has the history that tells whether a transaction landed, so it is not made anew. Add one whose history reaches further back.',
+  },
   OutdatedCRD: {
     stalled: true,
     means: 'The installed CustomResourceDefinition lacks fields that the operator relies on; nothing is signed until it is updated.',

@@ -1,5 +1,7 @@
 import { ChainError } from '../../chains/ethereum/chain.ts'
+import { SolanaError } from '../../chains/solana/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
+import type { Reason } from '../../resources/reasons.ts'
 import { KubeError, KubeTransportError } from '../kube/errors.ts'
 import { KeyError } from '../ports.ts'
 import { Halt, type Verdict } from '../sagas/verdict.ts'
@@ -12,6 +14,7 @@ export function classify(error: unknown): Verdict {
   if (error instanceof Halt) return error.verdict
   if (error instanceof StakingApiError) return ofStakingApi(error)
   if (error instanceof ChainError) return ofChain(error)
+  if (error instanceof SolanaError) return ofSolana(error)
   if (error instanceof KeyError) return ofKey(error)
   if (error instanceof KubeError)
     return error.status === 409
@@ -153,6 +156,73 @@ function ofChain(error: ChainError): Verdict {
       }
     case 'already-known':
     case 'nonce-too-low':
+    case 'unavailable':
+    case 'rejected': {
+      const message =
+        error.code === 'rejected'
+          ? "The network's RPC node refused the call; it is tried again."
+          : "The network's RPC node does not answer usefully; it is tried again."
+      return error.retryAfterMs === undefined
+        ? { kind: 'retry', reason: 'ChainUnavailable', message }
+        : { kind: 'wait', reason: 'ChainUnavailable', message, afterMs: error.retryAfterMs }
+    }
+  }
+}
+
+/** Of a simulation too: what the cluster would say, it has said. */
+function ofSolana(error: SolanaError): Verdict {
+  const wait = (reason: Reason, message: string, afterMs: number): Verdict => ({
+    kind: 'wait',
+    reason,
+    message,
+    afterMs: error.retryAfterMs ?? afterMs,
+  })
+  const stalled = (reason: Reason, message: string): Verdict => ({ kind: 'stall', reason, message, recheck: true })
+  switch (error.code) {
+    case 'wrong-cluster':
+      return stalled(
+        'WrongChain',
+        `An RPC URL of the network serves another cluster: ${error.message}. Nothing was signed. Whoever runs the operator must mend the network's configuration.`,
+      )
+    case 'insufficient-funds':
+      return wait(
+        'InsufficientFunds',
+        "The stake authority's balance does not cover amount, rent and fees. Fund the address; it goes on by itself.",
+        30_000,
+      )
+    case 'epoch-rewards':
+      return wait(
+        'EpochRewards',
+        'Rewards are being distributed at the beginning of the epoch: stakes cannot change until that is over.',
+        5_000,
+      )
+    case 'lockup-in-force':
+      return stalled(
+        'LockupInForce',
+        'The stake account has a lockup in force: nothing can be withdrawn before it is over. Nothing was signed.',
+      )
+    case 'wrong-authority':
+      return stalled(
+        'AuthorityChanged',
+        'The stake account names other authorities on the chain than this resource’s signers. Nothing more is signed. Whoever holds the keys must be asked.',
+      )
+    case 'insufficient-delegation':
+      return stalled(
+        'RequestRefused',
+        "The amount is under the cluster's minimum delegation. Nothing was signed. Create this resource with a higher amount.",
+      )
+    case 'failed':
+    case 'signature-failure':
+      return stalled('RequestRefused', `The cluster would refuse this transaction: ${error.message}. Nothing was paid.`)
+    case 'blockhash-not-found':
+    case 'node-behind':
+      return wait('ChainUnavailable', `The network's RPC node lags behind the cluster; it is asked again.`, 2_000)
+    case 'busy':
+    case 'already-processed':
+    case 'account-in-use':
+    case 'already-deactivated':
+    case 'too-soon-to-redelegate':
+      return wait('AwaitingFinality', `The cluster does not take this transaction now (${error.message}); it is looked at again.`, 2_000)
     case 'unavailable':
     case 'rejected': {
       const message =

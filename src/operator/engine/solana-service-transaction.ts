@@ -1,4 +1,4 @@
-import { mayBeTransaction, verifyChallenge } from '../../chains/solana/challenge.ts'
+import { verifyChallenge } from '../../chains/solana/challenge.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { ChallengeBody, SolanaStakeBody, SolanaTransactionBody } from '../../contract/schemas/solana.ts'
 import type { SolanaNetwork } from '../ports.ts'
@@ -141,11 +141,10 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
       },
       now: clock.now(),
     })
-    const problems = [...wrong.map((one) => one.message), ...(mayBeTransaction(Buffer.from(message)) ? ['it can be read as a transaction'] : [])]
-    if (problems.length > 0)
+    if (wrong.length > 0)
       refuse(
         'VerificationFailed',
-        `The staking API's challenge is not what this resource asks for: ${problems.join('; ')}. Nothing was signed.${wrong.some(({ code }) => code === 'wrong-domain') ? " If the service's own domain is another, whoever runs the operator must set challengeDomain in the networks file." : ''}`,
+        `The staking API's challenge is not what this resource asks for: ${wrong.map((one) => one.message).join('; ')}. Nothing was signed.${wrong.some(({ code }) => code === 'wrong-domain') ? " If the service's own domain is another, whoever runs the operator must set challengeDomain in the networks file." : ''}`,
       )
     deps.assertMayAct()
     const { keyName, address } = parties.withdrawer.spec
@@ -160,4 +159,8 @@ const isRefusedForNow = (error: unknown): boolean =>
   error instanceof StakingApiError && (error.code === 'invalid-state' || error.code === 'idempotency-key-reused')
 
 const readAgain = ({ config }: SolanaNetwork): Halt =>
-  wait('ServiceUnavailable', 'The staking API has another transaction of this kind, or sees the stake elsewhere: it is read again.', config.pollIntervalMs)
+  wait(
+    'ServiceUnavailable',
+    'The staking API has another transaction of this kind, or sees the stake elsewhere: it is read again.',
+    config.pollIntervalMs,
+  )

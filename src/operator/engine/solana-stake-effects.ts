@@ -1,10 +1,11 @@
 import { SolanaError } from '../../chains/solana/chain.ts'
 import { lockupInForce } from '../../chains/solana/stake-account.ts'
 import { describeFailure } from '../../chains/solana/transaction-error.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
 import type { SolanaTransactionBody } from '../../contract/schemas/solana.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import type { SolanaTransaction } from '../../resources/solana-stake.ts'
-import type { SolanaNetwork } from '../ports.ts'
+import { KeyError, type SolanaNetwork } from '../ports.ts'
 import {
   type ActionKind,
   earlierOf,
@@ -16,10 +17,10 @@ import {
 } from '../sagas/solana-stake.ts'
 import { Halt, stall, wait } from '../sagas/verdict.ts'
 import type { Perform } from './ethereum-stake-effects.ts'
-import { alteration, isReached, lookAt, metaOf, protocolOf, type StakeLook } from './solana-stake-chain.ts'
-import { createSolanaRequests, type Parties, type SolanaStakeDeps } from './solana-stake-request.ts'
 import { createServiceTransactions } from './solana-service-transaction.ts'
-import { createSolanaTransactions, messageOf } from './solana-transaction.ts'
+import { alteration, isReached, lookAt, metaOf, protocolOf, type StakeLook } from './solana-stake-chain.ts'
+import { createSolanaRequests, type SolanaStakeDeps } from './solana-stake-request.ts'
+import { createSolanaTransactions, feePayerOf, messageOf } from './solana-transaction.ts'
 import type { Visit } from './visit.ts'
 
 /** Attempts that landed and failed, after which a person should look: each has cost a fee, though its simulation succeeded. */
@@ -90,7 +91,8 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
           'TransactionReverted',
           `The ${plan.kind} transaction has landed and failed ${failures} times, the last with ${plan.previous?.failure ?? 'an unknown error'}: only fees were paid. Find out why, then remove status.transactions.${plan.kind}: it is tried again.`,
         )
-      await assertFunds(network, plan, parties.stakeAuthority, plan.kind === 'withdrawal' ? 10_000n : 5_000n, signal)
+      // Before a transaction is made, whose life is short.
+      if (plan.kind === 'stake') await assertFunds(network, plan, parties.stakeAuthority, 5_000n, signal)
 
       const made = await service.obtain({ plan, terms, parties, network }, signal)
       const message = messageOf({ message: made.messageBase64 })
@@ -103,12 +105,12 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       })
       const fee = await network.chain.feeFor(message, signal)
       if (fee === undefined) throw outOfStep(network)
-      await assertFunds(network, plan, parties.stakeAuthority, fee, signal)
+      await assertFunds(network, plan, feePayerOf(plan, terms, message), fee, signal)
       await simulate(network, plan.kind, terms, message, signal).catch((error: unknown) => {
         throw sayWhatItMeans(error, plan, network)
       })
       // Asked once more: the admission may have been taken back while the service was waited for.
-      const { signature } = await sign(await partiesFor(plan.request, plan.kind, terms.voteAccount, signal), plan.kind, message, signal)
+      const { signature } = await sign(await partiesFor(plan.request, plan.kind, terms.voteAccount, signal), message, signal)
       return recordOf(plan, made, signature, look)
     },
 
@@ -145,8 +147,8 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       const network = networkOf(request.network)
       const { landing, signature } = await landingOf(network, transaction, signal)
       const look = await lookAt(network.chain, inFlight.terms.stakeAccount, signal)
-      const isOurs = await provenBy(inFlight, signature, visit, signal)
-      if (isReached(kind, look, madeAtSlot) && isOurs.terms) {
+      const isOurs = await isOwn(inFlight, signature, visit, signal)
+      if (isReached(kind, look, madeAtSlot)) {
         if (kind === 'withdrawal') requests.forget(request)
         return {
           is: 'confirmed',
@@ -163,10 +165,14 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
           )
         const { slot, failure } = landing.status
         const landed = { landedSignature: signature ?? '', slot: Number(slot) }
-        if (!isOurs.signature) throw forged(kind)
+        if (!isOurs) throw forged(kind)
         if (failure !== undefined) return { is: 'failed', ...landed, failure: describeFailure(failure).slice(0, 128) }
         if (look.slot >= slot) return { is: 'confirmed', ...landed }
-        throw wait('AwaitingFinality', `Transaction ${signature} is final; a node that lags does not show what it did yet.`, network.config.pollIntervalMs)
+        throw wait(
+          'AwaitingFinality',
+          `Transaction ${signature} is final; a node that lags does not show what it did yet.`,
+          network.config.pollIntervalMs,
+        )
       }
       if (landing.kind !== 'may-land') return expiredOf(inFlight, landing.kind, network)
       if (inFlight.resend) await sendAgain(inFlight, network, visit, signal)
@@ -267,16 +273,19 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
   }
 
   /**
-   * Whether what stands on the chain may be told as this resource's: its terms are its own, and the signature that landed is the payer's, of a message
-   * that the spec asks for. Where the signers are gone, status is compared with itself.
+   * Whether the signature that landed is the payer's, of a message that the spec asks for. That the stake is this resource's own is asked besides; but
+   * a signer, a policy or a service that is gone doesn't keep anybody from looking at what was sent: then status is only compared with itself.
    */
-  async function provenBy(inFlight: InFlightSolana, landed: string | undefined, visit: Visit, signal: AbortSignal) {
-    const parties = await partiesFor(inFlight.request, 'deactivation', undefined, signal)
-    const terms = await ownTerms(inFlight, parties, visit, signal)
-    return {
-      terms: terms.stakeAccount === inFlight.terms.stakeAccount,
-      signature: landed !== undefined && landed === inFlight.transaction.signature && isProven({ ...inFlight, terms }, parties.destination),
+  async function isOwn(inFlight: InFlightSolana, landed: string | undefined, visit: Visit, signal: AbortSignal): Promise<boolean> {
+    try {
+      await ownTerms(inFlight, await partiesFor(inFlight.request, 'deactivation', undefined, signal), visit, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      const isForged = error instanceof Halt && error.verdict.kind === 'stall' && forgeries.has(error.verdict.reason)
+      if (isForged || !(error instanceof Halt || error instanceof StakingApiError || error instanceof KeyError)) throw error
     }
+    const destination = inFlight.request.destination ?? inFlight.terms.withdrawAuthority
+    return landed !== undefined && landed === inFlight.transaction.signature && isProven(inFlight, destination)
   }
 
   /** Sends the same bytes once more. Nodes and leaders drop transactions; that costs nothing but another try. */
@@ -308,13 +317,6 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
     })
   }
 
-  const outOfStep = ({ config }: SolanaNetwork): Halt =>
-    wait(
-      'ChainUnavailable',
-      "The node does not know the transaction's blockhash: it lags, or the transaction has expired and is made anew once that is certain.",
-      config.pollIntervalMs,
-    )
-
   /** A failure that a simulation tells, where more can be said of it than the table of errors does. */
   function sayWhatItMeans(error: unknown, { kind }: { readonly kind: ActionKind }, network: SolanaNetwork): unknown {
     if (!(error instanceof SolanaError)) return error
@@ -334,6 +336,15 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
     }
   }
 }
+
+const outOfStep = ({ config }: SolanaNetwork): Halt =>
+  wait(
+    'ChainUnavailable',
+    "The node does not know the transaction's blockhash: it lags, or the transaction has expired and is made anew once that is certain.",
+    config.pollIntervalMs,
+  )
+
+const forgeries: ReadonlySet<string> = new Set(['VerificationFailed', 'AdoptionMismatch'])
 
 const changedAuthority = (
   { stakeAuthority, withdrawAuthority }: { readonly stakeAuthority?: string | undefined; readonly withdrawAuthority?: string | undefined },

@@ -151,6 +151,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
               amountLamports: amountOf(request),
               stakeAuthority: parties.stakeAuthority,
               withdrawAuthority: parties.withdrawAuthority,
+              feePayer: parties.stakeAuthority,
               ...(request.voteAccount === undefined ? {} : { voteAccount: request.voteAccount }),
               externalReference: request.externalReference,
             },

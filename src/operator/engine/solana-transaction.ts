@@ -31,11 +31,11 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
     { request, kind }: Pick<SolanaPlan, 'request' | 'kind'>,
     terms: StakeTerms,
     destination: SolanaAddress,
-    more: { readonly prefunded: boolean; readonly withdrawn: bigint; readonly blockhash: string | undefined },
+    more: { readonly feePayer: string; readonly prefunded: boolean; readonly withdrawn: bigint; readonly blockhash: string | undefined },
   ): ExpectedTransaction {
     const { stakeAuthority, withdrawAuthority, stakeAccount, voteAccount, stakeId } = terms
     const frame = {
-      feePayer: stakeAuthority,
+      feePayer: more.feePayer,
       limits: { maxComputeUnits: MAX_COMPUTE_UNITS, maxPriorityFeeLamports: feeCapOf(request) },
       ...(more.blockhash === undefined ? {} : { recentBlockhash: more.blockhash }),
     }
@@ -69,9 +69,10 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
     message: Uint8Array,
     more: { readonly withdrawn: bigint; readonly blockhash: string | undefined },
   ): readonly TransactionMismatch[] {
-    const plain = verifyTransaction(message, expected(plan, terms, destination, { ...more, prefunded: false }))
+    const feePayer = feePayerOf(plan, terms, message)
+    const plain = verifyTransaction(message, expected(plan, terms, destination, { ...more, feePayer, prefunded: false }))
     if (plain.length === 0 || plan.kind !== 'stake' || !hasTransfer(message)) return plain
-    return verifyTransaction(message, expected(plan, terms, destination, { ...more, prefunded: true }))
+    return verifyTransaction(message, expected(plan, terms, destination, { ...more, feePayer, prefunded: true }))
   }
 
   function verified(
@@ -108,16 +109,16 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
       )
   }
 
-  /** The bytes to send. The signature is the fee payer's, by which the cluster knows the transaction. */
-  async function sign(parties: Parties, kind: ActionKind, message: Uint8Array, signal: AbortSignal) {
-    const signers = kind === 'withdrawal' ? [parties.payer, parties.withdrawer] : [parties.payer]
+  /** The bytes to send, of a verified message. The signature is the fee payer's, by which the cluster knows the transaction. */
+  async function sign(parties: Parties, message: Uint8Array, signal: AbortSignal) {
+    const { feePayer, signers } = decodeMessage(message)
     const signatures = new Map<SolanaAddress, Uint8Array>()
-    for (const { spec } of signers) {
-      if (signatures.has(spec.address)) continue
+    for (const { spec } of [parties.payer, parties.withdrawer]) {
+      if (signatures.has(spec.address) || !signers.includes(spec.address)) continue
       deps.assertMayAct()
       signatures.set(spec.address, await keys.signMessage(spec.keyName, spec.address, message, signal))
     }
-    const first = signatures.get(parties.stakeAuthority)
+    const first = signatures.get(feePayer)
     if (first === undefined) throw new Error('the fee payer has not signed')
     return { raw: joinTransaction(message, signatures), signature: encodeBase58(first) }
   }
@@ -135,7 +136,7 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
     if (balance >= amount + fee) return
     throw wait(
       'InsufficientFunds',
-      `${payer} (StakingSigner ${plan.request.stakeSigner}) has ${balance} lamports; ${amount === 0n ? '' : `the stake of ${amount} and `}a fee of ${fee} need ${amount + fee}. Fund the address; it goes on by itself.`,
+      `${payer} has ${balance} lamports; ${amount === 0n ? '' : `the stake of ${amount} and `}a fee of ${fee} need ${amount + fee}. Fund the address; it goes on by itself.`,
       30_000,
     )
   }
@@ -173,7 +174,7 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
   function isProven({ transaction, terms, request, kind }: InFlightSolana, destination: SolanaAddress): boolean {
     const message = messageOf(transaction)
     if (message === undefined || transaction.signature === undefined) return false
-    if (!verifySignature(terms.stakeAuthority, message, transaction.signature)) return false
+    if (!verifySignature(feePayerOf({ request, kind }, terms, message), message, transaction.signature)) return false
     return (
       mismatches({ request, kind }, terms, destination, message, { withdrawn: withdrawnBy(message), blockhash: undefined }).length === 0
     )
@@ -206,7 +207,7 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
       blockhash: transaction.blockhash,
       source: 'in status',
     })
-    const signed = await sign(parties, kind, message, signal)
+    const signed = await sign(parties, message, signal)
     if (signed.signature !== transaction.signature) throw forged(kind)
     return { ...signed, message }
   }
@@ -230,6 +231,24 @@ export function messageOf({ message }: Pick<SolanaTransaction, 'message'>): Uint
   if (message === undefined) return undefined
   const bytes = new Uint8Array(Buffer.from(message, 'base64'))
   return Buffer.from(bytes).toString('base64') === message ? bytes : undefined
+}
+
+/**
+ * Who pays the fees: the stake authority. An adopted stake may have been created without a named fee payer: then its withdrawals are paid by the
+ * withdraw authority, which is this resource's own as well.
+ */
+export function feePayerOf(
+  { request, kind }: Pick<SolanaPlan, 'request' | 'kind'>,
+  { stakeAuthority, withdrawAuthority }: StakeTerms,
+  message: Uint8Array,
+): SolanaAddress {
+  if (kind !== 'withdrawal' || request.adoptStakeId === undefined) return stakeAuthority
+  try {
+    return decodeMessage(message).feePayer === withdrawAuthority ? withdrawAuthority : stakeAuthority
+  } catch (error) {
+    if (error instanceof MessageError) return stakeAuthority
+    throw error
+  }
 }
 
 const instructionsOf = (message: Uint8Array) => {

@@ -1,0 +1,261 @@
+import { z } from 'zod'
+import { conditions } from './conditions.ts'
+import { stakeIdText } from './ethereum-stake.ts'
+import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
+import { cel, dnsLabel, dnsSubdomain, immutable, integerText, inWords, time } from './schema.ts'
+
+/** u64::MAX lamports. */
+const maxLamports = '18446744073709551615'
+/** Base58 of 32 bytes has 32 to 44 characters; that it is exactly 32 bytes is checked by the operator. */
+const address = () =>
+  inWords(
+    z
+      .string()
+      .min(32)
+      .max(44)
+      .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
+    'must be a Solana address in base58 (32 to 44 characters)',
+  )
+const signature = () =>
+  z
+    .string()
+    .max(88)
+    .regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/)
+const whole = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' })
+const lamportsText = () => integerText(20)
+
+const spec = z.object({
+  network: immutable(dnsLabel(), 'network').describe("Name of a Solana network in the operator's configuration, such as mainnet-beta."),
+  amountLamports: immutable(
+    cel(
+      inWords(
+        z
+          .string()
+          .min(1)
+          .max(20)
+          .regex(/^[1-9][0-9]{0,19}$/),
+        'must be a whole number of lamports such as "5000000000" (5 SOL)',
+      ),
+      { rule: `self.size() < 20 || self <= '${maxLamports}'`, message: 'is more lamports than can be' },
+    ),
+    'amountLamports',
+  ).describe(
+    'What the stake authority pays into the stake account, in lamports, as text. The rent reserve (about 2282880 lamports) is part of it and is not delegated; it comes back with the rest.',
+  ),
+  voteAccount: address()
+    .optional()
+    .describe("Vote account that the stake is delegated to. Left out, the staking API chooses, and the signer's policy is asked."),
+  stakeAuthority: z
+    .object({
+      signer: immutable(dnsSubdomain(), 'stakeAuthority.signer').describe(
+        'Name of the StakingSigner that pays the amount and all fees, delegates and deactivates.',
+      ),
+    })
+    .describe('Who pays, and who decides whether the stake is delegated.'),
+  withdrawAuthority: z
+    .object({
+      signer: immutable(dnsSubdomain(), 'withdrawAuthority.signer').describe(
+        'Name of the StakingSigner that approves the stake and withdraws it. It may be the same; keep it colder if you can.',
+      ),
+    })
+    .describe('Who owns the money.'),
+  desiredState: z
+    .enum(['Active', 'Inactive', 'Withdrawn'])
+    .default('Active')
+    .describe(
+      'Active (delegated and earning), Inactive (deactivated, the money stays in the stake account) or Withdrawn (deactivated, all money at the destination, the account closed). It only goes forward.',
+    ),
+  destination: address()
+    .optional()
+    .describe("Where the money goes when it is withdrawn: a Solana address. Left out: the withdraw authority's own."),
+  maxPriorityFeeLamports: inWords(
+    z
+      .string()
+      .min(1)
+      .max(10)
+      .regex(/^(0|[1-9][0-9]{0,9})$/),
+    'must be a whole number of lamports such as "10000"',
+  )
+    .default('10000')
+    .describe('Highest priority fee of one transaction, in lamports, on top of the base fee of 5000 lamports a signature.'),
+  adopt: z
+    .object({ stakeId: immutable(stakeIdText(), 'adopt.stakeId').describe("The stake's id in the staking API.") })
+    .optional()
+    .describe(
+      'Takes over a stake that exists in the staking API instead of creating one. It may be added to a resource that is stalled with AlreadyStaked.',
+    ),
+  suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
+})
+
+const earlier = z.object({
+  signature: signature().describe('Signature of an earlier attempt.'),
+  attempt: whole().describe('Its number.'),
+  outcome: z
+    .enum(['Expired', 'Failed'])
+    .describe('Expired (it can never land) or Failed (it is in a block, and moved nothing but its fee).'),
+})
+
+const transaction = z.object({
+  txId: z.string().min(1).max(64).optional().describe("The transaction's id in the staking API."),
+  attempt: whole().describe('Number of this attempt, from 1.'),
+  message: z
+    .string()
+    .max(1644)
+    .regex(/^[A-Za-z0-9+/]*={0,2}$/)
+    .optional()
+    .describe('The message that is signed, in base64. It is verified against the spec again at every signature.'),
+  signature: signature().optional().describe("The fee payer's signature of the message: the transaction's name on the chain."),
+  blockhash: address().optional().describe('Blockhash that it is valid by.'),
+  lastValidBlockHeight: whole().optional().describe('Block height after which it can no longer land.'),
+  preparedAtSlot: whole().optional().describe('A slot at or before the one in which its blockhash was read.'),
+  preparedAt: time().optional().describe('When it was made.'),
+  earlier: z
+    .array(earlier)
+    .max(32)
+    .optional()
+    .describe('Earlier attempts, oldest first. Each is looked for as long as the transaction is not final.'),
+  broadcastSignature: signature().optional().describe('The attempt that a node has accepted last.'),
+  reportedSignature: signature().optional().describe('The attempt that the staking API was told last.'),
+  state: z
+    .enum(['Prepared', 'Broadcast', 'Confirmed', 'Expired', 'Failed'])
+    .describe(
+      'Prepared (sent to nobody yet), Broadcast, Confirmed (final), Expired (it can never land; another attempt follows) or Failed (it landed and did nothing).',
+    ),
+  landedSignature: signature().optional().describe('The attempt that landed.'),
+  slot: whole().optional().describe('Slot in which it landed, or at which its effect was seen final.'),
+  failure: z.string().max(128).optional().describe("The cluster's name for why it failed."),
+})
+export type SolanaTransaction = z.output<typeof transaction>
+export type EarlierAttempt = z.output<typeof earlier>
+
+const protocol = z.object({
+  status: z
+    .enum(['Created', 'Activating', 'Active', 'Deactivating', 'Inactive', 'Withdrawn'])
+    .describe('Created (nothing is on the chain yet), Activating, Active, Deactivating, Inactive or Withdrawn.'),
+  activationEpoch: whole().optional().describe('Epoch in which it began to warm up.'),
+  deactivationEpoch: whole().optional().describe('Epoch in which it began to cool down.'),
+  activeLamports: lamportsText().describe('Lamports that earn.'),
+  inactiveLamports: lamportsText().describe('Lamports of the account that do not earn, the rent reserve among them.'),
+  epoch: whole().describe('Epoch in which this was seen.'),
+  slot: whole().describe('Final slot at which the rest was seen first.'),
+  stakeAuthority: address().optional().describe('Stake authority as it stands on the chain.'),
+  withdrawAuthority: address().optional().describe('Withdraw authority as it stands on the chain.'),
+  voteAccount: address().optional().describe('Vote account as it stands on the chain.'),
+  lockedUntil: z.string().max(64).optional().describe('A lockup in force: no withdrawal before.'),
+})
+export type SolanaProtocol = z.output<typeof protocol>
+
+const status = z.object({
+  observedGeneration: whole().optional().describe('Generation of the spec that this status speaks of.'),
+  phase: z.string().max(32).optional().describe('One word for people, derived from the rest. Programs read the conditions.'),
+  stakeId: stakeIdText().optional().describe("The stake's id in the staking API. The stake account's address is made of it."),
+  stakeAccount: address().optional().describe('Address of the stake account.'),
+  stakeAuthority: address().optional().describe('Address of the stake authority, which pays.'),
+  withdrawAuthority: address().optional().describe('Address of the withdraw authority.'),
+  voteAccount: address().optional().describe('Vote account that the stake is delegated to.'),
+  verifiedStakeId: stakeIdText()
+    .optional()
+    .describe('The stake whose terms were verified against the spec. They are verified again at every signature.'),
+  looked: z
+    .boolean()
+    .optional()
+    .describe('The chain and the staking API were looked at for a stake that is not wanted any more, and there is none.'),
+  transactions: z
+    .object({
+      stake: transaction.optional().describe('Makes, funds and delegates the stake account.'),
+      deactivation: transaction.optional().describe('Begins the cool-down.'),
+      withdrawal: transaction.optional().describe('Withdraws everything and closes the account.'),
+    })
+    .optional()
+    .describe('The transactions of this stake, each written down before it is sent.'),
+  protocol: protocol.optional().describe('Where the stake is in its life, as the operator reads it from the chain.'),
+  conditions,
+})
+
+export const solanaStake = {
+  kind: 'SolanaStake',
+  plural: 'solanastakes',
+  singular: 'solanastake',
+  shortNames: ['solstake', 'solstakes'],
+  scope: 'Namespaced',
+  description:
+    'SolanaStake is one stake account: funded once, delegated to one vote account, deactivated and withdrawn as desiredState says. Ready means that it is in its desired state.',
+  spec: cel(
+    spec,
+    { rule: '!has(oldSelf.adopt) || has(self.adopt)', message: 'adopt cannot be removed: delete this resource and create another' },
+    {
+      rule: 'has(self.voteAccount) == has(oldSelf.voteAccount) && (!has(self.voteAccount) || self.voteAccount == oldSelf.voteAccount)',
+      message: 'voteAccount cannot be changed, added or removed: delete this resource and create another',
+      fieldPath: '.voteAccount',
+    },
+    {
+      rule: 'has(self.destination) == has(oldSelf.destination) && (!has(self.destination) || self.destination == oldSelf.destination)',
+      message: 'destination cannot be changed, added or removed: delete this resource and create another',
+      fieldPath: '.destination',
+    },
+    {
+      rule: "self.desiredState == oldSelf.desiredState || oldSelf.desiredState == 'Active' || self.desiredState == 'Withdrawn'",
+      message: 'desiredState only goes forward: Active, Inactive, Withdrawn. To stake again, create another resource',
+      fieldPath: '.desiredState',
+    },
+  ),
+  status,
+  printerColumns: [
+    { name: 'Network', type: 'string', jsonPath: '.spec.network', description: 'Network of the stake.' },
+    { name: 'Amount', type: 'string', jsonPath: '.spec.amountLamports', description: 'Amount in lamports.' },
+    { name: 'Desired', type: 'string', jsonPath: '.spec.desiredState', description: 'Where it should be.' },
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Where it stands.' },
+    {
+      name: 'Ready',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+      description: 'True once it is in its desired state.',
+    },
+    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why it is not ready.' },
+    { name: 'Account', type: 'string', jsonPath: '.status.stakeAccount', description: 'Address of the stake account.', priority: 1 },
+    {
+      name: 'Transaction',
+      type: 'string',
+      jsonPath: '.status.transactions.stake.signature',
+      description: 'Signature of the stake transaction.',
+      priority: 1,
+    },
+    {
+      name: 'Active-Lamports',
+      type: 'string',
+      jsonPath: '.status.protocol.activeLamports',
+      description: 'Lamports that earn.',
+      priority: 1,
+    },
+    {
+      name: 'Message',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].message',
+      description: 'What happened and what to do.',
+      priority: 1,
+    },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since creation.' },
+  ],
+  selectableFields: ['.spec.network', '.spec.stakeAuthority.signer', '.spec.withdrawAuthority.signer', '.spec.desiredState'],
+} as const satisfies KindDefinition
+
+export type SolanaStakeSpec = z.output<typeof spec>
+export type SolanaStakeStatus = z.output<typeof status>
+export type SolanaStake = Resource<SolanaStakeSpec, SolanaStakeStatus>
+export const solanaStakeSpec: z.ZodType<SolanaStakeSpec> = spec
+export const SOLANA_STAKE_API = { apiVersion: API_VERSION, kind: solanaStake.kind } as const
+
+/** Conditions of a SolanaStake, all present from the first visit. */
+export const solanaStakeConditions = [
+  'Ready',
+  'Reconciling',
+  'Stalled',
+  'Created',
+  'Verified',
+  'Broadcast',
+  'Confirmed',
+  'Active',
+  'Inactive',
+  'Withdrawn',
+] as const
+export type SolanaStakeCondition = (typeof solanaStakeConditions)[number]
