@@ -2,30 +2,50 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 
 /**
- * Everything that a release needs: types, lint, generated files, unit tests, and the integration tests on real parts. The last line comes from
- * vitest's own report. Fails on any failure, and when no test ran.
+ * Everything that a release needs: types, lint, generated files, unit tests, and the integration tests on real parts; with `--devnet` also the flows
+ * on a real proof-of-stake network, whose programs are built first where they are not there yet. The last line is the sum of vitest's own reports.
+ * Fails on any failure, and when a part ran no test.
  */
-const report = 'test-report.json'
+const withDevnet = process.argv.includes('--devnet')
+const given = process.argv.slice(2).filter((argument) => argument !== '--devnet')
 const run = (command: string, args: readonly string[]): number => spawnSync(command, args, { stdio: 'inherit' }).status ?? 1
+const failed: string[] = []
+const step = (name: string, command: string, ...args: readonly string[]): boolean => {
+  const ended = run(command, args) === 0
+  if (!ended) failed.push(name)
+  return ended
+}
 
-rmSync(report, { force: true })
-const failed = [
-  ['types', () => run('tsc', ['--noEmit'])],
-  ['lint', () => run('biome', ['check', '--error-on-warnings', '.'])],
-  ['generated files', () => run('node', ['scripts/generate.ts', '--check'])],
-  ['control plane', () => run('node', ['scripts/controlplane.ts'])],
-  ['tests', () => run('vitest', ['run', '--reporter=default', '--reporter=json', `--outputFile=${report}`, ...process.argv.slice(2)])],
-]
-  .filter(([, step]) => (step as () => number)() !== 0)
-  .map(([name]) => String(name))
+interface Counts {
+  readonly passed: number
+  readonly failures: number
+  readonly skipped: number
+}
+const none: Counts = { passed: 0, failures: 0, skipped: 0 }
 
-const { passed, failures, skipped } = counts()
-if (passed + failures === 0) failed.push('no test ran')
+step('types', 'tsc', '--noEmit')
+step('lint', 'biome', 'check', '--error-on-warnings', '.')
+step('generated files', 'node', 'scripts/generate.ts', '--check')
+step('control plane', 'node', 'scripts/controlplane.ts')
+const counted = [tests('tests', 'test-report.json', given)]
+if (withDevnet && step('devnet programs', 'node', 'scripts/devnet.ts'))
+  counted.push(tests('devnet tests', 'test-report-devnet.json', ['--config', 'test/devnet/vitest.config.ts']))
+
+const sum = counted.reduce((a, b) => ({ passed: a.passed + b.passed, failures: a.failures + b.failures, skipped: a.skipped + b.skipped }))
 if (failed.length > 0) process.stdout.write(`failed: ${failed.join(', ')}\n`)
-process.stdout.write(`${passed} passed, ${failures} failed, ${skipped} skipped\n`)
-process.exit(failed.length === 0 && failures === 0 ? 0 : 1)
+process.stdout.write(`${sum.passed} passed, ${sum.failures} failed, ${sum.skipped} skipped\n`)
+process.exit(failed.length === 0 && sum.failures === 0 ? 0 : 1)
 
-function counts(): { passed: number; failures: number; skipped: number } {
+/** One run of vitest, told by its own report. */
+function tests(name: string, report: string, args: readonly string[]): Counts {
+  rmSync(report, { force: true })
+  step(name, 'vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile=${report}`, ...args)
+  const counts = countsOf(report)
+  if (counts.passed + counts.failures === 0) failed.push(`${name}: none ran`)
+  return counts
+}
+
+function countsOf(report: string): Counts {
   try {
     const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, numFailedTestSuites } = JSON.parse(
       readFileSync(report, 'utf8'),
@@ -34,6 +54,6 @@ function counts(): { passed: number; failures: number; skipped: number } {
     const failures = Math.max(numFailedTests ?? 0, (numFailedTestSuites ?? 0) > 0 ? 1 : 0)
     return { passed: numPassedTests ?? 0, failures, skipped: (numPendingTests ?? 0) + (numTodoTests ?? 0) }
   } catch {
-    return { passed: 0, failures: 0, skipped: 0 }
+    return none
   }
 }
