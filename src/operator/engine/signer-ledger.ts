@@ -67,6 +67,8 @@ export interface SignerLedger {
   claim(signer: string, network: string, origin: string, step: string): Promise<InFlight | undefined>
   /** Strikes off a transaction that can never land, where nothing will be made in its place: its nonce was used by another at finality. */
   strike(signer: string, network: string, origin: string, step: string, nonce: number): Promise<void>
+  /** What the ledger holds for a resource's step. */
+  find(signer: string, network: string, origin: string, step: string): InFlight | undefined
   /** Whether the ledger has a transaction for a resource's step. */
   has(signer: string, network: string, origin: string, step: string): boolean
   /** Who holds a nonce. */
@@ -453,6 +455,7 @@ export function createSignerLedger(deps: {
         }),
       )
     },
+    find: (signerName, network, origin, step) => entryOf(ledgerOf(deps.signers.get(signerName), network), origin, step),
     has: (signerName, network, origin, step) => entryOf(ledgerOf(deps.signers.get(signerName), network), origin, step) !== undefined,
     holder(signerName, network, nonce) {
       return ledgerOf(deps.signers.get(signerName), network)?.inFlight?.find((entry) => entry.nonce === nonce)

@@ -4,11 +4,13 @@ import {
   ChainError,
   type ChainReceipt,
   type ChainTransaction,
+  type ContractReads,
   type DepositLog,
   type EthereumChain,
   type Hex,
 } from '../../chains/ethereum/chain.ts'
 import { decodeDepositCalldata, depositDataRoot, depositEventTopic } from '../../chains/ethereum/deposit.ts'
+import { decodeRequestCalldata, RequestEncodingError, withdrawalRequestContract } from '../../chains/ethereum/requests.ts'
 import { type Gwei, gwei, type Wei, wei } from '../../lib/amounts.ts'
 
 export interface PoolTransaction extends ChainTransaction {
@@ -21,6 +23,8 @@ interface Mined {
   readonly transaction: PoolTransaction
   readonly success: boolean
   readonly deposit?: Omit<DepositLog, 'blockNumber' | 'transactionHash' | 'index'>
+  /** Calldata of a request that the EIP-7002 contract took. */
+  readonly request?: Hex
 }
 interface Block {
   readonly hash: Hex
@@ -31,8 +35,8 @@ const GAS_USED = 56_000n
 const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 /**
- * An Ethereum network in memory: nonces, balances, a pool with the nodes' rules for replacements, blocks, finality at a depth, reorgs, and the
- * deposit contract. What was ever sent may still be mined: `mine` can choose a version that the pool has replaced, as another node's would.
+ * An Ethereum network in memory: nonces, balances, a pool with the nodes' rules for replacements, blocks, finality at a depth, reorgs, the deposit
+ * contract and the EIP-7002 contract. What was ever sent may still be mined: `mine` can choose a version that the pool has replaced, as another node's would.
  */
 export function createFakeChain(options: { readonly chainId: number; readonly contract: Address; readonly depth: number }) {
   const { chainId, contract } = options
@@ -52,6 +56,10 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
     /** The pool takes nothing: what is sent is forgotten, though other nodes may have it. */
     forgetful: false,
     estimate: 60_000n,
+    /** What the EIP-7002 contract asks for, in wei. */
+    requestFee: 1n,
+    /** A request that carries too little is mined all the same, and reverts. */
+    requestsRevert: false,
   }
   let salt = 0
 
@@ -85,6 +93,10 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
   }
 
   function execute(transaction: PoolTransaction): Mined {
+    if (same(transaction.to, withdrawalRequestContract)) {
+      const success = isRequest(transaction.data) && transaction.valueWei >= state.requestFee && !state.requestsRevert
+      return success ? { transaction, success, request: transaction.data } : { transaction, success }
+    }
     if (state.contractReverts || !same(transaction.to, contract)) return { transaction, success: !same(transaction.to, contract) }
     try {
       const call = decodeDepositCalldata(transaction.data)
@@ -104,8 +116,19 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
       return undefined
     }
   }
-  /** A transaction that may still land beside this one, and would pay the same validator. */
+  /** A transaction that may still land beside this one, and would pay the same validator or ask for the same once more. */
   function watchForTwins(transaction: PoolTransaction): void {
+    if (same(transaction.to, withdrawalRequestContract)) {
+      for (const other of everSent.values()) {
+        if (other.hash === transaction.hash || !same(other.to, transaction.to) || !same(other.data, transaction.data)) continue
+        const mined = findMined(other.hash)
+        const sameSlot = same(other.from, transaction.from) && other.nonce === transaction.nonce
+        const lost = other.nonce < countAt(other.from, final()) && (mined === undefined || !mined.mined.success)
+        if (!sameSlot && !lost)
+          violations.push(`${transaction.data} can be asked twice: by nonce ${other.nonce} and by nonce ${transaction.nonce}`)
+      }
+      return
+    }
     const pubkey = pubkeyOf(transaction)
     if (pubkey === undefined) return
     for (const other of everSent.values()) {
@@ -120,7 +143,7 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
     if (state.wrongChain) throw new ChainError('wrong-chain', 'the node serves chain id 5')
   }
 
-  const chain: EthereumChain = {
+  const chain: EthereumChain & ContractReads = {
     network: 'hoodi',
     async head() {
       guard()
@@ -194,7 +217,7 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
       const found = findMined(hash)
       if (found === undefined) return undefined
       const { mined, block, number } = found
-      const { transaction, success, deposit } = mined
+      const { transaction, success, deposit, request } = mined
       return {
         hash: transaction.hash,
         from: transaction.from,
@@ -203,8 +226,22 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
         blockHash: block.hash,
         gasUsed: GAS_USED,
         effectiveGasPrice: wei(state.baseFee),
-        logs: deposit === undefined ? [] : [{ address: contract, topics: [depositEventTopic], data: depositEventData(deposit) }],
+        logs: [
+          ...(deposit === undefined ? [] : [{ address: contract, topics: [depositEventTopic], data: depositEventData(deposit) }]),
+          ...(request === undefined
+            ? []
+            : [{ address: withdrawalRequestContract, topics: [], data: `${transaction.from.toLowerCase()}${request.slice(2)}` as Hex }]),
+        ],
       }
+    },
+    async call({ to, data }) {
+      guard()
+      if (!same(to, withdrawalRequestContract) || data !== '0x') return '0x'
+      return `0x${state.requestFee.toString(16).padStart(64, '0')}`
+    },
+    async blockTime(blockNumber) {
+      guard()
+      return Number(blockNumber) * 12
     },
     async depositsFor(pubkey) {
       guard()
@@ -224,6 +261,26 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
         deposit === undefined || !success ? [] : [{ ...deposit, from: transaction.from, nonce: transaction.nonce, hash: transaction.hash }],
       ),
     depositsFor: depositsOf,
+    /** Requests that the EIP-7002 contract took. */
+    requests: () =>
+      all().flatMap(({ transaction, request }) =>
+        request === undefined
+          ? []
+          : [
+              {
+                ...decodeRequestCalldata(request),
+                from: transaction.from,
+                nonce: transaction.nonce,
+                valueWei: transaction.valueWei,
+                hash: transaction.hash,
+              },
+            ],
+      ),
+    /** What became of a transaction, as the service's node sees it. */
+    outcome(hash: string) {
+      const found = findMined(hash)
+      return found === undefined ? undefined : { success: found.mined.success, final: found.number <= final() }
+    },
     height: latest,
     nonce: (address: string) => countAt(address, latest()),
     balance: balanceOf,
@@ -288,6 +345,16 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
   }
 }
 export type FakeChain = ReturnType<typeof createFakeChain>
+
+function isRequest(data: Hex): boolean {
+  try {
+    decodeRequestCalldata(data)
+    return true
+  } catch (error) {
+    if (error instanceof RequestEncodingError) return false
+    throw error
+  }
+}
 
 function depositEventData({
   pubkey,

@@ -1,25 +1,34 @@
-import type { Address, ContractReads, EthereumChain } from '../../chains/ethereum/chain.ts'
+import type { Address, Hex } from '../../chains/ethereum/chain.ts'
 import { type EthereumNetworkConfig, ethereumNetworkConfig } from '../../chains/ethereum/networks.ts'
+import { withdrawalRequestContract } from '../../chains/ethereum/requests.ts'
 import type { SolanaAddress } from '../../chains/solana/chain.ts'
-import { lamports } from '../../lib/amounts.ts'
+import { gwei, lamports } from '../../lib/amounts.ts'
 import { type Condition, findCondition } from '../../resources/conditions.ts'
 import { type EthereumStake, type EthereumStakeSpec, type EthereumStakeStatus, ethereumStake } from '../../resources/ethereum-stake.ts'
 import { type Ledger, type StakingSigner, type StakingSignerSpec, stakingSigner } from '../../resources/staking-signer.ts'
+import { type ValidatorExit, type ValidatorExitSpec, validatorExit } from '../../resources/validator-exit.ts'
+import type { ValidatorRequestStatus } from '../../resources/validator-request.ts'
+import { type ValidatorWithdrawal, type ValidatorWithdrawalSpec, validatorWithdrawal } from '../../resources/validator-withdrawal.ts'
 import { createEthereumStakeEffects } from '../engine/ethereum-stake-effects.ts'
 import { createReconciler } from '../engine/reconcile.ts'
 import { createSignerLedger } from '../engine/signer-ledger.ts'
+import { createValidatorRequestEffects } from '../engine/validator-request-effects.ts'
+import { validatorIn } from '../engine/validator-request-target.ts'
 import { ethereumStakeKind } from '../ethereum-stake-kind.ts'
 import type { Result } from '../kube/controller.ts'
 import type { EventText } from '../kube/events.ts'
 import type { Informer } from '../kube/informer.ts'
 import type { KubeObject } from '../kube/objects.ts'
-import { type EthereumNetwork, KeyError, type Networks, type SolanaNetwork, type ValidatorRequestsApi } from '../ports.ts'
+import { type EthereumNetwork, KeyError, type Networks, type SolanaNetwork } from '../ports.ts'
 import { readOrigin } from '../sagas/origin.ts'
+import { isRequestSettled } from '../sagas/validator-request-status.ts'
 import { createSignerReconciler, createSignerStore, duplicateOf } from '../signers.ts'
+import { validatorRequestKind } from '../validator-request-kind.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { createFakeKeys, testAddress } from './fake-keys.ts'
 import { createFakeCollection } from './fake-kube.ts'
-import { createFakeStakingApi } from './fake-staking-api.ts'
+import { createFakeRequestsApi } from './fake-requests-api.ts'
+import { createFakeStakingApi, makeStake } from './fake-staking-api.ts'
 import { createTestClock } from './test-clock.ts'
 
 export const ETH = 10n ** 18n
@@ -27,6 +36,20 @@ export const GWEI = 10n ** 9n
 /** A withdrawal address with a right checksum. */
 export const withdrawalAddress = '0x52908400098527886E0F7030069857D2E4169EE7'
 export const KEY = 'team-a/stake-1'
+export const EXIT = 'exit:team-a/exit-1'
+export const WITHDRAWAL = 'withdrawal:team-a/withdrawal-1'
+/** What kind a key of this world names. */
+function kindOf(key: string): { readonly kind: 'stake' | 'exit' | 'withdrawal'; readonly key: string } {
+  const [, prefix, rest = key] = /^(?:(exit|withdrawal):)?(.*)$/.exec(key) ?? []
+  return { kind: prefix === 'exit' || prefix === 'withdrawal' ? prefix : 'stake', key: rest }
+}
+const someStake = {
+  network: 'hoodi',
+  amountGwei: gwei(32_000_000_000n),
+  withdrawalAddress,
+  credentialsType: '0x02',
+  externalReference: 'none',
+} as const
 
 export const hoodi: EthereumNetworkConfig = ethereumNetworkConfig.parse({
   name: 'hoodi',
@@ -57,7 +80,19 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
   const clock = createTestClock()
   const chain = createFakeChain({ chainId: hoodi.chainId, contract: hoodi.depositContractAddress, depth: options.depth ?? 2 })
   const service = createFakeStakingApi(hoodi)
+  const requests = createFakeRequestsApi(hoodi, chain)
+  requests.state.withdrawalAddress = testAddress(0)
   const keys = createFakeKeys()
+  const exits = createFakeCollection<ValidatorExit & KubeObject>({
+    kind: 'ValidatorExit',
+    revision: nextRevision,
+    statusSchema: validatorExit.status,
+  })
+  const withdrawals = createFakeCollection<ValidatorWithdrawal & KubeObject>({
+    kind: 'ValidatorWithdrawal',
+    revision: nextRevision,
+    statusSchema: validatorWithdrawal.status,
+  })
   const stakes = createFakeCollection<EthereumStake & KubeObject>({
     kind: 'EthereumStake',
     revision: nextRevision,
@@ -116,6 +151,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
 
     const stakeCache = stakes.cache()
     const signerCache = signers.cache()
+    const exitCache = exits.cache()
+    const withdrawalCache = withdrawals.cache()
     const abort = new AbortController()
     const state = { leads: true, crdsCurrent: undefined as Error | undefined }
     const assertHeld = () => {
@@ -128,9 +165,9 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       if (killed) throw new Error('it was ended')
     }
     const port: Pick<EthereumNetwork, 'chain' | 'api' | 'requests'> = {
-      chain: instrument('chain', chain.chain as EthereumChain & ContractReads),
+      chain: instrument('chain', chain.chain),
       api: instrument('api', service.api),
-      requests: {} as ValidatorRequestsApi,
+      requests: instrument('requests', requests.api),
     }
     const networkOf = (name: string): EthereumNetwork | undefined => {
       const config = networks.get(name)
@@ -153,43 +190,60 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       onWrite: () => {},
       onPoint,
     })
+    const resourceOf = ({ kind, namespace, name, origin }: { kind: string; namespace: string; name: string; origin: string }) => {
+      const cache = { EthereumStake: stakeCache, ValidatorExit: exitCache, ValidatorWithdrawal: withdrawalCache }[kind]
+      const resource = cache?.get(`${namespace}/${name}`)
+      if (resource === undefined) return undefined
+      const own = readOrigin(kind, resource.metadata)
+      return own.is === 'own' && own.origin.uid === origin ? resource : undefined
+    }
     const ledger = createSignerLedger({
       signers: store,
       clock,
       signal: abort.signal,
-      exists: (entry) => {
-        const stake = stakeCache.get(`${entry.namespace}/${entry.name}`)
-        if (stake === undefined) return false
-        const origin = readOrigin(ethereumStake.kind, stake.metadata)
-        return origin.is === 'own' && origin.origin.uid === entry.origin
+      exists: (entry) => resourceOf(entry) !== undefined,
+      isSettled: (entry) => {
+        const resource = resourceOf(entry)
+        return resource !== undefined && resource.kind !== 'EthereumStake' && isRequestSettled(resource.status as ValidatorRequestStatus)
       },
     })
     const mountedKeys = instrument('keys', keys.keys)
-    const effects = createEthereumStakeEffects({
+    const common = {
       networks: network,
       signers: store,
       ledger,
       keys: mountedKeys,
       clock,
-      namespace: (name) => ({ name, labels: namespaces.get(name) }),
-      duplicateOf: (signer) => duplicateOf(signer, signerCache.list()),
+      namespace: (name: string) => ({ name, labels: namespaces.get(name) }),
+      duplicateOf: (signer: StakingSigner) => duplicateOf(signer, signerCache.list()),
+      assertMayAct: () => {
+        assertHeld()
+        if (state.crdsCurrent !== undefined) throw state.crdsCurrent
+      },
+      onRefusal: (reason: string) => void refusals.push(reason),
+    }
+    const effects = createEthereumStakeEffects({
+      ...common,
       otherHolder: (stakeId, origin) =>
         [...stakeCache.list()].some(
           (stake) =>
             stake.status?.stakeId === stakeId && (stake.metadata.namespace !== origin.namespace || stake.metadata.name !== origin.name),
         ),
-      assertMayAct: () => {
-        assertHeld()
-        if (state.crdsCurrent !== undefined) throw state.crdsCurrent
-      },
-      onRefusal: (reason) => refusals.push(reason),
+    })
+    const stakeOf = (namespace: string, name: string) => stakeCache.get(`${namespace}/${name}`)
+    const requestEffects = createValidatorRequestEffects({
+      ...common,
+      stake: stakeOf,
+      requestsOn: ({ network, pubkey }) =>
+        [...exitCache.list(), ...withdrawalCache.list()].filter(({ spec, metadata }) => {
+          const found = validatorIn({ spec, namespace: metadata.namespace ?? '' }, stakeOf)
+          return found?.network === network && found.pubkey === pubkey.toLowerCase()
+        }),
     })
     const recorder = { event: (object: KubeObject, text: EventText) => void events.push({ key: object.metadata.name, text }) }
     const silent = { debug() {}, info() {}, warn() {}, child: () => silent }
     const kind = ethereumStakeKind({ ledger, networks: network, intervals: { activatingMs: 60_000, settledMs: 3_600_000 } })
-    const reconcile = createReconciler(kind, effects, {
-      client: instrument('stakes', stakes.client),
-      informer: stakeCache,
+    const running = {
       events: recorder,
       clock,
       fieldManager: 'test',
@@ -198,7 +252,35 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       random,
       onPoint,
       logFor: () => silent,
+    }
+    const reconcileStake = createReconciler(kind, effects, {
+      client: instrument('stakes', stakes.client),
+      informer: stakeCache,
+      ...running,
     })
+    const reconcileExit = createReconciler(validatorRequestKind('ValidatorExit', { ledger, networks: network }), requestEffects, {
+      client: instrument('exits', exits.client),
+      informer: exitCache,
+      ...running,
+    })
+    const reconcileWithdrawal = createReconciler(
+      validatorRequestKind('ValidatorWithdrawal', { ledger, networks: network }),
+      requestEffects,
+      {
+        client: instrument('withdrawals', withdrawals.client),
+        informer: withdrawalCache,
+        ...running,
+      },
+    )
+    /** `exit:` and `withdrawal:` before the key say the kind; a stake's has none. */
+    const reconcile = (key: string, signal: AbortSignal): Promise<Result> => {
+      const { kind: of, key: rest } = kindOf(key)
+      return of === 'exit'
+        ? reconcileExit(rest, signal)
+        : of === 'withdrawal'
+          ? reconcileWithdrawal(rest, signal)
+          : reconcileStake(rest, signal)
+    }
     const reconcileSigner = createSignerReconciler({
       store,
       informer: signerCache as unknown as Informer<StakingSigner & KubeObject>,
@@ -216,7 +298,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       effects,
       ledger,
       store,
-      caches: { stakes: stakeCache, signers: signerCache },
+      caches: { stakes: stakeCache, signers: signerCache, exits: exitCache, withdrawals: withdrawalCache },
       /** The lease is lost: everything under way aborts. */
       depose() {
         state.leads = false
@@ -230,11 +312,26 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     }
   }
 
+  const collectionOf = (key: string) => ({ stake: stakes, exit: exits, withdrawal: withdrawals })[kindOf(key).kind]
+  const objectOf = (key: string) => collectionOf(key).get(kindOf(key).key)
+  const conditionsOf = (key: string) => objectOf(key)?.status?.conditions
   const statusOf = (key = KEY): EthereumStakeStatus => stakes.get(key)?.status ?? {}
+  const requestStatusOf = (key: string): ValidatorRequestStatus => (objectOf(key)?.status ?? {}) as ValidatorRequestStatus
+  const pubkeys = new Map<number, Hex>()
+  /** The public key of a validator whose withdrawal address is the first signer's. */
+  const validator = (index = 0): Hex => {
+    const known = pubkeys.get(index) ?? makeStake(hoodi, someStake, '', 1_000 + index).depositData.pubkey
+    pubkeys.set(index, known)
+    return known
+  }
   const world = {
     clock,
     chain,
     service,
+    requests,
+    validator,
+    exits,
+    withdrawals,
     keys,
     stakes,
     signers,
@@ -254,7 +351,13 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
           chain: 'Ethereum',
           keyName: `key-${index}`,
           address,
-          policy: { allowedNamespaces: { names: ['team-a'] }, maxPerTransaction: '2048', maxFeePerGasGwei: '100', ...policy },
+          policy: {
+            allowedNamespaces: { names: ['team-a'] },
+            maxPerTransaction: '2048',
+            maxFeePerGasGwei: '100',
+            maxRequestFeeGwei: '1000000',
+            ...policy,
+          },
           ...change,
         },
       })
@@ -266,14 +369,40 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
         spec: { network: 'hoodi', amountEth: '32', withdrawalAddress, credentialsType: 'Compounding', signer: 'signer-1', ...change },
       })
     },
+    addExit(key = EXIT, change: Partial<ValidatorExitSpec> = {}, metadata: object = {}) {
+      const [namespace = '', name = ''] = kindOf(key).key.split('/')
+      return exits.create({
+        metadata: { namespace, name, ...metadata },
+        spec: { validator: { network: 'hoodi', pubkey: validator() }, signer: 'signer-1', ...change },
+      })
+    },
+    addWithdrawal(key = WITHDRAWAL, change: Partial<ValidatorWithdrawalSpec> = {}, metadata: object = {}) {
+      const [namespace = '', name = ''] = kindOf(key).key.split('/')
+      return withdrawals.create({
+        metadata: { namespace, name, ...metadata },
+        spec: { validator: { network: 'hoodi', pubkey: validator() }, signer: 'signer-1', amountGwei: '1000000000', ...change },
+      })
+    },
+    object: objectOf,
+    requestStatus: requestStatusOf,
+    editRequest: (
+      key: string,
+      change: (object: { spec: ValidatorExitSpec; status?: ValidatorRequestStatus; metadata: object }) => unknown,
+    ) => collectionOf(key).edit(kindOf(key).key, change as never),
+    editRequestStatus: (change: (status: ValidatorRequestStatus) => object | undefined, key: string) =>
+      collectionOf(key).edit(kindOf(key).key, ((object: { status?: ValidatorRequestStatus }) => ({
+        ...object,
+        status: change(object.status ?? {}),
+      })) as never),
+    remove: (key: string) => collectionOf(key).remove(kindOf(key).key),
     status: statusOf,
-    condition: (type: string, key = KEY): Condition | undefined => findCondition(statusOf(key).conditions, type),
+    condition: (type: string, key = KEY): Condition | undefined => findCondition(conditionsOf(key), type),
     /** Why it needs a person; '' when it doesn't. */
     stalled(key = KEY): string {
-      const condition = findCondition(statusOf(key).conditions, 'Stalled')
+      const condition = findCondition(conditionsOf(key), 'Stalled')
       return condition?.status === 'True' ? condition.reason : ''
     },
-    ready: (key = KEY): boolean => findCondition(statusOf(key).conditions, 'Ready')?.status === 'True',
+    ready: (key = KEY): boolean => findCondition(conditionsOf(key), 'Ready')?.status === 'True',
     ledger: (name = 'signer-1'): Ledger | undefined => signers.get(name)?.status?.ledgers?.find(({ network }) => network === 'hoodi'),
     editStatus: (change: (status: EthereumStakeStatus) => object | undefined, key = KEY) =>
       stakes.edit(key, (stake) => ({ ...stake, status: change(stake.status ?? {}) })),
@@ -308,8 +437,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     /** Visits and mines by turns, until all are Ready or gone, or `rounds` are over. */
     async settle(operator: Visits, given: readonly string[] = [KEY], rounds = 12): Promise<void> {
       for (let round = 0; round < rounds; round++) {
-        for (const key of given) if (stakes.get(key) !== undefined) await world.visit(operator, key)
-        if (given.every((key) => stakes.get(key) === undefined || world.ready(key))) return
+        for (const key of given) if (objectOf(key) !== undefined) await world.visit(operator, key)
+        if (given.every((key) => objectOf(key) === undefined || world.ready(key))) return
         clock.advance(12_000)
         chain.mine()
       }
@@ -327,7 +456,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
         if (amountGwei !== BigInt(expected.amountEth ?? '32') * GWEI) problems.push(`a deposit of ${amountGwei} gwei`)
       }
       for (const { transaction } of keys.signed)
-        if (transaction.to !== hoodi.depositContractAddress) problems.push(`something was signed for ${transaction.to}`)
+        if (transaction.to !== hoodi.depositContractAddress && transaction.to !== withdrawalRequestContract)
+          problems.push(`something was signed for ${transaction.to}`)
       if (problems.length > 0) throw new Error(problems.join('\n'))
     },
   }

@@ -1,0 +1,216 @@
+import type { Address, Hex } from '../../chains/ethereum/chain.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
+import type { EthereumTransaction } from '../../resources/ethereum-transaction.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
+import type { EthereumNetwork } from '../ports.ts'
+import { isKnownRule } from '../sagas/request-rules.ts'
+import {
+  type Consensus,
+  type InFlightRequest,
+  type InFlightSend,
+  type RequestPlan,
+  requestStep,
+  type SendPlan,
+  type ValidatorRequestEffects,
+} from '../sagas/validator-request.ts'
+import { stall, wait } from '../sagas/verdict.ts'
+import type { Perform } from './ethereum-stake-effects.ts'
+import { equalHex } from './ethereum-transaction.ts'
+import { createRequestService, isGone, type RequestBody } from './validator-request-service.ts'
+import { createRequestTargets, type ValidatorRequestDeps } from './validator-request-target.ts'
+import { createRequestTransactions } from './validator-request-transaction.ts'
+import type { Visit } from './visit.ts'
+
+/** The effects of the saga of ValidatorExit and ValidatorWithdrawal: everything that it does to the world. */
+export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perform<ValidatorRequestEffects> {
+  const { ledger } = deps
+  const targets = createRequestTargets(deps)
+  const { networkOf, requestOf, admittedSigner, targetOf, assertMaySend, assertTurn } = targets
+  const service = createRequestService(deps, targets)
+  const { reserve, recordOf, recordOfLanded, forged, broadcast, confirm, dueOf, isThis } = createRequestTransactions(deps, targets, service)
+
+  const sendPlan = ({ order, validator, ...rest }: RequestPlan): SendPlan => ({ ...rest, request: { ...order, ...validator } })
+  const inFlightSend = (request: InFlightRequest): InFlightSend => ({ ...sendPlan(request), transaction: request.transaction })
+
+  /** Everything that must hold of a request before something is made of it, as spec, stake, signer and staking API stand now. */
+  async function checked(plan: RequestPlan, visit: Visit, signal: AbortSignal) {
+    const { order, validator, requestId } = plan
+    const network = networkOf(validator.network)
+    const signer = await admittedSigner(order, signal)
+    const target = await targetOf(order, visit, signal)
+    if (target.network !== validator.network || !equalHex(target.pubkey, validator.pubkey)) throw forged('validator')
+    if (target.withdrawalAddress !== undefined) assertMaySend(signer, target.withdrawalAddress)
+    const body = await service.current(order, validator, requestId, network, visit, signal)
+    const calldata = service.verify(body, plan, network, signer)
+    if (body.status === 'cancelled')
+      throw stall(
+        'RequestCancelled',
+        `Request ${requestId} was cancelled at the staking API. Nothing was signed. To ask again, delete this resource and create it anew.`,
+      )
+    return { network, signer, body, calldata }
+  }
+
+  /** What the ledger has for this request already, unless its nonce was lost to another transaction. */
+  async function recorded(
+    plan: SendPlan,
+    network: EthereumNetwork,
+    signer: StakingSigner,
+    signal: AbortSignal,
+  ): Promise<EthereumTransaction | undefined> {
+    const { signer: name, origin, pubkey } = plan.request
+    const entry = await ledger.claim(name, network.config.name, origin.uid, requestStep(origin.kind))
+    if (entry === undefined) return undefined
+    if (entry.pubkey !== undefined && !equalHex(entry.pubkey, pubkey))
+      throw stall(
+        'VerificationFailed',
+        `The signer's ledger has a transaction of this resource (nonce ${entry.nonce}) for another validator. Nothing was signed. Find out why spec.validator means another one now.`,
+      )
+    const record = recordOf(plan, network, signer, entry)
+    const isUsed = (await network.chain.transactionCount(signer.spec.address as Address, 'final', signal)) > entry.nonce
+    if (!isUsed) return record
+    for (const hash of [...(entry.earlierHashes ?? []), entry.hash])
+      if ((await network.chain.receipt(hash as Hex, signal)) !== undefined) return record
+    return undefined
+  }
+
+  /** Status and ledger have no transaction of this request, and the staking API was told of one: it is this resource's, or nobody may go on. */
+  async function toldOf(
+    body: RequestBody,
+    plan: Pick<SendPlan, 'request' | 'requestId' | 'superseded'>,
+    network: EthereumNetwork,
+    signer: StakingSigner | undefined,
+    signal: AbortSignal,
+  ): Promise<EthereumTransaction | undefined> {
+    const { hash } = body.transaction
+    if (hash === undefined || plan.superseded.some((attempt) => equalHex(attempt.hash, hash))) return undefined
+    const transaction = await network.chain.transaction(hash, signal)
+    if (transaction !== undefined && signer !== undefined && isThis(transaction, plan, signer.spec.address))
+      return recordOfLanded(transaction, plan, network)
+    throw stall(
+      'AlreadyRequested',
+      `The staking API was told of transaction ${hash} for this request, and ${transaction === undefined ? 'the chain does not show it' : 'that is no transaction of this signer for this request'}. Nothing was signed. Look for it; to ask again, create a resource with another name.`,
+    )
+  }
+
+  return {
+    async resolveValidator(order, visit, signal) {
+      requestOf(order, '0x')
+      const { network, pubkey } = await targetOf(order, visit, signal)
+      networkOf(network)
+      return { network, pubkey }
+    },
+
+    async createRequest({ order }, visit, signal) {
+      // By the spec, whatever status says: nothing was made of that yet.
+      const { withdrawalAddress, ...validator } = await targetOf(order, visit, signal)
+      const network = networkOf(validator.network)
+      const signer = await admittedSigner(order, signal)
+      if (withdrawalAddress !== undefined) assertMaySend(signer, withdrawalAddress)
+      if (ledger.find(order.signer, validator.network, order.origin.uid, requestStep(order.origin.kind)) === undefined)
+        assertTurn(order, validator)
+      deps.assertMayAct()
+      const { requestId } = await service.create(order, validator, network, signal)
+      return { requestId, validator }
+    },
+
+    async verifyRequest(plan, visit, signal) {
+      const { calldata } = await checked(plan, visit, signal)
+      return { verifiedCalldata: calldata }
+    },
+
+    async prepareRequest(plan, visit, signal) {
+      const { network, signer, body } = await checked(plan, visit, signal)
+      const send = sendPlan(plan)
+      const known = (await recorded(send, network, signer, signal)) ?? (await toldOf(body, send, network, signer, signal))
+      if (known !== undefined) return known
+      assertTurn(plan.order, plan.validator)
+      const { value } = await dueOf(send, network, signer, signal)
+      return recordOf(send, network, signer, await reserve(send, network, signer, value, signal))
+    },
+
+    broadcastRequest: (request, _visit, signal) => broadcast(inFlightSend(request), networkOf(request.validator.network), signal),
+
+    async reportRequest({ order, validator, requestId, hash }, _visit, signal) {
+      await service.report(order, validator, requestId, hash, networkOf(validator.network), signal)
+      return { reportedHash: hash }
+    },
+
+    async confirmRequest(request, visit, signal) {
+      const network = networkOf(request.validator.network)
+      // Whose validator it is, is said by the spec: what is watched is compared with that too.
+      const { pubkey, network: named } = request.order.validator
+      if (pubkey !== undefined && (!equalHex(pubkey, request.validator.pubkey) || named !== request.validator.network))
+        throw forged('validator')
+      return confirm(inFlightSend(request), network, visit, signal)
+    },
+
+    async awaitConsensus({ order, validator, requestId, transaction }, visit, signal): Promise<Consensus> {
+      const { config, ...network } = networkOf(validator.network)
+      visit.delete('request')
+      const body = await service.current(order, validator, requestId, { config, ...network }, visit, signal)
+      const { status, consensus } = body
+      const pending = (why: string) =>
+        wait('AwaitingConsensus', `The request is in final block ${transaction.blockNumber}. ${why}`, config.pollIntervalMs)
+      if (body.requestId !== requestId || body.externalReference !== order.externalReference || !equalHex(body.pubkey, validator.pubkey))
+        throw stall(
+          'VerificationFailed',
+          'What the staking API has as this request is for another resource or validator: what became of this one is not known.',
+        )
+      if (status === 'cancelled' || status === 'failed')
+        throw stall(
+          status === 'cancelled' ? 'RequestCancelled' : 'RequestMissing',
+          `The staking API has request ${requestId} as ${status}, but transaction ${transaction.minedHash} has made it, and is final. What the consensus layer makes of it is not told; look at the validator.`,
+        )
+      if (status !== 'confirmed' || body.transaction.hash === undefined || !equalHex(body.transaction.hash, transaction.minedHash ?? ''))
+        throw pending('The staking API has not seen it there yet.')
+      if (consensus.status === 'pending') throw pending('The consensus layer has not decided on it yet.')
+      if (consensus.status === 'accepted') return { status: 'Accepted' }
+      const rules = [...(consensus.reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)]
+        .map(([, code = '']) => code)
+        .filter(isKnownRule)
+      return { status: 'Dropped', ...(rules.length === 0 ? {} : { rules: [...new Set(rules)].slice(0, 16) }) }
+    },
+
+    async cancelRequest({ order, validator, requestId: given, superseded }, _visit, signal) {
+      const network = networkOf(validator.network)
+      const { requests } = network
+      const cancelled = { is: 'cancelled' } as const
+      const requestId = given ?? (await madeBefore())
+      if (requestId === undefined) return cancelled
+      const pubkey = validator.pubkey as Hex
+      const look = () =>
+        requests.exitRequest(pubkey, requestId, signal).catch((error: unknown) => {
+          if (isGone(error)) return undefined
+          throw error
+        })
+      // One that is another's is left alone: somebody changed status.
+      const before = await look()
+      if (before === undefined || before.externalReference !== order.externalReference) return cancelled
+      try {
+        await requests.cancelExitRequest(pubkey, requestId, signal)
+        return cancelled
+      } catch (error) {
+        if (isGone(error)) return cancelled
+        if (!(error instanceof StakingApiError) || error.code !== 'invalid-state') throw error
+      }
+      const body = await look()
+      if (body === undefined || body.status === 'cancelled' || body.status === 'failed') return cancelled
+      const plan = { request: { ...order, ...validator }, requestId, superseded: superseded as SendPlan['superseded'] }
+      const transaction = await toldOf(body, plan, network, deps.signers.get(order.signer), signal)
+      return transaction === undefined ? cancelled : { is: 'found', transaction, requestId }
+
+      /** The visit that made it may have ended before it was written down: it is made once more, and is the same, or made to be cancelled. */
+      async function madeBefore(): Promise<string | undefined> {
+        try {
+          deps.assertMayAct()
+          return (await service.post(order, validator, network, signal)).requestId
+        } catch (error) {
+          if (!(error instanceof StakingApiError)) throw error
+          if (error.code === 'reference-exists') return error.existingId
+          if (error.code === 'validation-failed' || error.code === 'invalid-request' || isGone(error)) return undefined
+          throw error
+        }
+      }
+    },
+  }
+}

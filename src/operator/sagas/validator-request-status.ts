@@ -1,0 +1,198 @@
+import { formatEth, gwei } from '../../lib/amounts.ts'
+import { type Condition, type Statement, withCondition } from '../../resources/conditions.ts'
+import type { ObjectMeta } from '../../resources/meta.ts'
+import type { Reason } from '../../resources/reasons.ts'
+import {
+  type ValidatorRequestCondition,
+  type ValidatorRequestStatus,
+  validatorRequestConditions,
+} from '../../resources/validator-request.ts'
+import type { Progress } from './ethereum-stake-status.ts'
+import { meaningsOf } from './request-rules.ts'
+import type { RequestKindName, ValidatorRequestSpec } from './validator-request.ts'
+
+/** A ValidatorExit or ValidatorWithdrawal, as its status is made from. */
+export interface RequestResource {
+  readonly kind: RequestKindName
+  readonly metadata: ObjectMeta
+  readonly spec: ValidatorRequestSpec
+}
+
+export const isAccepted = (status: ValidatorRequestStatus | undefined): boolean => status?.consensus?.status === 'Accepted'
+/** The consensus layer has decided, for good. */
+export const isDecided = (status: ValidatorRequestStatus | undefined): boolean =>
+  status?.transaction?.state === 'Confirmed' && status.consensus !== undefined
+/** Nothing of it is signed any more, and its outcome is known. */
+export const isRequestSettled = (status: ValidatorRequestStatus | undefined): boolean =>
+  isDecided(status) || status?.transaction?.state === 'Failed'
+
+type Domain = Exclude<ValidatorRequestCondition, 'Ready' | 'Reconciling' | 'Stalled'>
+
+/** Which condition a step's trouble is shown on. */
+const conditionOfStep: Readonly<Record<string, Domain>> = {
+  ResolveValidator: 'Created',
+  CreateRequest: 'Created',
+  VerifyRequest: 'Verified',
+  PrepareRequest: 'Broadcast',
+  Broadcast: 'Broadcast',
+  Report: 'Broadcast',
+  Confirm: 'Confirmed',
+  AwaitConsensus: 'Accepted',
+}
+
+const say = (status: Statement['status'], reason: Reason, message: string): Statement => ({ status, reason, message })
+
+/** What is asked for, in words. */
+export const wordsOf = ({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string => {
+  if (kind === 'ValidatorExit') return 'a full exit'
+  const amount = 'amountGwei' in spec ? spec.amountGwei : ''
+  return /^[0-9]{1,20}$/.test(amount) ? `a withdrawal of ${formatEth(gwei(BigInt(amount)))} ETH` : 'a withdrawal'
+}
+
+/** The whole status for what has been seen. Pure; the same inputs give the same list of conditions by identity. */
+export function validatorRequestStatus(
+  resource: RequestResource,
+  status: ValidatorRequestStatus,
+  progress: Progress,
+  now: Date,
+): ValidatorRequestStatus {
+  const generation = resource.metadata.generation ?? 0
+  const statements = statementsFor(resource, status, progress)
+  let conditions: readonly Condition[] = status.conditions ?? []
+  for (const type of validatorRequestConditions) conditions = withCondition(conditions, type, statements[type], generation, now)
+  return { ...status, observedGeneration: generation, phase: requestPhaseOf(status, progress), conditions: conditions as Condition[] }
+}
+
+function statementsFor(
+  resource: RequestResource,
+  status: ValidatorRequestStatus,
+  progress: Progress,
+): Record<ValidatorRequestCondition, Statement> {
+  const statements = evidenceStatements(resource, status)
+  const troubled = progress.at === 'halted' ? conditionOfStep[progress.step] : undefined
+  if (progress.at === 'halted' && troubled !== undefined && statements[troubled].status !== 'True') {
+    statements[troubled] = say(progress.verdict.kind === 'stall' ? 'False' : 'Unknown', progress.verdict.reason, progress.verdict.message)
+  }
+  return { ...statements, ...readiness(resource, status, progress) }
+}
+
+function evidenceStatements(resource: RequestResource, status: ValidatorRequestStatus): Record<Domain, Statement> {
+  const { transaction, requestId, validator, verifiedCalldata, consensus } = status
+  const pending = say('Unknown', 'Pending', 'Not reached yet.')
+  return {
+    Created:
+      requestId === undefined
+        ? pending
+        : status.cancelled === true
+          ? say('False', 'RequestCancelled', `Request ${requestId} was cancelled in the staking API.`)
+          : say('True', 'Succeeded', `Request ${requestId} exists in the staking API.`),
+    Verified:
+      verifiedCalldata === undefined
+        ? pending
+        : say(
+            'True',
+            'Succeeded',
+            `The request asks for ${wordsOf(resource)} of validator ${validator?.pubkey ?? ''}, and for nothing else.`,
+          ),
+    Broadcast:
+      transaction?.broadcastHash === undefined
+        ? pending
+        : say('True', 'Succeeded', `Transaction ${transaction.broadcastHash} with nonce ${transaction.nonce} was sent.`),
+    Confirmed:
+      transaction?.state === 'Confirmed'
+        ? say('True', 'Succeeded', `The request is in final block ${transaction.blockNumber}.`)
+        : transaction?.state === 'Failed'
+          ? say(
+              'False',
+              'TransactionReverted',
+              `Transaction ${transaction.minedHash} was reverted in block ${transaction.blockNumber}: no request was made.`,
+            )
+          : pending,
+    Accepted:
+      consensus === undefined
+        ? pending
+        : consensus.status === 'Accepted'
+          ? say('True', 'Accepted', acceptedMessage(resource, status))
+          : say('False', 'RequestDropped', droppedMessage(status)),
+  }
+}
+
+function readiness(
+  resource: RequestResource,
+  status: ValidatorRequestStatus,
+  progress: Progress,
+): Record<'Ready' | 'Reconciling' | 'Stalled', Statement> {
+  const notStalled = say('False', 'InProgress', 'Nothing needs a person.')
+  const idle = say('False', 'Settled', 'Nothing is under way.')
+  if (isDecided(status) && isAccepted(status) && progress.at !== 'deleting')
+    return { Ready: say('True', 'Accepted', acceptedMessage(resource, status)), Reconciling: idle, Stalled: notStalled }
+  switch (progress.at) {
+    case 'settled': {
+      const [reason, message]: [Reason, string] =
+        status.transaction?.state === 'Failed'
+          ? ['TransactionReverted', revertedMessage(status)]
+          : ['RequestDropped', droppedMessage(status)]
+      return { Ready: say('False', reason, message), Reconciling: idle, Stalled: say('True', reason, message) }
+    }
+    case 'step': {
+      const message = stepMessages[progress.step] ?? 'Under way.'
+      return {
+        Ready: status.conditions === undefined ? say('Unknown', 'Pending', 'Just seen; work begins.') : say('False', 'InProgress', message),
+        Reconciling: say('True', 'InProgress', message),
+        Stalled: notStalled,
+      }
+    }
+    case 'suspended': {
+      const message = 'spec.suspend is true: nothing is created, signed or sent.'
+      return { Ready: say('False', 'Suspended', message), Reconciling: say('False', 'Suspended', message), Stalled: notStalled }
+    }
+    case 'deleting':
+      return {
+        Ready: say('False', 'Deleting', progress.message),
+        Reconciling: say('True', 'Deleting', progress.message),
+        Stalled: notStalled,
+      }
+    case 'halted': {
+      const { kind, reason, message } = progress.verdict
+      const Ready = say('False', reason, message)
+      if (kind === 'stall')
+        return { Ready, Reconciling: say('False', reason, 'It waits for a person: see Stalled.'), Stalled: say('True', reason, message) }
+      return { Ready, Reconciling: say('True', reason, message), Stalled: notStalled }
+    }
+  }
+}
+
+const acceptedMessage = (resource: RequestResource, status: ValidatorRequestStatus): string =>
+  `The consensus layer has accepted ${wordsOf(resource)} of validator ${status.validator?.pubkey ?? ''}; its money goes to the withdrawal address by itself.`
+
+const droppedMessage = (status: ValidatorRequestStatus): string =>
+  `The request was mined (transaction ${status.transaction?.minedHash ?? ''}, block ${status.transaction?.blockNumber ?? ''}), and the consensus layer has dropped it: ${meaningsOf(status.consensus?.rules)}. Nothing came of it but the fee. To ask again once that has passed, create another resource.`
+
+const revertedMessage = (status: ValidatorRequestStatus): string =>
+  `Transaction ${status.transaction?.minedHash ?? ''} was reverted in block ${status.transaction?.blockNumber ?? ''}: no request was made, and the amount stayed with the signer. Most often the contract's fee had risen above what it carried. To ask again, delete this resource and apply it again.`
+
+const stepMessages: Readonly<Record<string, string>> = {
+  ResolveValidator: 'Looking up the validator.',
+  CreateRequest: 'Creating the request in the staking API.',
+  VerifyRequest: 'Verifying the request.',
+  PrepareRequest: 'Preparing the transaction.',
+  Broadcast: 'Sending the transaction.',
+  Report: 'Reporting the transaction to the staking API.',
+  Confirm: 'Waiting until the request is in a final block.',
+  AwaitConsensus: 'Waiting for what the consensus layer makes of the request.',
+}
+
+/** One word for people. It is derived and never read to decide. */
+export function requestPhaseOf(status: ValidatorRequestStatus, progress: Progress): string {
+  if (progress.at === 'deleting') return 'Deleting'
+  if (status.transaction?.state === 'Failed') return 'Failed'
+  if (isDecided(status)) return isAccepted(status) ? 'Accepted' : 'Dropped'
+  if (progress.at === 'suspended') return 'Suspended'
+  if (progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'
+  if (status.transaction?.state === 'Confirmed') return 'Confirmed'
+  if (status.transaction?.broadcastHash !== undefined) return 'Confirming'
+  if (status.transaction !== undefined) return 'Prepared'
+  if (status.requestId !== undefined) return 'Created'
+  if (progress.at === 'halted' && progress.verdict.kind === 'wait') return 'Waiting'
+  return 'Pending'
+}

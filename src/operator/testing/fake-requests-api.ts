@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto'
+import type { Address, Hex } from '../../chains/ethereum/chain.ts'
+import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
+import { encodeRequestCalldata, type ValidatorRequest, withdrawalRequestContract, withFeeHeadroom } from '../../chains/ethereum/requests.ts'
+import { StakingApiError, type StakingApiErrorFields } from '../../contract/client-error.ts'
+import type { ExitRequestBody, WithdrawalCapacityBody, WithdrawalRequestBody } from '../../contract/schemas/ethereum-requests.ts'
+import { gwei, wei } from '../../lib/amounts.ts'
+import type { ValidatorRequestsApi } from '../ports.ts'
+import type { FakeChain } from './fake-chain.ts'
+
+export type FakeRequestBody = ExitRequestBody | WithdrawalRequestBody
+interface Stored {
+  readonly request: ValidatorRequest
+  readonly body: FakeRequestBody
+  readonly hashes: readonly Hex[]
+  readonly cancelled: boolean
+}
+
+const refuse = (fields: Partial<StakingApiErrorFields>): StakingApiError =>
+  new StakingApiError('refused', { kind: 'problem', outcomeUnknown: false, ...fields })
+export const rulesBroken = (...rules: string[]): StakingApiError => refuse({ code: 'validation-failed', status: 422, rules })
+
+/** Exits and withdrawals at the staking service, in memory, as far as the contract goes: it sees the fake chain, and can be made to lie. */
+export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeChain) {
+  const stored = new Map<string, Stored>()
+  const byKey = new Map<string, { readonly fingerprint: string; readonly id: string; readonly body: FakeRequestBody }>()
+  const byReference = new Map<string, string>()
+  const calls: { readonly method: string; readonly pubkey: string }[] = []
+  const state = {
+    /** Whose credentials the validators have. */
+    withdrawalAddress: '0x' as Address,
+    /** Rules that a request breaks. */
+    broken: (_request: ValidatorRequest): readonly string[] => [],
+    /** What creation answers besides. */
+    refusal: undefined as StakingApiError | undefined,
+    /** What the consensus layer makes of a final request. */
+    consensus: (_request: ValidatorRequest): FakeRequestBody['consensus'] => ({ status: 'accepted' }),
+    /** The service doesn't see the chain's pool. */
+    blind: false,
+    capacity: {} as Partial<WithdrawalCapacityBody>,
+    lie: undefined as ((body: FakeRequestBody) => FakeRequestBody) | undefined,
+  }
+
+  function find(pubkey: Hex, id: string, kind: ValidatorRequest['kind']): Stored {
+    const one = stored.get(id)
+    if (one === undefined || one.request.kind !== kind || one.request.pubkey.toLowerCase() !== pubkey.toLowerCase())
+      throw refuse({ code: 'not-found', status: 404 })
+    return one
+  }
+
+  async function bodyOf({ request, body, hashes, cancelled }: Stored): Promise<FakeRequestBody> {
+    const now = await (async (): Promise<Partial<FakeRequestBody>> => {
+      if (cancelled) return { status: 'cancelled' } as Partial<FakeRequestBody>
+      const hash = hashes.at(-1)
+      if (hash === undefined) return {}
+      for (const one of hashes) {
+        const seen = fake.outcome(one)
+        if (seen === undefined || !seen.final) continue
+        if (!seen.success) return { status: 'failed', transaction: { hash: one } }
+        return { status: 'confirmed', transaction: { hash: one }, consensus: state.consensus(request) }
+      }
+      return { status: 'submitted', transaction: { hash } }
+    })()
+    const whole = { ...body, ...now } as FakeRequestBody
+    return structuredClone(state.lie === undefined ? whole : state.lie(whole))
+  }
+
+  async function create(
+    method: string,
+    request: ValidatorRequest,
+    idempotencyKey: string,
+    externalReference: string,
+  ): Promise<FakeRequestBody> {
+    calls.push({ method, pubkey: request.pubkey })
+    const fingerprint = JSON.stringify([encodeRequestCalldata(request), externalReference])
+    const before = byKey.get(idempotencyKey)
+    if (before !== undefined) {
+      if (before.fingerprint !== fingerprint) throw refuse({ code: 'idempotency-key-reused', status: 409 })
+      return structuredClone(before.body)
+    }
+    if (state.refusal !== undefined) throw state.refusal
+    const existingId = byReference.get(externalReference)
+    if (existingId !== undefined) {
+      const held = stored.get(existingId) as Stored
+      const { status } = await bodyOf(held)
+      if (!['cancelled', 'failed'].includes(status)) throw refuse({ code: 'reference-exists', status: 409, existingId })
+    }
+    const broken = state.broken(request)
+    if (broken.length > 0) throw rulesBroken(...broken)
+    const id = createHash('sha256').update(`request ${stored.size}`).digest('hex').slice(0, 32)
+    const feeWei = wei(fake.state.requestFee)
+    const body = {
+      requestId: id,
+      pubkey: request.pubkey,
+      externalReference,
+      unsignedTransaction: {
+        chainId: config.chainId,
+        from: state.withdrawalAddress,
+        to: withdrawalRequestContract,
+        data: encodeRequestCalldata(request),
+        valueWei: withFeeHeadroom(feeWei),
+      },
+      fee: { feeWei, quotedAtBlock: fake.height() },
+      transaction: {},
+      consensus: { status: 'pending' as const },
+      createdAt: '2030-01-01T00:00:00Z',
+      status: 'awaiting_submission' as const,
+      ...(request.kind === 'exit' ? {} : { amountGwei: request.amountGwei }),
+    } as FakeRequestBody
+    const one: Stored = { request, body, hashes: [], cancelled: false }
+    stored.set(id, one)
+    byReference.set(externalReference, id)
+    const answer = await bodyOf(one)
+    byKey.set(idempotencyKey, { fingerprint, id, body: answer })
+    return answer
+  }
+
+  async function submit(pubkey: Hex, id: string, hash: Hex, kind: ValidatorRequest['kind']): Promise<FakeRequestBody> {
+    const one = find(pubkey, id, kind)
+    if (one.cancelled) throw refuse({ code: 'invalid-state', status: 409 })
+    const next = one.hashes.includes(hash) ? one : { ...one, hashes: [...one.hashes, hash] }
+    stored.set(id, next)
+    return bodyOf(next)
+  }
+
+  const api: ValidatorRequestsApi = {
+    createExitRequest: async ({ idempotencyKey, pubkey, externalReference }) =>
+      (await create('createExitRequest', { kind: 'exit', pubkey }, idempotencyKey, externalReference)) as ExitRequestBody,
+    exitRequest: async (pubkey, id) => (await bodyOf(find(pubkey, id, 'exit'))) as ExitRequestBody,
+    submitExitRequest: async (pubkey, id, hash) => (await submit(pubkey, id, hash, 'exit')) as ExitRequestBody,
+    async cancelExitRequest(pubkey, id) {
+      calls.push({ method: 'cancelExitRequest', pubkey })
+      const one = find(pubkey, id, 'exit')
+      if (one.hashes.length > 0) throw refuse({ code: 'invalid-state', status: 409 })
+      stored.set(id, { ...one, cancelled: true })
+      return (await bodyOf({ ...one, cancelled: true })) as ExitRequestBody
+    },
+    createWithdrawalRequest: async ({ idempotencyKey, pubkey, amountGwei, externalReference }) =>
+      (await create(
+        'createWithdrawalRequest',
+        { kind: 'withdrawal', pubkey, amountGwei },
+        idempotencyKey,
+        externalReference,
+      )) as WithdrawalRequestBody,
+    withdrawalRequest: async (pubkey, id) => (await bodyOf(find(pubkey, id, 'withdrawal'))) as WithdrawalRequestBody,
+    async submitWithdrawalRequest(pubkey, id, hash) {
+      const body = (await submit(pubkey, id, hash, 'withdrawal')) as WithdrawalRequestBody
+      return { body, retryAfterMs: state.blind ? 2_000 : undefined }
+    },
+    withdrawalCapacity: async (pubkey) => ({
+      pubkey,
+      asOfEpoch: 1_000,
+      eligible: true,
+      reasons: [],
+      credentialsType: '0x02',
+      validatorStatus: 'active_ongoing',
+      balanceGwei: gwei(40_000_000_000n),
+      effectiveBalanceGwei: gwei(40_000_000_000n),
+      pendingWithdrawalsGwei: gwei(0n),
+      availableGwei: gwei(8_000_000_000n),
+      requestFeeWei: wei(fake.state.requestFee),
+      ...state.capacity,
+    }),
+  }
+  return {
+    api,
+    state,
+    calls,
+    requests: () => Promise.all([...stored.values()].map(bodyOf)),
+    stored: () => [...stored.values()],
+    cancel(id: string) {
+      const one = stored.get(id)
+      if (one !== undefined) stored.set(id, { ...one, cancelled: true })
+    },
+    /** The service's database forgets who asked for what. */
+    forgetKeys: () => byKey.clear(),
+  }
+}
+export type FakeRequestsApi = ReturnType<typeof createFakeRequestsApi>
