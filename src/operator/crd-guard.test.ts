@@ -11,7 +11,7 @@ const names = { stake: `${ethereumStake.plural}.staking.dev`, signer: `${staking
 
 function guardWith(change: (signer: Loose) => void = () => {}) {
   const guard = createCrdGuard(kinds)
-  guard.seen(names.stake, installed(ethereumStake))
+  for (const kind of kinds) guard.seen(`${kind.plural}.staking.dev`, installed(kind))
   const signer = installed(stakingSigner)
   change(signer as unknown as Loose)
   guard.seen(names.signer, signer)
@@ -38,6 +38,7 @@ describe('nothing is signed', () => {
     'status.ledgers',
     'status.ledgers.[].inFlight',
     'status.ledgers.[].inFlight.[].displacedPubkeys',
+    'status.ledgers.[].inFlight.[].displacedRequests',
     'status.ledgers.[].inFlight.[].earlierHashes',
   ])('with a definition that lacks %s', (path) => {
     expect(() => guardWith(without(path)).assertCurrent()).toThrow(`lacks .${path.replaceAll('.[]', '[]')}`)

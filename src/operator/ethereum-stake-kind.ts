@@ -4,10 +4,10 @@ import type { SignerLedger } from './engine/signer-ledger.ts'
 import type { Networks } from './ports.ts'
 import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps, STAKE_STEP } from './sagas/ethereum-stake.ts'
 import { decideDeletion } from './sagas/ethereum-stake-deletion.ts'
-import { ethereumStakeStatus, isActive, isConfirmed, isDone } from './sagas/ethereum-stake-status.ts'
+import { ethereumStakeStatus, isConfirmed, isDone, isEarning } from './sagas/ethereum-stake-status.ts'
 
 export interface ObservationIntervals {
-  /** While the validator is not active yet, in ms. */
+  /** While the validator is not active yet, or leaves, in ms. */
   readonly activatingMs: number
   /** Once it is active, in ms. */
   readonly settledMs: number
@@ -18,6 +18,8 @@ export function ethereumStakeKind(deps: {
   readonly ledger: SignerLedger
   readonly networks: Networks
   readonly intervals: ObservationIntervals
+  /** Whether an exit of this validator was accepted, by its public key. */
+  readonly exitAccepted?: (pubkey: string) => boolean
 }): SagaKind<EthereumStake, EthereumStakeStatus, EthereumStakeView, EthereumStakeEffects> {
   const { ledger, networks, intervals } = deps
   return {
@@ -35,7 +37,9 @@ export function ethereumStakeKind(deps: {
       ),
     observeEvery: (status) => {
       if (!isConfirmed(status) || isDone(status)) return undefined
-      return isActive(status) ? intervals.settledMs : intervals.activatingMs
+      // What moves is looked at more often: it becomes active, or it leaves.
+      const isMoving = !isEarning(status) || deps.exitAccepted?.(status.depositData?.pubkey ?? '') === true
+      return isMoving ? intervals.activatingMs : intervals.settledMs
     },
     async observe(resource, status, signal) {
       const network = networks.ethereum(resource.spec.network)

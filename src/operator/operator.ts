@@ -31,6 +31,7 @@ import { createNetworks } from './networks.ts'
 import { type AnySagaRuntime, createSagaRuntime, definitionOf, type RuntimeDeps } from './saga-runtime.ts'
 import { createSignerReconciler, createSignerStore, duplicateOf } from './signers.ts'
 import { isSettledSolanaStake, solanaStakeKind } from './solana-stake-kind.ts'
+import { createValidatorRequests, stakesByValidator } from './validator-requests.ts'
 
 export interface OperatorOptions {
   /** Path of a kubeconfig; undefined inside a cluster. */
@@ -127,8 +128,10 @@ export async function runOperator(
     signersOf: ({ spec }) => [spec.signer],
     isSettled: ({ status }) => status?.transaction?.state === 'Confirmed',
     transform: createStakeCacheForm(),
-    indexers: { stakeId: ({ status }) => (status?.stakeId === undefined ? [] : [status.stakeId]) },
+    indexers: { stakeId: ({ status }) => (status?.stakeId === undefined ? [] : [status.stakeId]), validator: stakesByValidator },
+    onChange: (now, before) => requests.stakeChanged(now, before),
   })
+  const requests = createValidatorRequests(runtime, stakes)
   const solanaStakes = createSagaRuntime<SolanaStake & KubeObject>(runtime, {
     definition: solanaStake,
     signersOf: ({ spec }) => [...new Set([spec.stakeAuthority.signer, spec.withdrawAuthority.signer])],
@@ -136,7 +139,7 @@ export async function runOperator(
     indexers: { stakeId: ({ status }) => (status?.stakeId === undefined ? [] : [status.stakeId]) },
   })
   /** Every kind that a saga reconciles. */
-  const sagas: readonly AnySagaRuntime[] = [stakes, solanaStakes]
+  const sagas: readonly AnySagaRuntime[] = [stakes, ...requests.sagas, solanaStakes]
 
   const signerClient = api.resource<StakingSigner & KubeObject>(definitionOf(stakingSigner))
   const signerQueue = createQueue<string>({
@@ -290,16 +293,24 @@ export async function runOperator(
       signal: leading,
       // Of a kind that isn't known here nothing is given away.
       exists: (entry) => sagas.find(({ kind }) => kind === entry.kind)?.owns(entry) ?? true,
+      isSettled: requests.isSettled,
       onWrite: (signer, reservations) => measured.ledgerWrite(signer, reservations),
     })
-    const effects = createEthereumStakeEffects({
+    const ethereum = {
       networks,
       signers: store,
       ledger,
       keys,
       clock,
-      namespace: (name) => ({ name, labels: namespaceInformer.get(name)?.metadata.labels }),
-      duplicateOf: (signer) => duplicateOf(signer, signers.list()),
+      namespace: (name: string) => ({ name, labels: namespaceInformer.get(name)?.metadata.labels }),
+      duplicateOf: (signer: StakingSigner) => duplicateOf(signer, signers.list()),
+      assertMayAct: () => {
+        assertHeld()
+        guard.assertCurrent()
+      },
+    }
+    const effects = createEthereumStakeEffects({
+      ...ethereum,
       otherHolder: (stakeId, origin) =>
         stakes.informer
           .byIndex('stakeId', stakeId)
@@ -309,10 +320,6 @@ export async function runOperator(
               stake.status?.transaction !== undefined &&
               (stake.metadata.namespace !== origin.namespace || stake.metadata.name !== origin.name),
           ),
-      assertMayAct: () => {
-        assertHeld()
-        guard.assertCurrent()
-      },
       onRefusal: (reason) => measured.refused(ethereumStake.kind, reason),
     })
     const solanaEffects = createSolanaStakeEffects({
@@ -359,7 +366,12 @@ export async function runOperator(
     })
     wakeAll()
     await Promise.all([
-      stakes.lead(ethereumStakeKind({ ledger, networks, intervals: options.observation }), effects, leading),
+      stakes.lead(
+        ethereumStakeKind({ ledger, networks, intervals: options.observation, exitAccepted: requests.exitAccepted }),
+        effects,
+        leading,
+      ),
+      requests.lead({ ...ethereum, onRefusal: (kind, reason) => measured.refused(kind, reason) }, leading),
       solanaStakes.lead(solanaStakeKind({ networks, intervals: options.observation }), solanaEffects, leading),
       signerController.run(leading),
       networks.watch(wakeAll, leading),

@@ -10,12 +10,20 @@ import type { Verdict } from './verdict.ts'
 
 /** Beacon API validator statuses that mean: it has left and nothing is staked any more. */
 const doneStatuses = new Set(['withdrawal_done'])
-/** …and: it earns. */
+/** …it has its duties, and earns. */
 const activeStatuses = new Set(['active_ongoing', 'active_exiting', 'active_slashed'])
+/** …it leaves, or has left and its balance is still to be withdrawn. */
+const leavingStatuses = new Set(['active_exiting', 'active_slashed', 'exited_unslashed', 'exited_slashed', 'withdrawal_possible'])
+const slashedStatuses = new Set(['active_slashed', 'exited_slashed'])
 
 export const isConfirmed = (status: EthereumStakeStatus | undefined): boolean => status?.transaction?.state === 'Confirmed'
 export const isDone = (status: EthereumStakeStatus | undefined): boolean => doneStatuses.has(status?.validator?.status ?? '')
 export const isActive = (status: EthereumStakeStatus | undefined): boolean => activeStatuses.has(status?.validator?.status ?? '')
+
+const isLeaving = (status: EthereumStakeStatus | undefined): boolean => leavingStatuses.has(status?.validator?.status ?? '')
+const isSlashed = (status: EthereumStakeStatus | undefined): boolean => slashedStatuses.has(status?.validator?.status ?? '')
+/** Active, and nothing of that is about to change. */
+export const isEarning = (status: EthereumStakeStatus | undefined): boolean => isActive(status) && !isLeaving(status)
 
 /** How this visit ended, for the conditions. */
 export type Progress =
@@ -104,7 +112,21 @@ function evidenceStatements(resource: EthereumStake, status: EthereumStakeStatus
 }
 
 function activity(status: EthereumStakeStatus): Statement {
-  if (isActive(status)) return say('True', 'Active', `The validator is ${status.validator?.status}.`)
+  const { index, status: now = '' } = status.validator ?? {}
+  const it = `The validator${index === undefined ? '' : ` ${index}`}`
+  if (isSlashed(status))
+    return say(
+      isActive(status) ? 'True' : 'False',
+      'Slashed',
+      `${it} was slashed (${now}): it loses a part of its balance and leaves by itself.`,
+    )
+  if (now === 'active_exiting')
+    return say('True', 'Exiting', `${it} is exiting: it is active until its exit epoch, and its balance is withdrawn after that.`)
+  if (isActive(status)) return say('True', 'Active', `The validator is ${now}.`)
+  if (now === 'withdrawal_possible')
+    return say('False', 'Exiting', `${it} has exited: its balance is about to be withdrawn to its withdrawal address, by itself.`)
+  if (isLeaving(status))
+    return say('False', 'Exiting', `${it} has exited (${now}): its balance can be withdrawn some 27 hours later, by itself.`)
   if (isDone(status)) return say('False', 'ValidatorDone', 'The validator has left and its balance was withdrawn.')
   if (isConfirmed(status)) return say('Unknown', 'AwaitingActivation', 'The deposit is final; the validator is not seen active yet.')
   return say('Unknown', 'Pending', 'Not reached yet.')
@@ -184,6 +206,8 @@ export function phaseOf(status: EthereumStakeStatus, progress: Progress): string
   if (progress.at === 'deleting') return 'Deleting'
   if (status.transaction?.state === 'Failed') return 'Failed'
   if (isDone(status)) return 'Exited'
+  if (isSlashed(status)) return 'Slashed'
+  if (isLeaving(status)) return status.validator?.status === 'withdrawal_possible' ? 'Withdrawing' : 'Exiting'
   if (isActive(status)) return 'Active'
   if (isConfirmed(status)) return 'Confirmed'
   if (progress.at === 'suspended') return 'Suspended'
