@@ -1,0 +1,32 @@
+import { describe, expect, test } from 'vitest'
+import { structuralSchema } from './crd.ts'
+import { validatorExit } from './validator-exit.ts'
+import { validatorWithdrawal } from './validator-withdrawal.ts'
+
+const validator = { network: 'hoodi', pubkey: `0x${'ab'.repeat(48)}` }
+
+describe.each([validatorExit, validatorWithdrawal])('of a $kind', ({ spec }) => {
+  test('only suspend and the fee cap can be changed', () => {
+    const { properties } = structuralSchema(spec) as { properties: Record<string, object> }
+    const changeable = Object.entries(properties)
+      .filter(([, node]) => !JSON.stringify(node).includes('self == oldSelf'))
+      .map(([name]) => name)
+    expect(changeable.toSorted()).toEqual(['maxRequestFeeGwei', 'suspend'])
+  })
+  test.each(['0x12', `0x${'ab'.repeat(47)}`, `${validator.pubkey}00`, 'ab'.repeat(48), `0X${'ab'.repeat(48)}`])(
+    'the public key %j is refused',
+    (pubkey) => {
+      expect(spec.safeParse({ validator: { ...validator, pubkey }, signer: 's', amountGwei: '1' }).success).toBe(false)
+      expect(spec.safeParse({ validator, signer: 's', amountGwei: '1' }).success).toBe(true)
+    },
+  )
+})
+
+test.each(['', ' 1', '1 ', '-1', '+1', '1.5', '1e9', '01', '0x1', '1_000'])('the amount %j is refused', (amountGwei) => {
+  expect(validatorWithdrawal.spec.safeParse({ validator, signer: 's', amountGwei }).success).toBe(false)
+})
+
+test('a withdrawal without an amount is refused, and an exit has none', () => {
+  expect(validatorWithdrawal.spec.safeParse({ validator, signer: 's' }).success).toBe(false)
+  expect(validatorExit.spec.parse({ validator, signer: 's', amountGwei: '1' })).not.toHaveProperty('amountGwei')
+})
