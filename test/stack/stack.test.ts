@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { gwei, lamports } from '../../src/lib/amounts.ts'
 import { createSolanaKeys } from '../../src/operator/keys/solana-keys.ts'
 import { createPayer } from '../integration/service/payer.ts'
-import { eventually, PAYER, SOL } from './resources.ts'
+import { eventually, ownStake, PAYER, SOL, solanaSigners, solanaStake, validatorExit, validatorWithdrawal } from './resources.ts'
 import {
   clientOf,
   FAST_BEACON,
@@ -17,6 +17,7 @@ import {
 } from './stack.ts'
 
 const never = new AbortController().signal
+const byKey = { network: NETWORK, pubkey: `0x${'ab'.repeat(48)}` }
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack({ beacon: FAST_BEACON, solana: {}, faults: true, startOperator: false })
@@ -36,6 +37,19 @@ describe('a stack with all its chains', () => {
       { name: NETWORK, chain: 'Ethereum', rpcUrls: [stack.rpcFaults?.url], beaconApiUrls: [stack.beacon.url] },
       { name: SOLANA_NETWORK, chain: 'Solana', rpcUrls: [stack.solana.faults?.url], genesisHash: stack.solana.genesisHash },
     ])
+  })
+
+  test.each([
+    ['a stake that may be exited later', () => [ownStake('own')]],
+    [
+      'requests on a validator',
+      () => [validatorExit('exit', byKey), validatorWithdrawal('some', { stakeRef: { name: 'own' } }, '1000000000')],
+    ],
+    ['the Solana signers, and a stake of theirs', () => [...solanaSigners(), solanaStake('sol')]],
+  ])('admits %s, as the helpers for manifests make it', async (_, manifests) => {
+    await stack.cluster.kubectlOk(['apply', '--dry-run=server', '-f', '-'], {
+      input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests() }),
+    })
   })
 
   test('mounts Solana keys that are the declared addresses’ own, and funded', async () => {
