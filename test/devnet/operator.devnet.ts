@@ -1,8 +1,23 @@
+import { toHex } from 'viem'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { Hex } from '../../src/chains/ethereum/chain.ts'
 import { withdrawalCredentials } from '../../src/chains/ethereum/deposit.ts'
 import { decodeDeposit, type RpcLog } from '../chains/deposit-contract.ts'
 import { callRpc } from '../chains/json-rpc.ts'
-import { applyAll, getStake, ownStake, PAYER, seen, signer, untilReady, untilStake } from '../stack/resources.ts'
+import {
+  applyAll,
+  eventually,
+  getStake,
+  ownStake,
+  PAYER,
+  seen,
+  signer,
+  untilReady,
+  untilSeen,
+  untilStake,
+  validatorExit,
+  validatorWithdrawal,
+} from '../stack/resources.ts'
 import { clientOf, type Stack, startStack } from '../stack/stack.ts'
 
 /**
@@ -39,4 +54,43 @@ describe('by resources', () => {
     const { body } = await clientOf(stack).listEthereumStakes({}, new AbortController().signal)
     expect(body.items).toMatchObject([{ stakeId: active.status?.stakeId, transaction: { status: 'confirmed' } }])
   })
+
+  test('a partial withdrawal waits until the validator is old enough, is accepted and paid; the exit behind it waits for that', async () => {
+    const { cluster } = stack
+    await applyAll(cluster, [validatorWithdrawal('some', { stakeRef: { name: 'real' } }, '1000000001')])
+    await untilSeen(
+      cluster,
+      'validatorwithdrawals',
+      'some',
+      'is mined',
+      (_, { status }) => status?.transaction?.blockNumber !== undefined,
+      90_000,
+    )
+    await applyAll(cluster, [validatorExit('leave', { stakeRef: { name: 'real' } })])
+    const [withdrawal, exit] = await Promise.all([
+      untilSeen(cluster, 'validatorwithdrawals', 'some', 'is ready', ({ ready }) => ready === 'True', 120_000),
+      untilSeen(cluster, 'validatorexits', 'leave', 'is ready', ({ ready }) => ready === 'True', 180_000),
+    ])
+    for (const { status } of [withdrawal, exit]) expect(status?.consensus).toMatchObject({ status: 'Accepted' })
+    // The exit was mined after the withdrawal was paid, or the network would have dropped it.
+    const paid = await eventually('everything is paid', payments, (found) => found.length >= 2, 180_000)
+    expect(paid[0]?.amountGwei).toBe(1_000_000_001n)
+    expect(paid.reduce((sum, { amountGwei }) => sum + amountGwei, 0n)).toBeGreaterThan(33_900_000_000n)
+    expect(paid[0]?.block).toBeLessThan(exit.status?.transaction?.blockNumber ?? 0)
+  })
 })
+
+/** What the consensus layer has paid to the signer's address. */
+async function payments(): Promise<readonly { readonly block: number; readonly amountGwei: bigint }[]> {
+  const latest = Number(await callRpc<Hex>(devnet.url, 'eth_blockNumber'))
+  const found: { block: number; amountGwei: bigint }[] = []
+  for (let block = 0; block <= latest; block += 1) {
+    const { withdrawals } = await callRpc<{ withdrawals: { address: Hex; amount: Hex }[] }>(devnet.url, 'eth_getBlockByNumber', [
+      toHex(block),
+      false,
+    ])
+    for (const { address, amount } of withdrawals)
+      if (address.toLowerCase() === PAYER.toLowerCase()) found.push({ block, amountGwei: BigInt(amount) })
+  }
+  return found
+}

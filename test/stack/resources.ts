@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { findCondition } from '../../src/resources/conditions.ts'
+import { type Condition, findCondition } from '../../src/resources/conditions.ts'
 import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
+import type { SolanaStake } from '../../src/resources/solana-stake.ts'
 import type { StakingSigner } from '../../src/resources/staking-signer.ts'
+import type { ValidatorExit } from '../../src/resources/validator-exit.ts'
+import type { ValidatorWithdrawal } from '../../src/resources/validator-withdrawal.ts'
 import type { ControlPlane } from '../cluster/control-plane.ts'
 import {
   KEY_NAME,
@@ -144,14 +147,21 @@ export interface Seen {
   readonly stalled: boolean
   readonly phase: string
 }
-export function seen(resource: EthereumStake | StakingSigner | undefined): Seen {
+/** What people look at, of any kind. */
+export interface Shown {
+  readonly status?:
+    | { readonly conditions?: readonly Condition[] | undefined; readonly phase?: string | undefined; readonly [field: string]: unknown }
+    | undefined
+}
+
+export function seen(resource: Shown | undefined): Seen {
   const ready = findCondition(resource?.status?.conditions, 'Ready')
   return {
     ready: ready?.status ?? 'absent',
     reason: ready?.reason ?? '',
     message: ready?.message ?? '',
     stalled: findCondition(resource?.status?.conditions, 'Stalled')?.status === 'True',
-    phase: resource?.status !== undefined && 'phase' in resource.status ? (resource.status.phase ?? '') : '',
+    phase: resource?.status?.phase ?? '',
   }
 }
 
@@ -186,6 +196,33 @@ export const untilReady = (cluster: ControlPlane, name: string, timeoutMs?: numb
   untilStake(cluster, name, 'is ready', (_stake, { ready }) => ready === 'True', timeoutMs)
 export const untilReason = (cluster: ControlPlane, name: string, reason: string, timeoutMs?: number) =>
   untilStake(cluster, name, `shows ${reason}`, (_stake, now) => now.reason === reason, timeoutMs)
+
+/** The kinds in a namespace, as their paths name them. */
+export interface Kinds {
+  readonly ethereumstakes: EthereumStake
+  readonly validatorexits: ValidatorExit
+  readonly validatorwithdrawals: ValidatorWithdrawal
+  readonly solanastakes: SolanaStake
+}
+
+/** A resource of any kind, until it is as asked for. @throws with what was seen last when `timeoutMs` (default 60,000) pass. */
+export const untilSeen = async <K extends keyof Kinds>(
+  cluster: ControlPlane,
+  plural: K,
+  name: string,
+  what: string,
+  check: (now: Seen, resource: Kinds[K]) => boolean,
+  timeoutMs?: number,
+): Promise<Kinds[K]> =>
+  (await eventually(
+    `${plural} ${name} ${what}`,
+    async () => {
+      const { status, body } = await cluster.request({ path: `/apis/staking.dev/v1alpha1/namespaces/default/${plural}/${name}` })
+      return status === 200 ? (body as Kinds[K]) : undefined
+    },
+    (resource) => resource !== undefined && check(seen(resource), resource),
+    timeoutMs,
+  )) as Kinds[K]
 
 /** Events that regard an object, as `kubectl describe` shows them. */
 export async function eventsOf(
