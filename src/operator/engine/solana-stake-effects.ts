@@ -25,6 +25,8 @@ import type { Visit } from './visit.ts'
 
 /** Attempts that landed and failed, after which a person should look: each has cost a fee, though its simulation succeeded. */
 const MAX_FAILURES = 5
+/** The transaction that this very visit has sent: it need not be sent twice at once. */
+const SENT = 'sent'
 /** A blockhash lives 150 blocks; with two slots of three skipped, it is at most so many slots old. */
 const BLOCKHASH_SLOTS = 450n
 
@@ -116,6 +118,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
 
     async broadcastTransaction(inFlight, visit, signal) {
       const { kind, transaction, request } = inFlight
+      visit.set(SENT, transaction.signature)
       const network = networkOf(request.network)
       // It was sent before, and how that went was never written down. Also where it failed: Confirm says so.
       const { landing } = await landingOf(network, transaction, signal)
@@ -175,7 +178,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
         )
       }
       if (landing.kind !== 'may-land') return expiredOf(inFlight, landing.kind, network)
-      if (inFlight.resend) await sendAgain(inFlight, network, visit, signal)
+      if (inFlight.resend && visit.get(SENT) !== transaction.signature) await sendAgain(inFlight, network, visit, signal)
       throw wait(
         'AwaitingFinality',
         `Transaction ${transaction.signature ?? ''} was sent; waiting until it is in a final block. It can land for ${landing.blocksLeft} more blocks.`,

@@ -71,7 +71,7 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
   ): readonly TransactionMismatch[] {
     const feePayer = feePayerOf(plan, terms, message)
     const plain = verifyTransaction(message, expected(plan, terms, destination, { ...more, feePayer, prefunded: false }))
-    if (plain.length === 0 || plan.kind !== 'stake' || !hasTransfer(message)) return plain
+    if (plain.length === 0 || plan.kind !== 'stake' || !allocates(message)) return plain
     return verifyTransaction(message, expected(plan, terms, destination, { ...more, feePayer, prefunded: true }))
   }
 
@@ -259,7 +259,7 @@ const instructionsOf = (message: Uint8Array) => {
     throw error
   }
 }
-const hasTransfer = (message: Uint8Array): boolean => instructionsOf(message).some(({ kind }) => kind === 'transfer')
+const allocates = (message: Uint8Array): boolean => instructionsOf(message).some(({ kind }) => kind === 'allocate-with-seed')
 /** What the message itself says that it withdraws. */
 const withdrawnBy = (message: Uint8Array): bigint =>
   instructionsOf(message).reduce((sum, one) => (one.kind === 'withdraw' ? sum + one.lamports : sum), 0n)
