@@ -7,7 +7,7 @@ import type { Networks } from './ports.ts'
 import {
   type RequestKindName,
   requestStep,
-  undoExit,
+  undoRequest,
   type ValidatorRequestEffects,
   type ValidatorRequestView,
   validatorRequestSteps,
@@ -25,7 +25,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
   return {
     kind,
     steps: () => validatorRequestSteps,
-    ...(kind === 'ValidatorExit' ? { undo: undoExit } : {}),
+    undo: undoRequest,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
     view: (resource, origin, status) => ({ origin: { ...origin, kind }, spec: resource.spec, status }),

@@ -6,8 +6,10 @@ import type { EthereumNetwork } from '../ports.ts'
 import { isKnownRule } from '../sagas/request-rules.ts'
 import {
   type Consensus,
+  type FoundValidator,
   type InFlightRequest,
   type InFlightSend,
+  type RequestOrder,
   type RequestPlan,
   requestStep,
   type SendPlan,
@@ -95,9 +97,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
   return {
     async resolveValidator(order, visit, signal) {
       requestOf(order, '0x')
-      const { network, pubkey } = await targetOf(order, visit, signal)
-      networkOf(network)
-      return { network, pubkey }
+      return foundBy(await targetOf(order, visit, signal))
     },
 
     async createRequest({ order }, visit, signal) {
@@ -171,46 +171,63 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
       return { status: 'Dropped', ...(rules.length === 0 ? {} : { rules: [...new Set(rules)].slice(0, 16) }) }
     },
 
-    async cancelRequest({ order, validator, requestId: given, superseded }, _visit, signal) {
+    async undoRequest({ order, validator: seen, requestId: given, superseded }, visit, signal) {
+      const validator = seen ?? foundBy(await targetOf(order, visit, signal))
       const network = networkOf(validator.network)
-      const { requests } = network
-      const cancelled = { is: 'cancelled' } as const
-      const requestId = given ?? (await madeBefore())
-      if (requestId === undefined) return cancelled
+      const signer = deps.signers.get(order.signer)
+      const undone = { is: 'undone' } as const
+      const requestId = given ?? (await madeBefore(order, validator, network, signal))
+      const entry = ledger.find(order.signer, validator.network, order.origin.uid, requestStep(order.origin.kind))
+      if (entry !== undefined && signer !== undefined) {
+        if (requestId === undefined)
+          throw stall(
+            'RequestMissing',
+            `The signer's ledger has a transaction of this resource (${entry.hash}, nonce ${entry.nonce}), and the staking API has no request for it. Look for what became of it; then confirm the deletion.`,
+          )
+        const transaction = recordOf({ request: { ...order, ...validator }, requestId, superseded }, network, signer, entry)
+        return { is: 'found', transaction, requestId, validator }
+      }
+      if (requestId === undefined || order.origin.kind !== 'ValidatorExit') return undone
       const pubkey = validator.pubkey as Hex
       const look = () =>
-        requests.exitRequest(pubkey, requestId, signal).catch((error: unknown) => {
+        network.requests.exitRequest(pubkey, requestId, signal).catch((error: unknown) => {
           if (isGone(error)) return undefined
           throw error
         })
       // One that is another's is left alone: somebody changed status.
-      const before = await look()
-      if (before === undefined || before.externalReference !== order.externalReference) return cancelled
+      if ((await look())?.externalReference !== order.externalReference) return undone
       try {
-        await requests.cancelExitRequest(pubkey, requestId, signal)
-        return cancelled
+        await network.requests.cancelExitRequest(pubkey, requestId, signal)
+        return undone
       } catch (error) {
-        if (isGone(error)) return cancelled
+        if (isGone(error)) return undone
         if (!(error instanceof StakingApiError) || error.code !== 'invalid-state') throw error
       }
+      // It was submitted: by this resource, whose status and ledger have lost that, or by somebody else.
       const body = await look()
-      if (body === undefined || body.status === 'cancelled' || body.status === 'failed') return cancelled
-      const plan = { request: { ...order, ...validator }, requestId, superseded: superseded as SendPlan['superseded'] }
-      const transaction = await toldOf(body, plan, network, deps.signers.get(order.signer), signal)
-      return transaction === undefined ? cancelled : { is: 'found', transaction, requestId }
-
-      /** The visit that made it may have ended before it was written down: it is made once more, and is the same, or made to be cancelled. */
-      async function madeBefore(): Promise<string | undefined> {
-        try {
-          deps.assertMayAct()
-          return (await service.post(order, validator, network, signal)).requestId
-        } catch (error) {
-          if (!(error instanceof StakingApiError)) throw error
-          if (error.code === 'reference-exists') return error.existingId
-          if (error.code === 'validation-failed' || error.code === 'invalid-request' || isGone(error)) return undefined
-          throw error
-        }
-      }
+      if (body === undefined || body.status === 'cancelled' || body.status === 'failed') return undone
+      const transaction = await toldOf(body, { request: { ...order, ...validator }, requestId, superseded }, network, signer, signal)
+      return transaction === undefined ? undone : { is: 'found', transaction, requestId, validator }
     },
   }
+
+  /** The visit that made the request may have ended before it was written down: it is made once more, and is the same, or made to be cancelled. */
+  async function madeBefore(
+    order: RequestOrder,
+    validator: FoundValidator,
+    network: EthereumNetwork,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    try {
+      deps.assertMayAct()
+      return (await service.post(order, validator, network, signal)).requestId
+    } catch (error) {
+      if (!(error instanceof StakingApiError)) throw error
+      if (error.code === 'reference-exists') return error.existingId
+      if (error.code === 'validation-failed' || error.code === 'invalid-request' || isGone(error)) return undefined
+      throw error
+    }
+  }
 }
+
+const foundBy = ({ network, pubkey }: FoundValidator): FoundValidator => ({ network, pubkey })

@@ -9,9 +9,8 @@ export type RequestDeletion =
   | { readonly do: 'release'; readonly because: string }
   /** Watch what is in flight until its outcome is known; sign nothing. */
   | { readonly do: 'watch'; readonly message: string }
-  /** Take the request back at the staking API. */
+  /** Take the request back at the staking API, or find the transaction that status has lost. */
   | { readonly do: 'undo'; readonly message: string }
-  | { readonly do: 'hold'; readonly message: string }
 
 export function decideRequestDeletion(
   { kind, metadata }: { readonly kind: RequestKindName; readonly metadata: ObjectMeta },
@@ -36,8 +35,8 @@ export function decideRequestDeletion(
   }
   if (inLedger)
     return {
-      do: 'hold',
-      message: `Deleted, but the signer's ledger has a transaction of this resource that may have landed or land yet. Take spec.suspend away and wait, or look for it. ${howToForget}`,
+      do: 'undo',
+      message: `Deleted, but the signer's ledger has a transaction of this resource: it is watched until its outcome is final. ${howToForget}`,
     }
   // The service can't take a withdrawal back; one that is not sent comes to nothing.
   if (kind === 'ValidatorExit' && status.validator !== undefined && status.cancelled !== true)

@@ -76,9 +76,14 @@ export type ValidatorRequestEffects = {
   }
   readonly confirmRequest: { args: InFlightRequest; result: ConfirmOutcome }
   readonly awaitConsensus: { args: InFlightRequest; result: Consensus }
-  readonly cancelRequest: {
-    args: { order: RequestOrder; validator: FoundValidator; requestId: string | undefined; superseded: readonly { hash: string }[] }
-    result: { is: 'cancelled' } | { is: 'found'; transaction: EthereumTransaction; requestId: string }
+  readonly undoRequest: {
+    args: {
+      order: RequestOrder
+      validator: FoundValidator | undefined
+      requestId: string | undefined
+      superseded: TransactionPlan['superseded']
+    }
+    result: { is: 'undone' } | { is: 'found'; transaction: EthereumTransaction; requestId: string; validator: FoundValidator }
   }
 }
 
@@ -164,7 +169,8 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
       return { order, validator, requestId, hash: transaction.minedHash ?? transaction.hash }
     },
     // What the consensus layer makes of it is only told of what was reported.
-    watches: (status) => isUnderWay(status) && status.transaction?.broadcastHash !== undefined,
+    watches: (status) =>
+      isUnderWay(status) && (status.transaction?.broadcastHash !== undefined || status.transaction?.minedHash !== undefined),
     absorb: (status, { reportedHash }) => withTransaction(status, { reportedHash }),
     independent: true,
   }),
@@ -186,21 +192,22 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
   }),
 ]
 
-/** Taken back at the staking API before a deleted exit goes. */
-export const undoExit: readonly ValidatorRequestStep[] = [
+/** Before a deleted resource goes: what its transaction was, where status has lost it; else its exit is taken back at the staking API. */
+export const undoRequest: readonly ValidatorRequestStep[] = [
   step({
-    name: 'CancelRequest',
+    name: 'UndoRequest',
     done: (status) => status.cancelled === true || status.transaction !== undefined,
-    effect: 'cancelRequest',
+    effect: 'undoRequest',
     args: (view) => ({
       order: orderOf(view),
-      validator: evidence(view.status.validator, 'validator'),
+      validator: view.status.validator,
       requestId: view.status.requestId,
       superseded: view.status.superseded ?? [],
     }),
-    absorb: (status, outcome) =>
-      outcome.is === 'cancelled'
-        ? { ...status, cancelled: true }
-        : { ...status, requestId: outcome.requestId, transaction: outcome.transaction },
+    absorb: (status, outcome) => {
+      if (outcome.is === 'undone') return { ...status, cancelled: true }
+      const { requestId, transaction, validator } = outcome
+      return { ...status, requestId, transaction, validator }
+    },
   }),
 ]
