@@ -115,6 +115,7 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
     if (said !== undefined) return said
     const body = await read(order, validator, requestId, network, signal).catch((error: unknown) => {
       if (!isGone(error)) throw error
+      deps.onRefusal?.('VerificationFailed')
       throw stall(
         'VerificationFailed',
         `status.requestId is no request that the staking API has for this validator (404): somebody changed it, or the API has another account or database. Nothing was signed. Remove status.requestId: it is looked up again.`,

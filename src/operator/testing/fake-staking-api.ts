@@ -63,9 +63,10 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
     requests,
     submissions,
     stakes: () => [...stakes.values()],
-    setValidator(stakeId: string, status: EthereumStakeBody['validator']['status'], index?: number) {
+    setValidator(stakeId: string, status: EthereumStakeBody['validator']['status'], index?: number, activationEpoch?: number) {
       const body = find(stakeId)
-      stakes.set(stakeId, { ...body, validator: { ...body.validator, status, ...(index === undefined ? {} : { index }) } })
+      const known = { ...(index === undefined ? {} : { index }), ...(activationEpoch === undefined ? {} : { activationEpoch }) }
+      stakes.set(stakeId, { ...body, validator: { ...body.validator, status, ...known } })
     },
   }
 }
