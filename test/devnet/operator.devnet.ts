@@ -58,14 +58,7 @@ describe('by resources', () => {
   test('a partial withdrawal waits until the validator is old enough, is accepted and paid; the exit behind it waits for that', async () => {
     const { cluster } = stack
     await applyAll(cluster, [validatorWithdrawal('some', { stakeRef: { name: 'real' } }, '1000000001')])
-    await untilSeen(
-      cluster,
-      'validatorwithdrawals',
-      'some',
-      'is mined',
-      (_, { status }) => status?.transaction?.blockNumber !== undefined,
-      90_000,
-    )
+    await untilSeen(cluster, 'validatorwithdrawals', 'some', 'is sent', ({ phase }) => phase === 'Confirming', 90_000)
     await applyAll(cluster, [validatorExit('leave', { stakeRef: { name: 'real' } })])
     const [withdrawal, exit] = await Promise.all([
       untilSeen(cluster, 'validatorwithdrawals', 'some', 'is ready', ({ ready }) => ready === 'True', 120_000),
