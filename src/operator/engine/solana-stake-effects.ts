@@ -140,8 +140,27 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       return { is: 'sent' }
     },
 
-    async reportTransaction({ network, stakeId, txId, signature }, _visit, signal) {
-      await networkOf(network).api.submitTransaction(stakeId, txId, signature, signal)
+    async reportTransaction({ network, stakeId, txId, signature, isFinal }, _visit, signal) {
+      const { api, config } = networkOf(network)
+      try {
+        await api.submitTransaction(stakeId, txId, signature, signal)
+      } catch (error) {
+        if (!(error instanceof StakingApiError)) throw error
+        if (error.code === 'transaction-not-visible' && !isFinal)
+          throw wait(
+            'AwaitingFinality',
+            `Transaction ${signature} was sent; the cluster does not show it yet.`,
+            error.retryAfterMs ?? config.pollIntervalMs,
+          )
+        // It has expired for the service, or was made anew there: the chain tells what became of it, not the service.
+        if (error.status !== 409 && error.status !== 422) throw error
+        if (!isFinal)
+          throw wait(
+            'AwaitingFinality',
+            `The staking API does not take the signature ${signature}: for it, the transaction has expired or was made anew.`,
+            config.pollIntervalMs,
+          )
+      }
       return { reportedSignature: signature }
     },
 

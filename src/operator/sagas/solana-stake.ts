@@ -73,7 +73,8 @@ export type SolanaStakeEffects = {
   readonly prepareTransaction: { args: SolanaPlan; result: SolanaTransaction }
   readonly broadcastTransaction: { args: InFlightSolana; result: { is: 'sent' } | SolanaOutcome }
   readonly reportTransaction: {
-    args: { network: string; stakeId: string; txId: string; signature: string }
+    /** `isFinal`: its outcome is known, whatever the staking API makes of it. */
+    args: { network: string; stakeId: string; txId: string; signature: string; isFinal: boolean }
     result: { reportedSignature: string }
   }
   readonly confirmTransaction: { args: InFlightSolana; result: SolanaOutcome }
@@ -282,8 +283,10 @@ const transactionSteps = (kind: ActionKind, skip: Skip = never): readonly Solana
     },
     effect: 'reportTransaction',
     args: ({ spec, status }) => {
-      const { txId, signature } = evidence(transactionOf(status, kind), `transactions.${kind}`)
+      const transaction = evidence(transactionOf(status, kind), `transactions.${kind}`)
+      const { txId, signature } = transaction
       return {
+        isFinal: isFinal(transaction),
         network: spec.network,
         stakeId: evidence(status.stakeId, 'stakeId'),
         txId: evidence(txId, 'txId'),
