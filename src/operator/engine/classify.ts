@@ -64,7 +64,7 @@ function ofStakingApi(error: StakingApiError): Verdict {
     case 'already-submitted':
       return stalled(
         'RequestRefused',
-        'The staking API has another transaction for this stake, and it is final. Compare its transaction with the one in status.',
+        'The staking API has another transaction for this resource, and it is final. Compare its transaction with the one in status.',
       )
     case 'rate-limited':
       return {
@@ -96,10 +96,7 @@ function ofStakingApi(error: StakingApiError): Verdict {
     )
   }
   if (error.status === 404)
-    return stalled(
-      'RequestRefused',
-      'The staking API does not know this stake (404): it was created with another account or another database.',
-    )
+    return stalled('RequestRefused', 'The staking API does not know this (404): it was created with another account or another database.')
   if (error.status !== undefined && error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429) {
     return stalled('RequestRefused', `The staking API refused the request (${error.status}).`)
   }
@@ -143,7 +140,7 @@ function ofChain(error: ChainError): Verdict {
       return {
         kind: 'stall',
         reason: 'RequestRefused',
-        message: 'The deposit contract would refuse this transaction; nothing was signed.',
+        message: 'The contract would refuse this transaction; nothing was signed.',
         recheck: true,
       }
     case 'underpriced':

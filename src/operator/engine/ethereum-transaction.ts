@@ -252,6 +252,7 @@ export function createEthereumTransactions<Plan extends TransactionPlan>(
       )
     }
     if (entry.nonce !== transaction.nonce) throw forged('transaction.nonce')
+    if (entry.pubkey !== undefined && !equalHex(entry.pubkey, kind.pubkeyOf(inFlight))) throw forged('transaction')
     if (!equalHex(entry.hash, inFlight.transaction.hash)) {
       if (entry.earlierHashes?.some((hash) => equalHex(hash, inFlight.transaction.hash)))
         return { is: 'behind', ...replacedBy(entry) } as const

@@ -1,4 +1,4 @@
-import type { Address, Hex } from '../../chains/ethereum/chain.ts'
+import { type Address, ChainError, type Hex } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { EthereumTransaction } from '../../resources/ethereum-transaction.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
@@ -15,7 +15,7 @@ import {
   type SendPlan,
   type ValidatorRequestEffects,
 } from '../sagas/validator-request.ts'
-import { stall, wait } from '../sagas/verdict.ts'
+import { retry, stall, wait } from '../sagas/verdict.ts'
 import type { Perform } from './ethereum-stake-effects.ts'
 import { equalHex } from './ethereum-transaction.ts'
 import { createRequestService, isGone, type RequestBody } from './validator-request-service.ts'
@@ -125,7 +125,16 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
       if (known !== undefined) return known
       assertTurn(plan.order, plan.validator)
       const { value } = await dueOf(send, network, signer, signal)
-      return recordOf(send, network, signer, await reserve(send, network, signer, value, signal))
+      const entry = await reserve(send, network, signer, value, signal).catch((error: unknown) => {
+        // The fee was read in another block than the estimate was made in.
+        if (error instanceof ChainError && error.code === 'reverted')
+          throw retry(
+            'Retrying',
+            'The EIP-7002 contract would revert the request now, most likely since its fee has just risen. It is tried again.',
+          )
+        throw error
+      })
+      return recordOf(send, network, signer, entry)
     },
 
     broadcastRequest: (request, _visit, signal) => broadcast(inFlightSend(request), networkOf(request.validator.network), signal),

@@ -95,7 +95,7 @@ function passing(code: string, { network }: FoundValidator, numbers: WithdrawalC
       return 'The validator is not active yet: it waits for its activation. It goes on by itself.'
     case 'too-young': {
       const from = numbers?.earliestEligibleEpoch
-      return `The validator has to be active for 256 epochs before it may do this (rule too-young)${from === undefined ? '' : `: it may from ${whenEpoch(network, from)} on`}. It goes on by itself.`
+      return `The validator has to be active for some time before it may do this (rule too-young; 256 epochs on public networks)${from === undefined ? '' : `: it may from ${whenEpoch(network, from)} on`}. It goes on by itself.`
     }
     case 'pending-withdrawals':
       return `Partial withdrawals${numbers === undefined ? '' : ` of ${formatEth(numbers.pendingWithdrawalsGwei)} ETH in all`} are still to be paid, and a full exit is possible after them (rule pending-withdrawals). It goes on by itself.`

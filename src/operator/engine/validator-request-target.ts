@@ -100,7 +100,7 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     if (status === 'unknown' || status === 'pending_initialized' || status === 'pending_queued')
       throw wait(
         'ValidatorNotActive',
-        `The validator of EthereumStake ${name} is not active yet${activationEpoch === undefined ? ': its activation epoch is not set (the deposit is processed first, then it waits in the queue)' : `: it becomes active in ${whenEpoch(stake.spec.network, activationEpoch)}, and may exit or be withdrawn from 256 epochs later`}. It goes on by itself.`,
+        `The validator of EthereumStake ${name} is not active yet${activationEpoch === undefined ? ': its activation epoch is not set (the deposit is processed first, then it waits in the queue)' : `: it becomes active in ${whenEpoch(stake.spec.network, activationEpoch)}, and may exit or be withdrawn from some time later (256 epochs on public networks)`}. It goes on by itself.`,
         slowly(networkOf(stake.spec.network)),
       )
     return {
@@ -146,6 +146,14 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     return { stake, body }
   }
 
+  /** Whether the spec names this validator, as far as the cluster says: enough for what was checked before and is signed once more, the same bytes. */
+  function isNamed(order: RequestOrder, validator: FoundValidator): boolean {
+    const named = validatorIn({ spec: order, namespace: order.origin.namespace }, deps.stake)
+    // A stake that is gone takes nothing back.
+    if (named === undefined) return order.validator.stakeRef !== undefined
+    return named.network === validator.network && equalHex(named.pubkey, validator.pubkey)
+  }
+
   /** Only the validator's withdrawal address may ask for anything. @throws Halt */
   function assertMaySend(signer: StakingSigner, withdrawalAddress: string): void {
     if (sameAddress(signer.spec.address, withdrawalAddress)) return
@@ -176,7 +184,7 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     }
   }
 
-  return { ...signersOf, requestOf, admittedSigner, feeCapOf, targetOf, assertMaySend, assertTurn }
+  return { ...signersOf, requestOf, admittedSigner, feeCapOf, targetOf, isNamed, assertMaySend, assertTurn }
 }
 
 const isOf = ({ kind, metadata }: ValidatorRequestResource, { origin }: RequestOrder): boolean =>

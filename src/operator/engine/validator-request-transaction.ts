@@ -31,7 +31,7 @@ export const requestGasLimit = (estimate: bigint): bigint => (estimate * 12n) / 
 /** The request's transaction: what it is, what it pays, and how it is known again, since no contract tells who asked for what before. */
 export function createRequestTransactions(deps: ValidatorRequestDeps, targets: RequestTargets, service: RequestService) {
   const { ledger } = deps
-  const { capOf, feeCapOf, requestOf, admittedSigner, targetOf } = targets
+  const { capOf, feeCapOf, requestOf, admittedSigner } = targets
 
   const entryOf = ({ request }: SendPlan, network: EthereumNetwork) =>
     ledger.find(request.signer, network.config.name, request.origin.uid, requestStep(request.origin.kind))
@@ -114,11 +114,9 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
     maxGas: MAX_REQUEST_GAS,
     async admit(plan, network, signal) {
       const signer = await admittedSigner(plan.request, signal)
-      const target = await targetOf(plan.request, new Map(), signal)
-      if (target.network !== network.config.name || !equalHex(target.pubkey, plan.request.pubkey)) throw transactions.forged('validator')
-      if (target.withdrawalAddress !== undefined) targets.assertMaySend(signer, target.withdrawalAddress)
-      const body = await service.current(plan.request, target, plan.requestId, network, new Map(), signal)
-      service.verify(body, { order: plan.request, validator: target, requestId: plan.requestId }, network, signer)
+      // The staking API was asked before it was made; that it is away now keeps nothing from being sent again.
+      if (plan.request.network !== network.config.name || !targets.isNamed(plan.request, plan.request))
+        throw transactions.forged('validator')
       const { transaction } = plan as Partial<InFlightSend>
       const cap = feeCapOf(signer, plan.maxRequestFeeGwei)
       if (transaction !== undefined && BigInt(transaction.valueWei) > cap)
@@ -163,7 +161,7 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
       ),
   }
   const transactions = createEthereumTransactions(deps, { capOf }, kind)
-  return { ...transactions, ...createTransactionFlow(deps, kind, transactions), admit: kind.admit, dueOf, entryOf, isThis }
+  return { ...transactions, ...createTransactionFlow(deps, kind, transactions), dueOf, isThis }
 }
 
 function isRequest(log: Parameters<typeof decodeRequestLog>[0], wanted: ValidatorRequest, sender: string): boolean {

@@ -491,3 +491,67 @@ describe('deleted', () => {
     expect(world.object(EXIT)).toBeUndefined()
   })
 })
+
+describe('suspended', () => {
+  test('before it is made: nothing is created or signed, and it goes on when that is over', async () => {
+    const world = await visited(EXIT, undefined, { suspend: true })
+    expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'Suspended' })
+    expect(world.requests.stored()).toEqual([])
+    world.editRequest(EXIT, (exit) => ({ ...exit, spec: { ...exit.spec, suspend: false } }))
+    await world.settle(world.start(), [EXIT])
+    expect(world.ready(EXIT)).toBe(true)
+  })
+  test('after it was sent: it is followed to what the consensus layer makes of it, and nothing is signed', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    world.editRequest(EXIT, (exit) => ({ ...exit, spec: { ...exit.spec, suspend: true } }))
+    world.keys.signed.length = 0
+    await world.settle(operator, [EXIT])
+    expect(world.ready(EXIT), message(world, EXIT)).toBe(true)
+    expect(world.keys.signed).toEqual([])
+  })
+})
+
+test('a staking API that is away keeps nothing from being sent again that the node has forgotten', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addExit()
+  await world.visit(world.start(), EXIT)
+  world.chain.forget()
+  const alone = world.start((point) => {
+    if (point.includes('requests.')) throw new StakingApiError('down', { kind: 'network', outcomeUnknown: true })
+  })
+  await world.visit(alone, EXIT)
+  expect(world.chain.pool()).toHaveLength(1)
+  await world.settle(world.start(), [EXIT])
+  expect(world.chain.requests()).toHaveLength(1)
+})
+
+describe('a cluster that is rebuilt from Git', () => {
+  async function rebuilt(forget: (world: World) => void): Promise<World> {
+    const world = createWorld()
+    world.addSigner()
+    world.addWithdrawal()
+    await world.settle(world.start(), [WITHDRAWAL])
+    world.withdrawals.vanish('team-a/withdrawal-1')
+    world.signers.vanish('signer-1')
+    forget(world)
+    world.addSigner()
+    world.addWithdrawal()
+    await world.settle(world.start(), [WITHDRAWAL])
+    return world
+  }
+  test('asks for nothing twice: the staking API knows', async () => {
+    const world = await rebuilt(() => {})
+    expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+  test('nor with a staking API that has lost its database: the chain knows', async () => {
+    const world = await rebuilt((before) => before.requests.forget())
+    expect(world.stalled(WITHDRAWAL)).toBe('UnaccountedTransactions')
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+})

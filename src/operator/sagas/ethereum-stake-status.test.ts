@@ -251,3 +251,19 @@ describe('times', () => {
     expect(findCondition(next.conditions, 'Ready')).toMatchObject({ observedGeneration: 4, lastTransitionTime: '2030-01-01T00:00:01Z' })
   })
 })
+
+test.each([
+  { status: 'active_ongoing', phase: 'Active', active: 'True', reason: 'Active' },
+  { status: 'active_exiting', phase: 'Exiting', active: 'True', reason: 'Exiting' },
+  { status: 'active_slashed', phase: 'Slashed', active: 'True', reason: 'Slashed' },
+  { status: 'exited_unslashed', phase: 'Exiting', active: 'False', reason: 'Exiting' },
+  { status: 'exited_slashed', phase: 'Slashed', active: 'False', reason: 'Slashed' },
+  { status: 'withdrawal_possible', phase: 'Withdrawing', active: 'False', reason: 'Exiting' },
+  { status: 'withdrawal_done', phase: 'Exited', active: 'False', reason: 'ValidatorDone' },
+  { status: 'pending_queued', phase: 'Confirmed', active: 'Unknown', reason: 'AwaitingActivation' },
+])('a validator that is $status: phase $phase, and the stake stays Ready', ({ status, phase, active, reason }) => {
+  const said = ethereumStakeStatus(resource(), { ...confirmed, validator: { ...validator(status), index: '7' } }, { at: 'settled' }, at(1))
+  expect(said.phase).toBe(phase)
+  expect(findCondition(said.conditions, 'Active')).toMatchObject({ status: active, reason })
+  expect(findCondition(said.conditions, 'Ready')?.status).toBe('True')
+})

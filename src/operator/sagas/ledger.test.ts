@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { InFlight, Ledger } from '../../resources/staking-signer.ts'
 import {
   boundWei,
+  displacerOf,
   emptyLedger,
   entryOf,
   hashesOf,
@@ -93,6 +94,24 @@ describe('an entry', () => {
     expect(pruned(ledger, at(0, 2), () => true).inFlight).toHaveLength(2)
     expect(pruned(ledger, at(1), () => true).inFlight?.map(({ origin }) => origin)).toEqual(['b'])
     expect(pruned(ledger, at(2), () => true)).toEqual({ network: 'hoodi', nextNonce: 2, inFlight: [] })
+  })
+
+  test('of a request stays until its resource knows the outcome: no contract tells whether it was made', () => {
+    const ledger = ledgerWith(entry('a', 0, { step: 'exit' }), entry('b', 1, { step: 'withdrawal' }), entry('c', 2))
+    const isOpen = ({ origin }: InFlight) => origin !== 'b'
+    expect(pruned(ledger, at(3), isOpen).inFlight?.map(({ origin }) => origin)).toEqual(['a'])
+  })
+
+  test('of a request is no payer of its validator, and what took its nonce remembers whose it was', () => {
+    const request = entry('a', 0, { step: 'exit' })
+    const ledger = ledgerWith(request)
+    expect(payerOf(ledger, request.pubkey ?? '')).toBeUndefined()
+    const displaced = withEntry(ledger, entry('b', 0, { step: 'withdrawal' }))
+    expect(displacerOf(displaced, 'a')?.origin).toBe('b')
+    expect(displacerOf(displaced, 'b')).toBeUndefined()
+    expect(displaced.inFlight?.[0]?.displacedPubkeys).toBeUndefined()
+    // Back under its own nonce, nothing is displaced but the other.
+    expect(withEntry(displaced, request).inFlight?.[0]?.displacedRequests).toEqual(['b'])
   })
 
   test('binds its value and its highest fee until it is mined', () => {

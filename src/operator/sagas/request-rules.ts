@@ -9,7 +9,7 @@ const meanings: Readonly<Record<string, string>> = {
   slashed: 'the validator was slashed and leaves by itself',
   'not-active': 'the validator is not active',
   'already-exiting': 'the validator is exiting already',
-  'too-young': 'the validator was not active for long enough (256 epochs)',
+  'too-young': 'the validator was not active for long enough (256 epochs on public networks)',
   'pending-withdrawals': 'partial withdrawals of the validator were still to be paid',
   'withdrawal-queue-full': "the network's queue of partial withdrawals was full",
   'credentials-not-compounding': "the validator's withdrawal credentials are not 0x02 (Compounding), which a partial withdrawal needs",

@@ -172,8 +172,10 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
       const one = stored.get(id)
       if (one !== undefined) stored.set(id, { ...one, cancelled: true })
     },
-    /** The service's database forgets who asked for what. */
-    forgetKeys: () => byKey.clear(),
+    /** The service's database is lost. */
+    forget() {
+      for (const map of [stored, byKey, byReference]) map.clear()
+    },
   }
 }
 export type FakeRequestsApi = ReturnType<typeof createFakeRequestsApi>
