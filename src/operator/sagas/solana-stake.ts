@@ -317,14 +317,6 @@ const awaitState = (awaited: Awaited, reached: readonly SolanaProtocol['status']
   })
 
 const nothing = isNothingStaked
-/** The stake is beyond delegation already, by whomever. */
-const isCooling: Skip = (status) =>
-  nothing(status) ||
-  (!isInFlight(transactionOf(status, 'deactivation')) &&
-    status.protocol !== undefined &&
-    ['Deactivating', 'Inactive', 'Withdrawn'].includes(status.protocol.status))
-const isClosed: Skip = (status) => nothing(status) || (!isInFlight(transactionOf(status, 'withdrawal')) && isWithdrawn(status))
-
 /** A stake that is not wanted any more, or never was: nothing is signed for it, but what may have been is found and seen to its end. */
 const settleStake: readonly SolanaStep[] = [
   step({
@@ -337,8 +329,8 @@ const settleStake: readonly SolanaStep[] = [
   }),
   confirm('stake', { resend: false, skip: nothing, endsOver: true }),
 ]
-const deactivate = [...transactionSteps('deactivation', isCooling), awaitState('Inactive', ['Inactive', 'Withdrawn'], nothing)]
-const withdraw = [...transactionSteps('withdrawal', isClosed), awaitState('Withdrawn', ['Withdrawn'], nothing)]
+const deactivate = [...transactionSteps('deactivation', nothing), awaitState('Inactive', ['Inactive', 'Withdrawn'], nothing)]
+const withdraw = [...transactionSteps('withdrawal', nothing), awaitState('Withdrawn', ['Withdrawn'], nothing)]
 const begin = [createStake, verifyStake]
 
 /**
