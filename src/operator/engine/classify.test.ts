@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ChainError, type ChainErrorCode } from '../../chains/ethereum/chain.ts'
+import { SolanaError, type SolanaErrorCode } from '../../chains/solana/chain.ts'
 import { StakingApiError, type StakingApiErrorFields } from '../../contract/client-error.ts'
 import { type ProblemCode, problemCodes, problems } from '../../contract/problems.ts'
 import { KubeError, KubeTransportError } from '../kube/errors.ts'
@@ -91,6 +92,35 @@ describe('what the node says', () => {
   test('asked to wait, it waits', () => {
     expect(classify(new ChainError('unavailable', 'x', 7_000))).toMatchObject({ kind: 'wait', afterMs: 7_000 })
     expect(classify(new ChainError('history-syncing', 'x', 7_000))).toMatchObject({ kind: 'wait', afterMs: 7_000 })
+  })
+})
+
+describe('what a Solana node, or a simulation, says', () => {
+  const expected: Record<SolanaErrorCode, string> = {
+    'blockhash-not-found': 'wait ChainUnavailable',
+    'already-processed': 'wait AwaitingFinality',
+    'insufficient-funds': 'wait InsufficientFunds',
+    'account-in-use': 'wait AwaitingFinality',
+    'epoch-rewards': 'wait EpochRewards',
+    'lockup-in-force': 'stall LockupInForce',
+    'already-deactivated': 'wait AwaitingFinality',
+    'too-soon-to-redelegate': 'wait AwaitingFinality',
+    'insufficient-delegation': 'stall RequestRefused',
+    'wrong-authority': 'stall AuthorityChanged',
+    'signature-failure': 'stall RequestRefused',
+    busy: 'wait AwaitingFinality',
+    failed: 'stall RequestRefused',
+    'node-behind': 'wait ChainUnavailable',
+    unavailable: 'retry ChainUnavailable',
+    'wrong-cluster': 'stall WrongChain',
+    rejected: 'retry ChainUnavailable',
+  }
+  test.each(Object.entries(expected))('%s: %s', (code, verdict) => {
+    expect(of(new SolanaError(code as SolanaErrorCode, 'x'))).toBe(verdict)
+  })
+  test('asked to wait, it waits', () => {
+    expect(classify(new SolanaError('unavailable', 'x', { retryAfterMs: 7_000 }))).toMatchObject({ kind: 'wait', afterMs: 7_000 })
+    expect(classify(new SolanaError('node-behind', 'x', { retryAfterMs: 7_000 }))).toMatchObject({ kind: 'wait', afterMs: 7_000 })
   })
 })
 
