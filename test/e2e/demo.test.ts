@@ -63,7 +63,7 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
   const ended = async (run: RunningProcess): Promise<number | null> =>
     (await Promise.race([run.exited, delay(TIMEOUT_MS, undefined, { ref: false })]))?.code ?? null
 
-  test('makes three deposits, refuses what policy does not admit, and leaves nothing running', async () => {
+  test('makes deposits, exits, withdrawals and Solana stakes, refuses what must be, and leaves nothing running', async () => {
     const run = await demo()
     await endpoints(run)
     const processes = descendantsOf(run.pid)
@@ -77,6 +77,15 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
       expect(output).toContain(accepted)
     expect(output).toMatch(/team-c\/not-admitted {2}NamespaceNotAllowed: .*team-c/)
     expect(output).toContain('The deposit contract counts 3 deposits')
+    expect(output).toMatch(/team-b\/eight {2}8 ETH asked, 8 ETH paid to 0x70997970/i)
+    expect(output).toMatch(/team-a\/leave {2}validator 0x[0-9a-f]+… has left, 32 ETH paid/)
+    expect(output).toContain('team-a/changed-my-mind  deleted before it was sent: cancelled at the staking API')
+    expect(output).toMatch(/team-b\/too-much {2}OverAvailable: .*amount-over-available.*8\.5 ETH\) are available/)
+    expect(output).toContain('The contract has 2 requests.')
+    expect(output).toMatch(/team-a\/returns\s+3 SOL\s+Withdrawn/)
+    expect(output).toMatch(/team-b\/stays\s+0\s+5000000000\n/)
+    const [, together, again] = /together\s+(\d+)\s+(\d+)/.exec(output) ?? []
+    expect(again).toBe(together)
     expect(output).toContain('All holds.')
     // No terminal, no cursor movements.
     expect(output).not.toContain('\u001b[')
@@ -92,6 +101,8 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
       [
         'kubeconfig',
         'ethereumRpc',
+        'beaconApi',
+        'solanaRpc',
         'stakingApi',
         'apiKeyFile',
         'operatorMetrics',
