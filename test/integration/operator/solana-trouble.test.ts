@@ -142,6 +142,28 @@ describe('a transaction', () => {
     assertFundedOnce(world)
   })
 
+  test('is sent again while the staking API is away', async () => {
+    const world = await worldOf()
+    world.addStake()
+    world.cluster.node.fate({ kind: 'drop' }, 2)
+    let away = false
+    const operator = world.start((point) => {
+      if (away && point.startsWith('before api.')) throw new StakingApiError('no answer', { kind: 'network', outcomeUnknown: true })
+    })
+    await world.visit(operator)
+    away = true
+    for (let round = 0; round < 3; round++) {
+      world.cluster.settle()
+      await world.visit(operator)
+    }
+    expect(world.status().transactions?.stake, world.explain()).toMatchObject({ attempt: 1, state: 'Confirmed' })
+    assertFundedOnce(world)
+    away = false
+    await world.settle(operator)
+    expect(world.ready(), world.explain()).toBe(true)
+    expect(world.status().transactions?.stake?.reportedSignature).toBe(world.status().transactions?.stake?.signature)
+  })
+
   test('that the service makes and whose answer is lost is found in its list', async () => {
     const world = await worldOf()
     world.addStake()
