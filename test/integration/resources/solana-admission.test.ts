@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
+
+/** What people get from a real API server when they apply a SolanaStake: it is taken, or the message says what to do. */
+let cluster: ControlPlane
+beforeAll(async () => {
+  cluster = await startControlPlane()
+  await cluster.kubectlOk(['apply', '-f', new URL('../../../crds', import.meta.url).pathname])
+  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+})
+afterAll(async () => {
+  await cluster?.stop()
+})
+
+const address = '4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T'
+const other = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG'
+let count = 0
+const manifest = (spec: object, name = `sol-${++count}`) => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'SolanaStake',
+  metadata: { name, namespace: 'default' },
+  spec: {
+    network: 'devnet',
+    amountLamports: '5000000000',
+    stakeAuthority: { signer: 'payer' },
+    withdrawAuthority: { signer: 'cold' },
+    ...spec,
+  },
+})
+const apply = (object: unknown) => cluster.kubectl(['apply', '-f', '-'], { input: JSON.stringify(object) })
+const patch = (name: string, spec: unknown) => cluster.kubectl(['patch', 'solstake', name, '--type=merge', '-p', JSON.stringify({ spec })])
+
+test.each([
+  { what: '5 SOL', spec: {} },
+  { what: 'one lamport, as far as the API server can tell', spec: { amountLamports: '1' } },
+  { what: 'all lamports of 64 bits', spec: { amountLamports: '18446744073709551615' } },
+  {
+    what: 'everything',
+    spec: { voteAccount: address, destination: other, maxPriorityFeeLamports: '0', suspend: true, desiredState: 'Inactive' },
+  },
+  { what: 'a stake to adopt', spec: { adopt: { stakeId: '0123456789abcdef0123456789abcdef' } } },
+])('with $what it is taken', async ({ spec }) => {
+  expect(await apply(manifest(spec))).toMatchObject({ code: 0 })
+})
+
+test.each([
+  { what: 'no money', spec: { amountLamports: '0' }, says: 'must be a whole number of lamports such as "5000000000" (5 SOL)' },
+  { what: 'SOL', spec: { amountLamports: '5.5' }, says: 'must be a whole number of lamports' },
+  { what: 'a sign', spec: { amountLamports: '-5' }, says: 'must be a whole number of lamports' },
+  { what: 'an exponent', spec: { amountLamports: '5e9' }, says: 'must be a whole number of lamports' },
+  { what: 'white space', spec: { amountLamports: '5 ' }, says: 'must be a whole number of lamports' },
+  { what: 'nothing', spec: { amountLamports: '' }, says: 'spec.amountLamports' },
+  { what: 'a number for text', spec: { amountLamports: 5_000_000_000 }, says: 'must be of type string' },
+  { what: 'more than 64 bits', spec: { amountLamports: '18446744073709551616' }, says: 'is more lamports than can be' },
+  { what: 'a vote account that is not base58', spec: { voteAccount: `0${address.slice(1)}` }, says: 'must be a Solana address in base58' },
+  { what: 'an Ethereum destination', spec: { destination: `0x${'1'.repeat(40)}` }, says: 'must be a Solana address in base58' },
+  { what: 'no withdraw authority', spec: { withdrawAuthority: undefined }, says: 'spec.withdrawAuthority: Required value' },
+  { what: 'a state that is none', spec: { desiredState: 'Gone' }, says: 'supported values: "Active", "Inactive", "Withdrawn"' },
+  { what: 'a fee in words', spec: { maxPriorityFeeLamports: 'low' }, says: 'must be a whole number of lamports such as "10000"' },
+  { what: 'a field that is mistyped', spec: { voteAcount: address }, says: 'unknown field "spec.voteAcount"' },
+])('with $what it is refused, and told why', async ({ spec, says }) => {
+  const { code, stderr } = await apply(manifest(spec))
+  expect(code).not.toBe(0)
+  expect(stderr).toContain(says)
+})
+
+describe('later', () => {
+  test.each([
+    { what: 'the amount', change: { amountLamports: '6000000000' }, says: 'amountLamports cannot be changed' },
+    { what: 'the network', change: { network: 'mainnet-beta' }, says: 'network cannot be changed' },
+    { what: 'the stake authority', change: { stakeAuthority: { signer: 'x' } }, says: 'stakeAuthority.signer cannot be changed' },
+    { what: 'the withdraw authority', change: { withdrawAuthority: { signer: 'x' } }, says: 'withdrawAuthority.signer cannot be changed' },
+    { what: 'the vote account', change: { voteAccount: other }, says: 'voteAccount cannot be changed, added or removed' },
+    { what: 'the vote account, by leaving it out', change: { voteAccount: null }, says: 'voteAccount cannot be changed, added or removed' },
+    { what: 'the destination', change: { destination: other }, says: 'destination cannot be changed, added or removed' },
+  ])('$what cannot be changed', async ({ change, says }) => {
+    const object = manifest({ voteAccount: address })
+    await apply(object)
+    const { code, stderr } = await patch(object.metadata.name, change)
+    expect(code).not.toBe(0)
+    expect(stderr).toContain(says)
+  })
+
+  test('desiredState only goes forward; a stake can be adopted, suspended, and pay another fee', async () => {
+    const { metadata } = manifest({})
+    await apply(manifest({}, metadata.name))
+    const { name } = metadata
+    const back = 'desiredState only goes forward: Active, Inactive, Withdrawn'
+    for (const change of [
+      { adopt: { stakeId: 's1' } },
+      { suspend: true },
+      { maxPriorityFeeLamports: '20000' },
+      { desiredState: 'Inactive' },
+    ])
+      expect(await patch(name, change), JSON.stringify(change)).toMatchObject({ code: 0 })
+    expect((await patch(name, { desiredState: 'Active' })).stderr).toContain(back)
+    expect((await patch(name, { desiredState: null })).stderr).toContain(back)
+    expect(await patch(name, { desiredState: 'Withdrawn' })).toMatchObject({ code: 0 })
+    expect((await patch(name, { desiredState: 'Inactive' })).stderr).toContain(back)
+    expect((await patch(name, { adopt: null })).stderr).toContain('adopt cannot be removed')
+  })
+
+  test('it is explained, and found by network, signers and desired state', async () => {
+    const object = manifest({ network: 'chosen', desiredState: 'Inactive' })
+    await apply(object)
+    expect(await cluster.kubectlOk(['explain', 'solstake.spec'])).not.toContain('<no description>')
+    const selector = 'spec.network=chosen,spec.stakeAuthority.signer=payer,spec.withdrawAuthority.signer=cold,spec.desiredState=Inactive'
+    expect(await cluster.kubectlOk(['get', 'solstake', '--field-selector', selector, '-o', 'name'])).toBe(
+      `solanastake.staking.dev/${object.metadata.name}\n`,
+    )
+  })
+})
