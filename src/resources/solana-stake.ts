@@ -103,7 +103,7 @@ const transaction = z.object({
     .max(1644)
     .regex(/^[A-Za-z0-9+/]*={0,2}$/)
     .optional()
-    .describe('The message that is signed, in base64. It is verified against the spec again at every signature.'),
+    .describe('The message that is signed, in base64, until it is final. It is verified against the spec again at every signature.'),
   signature: signature().optional().describe("The fee payer's signature of the message: the transaction's name on the chain."),
   blockhash: address().optional().describe('Blockhash that it is valid by.'),
   lastValidBlockHeight: whole().optional().describe('Block height after which it can no longer land.'),

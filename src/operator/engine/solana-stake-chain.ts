@@ -48,14 +48,18 @@ export function isReached(kind: ActionKind, { state, slot }: Pick<StakeLook, 'st
   }
 }
 
+/** Slots (about an hour) that one node may be behind another and still be used. */
+const MAX_LAG = 9_000n
+
 const phases = { ACTIVATING: 'Activating', ACTIVE: 'Active', DEACTIVATING: 'Deactivating', INACTIVE: 'Inactive' } as const
 
 /** The look as status has it. Where nothing but the slot differs from what was seen before, that very object comes back: nothing is to be written. */
 export function protocolOf(look: StakeLook, madeAtSlot: number, seen: SolanaProtocol | undefined): SolanaProtocol {
   const next = read(look, madeAtSlot)
   if (seen === undefined) return next
-  // A node that lags, or an account that a lagging node doesn't have yet, is no news.
-  if (look.slot < BigInt(seen.slot) || (next.status === 'Created' && seen.status !== 'Created')) return seen
+  // A node that lags, or an account that a lagging node doesn't have yet, is no news. A slot of the far future was seen by nobody.
+  const isLagging = look.slot < BigInt(seen.slot) && look.slot + MAX_LAG >= BigInt(seen.slot)
+  if (isLagging || (next.status === 'Created' && seen.status !== 'Created')) return seen
   return sameBut('slot', next, seen) ? seen : next
 }
 

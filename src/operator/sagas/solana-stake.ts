@@ -177,7 +177,10 @@ function absorbOutcome(status: SolanaStakeStatus, kind: ActionKind, outcome: Sol
   switch (outcome.is) {
     case 'confirmed': {
       const { landedSignature, slot } = outcome
-      return changed(status, kind, { state: 'Confirmed', ...(landedSignature === undefined ? {} : { landedSignature }), slot })
+      // What it was is on the chain now, for good.
+      const { message: _sent, ...rest } = evidence(transactionOf(status, kind), `transactions.${kind}`)
+      const landed = landedSignature === undefined ? {} : { landedSignature }
+      return withTransaction(status, kind, { ...rest, state: 'Confirmed', ...landed, slot })
     }
     case 'failed': {
       const { landedSignature, slot, failure } = outcome

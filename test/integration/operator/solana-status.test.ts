@@ -227,12 +227,13 @@ describe('what somebody writes into status never has anything else signed:', () 
 
   test('that it is confirmed with another’s signature is told as forged', async () => {
     const first = await active()
-    const landed = first.world.status(first.key).transactions?.stake
+    const landed = first.world.status(first.key).transactions?.stake?.signature
+    const [its] = first.world.signedMessages()
     const { world, key, operator } = newWorld()
     world.cluster.node.fate({ kind: 'drop' })
     await world.visit(operator, key)
     world.editStatus(
-      inFlight(() => ({ signature: landed?.signature, message: landed?.message })),
+      inFlight(() => ({ signature: landed, message: Buffer.from(its?.bytes ?? []).toString('base64') })),
       key,
     )
     await world.visit(operator, key)
@@ -252,6 +253,15 @@ describe('what somebody writes into status never has anything else signed:', () 
     await world.settle(operator, { key })
     expect(world.ready(key), world.explain(key)).toBe(true)
     expect(world.cluster.balance(accountOf(world, key))).toBe(0n)
+  })
+
+  test('that it was seen in the far future does not keep it from being looked at', async () => {
+    const { world, key, operator } = await active()
+    const right = world.status(key).protocol
+    world.editStatus((status) => ({ ...status, protocol: { ...status.protocol, activeLamports: '9', slot: 9_000_000_000 } }), key)
+    world.annotate({ 'staking.dev/reconcile-at': 'now' }, key)
+    await world.visit(operator, key)
+    expect(world.status(key).protocol).toMatchObject({ activeLamports: right?.activeLamports })
   })
 
   test('a transaction lost from status while it is in flight is found again', async () => {
