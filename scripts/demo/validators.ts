@@ -12,7 +12,9 @@ const names = { withdrawal: 'team-b/eight', tooMuch: 'team-b/too-much', exit: 't
 const stakes = { leaving: 'team-a/validator-1', staying: 'team-a/validator-2', compounding: 'team-b/compounding' }
 const LONG_MS = 600_000
 
-const isActive = (stake: EthereumStake): boolean => isTrue(stake.status?.conditions, 'Active')
+/** It is active, or was and is leaving: on a real network nobody waits for the others. */
+const hasBeenActive = ({ status }: EthereumStake): boolean =>
+  isTrue(status?.conditions, 'Active') || ['Exiting', 'Withdrawing', 'Exited'].includes(status?.phase ?? '')
 const pubkeyOf = (stake: EthereumStake): Hex => (stake.status?.depositData?.pubkey ?? '0x') as Hex
 const isPaidOut = (stake: EthereumStake): boolean => stake.status?.validator?.status === 'withdrawal_done'
 
@@ -31,7 +33,7 @@ export async function playValidators(scene: Scene, ethereum: DemoEthereum, start
   say('\nwaiting until the validators are active, and old enough for what is asked of them')
   const settled = await follow(
     (all) =>
-      accepted(all).every(isActive) &&
+      accepted(all).every(hasBeenActive) &&
       isReady(named(all.withdrawals, names.withdrawal)) &&
       isStalled(named(all.withdrawals, names.tooMuch)) &&
       isReady(named(all.exits, names.exit)) &&
