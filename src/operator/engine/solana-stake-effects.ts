@@ -64,12 +64,6 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       if (isReached('stake', look, 0)) return found(plan, look)
       const stake = await network.api.solanaStake(terms.stakeId, signal)
       const made = stake.transactions.filter(({ kind, status }) => kind === 'stake' && status !== 'failed')
-      if (made.some(({ status }) => status === 'confirmed') || stake.protocol.status !== 'CREATED')
-        throw wait(
-          'ChainUnavailable',
-          'The staking API has seen this stake on the chain, and the operator’s nodes do not show it: it was withdrawn, or they are behind. It is looked at again.',
-          deps.activatingMs,
-        )
       const height = await network.chain.blockHeight('finalized', signal)
       const last = Math.max(0, ...made.map(({ lastValidBlockHeight }) => lastValidBlockHeight))
       if (height <= BigInt(last))
@@ -79,7 +73,17 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
           network.config.pollIntervalMs,
         )
       // Read again, after the height was: what landed up to that height is seen here.
-      if (isReached('stake', await lookAt(network.chain, terms.stakeAccount, signal), 0)) return found(plan, look)
+      const now = await lookAt(network.chain, terms.stakeAccount, signal)
+      if (isReached('stake', now, 0)) return found(plan, now)
+      const landed = made.find(({ status }) => status === 'confirmed')
+      // It was made, and is gone: withdrawn before its status was lost.
+      if (stake.protocol.status === 'WITHDRAWN' || landed !== undefined) return found(plan, now)
+      if (stake.protocol.status !== 'CREATED')
+        throw wait(
+          'ChainUnavailable',
+          'The staking API sees this stake on the chain, and the operator’s nodes do not: they are asked again.',
+          network.config.pollIntervalMs,
+        )
       return undefined
     },
 

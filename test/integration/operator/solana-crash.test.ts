@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SolanaError } from '../../../src/chains/solana/chain.ts'
+import { StakingApiError } from '../../../src/contract/client-error.ts'
+import { KubeError, KubeTransportError } from '../../../src/operator/kube/errors.ts'
+import { KeyError } from '../../../src/operator/ports.ts'
+import { Halt } from '../../../src/operator/sagas/verdict.ts'
+import { seededRandom } from '../../../src/operator/testing/test-clock.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import {
   AMOUNT,
+  type Around,
   createSolanaWorld,
   FEE,
   type SolanaOperator,
@@ -98,3 +105,73 @@ test('ended at every point of its whole life and started again, the operator has
     expect(fees, where).toBe(4n * FEE)
   }
 }, 300_000)
+
+/** More of them on demand: FUZZ_SEEDS=500. */
+const seeds = Array.from({ length: Number(process.env.FUZZ_SEEDS ?? 3) }, (_, seed) => seed)
+
+test.each(seeds)(
+  'three lives among failures of every kind, at the same time, are each lived once (seed %i)',
+  { timeout: 120_000 },
+  async (seed) => {
+    const random = seededRandom(seed)
+    const any = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
+    const world = createSolanaWorld(parts)
+    world.addSigners()
+    const { cluster } = world
+    const { payer, withdrawer } = parts
+    const keys = Array.from({ length: 3 }, () => `team-a/life-${++lives}`)
+    for (const key of keys) world.addStake({}, key)
+    firstHeight = cluster.ledger.head().height
+    const before = { payer: cluster.balance(payer.address), withdrawer: cluster.balance(withdrawer.address) }
+
+    let calm = false
+    const around: Around = (point, operator) => {
+      if (calm) return
+      if (random() < 0.004) return operator.kill()
+      const [when = '', call = ''] = point.split(' ')
+      if (random() >= 0.03 || (when !== 'before' && when !== 'after')) return
+      if (call.startsWith('chain.')) throw new SolanaError(any(['unavailable', 'node-behind']), 'no answer')
+      if (call.startsWith('api.')) throw new StakingApiError('no answer', { kind: any(['timeout', 'network']), outcomeUnknown: true })
+      if (call.startsWith('keys.')) throw new KeyError('missing', 'the Secret is being replaced')
+      if (call.startsWith('stakes.'))
+        throw any([new KubeTransportError('TIMEOUT', 'no answer'), new KubeError(500, 'InternalError', 'no leader')])
+    }
+    const isOver = (key: string) => world.ready(key) && world.status(key).phase === 'Withdrawn'
+    /** Two at a time: one of them does not know that it was deposed. */
+    const leaders = [world.start(around), world.start(around)]
+    for (let round = 0; round < 150 && !keys.every(isOver); round++) {
+      calm = round > 60
+      if (!calm && random() < 0.2) cluster.node.fate(any([{ kind: 'drop' }, { kind: 'late', blocks: 40 }] as const))
+      if (!calm && random() < 0.1) cluster.produce(155)
+      if (!calm && random() < 0.1) world.editStatus(() => undefined, any(keys))
+      if (!calm && random() < 0.1) world.editStatus(({ transactions: _lost, ...rest }) => rest, any(keys))
+      await Promise.all(
+        keys.map(async (key) => {
+          const at = calm ? 0 : Math.floor(random() * 2)
+          await leaders[at]?.visit(key).catch((error: unknown) => {
+            if (!isExpected(error)) throw error
+          })
+          if (leaders[at]?.killed) leaders[at] = world.start(around)
+          const wanted = world.stakes.get(key)?.spec.desiredState ?? 'Active'
+          if (world.ready(key) && random() < 0.5) world.editSpec({ desiredState: order[order.indexOf(wanted) + 1] ?? 'Withdrawn' }, key)
+        }),
+      )
+      cluster.settle()
+      if (random() < 0.3) cluster.nextEpoch()
+    }
+    let fees = 0n
+    for (const key of keys) {
+      expect(isOver(key), `seed ${seed}: ${world.explain(key)}`).toBe(true)
+      const money = moneyOf(world, world.status(key).stakeAccount ?? '')
+      expect(money.paidIn, `seed ${seed}`).toEqual([AMOUNT])
+      fees += money.fees
+    }
+    const paid = 3n * AMOUNT
+    expect(cluster.balance(withdrawer.address) - before.withdrawer, `seed ${seed}`).toBe(paid)
+    expect(before.payer - cluster.balance(payer.address), `seed ${seed}`).toBe(paid + fees)
+  },
+)
+
+/** What a visit may end with when something fails around it. */
+const isExpected = (error: unknown): boolean =>
+  error instanceof Halt || error instanceof KubeError || error instanceof KubeTransportError || (error as Error).message === 'it was ended'
