@@ -86,6 +86,27 @@ describe('a stake that is not wanted', () => {
   })
 })
 
+describe('a stake that was withdrawn, and whose status was lost,', () => {
+  test.each([
+    { now: 'stays withdrawn', ready: 'True', reason: 'Withdrawn' },
+    { now: 'goes when it is deleted', ready: '', reason: '' },
+  ])('$now', async ({ ready, reason }) => {
+    const { world, key, operator } = await active()
+    world.editSpec({ desiredState: 'Withdrawn' }, key)
+    await world.settle(operator, { key })
+    expect(world.status(key).phase, world.explain(key)).toBe('Withdrawn')
+    const signed = world.signed.length
+    world.editStatus(() => undefined, key)
+    if (ready === '') world.stakes.remove(key)
+    // Until then, the stake transaction might have been on its way.
+    world.expire()
+    await world.settle(world.start(), { key })
+    if (ready === '') expect(world.stakes.get(key)).toBeUndefined()
+    else expect(world.condition('Ready', key), world.explain(key)).toMatchObject({ status: ready, reason })
+    expect(world.signed).toHaveLength(signed)
+  })
+})
+
 describe('deleted,', () => {
   test('a stake that holds money waits, and goes once it is withdrawn as its spec says', async () => {
     const { world, key, operator } = await active()
