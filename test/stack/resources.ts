@@ -205,6 +205,16 @@ export interface Kinds {
   readonly solanastakes: SolanaStake
 }
 
+export async function getOne<K extends keyof Kinds>(
+  cluster: ControlPlane,
+  plural: K,
+  name: string,
+  space = 'default',
+): Promise<Kinds[K] | undefined> {
+  const { status, body } = await cluster.request({ path: `/apis/staking.dev/v1alpha1/namespaces/${space}/${plural}/${name}` })
+  return status === 200 ? (body as Kinds[K]) : undefined
+}
+
 /** A resource of any kind, until it is as asked for. @throws with what was seen last when `timeoutMs` (default 60,000) pass. */
 export const untilSeen = async <K extends keyof Kinds>(
   cluster: ControlPlane,
@@ -213,13 +223,11 @@ export const untilSeen = async <K extends keyof Kinds>(
   what: string,
   check: (now: Seen, resource: Kinds[K]) => boolean,
   timeoutMs?: number,
+  space?: string,
 ): Promise<Kinds[K]> =>
   (await eventually(
     `${plural} ${name} ${what}`,
-    async () => {
-      const { status, body } = await cluster.request({ path: `/apis/staking.dev/v1alpha1/namespaces/default/${plural}/${name}` })
-      return status === 200 ? (body as Kinds[K]) : undefined
-    },
+    () => getOne(cluster, plural, name, space),
     (resource) => resource !== undefined && check(seen(resource), resource),
     timeoutMs,
   )) as Kinds[K]
