@@ -1,4 +1,4 @@
-import { type Address, ChainError, type ChainErrorCode, type ChainReceipt, type Hex } from '../../chains/ethereum/chain.ts'
+import { ChainError, type ChainErrorCode, type ChainReceipt, type Hex } from '../../chains/ethereum/chain.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import {
   attemptsOf,
@@ -20,7 +20,7 @@ const tooLittle: ReadonlySet<ChainErrorCode> = new Set(['replacement-underpriced
 export function createTransactionFlow<Plan extends TransactionPlan>(
   deps: EthereumDeps,
   kind: TransactionKind<Plan>,
-  { signedAgain, bump, nonceIsLost, nonceIsUsed, forged }: EthereumTransactions<Plan>,
+  { signedAgain, bump, nonceIsLost, nonceIsUsed, senderOf, forged }: EthereumTransactions<Plan>,
 ) {
   const { clock, ledger } = deps
   type InFlightTransaction = InFlightPlan<Plan>
@@ -146,7 +146,7 @@ export function createTransactionFlow<Plan extends TransactionPlan>(
     const { chain, config } = network
     const waited = clock.now().getTime() - Date.parse(transaction.preparedAt) > network.bumpAfterMs
     if (!waited && kind.neededValue === undefined) return undefined
-    const latest = await chain.transactionCount(transaction.from as Address, 'latest', signal)
+    const latest = await chain.transactionCount(senderOf(inFlight), 'latest', signal)
     if (latest === transaction.nonce) {
       const value = await kind.neededValue?.(inFlight, network, signal)
       if (value !== undefined) return bump(inFlight, network, value, signal)

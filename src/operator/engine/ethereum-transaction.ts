@@ -331,11 +331,15 @@ export function createEthereumTransactions<Plan extends TransactionPlan>(
     return after.final >= before.final
   }
 
-  async function nonceIsUsed({ transaction }: InFlightTransaction, { chain }: EthereumNetwork, signal: AbortSignal): Promise<boolean> {
-    return (await chain.transactionCount(transaction.from as Address, 'final', signal)) > transaction.nonce
+  async function nonceIsUsed(inFlight: InFlightTransaction, { chain }: EthereumNetwork, signal: AbortSignal): Promise<boolean> {
+    return (await chain.transactionCount(senderOf(inFlight), 'final', signal)) > inFlight.transaction.nonce
   }
 
-  return { reserve, recordOf, recordOfLanded, forged, signedAgain, bump, nonceIsLost, nonceIsUsed }
+  /** Whose nonces tell of it: the signer's, whatever status says. Those of another address may be used up to any number. */
+  const senderOf = ({ request, transaction }: InFlightTransaction): Address =>
+    (deps.signers.get(request.signer)?.spec.address ?? transaction.from) as Address
+
+  return { reserve, recordOf, recordOfLanded, forged, signedAgain, bump, nonceIsLost, nonceIsUsed, senderOf }
 }
 
 export function isTooCheap({ transaction }: InFlightPlan, head: ChainHead): boolean {
