@@ -84,7 +84,10 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
     signal: AbortSignal,
   ): Promise<EthereumTransaction | undefined> {
     const { hash } = body.transaction
-    if (hash === undefined || plan.superseded.some((attempt) => equalHex(attempt.hash, hash))) return undefined
+    if (hash === undefined) return undefined
+    // One that lost its nonce is nowhere in the chain. That it did, status alone doesn't say.
+    const isLost = plan.superseded.some((attempt) => equalHex(attempt.hash, hash))
+    if (isLost && (await network.chain.receipt(hash, signal)) === undefined) return undefined
     const transaction = await network.chain.transaction(hash, signal)
     if (transaction !== undefined && signer !== undefined && isThis(transaction, plan, signer.spec.address))
       return recordOfLanded(transaction, plan, network)

@@ -1,4 +1,4 @@
-import type { Address, ChainTransaction, Hex } from '../../chains/ethereum/chain.ts'
+import type { ChainTransaction, Hex } from '../../chains/ethereum/chain.ts'
 import {
   decodeRequestLog,
   encodeRequestCalldata,
@@ -55,11 +55,14 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
     return { fee, value: roomy < cap ? roomy : cap }
   }
 
-  /** Versions of the transaction that status doesn't know: the ledger's and, where the nonce is used, what the staking API was told. */
+  /**
+   * Versions of the transaction beside those in status: the ledger's and, where the nonce is used, what the staking API was told. Those that status
+   * calls superseded too: only the chain says whether they landed.
+   */
   async function otherHashes(inFlight: InFlightSend, network: EthereumNetwork, signal: AbortSignal): Promise<readonly string[]> {
     const { transaction, request, requestId } = inFlight
     const entry = entryOf(inFlight, network)
-    const used = (await network.chain.transactionCount(transaction.from as Address, 'latest', signal)) > transaction.nonce
+    const used = (await network.chain.transactionCount(transactions.senderOf(inFlight), 'latest', signal)) > transaction.nonce
     const told = used
       ? await service.read(request, request, requestId, network, signal).then(
           (body) => body.transaction.hash,
@@ -69,7 +72,7 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
           },
         )
       : undefined
-    const known = [...attemptsOf(transaction), ...inFlight.superseded].map(({ hash }) => hash.toLowerCase())
+    const known = attemptsOf(transaction).map(({ hash }) => hash.toLowerCase())
     return [...(entry === undefined ? [] : hashesOf(entry)), ...(told === undefined ? [] : [told])].filter(
       (hash) => !known.includes(hash.toLowerCase()),
     )
