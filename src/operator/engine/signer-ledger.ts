@@ -14,7 +14,7 @@ import {
   type NonceCounts,
   type NonceOffer,
   offers,
-  payerOf,
+  payersOf,
   pruned,
   type ReservationRequest,
   unaccounted,
@@ -205,7 +205,7 @@ export function createSignerLedger(deps: {
       const owner = ownerOf(reservation)
       try {
         if (!isDeposit(reservation.request)) await assertInOrder(ledger, counts, reservation, isReleased)
-        const heir = isDeposit(reservation.request) ? await heirOf(signer, ledger, reservation) : undefined
+        const heir = isDeposit(reservation.request) ? await heirOf(signer, ledger, counts, reservation) : undefined
         let entry: InFlight
         if (heir !== undefined) {
           // Nobody holds it any more, and it may have been sent: the same bytes under the same nonce are this resource's now.
@@ -286,24 +286,30 @@ export function createSignerLedger(deps: {
    * Makes sure that nothing else may pay for this validator, on any signer of the network.
    * @returns the entry of a resource that is gone, for the very same deposit: to be taken over as it is.
    */
-  async function heirOf(signer: StakingSigner, ledger: Ledger, reservation: Reservation): Promise<InFlight | undefined> {
+  async function heirOf(
+    signer: StakingSigner,
+    ledger: Ledger,
+    counts: NonceCounts,
+    reservation: Reservation,
+  ): Promise<InFlight | undefined> {
     const { chain, network, request, valueWei } = reservation
+    const isPayer = (entry: InFlight) => isDeposit(entry) && entry.pubkey?.toLowerCase() === request.pubkey.toLowerCase()
     const owner = paying.get(payKey(reservation))
     if (owner !== undefined && owner !== ownerOf(reservation)) throw paidByOther(undefined)
     // Before anything is awaited: two signers that plan at the same time see each other here.
     paying.set(payKey(reservation), ownerOf(reservation))
     for (const other of deps.signers.list()) {
       if (other.metadata.name === signer.metadata.name) continue
-      const payer = payerOf(ledgerOf(other, network), request.pubkey)
-      if (payer === undefined) continue
+      const payers = payersOf(ledgerOf(other, network), request.pubkey)
+      if (payers.length === 0) continue
       const final = await chain.transactionCount(other.spec.address as Address, 'final', signal)
-      if (payer.nonce >= final || (await receiptOf(chain, payer)) !== undefined) throw paidByOther(payer)
+      for (const payer of payers)
+        if (payer.nonce >= final || (isPayer(payer) && (await receiptOf(chain, payer)) !== undefined)) throw paidByOther(payer)
     }
-    const payer = payerOf(ledger, request.pubkey)
+    // Under a nonce that is final nothing can land any more, and what has landed is seen on the chain.
+    const payer = payersOf(ledger, request.pubkey).find(({ nonce }) => nonce >= counts.final)
     if (payer === undefined) return undefined
-    if (payer.pubkey?.toLowerCase() === request.pubkey.toLowerCase() && payer.step === request.step && !deps.exists(payer)) {
-      if (payer.valueWei === valueWei.toString()) return payer
-    }
+    if (isPayer(payer) && payer.step === request.step && !deps.exists(payer) && payer.valueWei === valueWei.toString()) return payer
     throw paidByOther(payer)
   }
 

@@ -10,7 +10,7 @@ import {
   MAX_DISPLACED,
   type NonceCounts,
   offers,
-  payerOf,
+  payersOf,
   pruned,
   unaccounted,
   unsettled,
@@ -70,10 +70,10 @@ describe('an entry', () => {
   test('takes the place of the one before under its nonce, which is remembered by whom it would have paid', () => {
     const ledger = withEntry(withEntry(ledgerWith(entry('a', 0)), entry('b', 0)), entry('c', 0))
     expect(ledger.inFlight).toHaveLength(1)
-    expect(payerOf(ledger, pubkey('a'))?.origin).toBe('c')
-    expect(payerOf(ledger, pubkey('b'))?.origin).toBe('c')
-    expect(payerOf(ledger, pubkey('c').toUpperCase().replace('0X', '0x'))?.origin).toBe('c')
-    expect(payerOf(ledger, pubkey('d'))).toBeUndefined()
+    expect(payersOf(ledger, pubkey('a')).map(({ origin }) => origin)).toEqual(['c'])
+    expect(payersOf(ledger, pubkey('b')).map(({ origin }) => origin)).toEqual(['c'])
+    expect(payersOf(ledger, pubkey('c').toUpperCase().replace('0X', '0x')).map(({ origin }) => origin)).toEqual(['c'])
+    expect(payersOf(ledger, pubkey('d'))).toEqual([])
   })
 
   test('in a new version of itself displaces nobody', () => {
@@ -105,7 +105,7 @@ describe('an entry', () => {
   test('of a request is no payer of its validator, and what took its nonce remembers whose it was', () => {
     const request = entry('a', 0, { step: 'exit' })
     const ledger = ledgerWith(request)
-    expect(payerOf(ledger, request.pubkey ?? '')).toBeUndefined()
+    expect(payersOf(ledger, request.pubkey ?? '')).toEqual([])
     const displaced = withEntry(ledger, entry('b', 0, { step: 'withdrawal' }))
     expect(displacerOf(displaced, 'a')?.origin).toBe('b')
     expect(displacerOf(displaced, 'b')).toBeUndefined()
@@ -194,7 +194,7 @@ test('whatever happens, no nonce has two holders, none is skipped, and what is g
         // Every nonce from the chain's count to the highest given out has a holder: no gap that others wait behind.
         for (let nonce = latest; nonce < ledger.nextNonce; nonce++) expect(held).toContain(nonce)
         // Whoever may still be paid is found.
-        for (const [key, under] of paidBy) if ([...under].some((nonce) => nonce >= final)) expect(payerOf(ledger, key)).toBeDefined()
+        for (const [key, under] of paidBy) if ([...under].some((nonce) => nonce >= final)) expect(payersOf(ledger, key)).not.toEqual([])
         for (const { displacedPubkeys = [] } of ledger.inFlight ?? []) expect(displacedPubkeys.length).toBeLessThanOrEqual(MAX_DISPLACED)
       }
     }),

@@ -39,11 +39,11 @@ export const isDeposit = ({ step }: Pick<InFlight, 'step'>): boolean => step ===
 export const MAX_DISPLACED = 8
 
 /**
- * The entry whose nonce may still pay for a validator: its own, or one that took the place of another that would. No second nonce may be given
+ * The entries whose nonce may still pay for a validator: its own, or one that took the place of another that would. No second nonce may be given
  * out for that validator before this one is final: both could land, and the deposit contract takes a second deposit as a top-up.
  */
-export const payerOf = (ledger: Ledger | undefined, pubkey: string): InFlight | undefined =>
-  ledger?.inFlight?.find((entry) =>
+export const payersOf = (ledger: Ledger | undefined, pubkey: string): readonly InFlight[] =>
+  (ledger?.inFlight ?? []).filter((entry) =>
     [isDeposit(entry) ? entry.pubkey : undefined, ...(entry.displacedPubkeys ?? [])].some(
       (paid) => paid?.toLowerCase() === pubkey.toLowerCase(),
     ),

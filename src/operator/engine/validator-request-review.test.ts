@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'vitest'
+import { ChainError } from '../../chains/ethereum/chain.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
+import { attemptOf } from '../sagas/ethereum-transaction.ts'
+import { testAddress } from '../testing/fake-keys.ts'
+import { createWorld, KEY, WITHDRAWAL, type World } from '../testing/world.ts'
+
+/** Attacks on what is paid and asked once: forged status and lost records where nonces are given up, struck off and given to others. */
+
+const suspend = (world: World, key: string, on: boolean) =>
+  world.editRequest(key, (one) => ({ ...one, spec: { ...one.spec, suspend: on } }))
+const flip = (hash: string): string => hash.slice(0, -1) + (hash.endsWith('0') ? '1' : '0')
+/** The staking API can't be told of transactions. */
+const untold = (point: string): void => {
+  if (/^before (api|requests)\.submit/.test(point)) throw new StakingApiError('no answer', { kind: 'network', outcomeUnknown: true })
+}
+const other = (world: World, index: number, name = `other-${index}`) => {
+  const key = `withdrawal:team-a/${name}`
+  world.addWithdrawal(key, { validator: { network: 'hoodi', pubkey: world.validator(index) } })
+  return key
+}
+
+describe.each([KEY, WITHDRAWAL])('%s, in flight and suspended', (key) => {
+  test("with another sender in status whose nonces are used, is not taken for lost, and its nonce stays the ledger's", async () => {
+    const world = createWorld()
+    world.addSigner()
+    if (key === KEY) world.addStake()
+    else world.addWithdrawal()
+    const operator = world.start(untold)
+    await world.visit(operator, key)
+    expect(world.chain.pool()).toHaveLength(1)
+    const busy = testAddress(2)
+    for (let count = 0; count < 4; count++) world.chain.mineForeign({ from: busy })
+    suspend(world, key, true)
+    world.editRequest(key, ({ status, ...one }) => {
+      const transaction = status?.transaction as { hash: string }
+      return { ...one, status: { ...status, transaction: { ...transaction, from: busy, hash: flip(transaction.hash) } } }
+    })
+    await world.visit(operator, key)
+    expect(world.ledger()?.inFlight).toHaveLength(1)
+    suspend(world, key, false)
+    world.editRequest(key, ({ status: { transaction: _gone, ...status } = {}, ...one }) => ({ ...one, status }))
+    await world.settle(world.start(), [key])
+    expect(world.chain.violations).toEqual([])
+    expect(world.ready(key), JSON.stringify(world.condition('Ready', key))).toBe(true)
+  })
+})
+
+describe('a withdrawal that was made, and whose ledger entry is struck off', () => {
+  test('is not made again where status says that its transaction was superseded', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addWithdrawal()
+    const operator = world.start()
+    await world.settle(operator, [WITHDRAWAL])
+    await world.settle(operator, [other(world, 1)])
+    expect(world.ledger()?.inFlight?.some(({ name }) => name === 'withdrawal-1')).toBe(false)
+    world.editRequestStatus(({ transaction, consensus: _gone, ...status }) => {
+      if (transaction === undefined) throw new Error('it was made')
+      return { ...status, superseded: [attemptOf(transaction)] }
+    }, WITHDRAWAL)
+    await world.settle(world.start(), [WITHDRAWAL])
+    expect(world.chain.violations).toEqual([])
+    expect(world.chain.requests()).toHaveLength(2)
+    expect(world.ready(WITHDRAWAL), JSON.stringify(world.condition('Ready', WITHDRAWAL))).toBe(true)
+  })
+})
+
+describe('a request that took the nonce of a deposit', () => {
+  test.each([false, true])('doesn’t keep the deposit from being made after it is final (its resource gone: %s)', async (gone) => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake()
+    world.requests.state.consensus = () => ({ status: 'pending' })
+    let nodeIsAway = true
+    const operator = world.start((point) => {
+      if (point === 'before chain.broadcast' && nodeIsAway) throw new ChainError('unavailable', 'no answer')
+    })
+    await world.visit(operator, KEY)
+    nodeIsAway = false
+    expect(world.status().transaction?.state).toBe('Prepared')
+    suspend(world, KEY, true)
+    await world.visit(operator, KEY)
+    world.addWithdrawal()
+    await world.visit(operator, WITHDRAWAL)
+    expect(world.ledger()?.inFlight).toMatchObject([{ step: 'withdrawal', nonce: 0, displacedPubkeys: [expect.anything()] }])
+    suspend(world, KEY, false)
+    for (let round = 0; round < 4; round++) {
+      world.clock.advance(12_000)
+      world.chain.mine()
+      await world.visit(operator, WITHDRAWAL)
+    }
+    if (gone) world.withdrawals.vanish('team-a/withdrawal-1')
+    await world.settle(operator, [KEY])
+    expect(world.ready(KEY), JSON.stringify(world.condition('Ready', KEY))).toBe(true)
+    expect(world.chain.deposits()).toHaveLength(1)
+    expect(world.chain.violations).toEqual([])
+  })
+})
