@@ -20,10 +20,10 @@ import {
 import { clientOf, mainEntry, NETWORK, writeKey } from '../../stack/stack.ts'
 import { patchSigner } from './harness.ts'
 import {
+  bothKinds,
   byKey,
   deleteRequest,
   ETH,
-  type RequestPlural,
   requestsOf,
   serviceRequest,
   untilAccepted,
@@ -37,7 +37,6 @@ import {
 
 /** What people get wrong about validators, and what validators are not ready for: told in words, costs nothing, and goes on by itself once it can. */
 const world = useRequestsWorld()
-const both: readonly RequestPlural[] = ['validatorexits', 'validatorwithdrawals']
 
 beforeAll(async () => {
   const { cluster, stack, anvil } = world()
@@ -63,7 +62,7 @@ describe('a public key', () => {
     await whileNothingIsAsked(world(), async () => {
       const asked = world().stack.apiFaults?.calls(/requests/)
       await applyAll(world().cluster, bothOf('off-curve', pubkey))
-      for (const plural of both)
+      for (const plural of bothKinds)
         await untilStalls(
           world(),
           plural,
@@ -94,7 +93,7 @@ describe('a public key', () => {
     await other.close()
     await whileNothingIsAsked(world(), async () => {
       await applyAll(cluster, bothOf('foreign', body.depositData.pubkey))
-      for (const plural of both)
+      for (const plural of bothKinds)
         await untilStalls(
           world(),
           plural,
@@ -114,7 +113,7 @@ describe('a public key', () => {
     const pubkey = pubkeyOf(secret)
     await whileNothingIsAsked(world(), async () => {
       await applyAll(cluster, bothOf('unknown', pubkey))
-      for (const plural of both)
+      for (const plural of bothKinds)
         await untilStalls(
           world(),
           plural,
@@ -198,7 +197,7 @@ describe('a validator', () => {
     await world().beacon.slash(pubkey)
     await whileNothingIsAsked(world(), async () => {
       await applyAll(world().cluster, bothOf('slashed', pubkey))
-      for (const plural of both)
+      for (const plural of bothKinds)
         await untilStalls(
           world(),
           plural,
@@ -215,7 +214,7 @@ describe('a validator', () => {
     await untilAccepted(world(), 'validatorexits', 'leaves')
     await whileNothingIsAsked(world(), async () => {
       await applyAll(world().cluster, bothOf('leaves-again', pubkey))
-      for (const plural of both)
+      for (const plural of bothKinds)
         await untilStalls(
           world(),
           plural,
@@ -254,7 +253,7 @@ describe('a signer', () => {
     const [first, second] = anvil.accounts
     await whileNothingIsAsked(world(), async () => {
       await applyAll(cluster, bothOf('wrong-signer', ofSecond))
-      for (const plural of both)
+      for (const plural of bothKinds)
         await untilStalls(
           world(),
           plural,
@@ -265,8 +264,8 @@ describe('a signer', () => {
             'i',
           ),
         )
-      for (const plural of both) await deleteRequest(world(), plural, 'wrong-signer')
-      for (const plural of both) await untilGone(world(), plural, 'wrong-signer')
+      for (const plural of bothKinds) await deleteRequest(world(), plural, 'wrong-signer')
+      for (const plural of bothKinds) await untilGone(world(), plural, 'wrong-signer')
     })
     await applyAll(cluster, [validatorExit('wrong-signer', byKey(ofSecond), { signer: 'second' })])
     await untilAccepted(world(), 'validatorexits', 'wrong-signer')
@@ -282,7 +281,7 @@ describe('a signer', () => {
         validatorExit('stranger', byKey(leaving), {}, { namespace: space }),
         validatorWithdrawal('stranger', byKey(paying), String(ETH), {}, { namespace: space }),
       ])
-      for (const plural of both) {
+      for (const plural of bothKinds) {
         const stalled = await untilStalls(
           world(),
           plural,
@@ -298,7 +297,7 @@ describe('a signer', () => {
       }
     })
     await patchSigner(cluster, SIGNER, { policy: { allowedNamespaces: { names: ['default', space] } } })
-    for (const plural of both) await untilAccepted(world(), plural, 'stranger', { space })
+    for (const plural of bothKinds) await untilAccepted(world(), plural, 'stranger', { space })
   })
 })
 

@@ -9,11 +9,22 @@ import type { RpcLog } from '../../chains/deposit-contract.ts'
 import { type FaultyProxy, startFaultyHttp } from '../../chains/faulty-http.ts'
 import type { ControlPlane } from '../../cluster/control-plane.ts'
 import { startStackEthereum } from '../../stack/ethereum.ts'
-import { eventsOf, eventually, getOne, type Kinds, PAYER, seen, untilSeen } from '../../stack/resources.ts'
+import {
+  eventsOf,
+  eventually,
+  getOne,
+  type Kinds,
+  PAYER,
+  seen,
+  untilSeen,
+  validatorExit,
+  validatorWithdrawal,
+} from '../../stack/resources.ts'
 import { clientOf, FAST_BEACON, NETWORK, type Stack, startStack } from '../../stack/stack.ts'
 
 type Hex = `0x${string}`
 export type RequestPlural = 'validatorexits' | 'validatorwithdrawals'
+export const bothKinds: readonly RequestPlural[] = ['validatorexits', 'validatorwithdrawals']
 
 export const ETH = 1_000_000_000n
 /**
@@ -122,6 +133,22 @@ export function useRequestsWorld(): () => RequestsWorld {
 
 export const byKey = (pubkey: Hex) => ({ network: NETWORK, pubkey })
 
+/** An exit and a withdrawal of one ETH of two validators, of one name. */
+export function pairOf(world: RequestsWorld, name: string, spec: Readonly<Record<string, unknown>> = {}) {
+  const pubkeys = { validatorexits: world.fresh(), validatorwithdrawals: world.fresh() }
+  const objects = [
+    validatorExit(name, byKey(pubkeys.validatorexits), spec),
+    validatorWithdrawal(name, byKey(pubkeys.validatorwithdrawals), String(ETH), spec),
+  ]
+  return { pubkeys, objects }
+}
+
+/** No block comes until what it returns is called. */
+export async function holdBlocks({ anvil }: RequestsWorld): Promise<() => Promise<void>> {
+  await anvil.rpc('evm_setIntervalMining', [0])
+  return () => anvil.rpc('evm_setIntervalMining', [1])
+}
+
 /** Every EIP-7002 request in the chain, in order: `exit <pubkey>` or `<gwei> <pubkey>`. */
 export async function requestsOnChain({ anvil }: Pick<RequestsWorld, 'anvil'>): Promise<readonly string[]> {
   const logs = await anvil.rpc<readonly RpcLog[]>('eth_getLogs', [
@@ -162,6 +189,9 @@ export const untilShows = <K extends keyof Kinds>(
   { space, timeoutMs = 30_000 }: Where = {},
 ): Promise<Kinds[K]> =>
   untilSeen(cluster, plural, name, `shows ${reason} ${text}`, (now) => now.reason === reason && text.test(now.message), timeoutMs, space)
+
+export const untilPhase = ({ cluster }: RequestsWorld, plural: RequestPlural, name: string, phase: string) =>
+  untilSeen(cluster, plural, name, `is ${phase}`, (now) => now.phase === phase, 30_000)
 
 /** Waits until it waits: with a reason and a text for people, and nobody is needed. */
 export async function untilWaits<K extends RequestPlural>(
