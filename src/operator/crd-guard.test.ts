@@ -38,7 +38,7 @@ describe('nothing is signed', () => {
     'status.ledgers',
     'status.ledgers.[].inFlight',
     'status.ledgers.[].inFlight.[].displacedPubkeys',
-    'status.ledgers.[].inFlight.[].displacedRequests',
+    'status.ledgers.[].displacedRequests',
     'status.ledgers.[].inFlight.[].earlierHashes',
   ])('with a definition that lacks %s', (path) => {
     expect(() => guardWith(without(path)).assertCurrent()).toThrow(`lacks .${path.replaceAll('.[]', '[]')}`)

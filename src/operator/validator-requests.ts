@@ -1,12 +1,12 @@
 import { findCondition } from '../resources/conditions.ts'
 import type { EthereumStake } from '../resources/ethereum-stake.ts'
-import type { InFlight } from '../resources/staking-signer.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
 import { type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { createValidatorRequestEffects } from './engine/validator-request-effects.ts'
 import { type ValidatorRequestDeps, type ValidatorRequestResource, validatorIn } from './engine/validator-request-target.ts'
 import type { KubeObject } from './kube/objects.ts'
 import { type AnySagaRuntime, createSagaRuntime, type KindOptions, type RuntimeDeps, type SagaRuntime } from './saga-runtime.ts'
+import type { Owner } from './sagas/ledger.ts'
 import type { FoundValidator } from './sagas/validator-request.ts'
 import { isAccepted, isRequestSettled } from './sagas/validator-request-status.ts'
 import { validatorRequestKind } from './validator-request-kind.ts'
@@ -26,7 +26,7 @@ export interface ValidatorRequests {
   /** Whether an exit of this validator was accepted: its stake is looked at soon. */
   exitAccepted(pubkey: string): boolean
   /** Whether the outcome of a ledger entry's request is known. */
-  isSettled(entry: InFlight): boolean
+  isSettled(entry: Owner): boolean
   /** Reconciles both kinds until aborted: what only the leader does. */
   lead(
     deps: Omit<ValidatorRequestDeps, 'stake' | 'requestsOn' | 'onRefusal'> & { readonly onRefusal: (kind: string, reason: string) => void },

@@ -124,13 +124,14 @@ const inFlight = z.object({
     .max(8)
     .optional()
     .describe('Validators that earlier transactions under this nonce would pay: until the nonce is final, one of those may land instead.'),
-  displacedRequests: z
-    .array(z.string().max(64))
-    .max(8)
-    .optional()
-    .describe('Origin UIDs of the exit and withdrawal requests that earlier transactions under this nonce would make.'),
 })
 export type InFlight = z.output<typeof inFlight>
+
+const displacedRequest = z.object({
+  ...inFlight.pick({ origin: true, kind: true, namespace: true, name: true, pubkey: true, nonce: true }).shape,
+  hashes: z.array(hexBytes(32)).max(33).describe('Hashes of all its versions: any of them may have been sent.'),
+})
+export type DisplacedRequest = z.output<typeof displacedRequest>
 
 const ledger = z.object({
   network: dnsLabel().describe('Network that these nonces belong to.'),
@@ -141,7 +142,14 @@ const ledger = z.object({
     .max(128)
     .optional()
     .meta(listMap('nonce'))
-    .describe('Transactions whose nonce was given out and is not final yet.'),
+    .describe('Transactions whose nonce was given out and is not final yet; those of exits and withdrawals until their outcome is known.'),
+  displacedRequests: z
+    .array(displacedRequest)
+    .max(256)
+    .optional()
+    .describe(
+      'Exit and withdrawal requests whose nonce was given to another transaction. They may land in its place, and are kept until their outcome is known: no contract tells whether one was made.',
+    ),
 })
 export type Ledger = z.output<typeof ledger>
 

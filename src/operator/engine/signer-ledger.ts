@@ -5,7 +5,6 @@ import { timestamp } from '../../resources/conditions.ts'
 import type { InFlight, Ledger, StakingSigner, StakingSignerStatus } from '../../resources/staking-signer.ts'
 import {
   boundWei,
-  displacerOf,
   emptyLedger,
   entryOf,
   hashesOf,
@@ -13,6 +12,7 @@ import {
   MAX_IN_FLIGHT,
   type NonceCounts,
   type NonceOffer,
+  type Owner,
   offers,
   payersOf,
   pruned,
@@ -85,7 +85,7 @@ export function createSignerLedger(deps: {
   /** Whether the resource of an entry still exists. */
   readonly exists: (entry: InFlight) => boolean
   /** Whether the resource of a request's entry knows its outcome for good, and so does the staking API: nothing needs the entry any more. */
-  readonly isSettled: (entry: InFlight) => boolean
+  readonly isSettled: (entry: Owner) => boolean
   /** Aborted when the lease is lost: no ledger is written after that. */
   readonly signal: AbortSignal
   readonly onWrite?: (signer: string, reservations: number) => void
@@ -267,7 +267,7 @@ export function createSignerLedger(deps: {
     if (entry === undefined) return undefined
     if (entry.nonce < counts.final) {
       // Used at finality. Whether by itself or by another transaction, the receipts say, asked after the counts.
-      const landed = await receiptOf(chain, entry)
+      const landed = await receiptOf(chain, hashesOf(entry))
       if (landed === undefined) return undefined
       // Reverted: the resource is to see that. Otherwise it made a deposit, and who asks for a nonce has not seen it yet. A request is seen by
       // nothing but this.
@@ -304,7 +304,7 @@ export function createSignerLedger(deps: {
       if (payers.length === 0) continue
       const final = await chain.transactionCount(other.spec.address as Address, 'final', signal)
       for (const payer of payers)
-        if (payer.nonce >= final || (isPayer(payer) && (await receiptOf(chain, payer)) !== undefined)) throw paidByOther(payer)
+        if (payer.nonce >= final || (isPayer(payer) && (await receiptOf(chain, hashesOf(payer))) !== undefined)) throw paidByOther(payer)
     }
     // Under a nonce that is final nothing can land any more, and what has landed is seen on the chain.
     const payer = payersOf(ledger, request.pubkey).find(({ nonce }) => nonce >= counts.final)
@@ -323,23 +323,26 @@ export function createSignerLedger(deps: {
     { chain, request }: Reservation,
     isReleased: (entry: InFlight) => boolean,
   ): Promise<void> {
-    const displacer = displacerOf(ledger, request.origin)
-    if (displacer !== undefined && displacer.nonce >= counts.final)
-      throw wait(
-        'WaitingForNonce',
-        `Nonce ${displacer.nonce} was this request's before, and was given to another transaction while it was stopped. It may land under it yet: once that nonce is final, it goes on.`,
-        5_000,
-      )
+    const isOfItsName = (other: Owner) =>
+      other.kind === request.kind && other.namespace === request.namespace && other.name === request.name
+    for (const { nonce, hashes, ...given } of ledger.displacedRequests ?? []) {
+      const isOwn = given.origin === request.origin
+      if (!isOwn && !(isOfItsName(given) && given.pubkey?.toLowerCase() === request.pubkey.toLowerCase())) continue
+      const whose = isOwn ? "this request's" : 'that of an earlier resource of this name, for the same validator,'
+      if (nonce >= counts.final)
+        throw wait(
+          'WaitingForNonce',
+          `Nonce ${nonce} was ${whose} before, and was given to another transaction. It may land under it yet: once that nonce is final, it goes on.`,
+          5_000,
+        )
+      const landed = await receiptOf(chain, hashes)
+      if (landed?.success) throw alreadyMade(landed, isOwn)
+    }
     for (const other of ledger.inFlight ?? []) {
       if (isDeposit(other) || other.origin === request.origin || other.pubkey?.toLowerCase() !== request.pubkey.toLowerCase()) continue
-      const isNamesake = other.kind === request.kind && other.namespace === request.namespace && other.name === request.name
-      if (isNamesake) {
-        const landed = await receiptOf(chain, other)
-        if (landed?.success)
-          throw stall(
-            'AlreadyRequested',
-            `An earlier resource of this name has made this request already, by transaction ${landed.hash}. Nothing was asked again. To ask once more, create a resource with another name.`,
-          )
+      if (isOfItsName(other)) {
+        const landed = await receiptOf(chain, hashesOf(other))
+        if (landed?.success) throw alreadyMade(landed, false)
         if (landed === undefined && other.nonce >= counts.final)
           throw wait(
             'WaitingForNonce',
@@ -352,6 +355,12 @@ export function createSignerLedger(deps: {
     }
   }
 
+  const alreadyMade = ({ hash }: ChainReceipt, byItself: boolean) =>
+    stall(
+      'AlreadyRequested',
+      `${byItself ? 'This resource' : 'An earlier resource of this name'} has made this request already, by transaction ${hash}. Nothing was asked again. To ask once more, create a resource with another name.`,
+    )
+
   const waitingFor = ({ kind, namespace, name }: InFlight): string =>
     `${kind} ${namespace}/${name} has a transaction for this validator, and what the consensus layer makes of it is not known yet. This one comes after it.`
 
@@ -361,8 +370,8 @@ export function createSignerLedger(deps: {
       `Another transaction${payer === undefined ? '' : ` (nonce ${payer.nonce})`} may still pay for this validator: one for another resource, or one that was given up after it was made. Nothing is signed before that is settled.`,
     )
 
-  async function receiptOf(chain: EthereumChain, entry: InFlight): Promise<ChainReceipt | undefined> {
-    for (const hash of hashesOf(entry)) {
+  async function receiptOf(chain: EthereumChain, hashes: readonly string[]): Promise<ChainReceipt | undefined> {
+    for (const hash of hashes) {
       const receipt = await chain.receipt(hash as Hex, signal)
       if (receipt !== undefined) return receipt
     }

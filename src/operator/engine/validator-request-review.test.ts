@@ -3,7 +3,7 @@ import { ChainError } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import { attemptOf } from '../sagas/ethereum-transaction.ts'
 import { testAddress } from '../testing/fake-keys.ts'
-import { createWorld, KEY, WITHDRAWAL, type World } from '../testing/world.ts'
+import { createWorld, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
 
 /** Attacks on what is paid and asked once: forged status and lost records where nonces are given up, struck off and given to others. */
 
@@ -95,5 +95,75 @@ describe('a request that took the nonce of a deposit', () => {
     expect(world.ready(KEY), JSON.stringify(world.condition('Ready', KEY))).toBe(true)
     expect(world.chain.deposits()).toHaveLength(1)
     expect(world.chain.violations).toEqual([])
+  })
+})
+
+describe('a request that was sent, nobody was told of, and whose nonce was given to a deposit', () => {
+  async function worldWithGivenNonce(): Promise<World> {
+    const world = createWorld()
+    world.addSigner()
+    world.addWithdrawal()
+    // Sent, and ended before that was written down.
+    await world.visit(
+      world.start((point, operator) => {
+        if (point === 'after chain.broadcast') operator.kill()
+      }),
+      WITHDRAWAL,
+    )
+    expect(world.chain.pool()).toHaveLength(1)
+    return world
+  }
+  /** The deposit takes the nonce, and of the two the request is mined. */
+  async function requestLands(world: World, operator: Operator, rounds = 4): Promise<void> {
+    world.addStake()
+    await world.visit(operator, KEY)
+    expect(world.ledger()?.inFlight).toMatchObject([{ step: 'stake', nonce: 0 }])
+    world.chain.mine(1, (versions) => versions.find(({ valueWei }) => valueWei < 1_000n))
+    for (let round = 0; round < rounds; round++) {
+      world.clock.advance(12_000)
+      world.chain.mine()
+      await world.visit(operator, KEY)
+    }
+    expect(world.chain.requests()).toHaveLength(1)
+  }
+
+  test('is not made again where its status is lost', async () => {
+    const world = await worldWithGivenNonce()
+    suspend(world, WITHDRAWAL, true)
+    const operator = world.start()
+    await world.visit(operator, WITHDRAWAL)
+    await requestLands(world, operator)
+    world.editRequestStatus(() => ({}), WITHDRAWAL)
+    suspend(world, WITHDRAWAL, false)
+    await world.settle(operator, [WITHDRAWAL, KEY])
+    expect(world.chain.violations).toEqual([])
+    expect(world.chain.requests()).toHaveLength(1)
+    expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+    expect(world.ready()).toBe(true)
+  })
+
+  test.each([0, 4])('is not made again by a resource of its name, %i blocks later', async (rounds) => {
+    const world = await worldWithGivenNonce()
+    world.withdrawals.vanish('team-a/withdrawal-1')
+    const operator = world.start()
+    await requestLands(world, operator, rounds)
+    world.addWithdrawal()
+    await world.settle(operator, [WITHDRAWAL, KEY])
+    expect(world.chain.violations).toEqual([])
+    expect(world.chain.requests()).toHaveLength(1)
+    expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+  })
+
+  test('is made where the deposit has landed', async () => {
+    const world = await worldWithGivenNonce()
+    world.withdrawals.vanish('team-a/withdrawal-1')
+    const operator = world.start()
+    world.addStake()
+    await world.visit(operator, KEY)
+    world.addWithdrawal()
+    await world.settle(operator, [WITHDRAWAL, KEY])
+    expect(world.chain.violations).toEqual([])
+    expect(world.ready(WITHDRAWAL)).toBe(true)
+    expect(world.ready()).toBe(true)
   })
 })

@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest'
 import type { InFlight, Ledger } from '../../resources/staking-signer.ts'
 import {
   boundWei,
-  displacerOf,
   emptyLedger,
   entryOf,
   hashesOf,
   MAX_DISPLACED,
   type NonceCounts,
+  type Owner,
   offers,
   payersOf,
   pruned,
@@ -98,7 +98,7 @@ describe('an entry', () => {
 
   test('of a request stays until its resource knows the outcome: no contract tells whether it was made', () => {
     const ledger = ledgerWith(entry('a', 0, { step: 'exit' }), entry('b', 1, { step: 'withdrawal' }), entry('c', 2))
-    const isOpen = ({ origin }: InFlight) => origin !== 'b'
+    const isOpen = ({ origin }: Owner) => origin !== 'b'
     expect(pruned(ledger, at(3), isOpen).inFlight?.map(({ origin }) => origin)).toEqual(['a'])
   })
 
@@ -107,11 +107,25 @@ describe('an entry', () => {
     const ledger = ledgerWith(request)
     expect(payersOf(ledger, request.pubkey ?? '')).toEqual([])
     const displaced = withEntry(ledger, entry('b', 0, { step: 'withdrawal' }))
-    expect(displacerOf(displaced, 'a')?.origin).toBe('b')
-    expect(displacerOf(displaced, 'b')).toBeUndefined()
+    expect(displaced.displacedRequests).toMatchObject([{ origin: 'a', kind: 'EthereumStake', name: 'a', nonce: 0, hashes: [request.hash] }])
     expect(displaced.inFlight?.[0]?.displacedPubkeys).toBeUndefined()
-    // Back under its own nonce, nothing is displaced but the other.
-    expect(withEntry(displaced, request).inFlight?.[0]?.displacedRequests).toEqual(['b'])
+    // A version of its own displaces nobody, and nothing of before is forgotten.
+    expect(withEntry(displaced, entry('b', 0, { step: 'withdrawal', hash: '0x3' })).displacedRequests).toEqual(displaced.displacedRequests)
+    expect(withEntry(displaced, request).displacedRequests?.map(({ origin }) => origin)).toEqual(['a', 'b'])
+  })
+
+  test('whose nonce was given to another stays known until its outcome is', () => {
+    const ledger = withEntry(ledgerWith(entry('a', 0, { step: 'exit' })), entry('b', 0))
+    const given = (counts: NonceCounts, isOpen: boolean) => pruned(ledger, counts, () => isOpen).displacedRequests?.length
+    expect(given(at(0), false)).toBe(1)
+    expect(given(at(1), true)).toBe(1)
+    expect(given(at(1), false)).toBeUndefined()
+  })
+
+  test('of a request is not given on where too many were', () => {
+    const taken = Array.from({ length: 128 }, (_, index) => entry(`gone-${index}`, index, { step: 'exit' }))
+    const ledger = taken.map((one) => entry(`late-${one.nonce}`, one.nonce)).reduce(withEntry, ledgerWith(...taken))
+    expect(nonces(take(ledger, at(0), 1, ['late-0']))).toEqual([128])
   })
 
   test('binds its value and its highest fee until it is mined', () => {

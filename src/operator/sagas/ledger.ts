@@ -1,4 +1,4 @@
-import type { InFlight, Ledger } from '../../resources/staking-signer.ts'
+import type { DisplacedRequest, InFlight, Ledger } from '../../resources/staking-signer.ts'
 import { STAKE_STEP } from './ethereum-stake.ts'
 
 /**
@@ -35,8 +35,13 @@ export const entryOf = (ledger: Ledger | undefined, origin: string, step: string
 /** Whether an entry pays a validator: at most one may. Requests of a validator may follow one another. */
 export const isDeposit = ({ step }: Pick<InFlight, 'step'>): boolean => step === STAKE_STEP
 
+/** Whose transaction it is. */
+export type Owner = Pick<InFlight, 'kind' | 'namespace' | 'name' | 'origin'>
+
 /** Entries that were under a nonce before, at most: the schema's bound. Beyond that a nonce is not given on. */
 export const MAX_DISPLACED = 8
+/** Requests whose nonce was given on, beyond which none is any more: the schema's bound, less what may be given on at once. */
+const MAX_DISPLACED_REQUESTS = 128
 
 /**
  * The entries whose nonce may still pay for a validator: its own, or one that took the place of another that would. No second nonce may be given
@@ -54,12 +59,19 @@ const MAX_KEPT = 32
 
 /**
  * Entries whose nonce is used at finality say nothing any more: the chain does. But no contract tells whether a request was made before, so that
- * those whose resource doesn't know their outcome yet are kept (`isOpen`).
+ * those whose resource doesn't know their outcome yet are kept (`isOpen`), and so are those whose nonce was given to another.
  */
-export function pruned(ledger: Ledger, counts: NonceCounts, isOpen: (entry: InFlight) => boolean): Ledger {
-  const inFlight = ledger.inFlight ?? []
-  const kept = inFlight.filter((entry) => entry.nonce < counts.final && !isDeposit(entry) && isOpen(entry)).slice(-MAX_KEPT)
-  return { ...ledger, inFlight: [...kept, ...inFlight.filter((entry) => entry.nonce >= counts.final)] }
+export function pruned(ledger: Ledger, counts: NonceCounts, isOpen: (owner: Owner) => boolean): Ledger {
+  const { inFlight = [], displacedRequests = [], ...rest } = ledger
+  const isLive = ({ nonce }: { readonly nonce: number }) => nonce >= counts.final
+  const newest = <T extends Owner & { readonly nonce: number }>(entries: readonly T[]) =>
+    entries.filter((entry) => !isLive(entry) && isOpen(entry)).slice(-MAX_KEPT)
+  const displaced = [...newest(displacedRequests), ...displacedRequests.filter(isLive)]
+  return {
+    ...rest,
+    inFlight: [...newest(inFlight.filter((entry) => !isDeposit(entry))), ...inFlight.filter(isLive)],
+    ...(displaced.length === 0 ? {} : { displacedRequests: displaced }),
+  }
 }
 
 /** The ledger without what a resource has in it for a step. */
@@ -104,44 +116,41 @@ export function* offers(ledger: Ledger, counts: NonceCounts, isReleased: (entry:
   for (let nonce = counts.latest; nonce < fresh; nonce++) {
     const entry = held.get(nonce)
     // Below the pool's count and unknown here: somebody else's transaction (a shared key), not a gap.
-    if (entry === undefined ? nonce >= counts.pending : isReleased(entry) && displacedBy(entry) < MAX_DISPLACED)
+    if (entry === undefined ? nonce >= counts.pending : isReleased(entry) && mayBeDisplaced(ledger, entry))
       yield entry === undefined ? { nonce } : { nonce, displaces: entry }
   }
   for (let nonce = fresh; ; nonce++) yield { nonce }
 }
 
-const displacedBy = ({ displacedPubkeys = [], displacedRequests = [] }: InFlight): number =>
-  displacedPubkeys.length + displacedRequests.length
+const mayBeDisplaced = ({ displacedRequests = [] }: Ledger, { nonce, displacedPubkeys = [] }: InFlight): boolean =>
+  displacedRequests.length < MAX_DISPLACED_REQUESTS &&
+  displacedPubkeys.length + displacedRequests.filter((request) => request.nonce === nonce).length < MAX_DISPLACED
 
-/** The ledger with an entry put in place of whatever held its nonce. What another validator would have been paid by is not forgotten. */
+/** The ledger with an entry put in place of whatever held its nonce. What that would have paid, or asked for, is not forgotten: it may land instead. */
 export function withEntry(ledger: Ledger, entry: InFlight): Ledger {
   const inFlight = ledger.inFlight ?? []
   const others = inFlight.filter((existing) => existing.nonce !== entry.nonce)
   const before = inFlight.find((existing) => existing.nonce === entry.nonce)
-  const unlike = (own: string | undefined) => (other: string, index: number, all: string[]) => other !== own && all.indexOf(other) === index
+  const own = isDeposit(entry) ? entry.pubkey : undefined
   const pubkeys = [
     ...(before?.displacedPubkeys ?? []),
     ...(before?.pubkey !== undefined && isDeposit(before) ? [before.pubkey] : []),
-  ].filter(unlike(isDeposit(entry) ? entry.pubkey : undefined))
-  const requests = [...(before?.displacedRequests ?? []), ...(before !== undefined && !isDeposit(before) ? [before.origin] : [])].filter(
-    unlike(entry.origin),
-  )
-  const { displacedPubkeys: _pubkeys, displacedRequests: _requests, ...rest } = entry
-  const next = {
-    ...rest,
-    ...(pubkeys.length === 0 ? {} : { displacedPubkeys: pubkeys }),
-    ...(requests.length === 0 ? {} : { displacedRequests: requests }),
-  }
+  ].filter((pubkey, index, all) => pubkey !== own && all.indexOf(pubkey) === index)
+  const isAnothers = before !== undefined && (before.origin !== entry.origin || before.step !== entry.step)
+  const requests = [...(ledger.displacedRequests ?? []), ...(isAnothers && !isDeposit(before) ? [displaced(before)] : [])]
+  const { displacedPubkeys: _pubkeys, ...rest } = entry
   return {
     ...ledger,
     nextNonce: Math.max(ledger.nextNonce, entry.nonce + 1),
-    inFlight: [...others, next].sort((a, b) => a.nonce - b.nonce),
+    inFlight: [...others, { ...rest, ...(pubkeys.length === 0 ? {} : { displacedPubkeys: pubkeys }) }].sort((a, b) => a.nonce - b.nonce),
+    ...(requests.length === 0 ? {} : { displacedRequests: requests }),
   }
 }
 
-/** The entry under whose nonce a resource's request was before, and may land instead. */
-export const displacerOf = (ledger: Ledger, origin: string): InFlight | undefined =>
-  ledger.inFlight?.find((entry) => entry.displacedRequests?.includes(origin))
+const displaced = (entry: InFlight): DisplacedRequest => {
+  const { origin, kind, namespace, name, pubkey, nonce } = entry
+  return { origin, kind, namespace, name, ...(pubkey === undefined ? {} : { pubkey }), nonce, hashes: [...hashesOf(entry)] }
+}
 
 /** All hashes that a ledger entry knows, the current one last. */
 export const hashesOf = (entry: InFlight): readonly string[] => [...(entry.earlierHashes ?? []), entry.hash]
