@@ -2,7 +2,7 @@ import { epochStart } from '../../chains/ethereum/beacon-time.ts'
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { WithdrawalCapacityBody } from '../../contract/schemas/ethereum-requests.ts'
-import { formatEth, gwei } from '../../lib/amounts.ts'
+import { formatEth, type Gwei, gwei } from '../../lib/amounts.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import type { EthereumNetwork } from '../ports.ts'
@@ -104,11 +104,14 @@ function passing(code: string, { network }: FoundValidator, numbers: WithdrawalC
   }
 }
 
+/** Down to a hundredth: a balance grows with every epoch, and the message would change with it. */
+const roundly = (amount: Gwei): string => formatEth(gwei(amount - (amount % 10_000_000n)))
+
 function lacking(reason: Reason, broken: readonly string[], order: RequestOrder, numbers: WithdrawalCapacityBody | undefined): string {
   const refused = `The staking API refused the request: ${meaningsOf(broken)}`
   if (numbers === undefined) return `${refused}. Nothing was signed.`
   const { balanceGwei, effectiveBalanceGwei, pendingWithdrawalsGwei, availableGwei } = numbers
   if (reason === 'ValidatorNotEligible') return `${refused}: it is ${formatEth(effectiveBalanceGwei)} ETH. Nothing was signed.`
   const asked = /^[0-9]{1,20}$/.test(order.amountGwei ?? '') ? gwei(BigInt(order.amountGwei ?? '0')) : gwei(0n)
-  return `${refused}. ${asked} gwei (${formatEth(asked)} ETH) are asked for, and ${availableGwei} gwei (${formatEth(availableGwei)} ETH) are available: the balance is ${formatEth(balanceGwei)} ETH, of which 32 ETH must stay and ${formatEth(pendingWithdrawalsGwei)} ETH are in withdrawals that are still to be paid. Nothing was signed. Create a resource with a lower amount.`
+  return `${refused}. ${asked} gwei (${formatEth(asked)} ETH) are asked for, and some ${roundly(availableGwei)} ETH are available: the balance is some ${roundly(balanceGwei)} ETH, of which 32 ETH must stay and ${formatEth(pendingWithdrawalsGwei)} ETH are in withdrawals that are still to be paid. Nothing was signed. Create a resource with a lower amount.`
 }

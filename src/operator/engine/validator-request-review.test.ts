@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { ChainError } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
+import { gwei } from '../../lib/amounts.ts'
 import { attemptOf } from '../sagas/ethereum-transaction.ts'
 import { testAddress } from '../testing/fake-keys.ts'
-import { createWorld, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
+import { createWorld, EXIT, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
 
 /** Attacks on what is paid and asked once: forged status and lost records where nonces are given up, struck off and given to others. */
 
@@ -165,5 +166,47 @@ describe('a request that was sent, nobody was told of, and whose nonce was given
     expect(world.chain.violations).toEqual([])
     expect(world.ready(WITHDRAWAL)).toBe(true)
     expect(world.ready()).toBe(true)
+  })
+})
+
+describe('what it waits for changes a little all the time, and nothing is written', () => {
+  test.each<{ waits: string; key: string; reason: string; change: (world: World, round: number) => void }>([
+    {
+      waits: 'a fee that falls',
+      key: EXIT,
+      reason: 'RequestFeeTooHigh',
+      change: (world, round) => {
+        world.chain.state.requestFee = 9_000_000_000_000_000n - 1_000_000_000_000n * BigInt(round * 700)
+      },
+    },
+    {
+      waits: 'a balance that grows',
+      key: WITHDRAWAL,
+      reason: 'OverAvailable',
+      change: (world, round) => {
+        world.requests.state.broken = () => ['amount-over-available']
+        world.requests.state.capacity = {
+          balanceGwei: gwei(40_000_000_000n + BigInt(round * 14_000)),
+          availableGwei: gwei(8_000_000_000n + BigInt(round * 14_000)),
+        }
+      },
+    },
+  ])('$waits', async ({ key, reason, change }) => {
+    const world = createWorld()
+    world.addSigner()
+    if (key === EXIT) world.addExit()
+    else world.addWithdrawal()
+    const operator = world.start()
+    const writes = () => (key === EXIT ? world.exits.statusWrites('team-a/exit-1') : world.withdrawals.statusWrites('team-a/withdrawal-1'))
+    const seen: number[] = []
+    for (let round = 0; round < 10; round++) {
+      change(world, round)
+      world.clock.advance(300_000)
+      world.chain.mine()
+      await world.visit(operator, key)
+      expect(world.condition('Ready', key)?.reason).toBe(reason)
+      seen.push(writes())
+    }
+    expect(new Set(seen).size).toBe(1)
   })
 })

@@ -28,6 +28,12 @@ const NEW_SLOT = 17_100n
 const QUEUE_SLOTS = 4n
 export const requestGasLimit = (estimate: bigint): bigint => (estimate * 12n) / 10n + QUEUE_SLOTS * NEW_SLOT
 
+/** A fee above the cap, for people, so that a message doesn't change with every block while it falls: its order of magnitude. */
+const leastOf = (fee: Wei, cap: Wei): Wei => {
+  const magnitude = wei(10n ** BigInt((fee - 1n).toString().length - 1))
+  return magnitude > cap ? magnitude : cap
+}
+
 /** The request's transaction: what it is, what it pays, and how it is known again, since no contract tells who asked for what before. */
 export function createRequestTransactions(deps: ValidatorRequestDeps, targets: RequestTargets, service: RequestService) {
   const { ledger } = deps
@@ -48,7 +54,7 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
     if (fee > cap)
       throw wait(
         'RequestFeeTooHigh',
-        `The EIP-7002 contract asks for ${formatWeiAsGwei(fee)} gwei for a request now, and the cap is ${formatWeiAsGwei(cap)} gwei. It goes on when the fee falls, or when maxRequestFeeGwei (of this resource or the signer's policy) is raised.`,
+        `The EIP-7002 contract asks for more than ${formatWeiAsGwei(leastOf(fee, cap))} gwei for a request now, and the cap is ${formatWeiAsGwei(cap)} gwei. It goes on when the fee falls, or when maxRequestFeeGwei (of this resource or the signer's policy) is raised.`,
         network.config.pollIntervalMs,
       )
     const roomy = withFeeHeadroom(fee)

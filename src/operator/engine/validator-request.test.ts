@@ -201,9 +201,9 @@ describe('a rule of the consensus layer that forbids it now', () => {
       key: WITHDRAWAL,
       reason: 'OverAvailable',
       stalls: true,
-      says: '8000000000 gwei (8 ETH) are available',
+      says: '1000000000 gwei (1 ETH) are asked for, and some 8 ETH are available',
     },
-    { rules: ['nothing-available'], key: WITHDRAWAL, reason: 'OverAvailable', stalls: true, says: 'the balance is 40 ETH' },
+    { rules: ['nothing-available'], key: WITHDRAWAL, reason: 'OverAvailable', stalls: true, says: 'the balance is some 40 ETH' },
     { rules: ['effective-balance-too-low'], key: WITHDRAWAL, reason: 'ValidatorNotEligible', stalls: true, says: 'it is 40 ETH' },
     { rules: ['not-active'], reason: 'ValidatorNotActive', stalls: false, says: 'by itself' },
     { rules: ['too-young'], reason: 'ValidatorTooYoung', stalls: false, says: 'epoch 60000 (2025-12-09T' },
@@ -246,8 +246,8 @@ describe('the contract’s fee', () => {
       before.chain.state.requestFee = 2_000_000n * GWEI
     })
     expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'RequestFeeTooHigh' })
-    expect(message(world, EXIT)).toContain('2000000 gwei')
-    expect(message(world, EXIT)).toContain('1000000 gwei')
+    expect(message(world, EXIT)).toContain('asks for more than 1000000 gwei')
+    expect(message(world, EXIT)).toContain('the cap is 1000000 gwei')
     assertNothingMoved(world)
     world.chain.state.requestFee = 900_000n * GWEI
     await world.settle(world.start(), [EXIT])
