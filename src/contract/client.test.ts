@@ -344,7 +344,7 @@ describe('Retry-After holds back all calls of this client', () => {
     overload(503, makeProblem('chain-unavailable'), '30')
     const api = client()
     await failure(get(api))
-    expect(await failure(get(api))).toMatchObject({ code: 'rate-limited' })
+    expect(await failure(get(api))).toMatchObject({ code: 'chain-unavailable', retryAfterMs: 30_000, outcomeUnknown: false })
     reply('/v1/networks', 'GET', { status: 200, body: { networks: [] } })
     expect((await api.listNetworks({}, never)).body).toEqual({ networks: [] })
   })

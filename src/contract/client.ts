@@ -73,9 +73,11 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
     const key = await options.apiKey()
     if (lastKey !== undefined && lastKey.reveal() !== key.reveal()) gate.reset()
     lastKey = key
-    const waitMs = gate.remainingMs(route.path)
-    if (waitMs > 0) {
-      const fields = { kind: 'problem', code: 'rate-limited', retryAfterMs: waitMs, outcomeUnknown: false } as const
+    const held = gate.heldBy(route.path)
+    if (held !== undefined) {
+      // Of two who wait for one chain, both are told of the chain.
+      const code = held.scope === '' ? 'rate-limited' : 'chain-unavailable'
+      const fields = { kind: 'problem', code, retryAfterMs: held.ms, outcomeUnknown: false } as const
       throw new StakingApiError(`${operation}: not sent, since the service asked to wait`, fields)
     }
     const answer = await send(

@@ -24,6 +24,8 @@ export function parseRetryAfter(header: string | string[] | undefined, now: Date
 export interface RetryGate {
   /** What is left to wait before a call to `path`, in ms; 0 when it may go out. */
   remainingMs(path: string): number
+  /** The scope that makes a call to `path` wait longest, and how long; undefined when it may go out. */
+  heldBy(path: string): { readonly scope: string; readonly ms: number } | undefined
   close(scope: string, ms: number): void
   /** A new credential has its own limits. */
   reset(): void
@@ -31,16 +33,18 @@ export interface RetryGate {
 
 export function createRetryGate({ clock }: { clock: Clock }): RetryGate {
   const until = new Map<string, number>()
+  const heldBy: RetryGate['heldBy'] = (path) => {
+    const now = clock.monotonicMs()
+    let longest: ReturnType<RetryGate['heldBy']>
+    for (const [scope, at] of until) {
+      if (at <= now) until.delete(scope)
+      else if (path.startsWith(scope) && at - now > (longest?.ms ?? 0)) longest = { scope, ms: at - now }
+    }
+    return longest
+  }
   return {
-    remainingMs: (path) => {
-      const now = clock.monotonicMs()
-      let remaining = 0
-      for (const [scope, at] of until) {
-        if (at <= now) until.delete(scope)
-        else if (path.startsWith(scope)) remaining = Math.max(remaining, at - now)
-      }
-      return remaining
-    },
+    heldBy,
+    remainingMs: (path) => heldBy(path)?.ms ?? 0,
     close: (scope, ms) => {
       if (ms > 0) until.set(scope, Math.max(until.get(scope) ?? 0, clock.monotonicMs() + ms))
     },

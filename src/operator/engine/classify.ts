@@ -70,7 +70,7 @@ function ofStakingApi(error: StakingApiError): Verdict {
       return {
         kind: 'wait',
         reason: 'ServiceUnavailable',
-        message: 'The staking API asked to wait (rate limit).',
+        message: 'The staking API asked to wait (rate limit or overload).',
         afterMs: after ?? SHORT_MS,
       }
     case 'chain-unavailable':
