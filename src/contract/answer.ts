@@ -70,12 +70,13 @@ export function readAnswer(
 }
 
 /**
- * What a wait is about: nothing but one transaction (no gate), one chain's routes, or all of this credential.
+ * What a wait is about: nothing but one transaction (no gate), one chain's stakes or validators, or all of this credential. Those two wait apart: a
+ * beacon chain that is away must not keep deposits from being reported.
  * A 503 without a code of ours comes from an overloaded service or the proxy before it.
  */
 function gateScope(route: Route, code: ProblemCode | undefined): string | undefined {
   if (code === 'transaction-not-visible') return undefined
-  if (code === 'chain-unavailable') return route.path.split('/').slice(0, 3).join('/')
+  if (code === 'chain-unavailable') return route.path.split('/').slice(0, 4).join('/')
   return ''
 }
 

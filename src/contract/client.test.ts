@@ -349,6 +349,22 @@ describe('Retry-After holds back all calls of this client', () => {
     expect((await api.listNetworks({}, never)).body).toEqual({ networks: [] })
   })
 
+  test('a beacon chain that is away holds back what is asked of validators, and no deposit', async () => {
+    const pubkey = `0x${'ab'.repeat(48)}` as const
+    reply(`/v1/ethereum/validators/${pubkey}/withdrawal-capacity`, 'GET', {
+      status: 503,
+      body: makeProblem('chain-unavailable'),
+      headers: { ...problemJson, 'retry-after': '30' },
+    })
+    const api = client()
+    const look = () => failure(api.getWithdrawalCapacity({ params: { pubkey } }, never))
+    expect(await look()).toMatchObject({ code: 'chain-unavailable', status: 503 })
+    expect(await look()).toMatchObject({ code: 'chain-unavailable', status: undefined, retryAfterMs: 30_000 })
+    expect(api.heldBackMs()).toBe(30_000)
+    reply(`/v1/ethereum/stakes/${stakeId}`, 'GET', { status: 200, body: stake })
+    expect((await get(api)).status).toBe(200)
+  })
+
   test('a transaction that is not visible yet holds back nothing', async () => {
     overload(503, makeProblem('transaction-not-visible'), '30')
     const api = client()

@@ -108,7 +108,7 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
   ) as unknown as StakingOperations
   return {
     ...operations,
-    heldBackMs: () => Math.max(gate.remainingMs('/v1/ethereum'), gate.remainingMs('/v1/solana')),
+    heldBackMs: () => Math.max(...Object.values<Route>(routes).map(({ path }) => gate.remainingMs(path))),
     close: async () => own?.close(),
   }
 }

@@ -19,7 +19,7 @@ export function parseRetryAfter(header: string | string[] | undefined, now: Date
 
 /**
  * A gate that all calls with one credential pass: after the service asked to wait, none goes out before the time is over.
- * `scope` is what the wait is about: a rate limit or an overload is about all (`''`), an unreachable chain about that chain's routes.
+ * `scope` is what the wait is about: a rate limit or an overload is about all (`''`), an unreachable chain about that chain's stakes or validators.
  */
 export interface RetryGate {
   /** What is left to wait before a call to `path`, in ms; 0 when it may go out. */
