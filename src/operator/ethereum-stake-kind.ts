@@ -30,11 +30,7 @@ export function ethereumStakeKind(deps: {
     view: (resource, origin, status) => ({ origin, spec: resource.spec, status }),
     say: ethereumStakeStatus,
     decideDeletion: (resource, status, origin) =>
-      decideDeletion(
-        resource,
-        status,
-        origin !== undefined && ledger.has(resource.spec.signer, resource.spec.network, origin.uid, STAKE_STEP),
-      ),
+      decideDeletion(resource, status, origin !== undefined && ledger.has(resource.spec.signer, resource.spec.network, origin, STAKE_STEP)),
     observeEvery: (status) => {
       if (!isConfirmed(status) || isDone(status)) return undefined
       // What moves is looked at more often: it becomes active, or it leaves.
@@ -56,7 +52,7 @@ export function ethereumStakeKind(deps: {
     onStalled: (resource, origin, status) => {
       // Prepared but not sent: the next transaction of this signer may use the nonce, so that nobody waits behind a stalled resource.
       if (status.transaction !== undefined && status.transaction.broadcastHash === undefined)
-        ledger.release(resource.spec.signer, resource.spec.network, origin.uid, STAKE_STEP)
+        ledger.release(resource.spec.signer, resource.spec.network, origin, STAKE_STEP)
     },
   }
 }

@@ -35,7 +35,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
         { kind, metadata },
         status,
         // Of whichever network: status may have lost it, and the stake may be gone.
-        origin !== undefined && networks.names('Ethereum').some((network) => ledger.has(spec.signer, network, origin.uid, step)),
+        origin !== undefined && networks.names('Ethereum').some((network) => ledger.has(spec.signer, network, origin, step)),
       ),
     // A decided request stays what it is.
     observeEvery: () => undefined,
@@ -43,7 +43,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
     onStalled: ({ spec }, origin, { transaction }) => {
       // Prepared but not sent: the next transaction of this signer may use the nonce, so that nobody waits behind a stalled resource.
       if (transaction !== undefined && transaction.broadcastHash === undefined)
-        for (const network of networks.names('Ethereum')) ledger.release(spec.signer, network, origin.uid, step)
+        for (const network of networks.names('Ethereum')) ledger.release(spec.signer, network, origin, step)
     },
   }
 }

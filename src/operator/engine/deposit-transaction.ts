@@ -30,7 +30,7 @@ export function createDepositTransactions(
     const landed = await ownDeposit(deposit, network, known, signers.get(request.signer)?.spec.address ?? transaction.from, signal)
     if (landed === undefined || attempts.includes(landed.hash.toLowerCase())) return { landed, outcome: undefined }
     // The one in status must not be sent any more: it would be a second deposit. Others may use its nonce.
-    if (landed.nonce !== transaction.nonce) ledger.release(request.signer, network.config.name, request.origin.uid, STAKE_STEP)
+    if (landed.nonce !== transaction.nonce) ledger.release(request.signer, network.config.name, request.origin, STAKE_STEP)
     return { landed, outcome: { is: 'found', transaction: transactions.recordOfLanded(landed, deposit, network) } as const }
   }
 

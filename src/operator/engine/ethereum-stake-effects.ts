@@ -94,10 +94,10 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         // Lost status, a rebuilt cluster or an adopted stake: the deposit was made. It is written down as it stands on the chain, or better:
         // as the ledger has it, so that it can be sent again after a reorg.
         const { signer: name, origin } = plan.request
-        const entry = await ledger.claim(name, network.config.name, origin.uid, STAKE_STEP)
+        const entry = await ledger.claim(name, network.config.name, origin, STAKE_STEP)
         if (entry !== undefined && equalHex(entry.hash, landed.hash))
           return { ...recordOf(plan, network, signer, entry), broadcastHash: landed.hash, state: 'Broadcast' }
-        if (entry !== undefined && entry.nonce !== landed.nonce) ledger.release(name, network.config.name, origin.uid, STAKE_STEP)
+        if (entry !== undefined && entry.nonce !== landed.nonce) ledger.release(name, network.config.name, origin, STAKE_STEP)
         return recordOfLanded(landed, plan, network)
       }
       const entry = await reserve(plan, network, signer, gweiToWei(fieldsOf(plan).amountGwei), signal)

@@ -72,7 +72,7 @@ export function createTransactionFlow<Plan extends TransactionPlan>(
     if (await nonceIsLost(inFlight, network, signal)) {
       // Nothing is made in its place: the resource is not to be held for it.
       if (visit.get(WATCH_ONLY) === true)
-        await ledger.strike(request.signer, config.name, request.origin.uid, kind.stepOf(inFlight), transaction.nonce)
+        await ledger.strike(request.signer, config.name, request.origin, kind.stepOf(inFlight), transaction.nonce)
       return { is: 'superseded' }
     }
     if (await nonceIsUsed(inFlight, network, signal)) {

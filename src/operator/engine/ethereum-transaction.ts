@@ -241,7 +241,7 @@ export function createEthereumTransactions<Plan extends TransactionPlan>(
     const { origin, signer: signerName } = inFlight.request
     const signer = await kind.admit(inFlight, network, signal)
     const transaction = rebuilt(inFlight, network, signer)
-    const entry = await ledger.claim(signerName, network.config.name, origin.uid, kind.stepOf(inFlight))
+    const entry = await ledger.claim(signerName, network.config.name, origin, kind.stepOf(inFlight))
     if (entry === undefined) {
       const holder = ledger.holder(signerName, network.config.name, transaction.nonce)
       if (holder === undefined) throw forged('transaction')
@@ -310,7 +310,7 @@ export function createEthereumTransactions<Plan extends TransactionPlan>(
     const valueWei = kind.callOf(inFlight, network, value ?? transaction.valueWei).valueWei
     const next: UnsignedTransaction = { ...transaction, ...fees, valueWei }
     const signed = await sign(signer, next, signal)
-    const entry = await ledger.replace(signerName, network.config.name, origin.uid, kind.stepOf(inFlight), {
+    const entry = await ledger.replace(signerName, network.config.name, origin, kind.stepOf(inFlight), {
       gas: next.gas,
       ...fees,
       hash: signed.hash,

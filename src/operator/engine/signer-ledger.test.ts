@@ -5,11 +5,13 @@ import { wei } from '../../lib/amounts.ts'
 import type { InFlight } from '../../resources/staking-signer.ts'
 import { KubeTransportError } from '../kube/errors.ts'
 import type { NonceOffer } from '../sagas/ledger.ts'
+import type { Origin } from '../sagas/origin.ts'
 import { Halt, stall } from '../sagas/verdict.ts'
 import { testAddress } from '../testing/fake-keys.ts'
 import { type Around, createWorld, ETH, type World } from '../testing/world.ts'
 import { createSignerLedger, type LedgerVersion, type Reservation, type SignerLedger } from './signer-ledger.ts'
 
+const originOf = (name: string): Origin => ({ uid: name, kind: 'EthereumStake', namespace: 'team-a', name })
 const hex = (text: string, bytes: number): Hex =>
   `0x${Buffer.from(text)
     .toString('hex')
@@ -242,7 +244,7 @@ describe('a nonce that was given up', () => {
   test('goes to the next, who must pay more than what it displaces', async () => {
     const { reserve, ledger, offered, world } = bench()
     await reserve('a')
-    ledger.release('signer-1', 'hoodi', 'a', 'stake')
+    ledger.release('signer-1', 'hoodi', originOf('a'), 'stake')
     expect((await reserve('b')).nonce).toBe(0)
     expect(offered.at(-1)?.displaces).toMatchObject({ origin: 'a', maxFeePerGasWei: '10' })
     expect(world.ledger()).toMatchObject({ nextNonce: 1, inFlight: [{ origin: 'b', displacedPubkeys: [hex('a', 48)] }] })
@@ -251,8 +253,8 @@ describe('a nonce that was given up', () => {
   test('is kept when its resource comes back first', async () => {
     const { reserve, ledger } = bench()
     await reserve('a')
-    ledger.release('signer-1', 'hoodi', 'a', 'stake')
-    expect((await ledger.claim('signer-1', 'hoodi', 'a', 'stake'))?.nonce).toBe(0)
+    ledger.release('signer-1', 'hoodi', originOf('a'), 'stake')
+    expect((await ledger.claim('signer-1', 'hoodi', originOf('a'), 'stake'))?.nonce).toBe(0)
     expect((await reserve('b')).nonce).toBe(1)
   })
 
@@ -263,7 +265,7 @@ describe('a nonce that was given up', () => {
     ]) {
       const { reserve, ledger, world } = bench()
       await reserve('a')
-      ledger.release('signer-1', 'hoodi', 'a', 'stake')
+      ledger.release('signer-1', 'hoodi', originOf('a'), 'stake')
       const entries = await Promise.all(order.map((origin) => reserve(origin)))
       expect(entries.map(({ nonce, origin }) => `${nonce} ${origin}`).toSorted()).toEqual(['0 a', '1 b'])
       expect(stored(world)).toEqual(['0 a', '1 b'])
@@ -273,8 +275,8 @@ describe('a nonce that was given up', () => {
   test('is not claimed by one who lost it while the claim waited', async () => {
     const { reserve, ledger } = bench()
     await reserve('a')
-    ledger.release('signer-1', 'hoodi', 'a', 'stake')
-    const [taken, claimed] = await Promise.all([reserve('b'), ledger.claim('signer-1', 'hoodi', 'a', 'stake')])
+    ledger.release('signer-1', 'hoodi', originOf('a'), 'stake')
+    const [taken, claimed] = await Promise.all([reserve('b'), ledger.claim('signer-1', 'hoodi', originOf('a'), 'stake')])
     expect(taken.nonce).toBe(0)
     expect(claimed).toBeUndefined()
     expect(ledger.holder('signer-1', 'hoodi', 0)?.origin).toBe('b')
@@ -283,7 +285,7 @@ describe('a nonce that was given up', () => {
   test('does not make the next nonce of the same resource look given up', async () => {
     const { reserve, ledger, world } = bench()
     await reserve('a')
-    ledger.release('signer-1', 'hoodi', 'a', 'stake')
+    ledger.release('signer-1', 'hoodi', originOf('a'), 'stake')
     await reserve('b')
     world.chain.mineForeign({ from: testAddress(0) })
     world.chain.mine(3)
@@ -347,8 +349,8 @@ describe('a replacement', () => {
   test('keeps the nonce and remembers the hashes before', async () => {
     const { reserve, ledger, world } = bench()
     await reserve('a')
-    await ledger.replace('signer-1', 'hoodi', 'a', 'stake', version('second', 11n))
-    const entry = await ledger.replace('signer-1', 'hoodi', 'a', 'stake', version('third', 13n))
+    await ledger.replace('signer-1', 'hoodi', originOf('a'), 'stake', version('second', 11n))
+    const entry = await ledger.replace('signer-1', 'hoodi', originOf('a'), 'stake', version('third', 13n))
     expect(entry).toMatchObject({
       nonce: 0,
       hash: hex('third', 32),
@@ -356,20 +358,20 @@ describe('a replacement', () => {
       earlierHashes: [hex('a@0', 32), hex('second', 32)],
     })
     expect(world.ledger()?.inFlight).toEqual([entry])
-    expect(await ledger.replace('signer-1', 'hoodi', 'a', 'stake', version('third', 13n))).toEqual(entry)
+    expect(await ledger.replace('signer-1', 'hoodi', originOf('a'), 'stake', version('third', 13n))).toEqual(entry)
     expect(world.signers.statusWrites('signer-1')).toBe(3)
   })
 
   test('of what the ledger does not have is refused', async () => {
     const { ledger } = bench()
-    expect(await verdictOf(ledger.replace('signer-1', 'hoodi', 'a', 'stake', version('x')))).toBe('retry WaitingForNonce')
+    expect(await verdictOf(ledger.replace('signer-1', 'hoodi', originOf('a'), 'stake', version('x')))).toBe('retry WaitingForNonce')
   })
 
   test('fifty times stays within what the CRD takes', async () => {
     const { reserve, ledger, world } = bench()
     await reserve('a')
     for (let count = 0; count < 50; count++)
-      await ledger.replace('signer-1', 'hoodi', 'a', 'stake', version(`v${count}`, BigInt(11 + count)))
+      await ledger.replace('signer-1', 'hoodi', originOf('a'), 'stake', version(`v${count}`, BigInt(11 + count)))
     expect(world.ledger()?.inFlight?.[0]?.earlierHashes).toHaveLength(32)
   })
 })
@@ -415,10 +417,10 @@ describe('transactions that nobody accounts for', () => {
 test('strike takes off the entry of that nonce only', async () => {
   const { reserve, ledger } = bench()
   await reserve('a')
-  await ledger.strike('signer-1', 'hoodi', 'a', 'stake', 9)
-  expect(ledger.has('signer-1', 'hoodi', 'a', 'stake')).toBe(true)
-  await ledger.strike('signer-1', 'hoodi', 'a', 'stake', 0)
-  expect(ledger.has('signer-1', 'hoodi', 'a', 'stake')).toBe(false)
+  await ledger.strike('signer-1', 'hoodi', originOf('a'), 'stake', 9)
+  expect(ledger.has('signer-1', 'hoodi', originOf('a'), 'stake')).toBe(true)
+  await ledger.strike('signer-1', 'hoodi', originOf('a'), 'stake', 0)
+  expect(ledger.has('signer-1', 'hoodi', originOf('a'), 'stake')).toBe(false)
 })
 
 test('whatever is asked at the same time, no nonce has two holders, no validator two nonces, and there is no gap', async () => {
@@ -438,9 +440,9 @@ test('whatever is asked at the same time, no nonce has two holders, no validator
         asks.map(async ({ origin, does }, index) => {
           const name = `o${origin}`
           if (does === 'reserve') await reserve(name)
-          if (does === 'release') ledger.release('signer-1', 'hoodi', name, 'stake')
-          if (does === 'claim') await ledger.claim('signer-1', 'hoodi', name, 'stake')
-          if (does === 'replace') await ledger.replace('signer-1', 'hoodi', name, 'stake', version(`r${index}`, 20n))
+          if (does === 'release') ledger.release('signer-1', 'hoodi', originOf(name), 'stake')
+          if (does === 'claim') await ledger.claim('signer-1', 'hoodi', originOf(name), 'stake')
+          if (does === 'replace') await ledger.replace('signer-1', 'hoodi', originOf(name), 'stake', version(`r${index}`, 20n))
           if (does === 'vanish') gone.add(name)
         }),
       )

@@ -9,11 +9,13 @@ import {
   entryOf,
   hashesOf,
   isDeposit,
+  isOwner,
   MAX_IN_FLIGHT,
   type NonceCounts,
   type NonceOffer,
   type Owner,
   offers,
+  originOf,
   payersOf,
   pruned,
   type ReservationRequest,
@@ -22,6 +24,7 @@ import {
   withEntry,
   withoutEntry,
 } from '../sagas/ledger.ts'
+import type { Origin } from '../sagas/origin.ts'
 import { conflict, Halt, retry, stall, wait } from '../sagas/verdict.ts'
 
 /** Signers as the ledger needs them. `writeStatus` is fenced by the given object's resourceVersion and throws the `conflict` verdict on 409. */
@@ -62,19 +65,19 @@ export interface SignerLedger {
    */
   reserve(reservation: Reservation): Promise<InFlight>
   /** Records a dearer version of a transaction under its nonce. */
-  replace(signer: string, network: string, origin: string, step: string, version: LedgerVersion): Promise<InFlight>
+  replace(signer: string, network: string, origin: Origin, step: string, version: LedgerVersion): Promise<InFlight>
   /** What the ledger holds for a resource's step, and makes sure that nobody is given its nonce meanwhile. */
-  claim(signer: string, network: string, origin: string, step: string): Promise<InFlight | undefined>
+  claim(signer: string, network: string, origin: Origin, step: string): Promise<InFlight | undefined>
   /** Strikes off a transaction that can never land, where nothing will be made in its place: its nonce was used by another at finality. */
-  strike(signer: string, network: string, origin: string, step: string, nonce: number): Promise<void>
+  strike(signer: string, network: string, origin: Origin, step: string, nonce: number): Promise<void>
   /** What the ledger holds for a resource's step. */
-  find(signer: string, network: string, origin: string, step: string): InFlight | undefined
+  find(signer: string, network: string, origin: Origin, step: string): InFlight | undefined
   /** Whether the ledger has a transaction for a resource's step. */
-  has(signer: string, network: string, origin: string, step: string): boolean
+  has(signer: string, network: string, origin: Origin, step: string): boolean
   /** Who holds a nonce. */
   holder(signer: string, network: string, nonce: number): InFlight | undefined
   /** The resource will not send its transaction: the next one may use its nonce. */
-  release(signer: string, network: string, origin: string, step: string): void
+  release(signer: string, network: string, origin: Origin, step: string): void
 }
 
 const ATTEMPTS = 5
@@ -97,7 +100,8 @@ export function createSignerLedger(deps: {
   const released = new Set<string>()
   /** Who is about to pay for a validator, from before the ledger is written until it is. */
   const paying = new Map<string, string>()
-  const keyOf = (signer: string, network: string, origin: string, step: string) => `${signer}/${network}/${origin}/${step}`
+  const keyOf = (signer: string, network: string, origin: Origin, step: string) =>
+    [signer, network, origin.uid, origin.kind, origin.namespace, origin.name, step].join('/')
 
   /** One at a time for each signer. */
   function locked<T>(signer: string, work: () => Promise<T>): Promise<T> {
@@ -192,7 +196,7 @@ export function createSignerLedger(deps: {
     }
 
     const isReleased = (entry: InFlight) =>
-      released.has(keyOf(signer.metadata.name, network, entry.origin, entry.step)) || !deps.exists(entry)
+      released.has(keyOf(signer.metadata.name, network, originOf(entry), entry.step)) || !deps.exists(entry)
     // After the own entries were claimed: none of them may be offered to another.
     const next = offers(ledger, counts, isReleased)
     const taken = new Set<number>()
@@ -241,7 +245,7 @@ export function createSignerLedger(deps: {
           }
         }
         // What it had before was used at finality by another transaction.
-        ledger = withEntry(withoutEntry(ledger, who.origin, who.step), entry)
+        ledger = withEntry(withoutEntry(ledger, originOf(who), who.step), entry)
         taken.add(entry.nonce)
         released.delete(owner)
         granted.push({ waiting: request, entry })
@@ -255,7 +259,7 @@ export function createSignerLedger(deps: {
     return { granted, ledger: changed ? { ...ledger, balanceWei: balance.toString() } : undefined }
   }
 
-  const ownerOf = ({ signer, network, request }: Reservation) => keyOf(signer, network, request.origin, request.step)
+  const ownerOf = ({ signer, network, request }: Reservation) => keyOf(signer, network, originOf(request), request.step)
   const payKey = ({ network, request }: Reservation) => `${network}/${request.pubkey.toLowerCase()}`
   const giveUp = (reservation: Reservation) => {
     if (paying.get(payKey(reservation)) === ownerOf(reservation)) paying.delete(payKey(reservation))
@@ -263,7 +267,7 @@ export function createSignerLedger(deps: {
 
   /** What the ledger holds for this very resource and step, as recorded: an entry whose nonce was used at finality may be the very deposit that is asked for. */
   async function ownEntry(recorded: Ledger, counts: NonceCounts, { chain, request }: Reservation): Promise<InFlight | undefined> {
-    const entry = entryOf(recorded, request.origin, request.step)
+    const entry = entryOf(recorded, originOf(request), request.step)
     if (entry === undefined) return undefined
     if (entry.nonce < counts.final) {
       // Used at finality. Whether by itself or by another transaction, the receipts say, asked after the counts.
@@ -326,7 +330,7 @@ export function createSignerLedger(deps: {
     const isOfItsName = (other: Owner) =>
       other.kind === request.kind && other.namespace === request.namespace && other.name === request.name
     for (const { nonce, hashes, ...given } of ledger.displacedRequests ?? []) {
-      const isOwn = given.origin === request.origin
+      const isOwn = isOwner(given, originOf(request))
       if (!isOwn && !(isOfItsName(given) && given.pubkey?.toLowerCase() === request.pubkey.toLowerCase())) continue
       const whose = isOwn ? "this request's" : 'that of an earlier resource of this name, for the same validator,'
       if (nonce >= counts.final)
@@ -339,7 +343,7 @@ export function createSignerLedger(deps: {
       if (landed?.success) throw alreadyMade(landed, isOwn)
     }
     for (const other of ledger.inFlight ?? []) {
-      if (isDeposit(other) || other.origin === request.origin || other.pubkey?.toLowerCase() !== request.pubkey.toLowerCase()) continue
+      if (isDeposit(other) || isOwner(other, originOf(request)) || other.pubkey?.toLowerCase() !== request.pubkey.toLowerCase()) continue
       if (isOfItsName(other)) {
         const landed = await receiptOf(chain, hashesOf(other))
         if (landed?.success) throw alreadyMade(landed, false)

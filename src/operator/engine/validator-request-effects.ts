@@ -60,7 +60,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
     signal: AbortSignal,
   ): Promise<EthereumTransaction | undefined> {
     const { signer: name, origin, pubkey } = plan.request
-    const entry = await ledger.claim(name, network.config.name, origin.uid, requestStep(origin.kind))
+    const entry = await ledger.claim(name, network.config.name, origin, requestStep(origin.kind))
     if (entry === undefined) return undefined
     if (entry.pubkey !== undefined && !equalHex(entry.pubkey, pubkey))
       throw stall(
@@ -109,7 +109,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
       const network = networkOf(validator.network)
       const signer = await admittedSigner(order, signal)
       if (withdrawalAddress !== undefined) assertMaySend(signer, withdrawalAddress)
-      if (ledger.find(order.signer, validator.network, order.origin.uid, requestStep(order.origin.kind)) === undefined)
+      if (ledger.find(order.signer, validator.network, order.origin, requestStep(order.origin.kind)) === undefined)
         assertTurn(order, validator)
       deps.assertMayAct()
       const { requestId } = await service.create(order, validator, network, signal)
@@ -189,7 +189,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
       const signer = deps.signers.get(order.signer)
       const undone = { is: 'undone' } as const
       const requestId = given ?? (await madeBefore(order, validator, network, signal))
-      const entry = ledger.find(order.signer, validator.network, order.origin.uid, requestStep(order.origin.kind))
+      const entry = ledger.find(order.signer, validator.network, order.origin, requestStep(order.origin.kind))
       if (entry !== undefined && signer !== undefined) {
         if (requestId === undefined)
           throw stall(

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { ChainError } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import { gwei } from '../../lib/amounts.ts'
+import { ORIGIN_ANNOTATION } from '../../resources/meta.ts'
 import { attemptOf } from '../sagas/ethereum-transaction.ts'
 import { testAddress } from '../testing/fake-keys.ts'
 import { createWorld, EXIT, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
@@ -208,5 +209,39 @@ describe('what it waits for changes a little all the time, and nothing is writte
       seen.push(writes())
     }
     expect(new Set(seen).size).toBe(1)
+  })
+})
+
+describe("a resource whose annotation names the UID of another namespace's", () => {
+  const worldOfTwo = () => {
+    const world = createWorld()
+    world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] } })
+    return world
+  }
+  const naming = (uid: string | undefined, place: string) => ({ annotations: { [ORIGIN_ANNOTATION]: `${uid}/${place}` } })
+
+  test('does not stall its stake, nor is stalled', async () => {
+    const world = worldOfTwo()
+    const { uid } = world.addStake().metadata
+    world.addStake('team-b/copy', {}, naming(uid, 'team-b/copy'))
+    const operator = world.start()
+    await world.visit(operator, 'team-b/copy')
+    await world.settle(operator, [KEY, 'team-b/copy'])
+    expect([world.ready(KEY), world.ready('team-b/copy')]).toEqual([true, true])
+    world.assertMoney({ deposits: 2 })
+  })
+
+  test('does not take its request for its own', async () => {
+    const world = worldOfTwo()
+    const { uid } = world.addWithdrawal().metadata
+    const operator = world.start()
+    await world.visit(operator, WITHDRAWAL)
+    const copy = 'withdrawal:team-b/copy'
+    world.addWithdrawal(copy, {}, naming(uid, 'team-b/copy'))
+    await world.visit(operator, copy)
+    expect(world.condition('Ready', copy)?.reason).toBe('WaitingForValidator')
+    expect(world.requestStatus(copy).transaction).toBeUndefined()
+    await world.settle(operator, [WITHDRAWAL, copy], 20)
+    expect(world.chain.requests()).toHaveLength(2)
   })
 })

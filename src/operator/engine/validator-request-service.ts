@@ -82,7 +82,7 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
     const hash = existing?.transaction.hash
     if (existing !== undefined && isSame(existing, order, validator)) {
       if (existing.status === 'awaiting_submission') return existing
-      const own = ledger.find(order.signer, network.config.name, order.origin.uid, requestOf(order, validator.pubkey).kind)
+      const own = ledger.find(order.signer, network.config.name, order.origin, requestOf(order, validator.pubkey).kind)
       // This very resource's: the key of its creation is forgotten, its transaction is not.
       if (own !== undefined && hash !== undefined && [...(own.earlierHashes ?? []), own.hash].some((known) => equalHex(known, hash)))
         return existing

@@ -40,7 +40,7 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
   const { capOf, feeCapOf, requestOf, admittedSigner } = targets
 
   const entryOf = ({ request }: SendPlan, network: EthereumNetwork) =>
-    ledger.find(request.signer, network.config.name, request.origin.uid, requestStep(request.origin.kind))
+    ledger.find(request.signer, network.config.name, request.origin, requestStep(request.origin.kind))
 
   /** What the contract is to be paid: its fee with headroom, within the cap. @throws Halt where the fee alone is above the cap */
   async function dueOf(

@@ -10,6 +10,7 @@ import {
   type NonceCounts,
   type Owner,
   offers,
+  originOf,
   payersOf,
   pruned,
   unaccounted,
@@ -82,11 +83,12 @@ describe('an entry', () => {
     ).toBeUndefined()
   })
 
-  test('is found by origin and step, and knows all its hashes, the current one last', () => {
+  test('is found by origin, place and step, and knows all its hashes, the current one last', () => {
     const ledger = ledgerWith(entry('a', 0, { hash: '0x3', earlierHashes: ['0x1', '0x2'] }))
-    expect(hashesOf(entryOf(ledger, 'a', 'stake') as InFlight)).toEqual(['0x1', '0x2', '0x3'])
-    expect(entryOf(ledger, 'a', 'exit')).toBeUndefined()
-    expect(entryOf(undefined, 'a', 'stake')).toBeUndefined()
+    expect(hashesOf(entryOf(ledger, originOf(entry('a', 0)), 'stake') as InFlight)).toEqual(['0x1', '0x2', '0x3'])
+    expect(entryOf(ledger, originOf(entry('a', 0)), 'exit')).toBeUndefined()
+    expect(entryOf(ledger, originOf(entry('a', 0, { namespace: 'team-b' })), 'stake')).toBeUndefined()
+    expect(entryOf(undefined, originOf(entry('a', 0)), 'stake')).toBeUndefined()
   })
 
   test('goes when its nonce is used at finality, not before; the highest nonce given out stays', () => {

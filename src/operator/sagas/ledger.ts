@@ -1,5 +1,6 @@
 import type { DisplacedRequest, InFlight, Ledger } from '../../resources/staking-signer.ts'
 import { STAKE_STEP } from './ethereum-stake.ts'
+import type { Origin } from './origin.ts'
 
 /**
  * The nonce ledger of one signer on one network, as pure arithmetic. The engine reads it from the signer's status, plans, signs, and writes the
@@ -29,14 +30,19 @@ export const MAX_IN_FLIGHT = 120
 
 export const emptyLedger = (network: string): Ledger => ({ network, nextNonce: 0 })
 
-export const entryOf = (ledger: Ledger | undefined, origin: string, step: string): InFlight | undefined =>
-  ledger?.inFlight?.find((entry) => entry.origin === origin && entry.step === step)
+/** Whose transaction it is. */
+export type Owner = Pick<InFlight, 'kind' | 'namespace' | 'name' | 'origin'>
+
+/** By UID and place: an annotation that names another resource's UID reaches nothing of that one. */
+export const isOwner = (owner: Owner, { uid, kind, namespace, name }: Origin): boolean =>
+  owner.origin === uid && owner.kind === kind && owner.namespace === namespace && owner.name === name
+export const originOf = ({ origin: uid, kind, namespace, name }: Owner): Origin => ({ uid, kind, namespace, name })
+
+export const entryOf = (ledger: Ledger | undefined, origin: Origin, step: string): InFlight | undefined =>
+  ledger?.inFlight?.find((entry) => isOwner(entry, origin) && entry.step === step)
 
 /** Whether an entry pays a validator: at most one may. Requests of a validator may follow one another. */
 export const isDeposit = ({ step }: Pick<InFlight, 'step'>): boolean => step === STAKE_STEP
-
-/** Whose transaction it is. */
-export type Owner = Pick<InFlight, 'kind' | 'namespace' | 'name' | 'origin'>
 
 /** Entries that were under a nonce before, at most: the schema's bound. Beyond that a nonce is not given on. */
 export const MAX_DISPLACED = 8
@@ -75,9 +81,9 @@ export function pruned(ledger: Ledger, counts: NonceCounts, isOpen: (owner: Owne
 }
 
 /** The ledger without what a resource has in it for a step. */
-export const withoutEntry = (ledger: Ledger, origin: string, step: string): Ledger => ({
+export const withoutEntry = (ledger: Ledger, origin: Origin, step: string): Ledger => ({
   ...ledger,
-  inFlight: (ledger.inFlight ?? []).filter((entry) => entry.origin !== origin || entry.step !== step),
+  inFlight: (ledger.inFlight ?? []).filter((entry) => !isOwner(entry, origin) || entry.step !== step),
 })
 
 /**
@@ -136,7 +142,7 @@ export function withEntry(ledger: Ledger, entry: InFlight): Ledger {
     ...(before?.displacedPubkeys ?? []),
     ...(before?.pubkey !== undefined && isDeposit(before) ? [before.pubkey] : []),
   ].filter((pubkey, index, all) => pubkey !== own && all.indexOf(pubkey) === index)
-  const isAnothers = before !== undefined && (before.origin !== entry.origin || before.step !== entry.step)
+  const isAnothers = before !== undefined && (!isOwner(before, originOf(entry)) || before.step !== entry.step)
   const requests = [...(ledger.displacedRequests ?? []), ...(isAnothers && !isDeposit(before) ? [displaced(before)] : [])]
   const { displacedPubkeys: _pubkeys, ...rest } = entry
   return {
