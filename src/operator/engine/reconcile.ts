@@ -257,7 +257,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       if (watchOnly) kind.onStalled?.(resource, by, status)
       const [name, halt] = worst(failed) ?? []
       if (halt !== undefined && name !== undefined) {
-        const verdict = halt.verdict as Halted
+        const verdict = undeletable(halt.verdict as Halted, idle())
         await flush(watchOnly && verdict.kind !== 'stall' ? idle() : { at: 'halted', step: name, verdict })
         const soonest = Math.min(
           ...[...failed.values()].map(({ verdict }) => (verdict.kind === 'wait' ? verdict.afterMs : Number.POSITIVE_INFINITY)),
@@ -365,6 +365,10 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     }
   }
 }
+
+/** What keeps a deleted resource from going needs a person, who is told besides how to have it forgotten. */
+const undeletable = (verdict: Halted, progress: AnyProgress): Halted =>
+  progress.at === 'deleting' && verdict.kind === 'stall' ? { ...verdict, message: `${verdict.message} ${progress.message}` } : verdict
 
 function asHalt(error: unknown): Halt {
   if (error instanceof Halt) return error
