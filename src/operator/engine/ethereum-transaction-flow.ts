@@ -35,7 +35,12 @@ export function createTransactionFlow<Plan extends TransactionPlan>(
     if (await nonceIsLost(inFlight, network, signal)) return { is: 'superseded' }
     const signed = await signedAgain(inFlight, network, signal)
     if (signed.is === 'behind') return { is: 'replaced', attempt: signed.attempt, valueWei: signed.valueWei }
-    const value = await kind.neededValue?.(inFlight, network, signal)
+    const value = await kind.neededValue?.(inFlight, network, signal).catch((error: unknown) => {
+      // Nobody waits behind a nonce whose transaction is not sent before a price falls.
+      if (transaction.broadcastHash === undefined && error instanceof Halt && error.verdict.kind === 'wait')
+        ledger.release(inFlight.request.signer, network.config.name, inFlight.request.origin, kind.stepOf(inFlight))
+      throw error
+    })
     if (value !== undefined) return bump(inFlight, network, value, signal)
     deps.assertMayAct()
     try {

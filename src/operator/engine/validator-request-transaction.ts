@@ -30,7 +30,7 @@ export const requestGasLimit = (estimate: bigint): bigint => (estimate * 12n) / 
 
 /** A fee above the cap, for people, so that a message doesn't change with every block while it falls: its order of magnitude. */
 const leastOf = (fee: Wei, cap: Wei): Wei => {
-  const magnitude = wei(10n ** BigInt((fee - 1n).toString().length - 1))
+  const magnitude = fee === 1n ? wei(0n) : wei(10n ** BigInt((fee - 1n).toString().length - 1))
   return magnitude > cap ? magnitude : cap
 }
 
@@ -100,6 +100,10 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
         !isThis(landed, inFlight, deps.signers.get(inFlight.request.signer)?.spec.address ?? inFlight.transaction.from)
       )
         continue
+      // The one in status must not be sent any more: it would ask a second time. Others may use its nonce.
+      const { request, transaction } = inFlight
+      if (landed.nonce !== transaction.nonce && entryOf(inFlight, network)?.nonce !== landed.nonce)
+        ledger.release(request.signer, network.config.name, request.origin, requestStep(request.origin.kind))
       return { landed, outcome: { is: 'found', transaction: transactions.recordOfLanded(landed, inFlight, network) } as const }
     }
     return { landed: undefined, outcome: undefined }
