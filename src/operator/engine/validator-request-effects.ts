@@ -3,6 +3,7 @@ import { StakingApiError } from '../../contract/client-error.ts'
 import type { EthereumTransaction } from '../../resources/ethereum-transaction.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { EthereumNetwork } from '../ports.ts'
+import { attemptsOf } from '../sagas/ethereum-transaction.ts'
 import { isKnownRule } from '../sagas/request-rules.ts'
 import {
   type Consensus,
@@ -44,11 +45,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
     if (target.withdrawalAddress !== undefined) assertMaySend(signer, target.withdrawalAddress)
     const body = await service.current(order, validator, requestId, network, visit, signal)
     const calldata = service.verify(body, plan, network, signer)
-    if (body.status === 'cancelled')
-      throw stall(
-        'RequestCancelled',
-        `Request ${requestId} was cancelled at the staking API. Nothing was signed. To ask again, delete this resource and create it anew.`,
-      )
+    if (body.status === 'cancelled') throw cancelled(requestId)
     return { network, signer, body, calldata }
   }
 
@@ -140,7 +137,11 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
       return recordOf(send, network, signer, entry)
     },
 
-    broadcastRequest: (request, _visit, signal) => broadcast(inFlightSend(request), networkOf(request.validator.network), signal),
+    async broadcastRequest(request, visit, signal) {
+      const network = networkOf(request.validator.network)
+      await assertNotCancelled(request, network, visit, signal)
+      return broadcast(inFlightSend(request), network, signal)
+    },
 
     async reportRequest({ order, validator, requestId, hash }, _visit, signal) {
       await service.report(order, validator, requestId, hash, networkOf(validator.network), signal)
@@ -223,6 +224,26 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
     },
   }
 
+  /** An exit that was prepared and may never have been sent, while somebody took it back at the staking API. One that is away says nothing. */
+  async function assertNotCancelled(
+    { order, validator, requestId, transaction }: InFlightRequest,
+    network: EthereumNetwork,
+    visit: Visit,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (order.origin.kind !== 'ValidatorExit' || transaction.broadcastHash !== undefined) return
+    const said = visit.get('request') as RequestBody | undefined
+    const body =
+      said ??
+      (await service.read(order, validator, requestId, network, signal).catch((error: unknown) => {
+        if (error instanceof StakingApiError) return undefined
+        throw error
+      }))
+    if (body?.status !== 'cancelled' || body.externalReference !== order.externalReference) return
+    for (const { hash } of attemptsOf(transaction)) if ((await network.chain.receipt(hash as Hex, signal)) !== undefined) return
+    throw cancelled(requestId)
+  }
+
   /** The visit that made the request may have ended before it was written down: it is made once more, and is the same, or made to be cancelled. */
   async function madeBefore(
     order: RequestOrder,
@@ -241,5 +262,11 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
     }
   }
 }
+
+const cancelled = (requestId: string) =>
+  stall(
+    'RequestCancelled',
+    `Request ${requestId} was cancelled at the staking API. Nothing was sent. To ask again, delete this resource and create it anew.`,
+  )
 
 const foundBy = ({ network, pubkey }: FoundValidator): FoundValidator => ({ network, pubkey })

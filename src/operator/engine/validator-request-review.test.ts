@@ -245,3 +245,56 @@ describe("a resource whose annotation names the UID of another namespace's", () 
     expect(world.chain.requests()).toHaveLength(2)
   })
 })
+
+test('a fee that rises above the cap before a request is sent keeps no deposit waiting behind its nonce', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addExit()
+  await world.visit(
+    world.start((point, operator) => {
+      if (point === 'before chain.broadcast') operator.kill()
+    }),
+    EXIT,
+  )
+  world.chain.state.requestFee = 9_000_000_000_000_000n
+  const operator = world.start()
+  await world.visit(operator, EXIT)
+  expect(world.condition('Ready', EXIT)?.reason).toBe('RequestFeeTooHigh')
+  world.addStake()
+  await world.settle(operator, [KEY, EXIT], 6)
+  expect(world.ready(KEY), JSON.stringify(world.condition('Ready', KEY))).toBe(true)
+  world.chain.state.requestFee = 1n
+  await world.settle(operator, [EXIT])
+  expect(world.ready(EXIT), JSON.stringify(world.condition('Ready', EXIT))).toBe(true)
+  expect(world.chain.requests()).toHaveLength(1)
+  expect(world.chain.violations).toEqual([])
+})
+
+test('a deleted request that needs a person says how to have it forgotten', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addExit()
+  const operator = world.start()
+  await world.visit(operator, EXIT)
+  world.networks.delete('hoodi')
+  world.remove(EXIT)
+  await world.visit(operator, EXIT)
+  expect(world.stalled(EXIT)).toBe('UnknownNetwork')
+  expect(world.condition('Ready', EXIT)?.message).toContain('kubectl annotate validatorexit exit-1 -n team-a')
+})
+
+test('an exit that was cancelled at the staking API between its signature and its broadcast is not sent', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addExit()
+  await world.visit(
+    world.start((point, operator) => {
+      if (point === 'before chain.broadcast') operator.kill()
+    }),
+    EXIT,
+  )
+  world.requests.cancel(world.requestStatus(EXIT).requestId ?? '')
+  await world.settle(world.start(), [EXIT], 4)
+  expect(world.stalled(EXIT)).toBe('RequestCancelled')
+  expect(world.chain.everSent()).toEqual([])
+})
