@@ -2,7 +2,7 @@ import { privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { findCondition } from '../../../src/resources/conditions.ts'
 import { createSender, exitOf } from '../../chains/beacon/sender.ts'
-import { reset } from '../../chains/faults.ts'
+import { reset, resetAfterPassing } from '../../chains/faults.ts'
 import { applyAll, eventually, getOne, getSigner, SIGNER, seen, signer, validatorExit, validatorWithdrawal } from '../../stack/resources.ts'
 import { writeKey } from '../../stack/stack.ts'
 import { patch, staysFor } from './harness.ts'
@@ -89,6 +89,38 @@ describe('a fee above the cap', () => {
       await untilAccepted(world(), plural, 'given-up')
       expect(await requestsOf(world(), pubkeys[plural])).toHaveLength(1)
     }
+  })
+})
+
+describe('a staking API whose answers are lost', () => {
+  test('has one request of each, and none of an exit that is deleted', async () => {
+    const { stack, cluster } = world()
+    const { apiFaults } = stack
+    if (apiFaults === undefined) throw new Error('there is no proxy')
+    const { objects, pubkeys } = pairOf(world(), 'unheard', { maxRequestFeeGwei: '0' })
+    const [creations, cancellations] = [/^POST .*-requests$/, /^DELETE .*\/exit-requests\//]
+    await whileNothingIsAsked(world(), async () => {
+      const lost = apiFaults.when(creations).times(2, resetAfterPassing)
+      await applyAll(cluster, objects)
+      for (const plural of bothKinds) {
+        const resource = await untilWaits(world(), plural, 'unheard', 'RequestFeeTooHigh', /the cap is 0 gwei/)
+        expect(await serviceRequest(world(), plural, resource)).toMatchObject({ requestId: resource.status?.requestId })
+      }
+      expect(lost.hits()).toBe(2)
+      const unheard = apiFaults.when(cancellations).once(resetAfterPassing)
+      const exit = await getOne(cluster, 'validatorexits', 'unheard')
+      await deleteRequest(world(), 'validatorexits', 'unheard')
+      await untilGone(world(), 'validatorexits', 'unheard')
+      if (exit === undefined) throw new Error('there was no exit')
+      expect(await serviceRequest(world(), 'validatorexits', exit)).toMatchObject({ status: 'cancelled' })
+      expect(unheard.hits()).toBe(1)
+    })
+    const unreported = apiFaults.when(/\/submission$/).once(resetAfterPassing)
+    await patch(cluster, pathOf('validatorwithdrawals', 'unheard'), { spec: { maxRequestFeeGwei: '1' } })
+    await untilAccepted(world(), 'validatorwithdrawals', 'unheard')
+    expect(unreported.hits()).toBe(1)
+    expect(await requestsOf(world(), pubkeys.validatorwithdrawals)).toEqual([String(ETH)])
+    expect(await requestsOf(world(), pubkeys.validatorexits)).toEqual([])
   })
 })
 
@@ -189,5 +221,6 @@ describe('a request that is mined and dropped', () => {
       'already-exiting',
       /has dropped it: .*the validator is exiting already \(already-exiting\)/,
     )
+    expect(await requestsOf(world(), ofSecond), 'theirs and ours').toEqual(['exit', 'exit'])
   })
 })
