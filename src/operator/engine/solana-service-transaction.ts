@@ -5,7 +5,7 @@ import type { SolanaNetwork } from '../ports.ts'
 import { type SolanaPlan, type StakeTerms, transactionKey } from '../sagas/solana-stake.ts'
 import { type Halt, stall, wait } from '../sagas/verdict.ts'
 import type { Parties, SolanaRequests, SolanaStakeDeps } from './solana-stake-request.ts'
-import { frameProblem } from './solana-transaction.ts'
+import { destinationOf, frameProblem, messageOf } from './solana-transaction.ts'
 
 export interface Wanted {
   readonly plan: SolanaPlan
@@ -38,7 +38,10 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
     }
     if (kind === 'stake') refuseMadeBefore(stake, network)
     const heights = await Promise.all([network.chain.blockHeight('finalized', signal), network.chain.blockHeight('confirmed', signal)])
-    const made = newest === undefined ? await create(wanted, stake, signal) : await alive(newest, wanted, heights, signal)
+    const made =
+      newest === undefined || isAnothers(newest, wanted, heights[0])
+        ? await create(wanted, stake, signal)
+        : await alive(newest, wanted, heights, signal)
     const problem = frameProblem(made, heights[1])
     if (problem !== undefined || made.kind !== kind)
       refuse(
@@ -51,6 +54,12 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
   /** The transaction of this kind that is not over for the service; `expired` ones wait to be refreshed. */
   const unfinished = ({ transactions }: SolanaStakeBody, kind: string): SolanaTransactionBody | undefined =>
     transactions.findLast((one) => one.kind === kind && one.status !== 'failed' && one.status !== 'confirmed')
+
+  /** Of an adopted stake: another client's withdrawal, to elsewhere, which is over. Made anew it would go there again. */
+  const isAnothers = (transaction: SolanaTransactionBody, { plan, parties }: Wanted, finalized: bigint): boolean =>
+    plan.kind === 'withdrawal' &&
+    finalized > BigInt(transaction.lastValidBlockHeight) &&
+    destinationOf(messageOf({ message: transaction.messageBase64 }) ?? new Uint8Array()) !== parties.destination
 
   function refuseMadeBefore({ protocol, transactions }: SolanaStakeBody, network: SolanaNetwork): void {
     if (protocol.status === 'WITHDRAWN')

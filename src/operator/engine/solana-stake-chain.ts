@@ -53,14 +53,16 @@ const MAX_LAG = 9_000n
 
 const phases = { ACTIVATING: 'Activating', ACTIVE: 'Active', DEACTIVATING: 'Deactivating', INACTIVE: 'Inactive' } as const
 
-/** The look as status has it. Where nothing but the slot differs from what was seen before, that very object comes back: nothing is to be written. */
+/** The look as status has it. Where nothing but the time differs from what was seen before, that very object comes back: nothing is to be written. */
 export function protocolOf(look: StakeLook, madeAtSlot: number, seen: SolanaProtocol | undefined): SolanaProtocol {
   const next = read(look, madeAtSlot)
   if (seen === undefined) return next
   // A node that lags, or an account that a lagging node doesn't have yet, is no news. A slot of the far future was seen by nobody.
   const isLagging = look.slot < BigInt(seen.slot) && look.slot + MAX_LAG >= BigInt(seen.slot)
   if (isLagging || (next.status === 'Created' && seen.status !== 'Created')) return seen
-  return sameBut('slot', next, seen) ? seen : next
+  // Once it is where it stays, another epoch is no news either.
+  const isMoving = next.status === 'Activating' || next.status === 'Deactivating'
+  return sameBut(isMoving ? ['slot'] : ['slot', 'epoch'], next, seen) ? seen : next
 }
 
 function read({ account, state, clock, history, slot }: StakeLook, madeAtSlot: number): SolanaProtocol {
@@ -96,11 +98,11 @@ const timeText = (seconds: bigint): string => {
   return Number.isNaN(date.getTime()) ? `second ${seconds}` : date.toISOString()
 }
 
-function sameBut<T extends object>(field: keyof T, a: T, b: T): boolean {
+function sameBut<T extends object>(fields: readonly string[], a: T, b: T): boolean {
   const without = (value: T) =>
     JSON.stringify(
       Object.entries(value)
-        .filter(([key]) => key !== field)
+        .filter(([key]) => !fields.includes(key))
         .toSorted(([x], [y]) => (x < y ? -1 : 1)),
     )
   return without(a) === without(b)

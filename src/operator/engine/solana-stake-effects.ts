@@ -1,4 +1,5 @@
 import { SolanaError } from '../../chains/solana/chain.ts'
+import { stakeAccountSpace } from '../../chains/solana/programs.ts'
 import { lockupInForce } from '../../chains/solana/stake-account.ts'
 import { describeFailure } from '../../chains/solana/transaction-error.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
@@ -10,12 +11,14 @@ import {
   type ActionKind,
   earlierOf,
   type InFlightSolana,
+  NOT_CLOSED,
   type SolanaOutcome,
   type SolanaPlan,
   type SolanaStakeEffects,
+  type SolanaStakeRequest,
   type StakeTerms,
 } from '../sagas/solana-stake.ts'
-import { Halt, stall, wait } from '../sagas/verdict.ts'
+import { Halt, retry, stall, wait } from '../sagas/verdict.ts'
 import type { Perform } from './ethereum-stake-effects.ts'
 import { createServiceTransactions } from './solana-service-transaction.ts'
 import { alteration, isReached, lookAt, metaOf, protocolOf, type StakeLook } from './solana-stake-chain.ts'
@@ -36,15 +39,19 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
   const requests = createSolanaRequests(deps)
   const transactions = createSolanaTransactions(deps, requests)
   const service = createServiceTransactions(deps, requests)
-  const { networkOf, partiesFor, serviceStake, verifiedTerms, ownTerms } = requests
-  const { verified, simulate, sign, assertFunds, landingOf, isProven, signedAgain, held, forged } = transactions
+  const { networkOf, amountOf, partiesFor, serviceStake, verifiedTerms, ownTerms } = requests
+  const { verifiedNow, simulate, sign, assertFunds, landingOf, isProven, signedAgain, forged } = transactions
 
   return {
     async createStake(request, visit, signal) {
       networkOf(request.network)
       const parties = await partiesFor(request, 'stake', request.voteAccount, signal)
       deps.assertMayAct()
-      const { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount } = await serviceStake(request, parties, visit, signal)
+      const body = await serviceStake(request, parties, visit, signal).catch(async (error: unknown) => {
+        const isAmount = error instanceof StakingApiError && error.rules?.includes('amount-out-of-range') === true
+        throw (isAmount ? await amountProblem(request, signal) : undefined) ?? error
+      })
+      const { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount } = body
       return { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount }
     },
 
@@ -69,7 +76,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       if (height <= BigInt(last))
         throw wait(
           'AwaitingFinality',
-          `A stake transaction of this resource may have been sent; whether it landed is certain beyond block height ${last}, ${BigInt(last) - height + 1n} blocks from now.`,
+          `A stake transaction of this resource may have been sent; whether it landed is certain once block height ${last + 1} is final.`,
           network.config.pollIntervalMs,
         )
       // Read again, after the height was: what landed up to that height is seen here.
@@ -95,7 +102,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       if (failures >= MAX_FAILURES)
         throw stall(
           'TransactionReverted',
-          `The ${plan.kind} transaction has landed and failed ${failures} times, the last with ${plan.previous?.failure ?? 'an unknown error'}: only fees were paid. Find out why, then remove status.transactions.${plan.kind}: it is tried again.`,
+          `The ${plan.kind} transaction has landed ${failures} times without doing its work, the last with ${plan.previous?.failure ?? 'an unknown error'}: each has cost a fee. Find out why, then remove status.transactions.${plan.kind}: it is tried again.`,
         )
       // Before a transaction is made, whose life is short.
       if (plan.kind === 'stake') await assertFunds(network, plan, parties.stakeAuthority, 5_000n, signal)
@@ -103,17 +110,22 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       const made = await service.obtain({ plan, terms, parties, network }, signal)
       const message = messageOf({ message: made.messageBase64 })
       if (message === undefined) throw forged(plan.kind)
-      const withdrawn = plan.kind === 'withdrawal' ? await held(network, terms, signal) : 0n
-      verified(plan, terms, parties.destination, message, {
-        withdrawn,
-        blockhash: made.recentBlockhash,
-        source: 'that the staking API has made',
-      })
+      await verifiedNow(
+        plan,
+        terms,
+        parties,
+        network,
+        message,
+        { blockhash: made.recentBlockhash, source: 'that the staking API has made' },
+        signal,
+      )
+      if (plan.kind === 'stake') await assertVotes(network, terms.voteAccount, signal)
       const fee = await network.chain.feeFor(message, signal)
       if (fee === undefined) throw outOfStep(network)
       await assertFunds(network, plan, feePayerOf(plan, terms, message), fee, signal)
-      await simulate(network, plan.kind, terms, message, signal).catch((error: unknown) => {
-        throw sayWhatItMeans(error, plan, network)
+      await simulate(network, plan.kind, terms, message, signal).catch(async (error: unknown) => {
+        const isTooLittle = error instanceof SolanaError && error.code === 'insufficient-delegation'
+        throw (isTooLittle ? await amountProblem(plan.request, signal) : undefined) ?? sayWhatItMeans(error, plan, network)
       })
       // Asked once more: the admission may have been taken back while the service was waited for.
       const { signature } = await sign(await partiesFor(plan.request, plan.kind, terms.voteAccount, signal), message, signal)
@@ -150,12 +162,14 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
         await api.submitTransaction(stakeId, txId, signature, signal)
       } catch (error) {
         if (!(error instanceof StakingApiError)) throw error
-        if (error.code === 'transaction-not-visible' && !isFinal)
-          throw wait(
-            'AwaitingFinality',
-            `Transaction ${signature} was sent; the cluster does not show it yet.`,
-            error.retryAfterMs ?? config.pollIntervalMs,
-          )
+        if (error.code === 'transaction-not-visible')
+          throw isFinal
+            ? retry('ServiceUnavailable', `The staking API does not see transaction ${signature} yet, which is final: it is told again.`)
+            : wait(
+                'AwaitingFinality',
+                `Transaction ${signature} was sent; the cluster does not show it yet.`,
+                error.retryAfterMs ?? config.pollIntervalMs,
+              )
         // It has expired for the service, or was made anew there: the chain tells what became of it, not the service.
         if (error.status !== 409 && error.status !== 422) throw error
         if (!isFinal)
@@ -193,7 +207,9 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
         const landed = { landedSignature: signature ?? '', slot: Number(slot) }
         if (!isOurs) throw forged(kind)
         if (failure !== undefined) return { is: 'failed', ...landed, failure: describeFailure(failure).slice(0, 128) }
-        if (look.slot >= slot) return { is: 'confirmed', ...landed }
+        // All that it was made for went where it should; lamports that came meanwhile kept the account open, and are withdrawn by another.
+        if (look.slot >= slot)
+          return kind === 'withdrawal' ? { is: 'failed', ...landed, failure: NOT_CLOSED } : { is: 'confirmed', ...landed }
         throw wait(
           'AwaitingFinality',
           `Transaction ${signature} is final; a node that lags does not show what it did yet.`,
@@ -204,19 +220,33 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       if (inFlight.resend && visit.get(SENT) !== transaction.signature) await sendAgain(inFlight, network, visit, signal)
       throw wait(
         'AwaitingFinality',
-        `Transaction ${transaction.signature ?? ''} was sent; waiting until it is in a final block. It can land for ${landing.blocksLeft} more blocks.`,
+        `Transaction ${transaction.signature ?? ''} was sent; waiting until it is in a final block. It can land up to block height ${transaction.lastValidBlockHeight ?? '?'}.`,
         network.config.pollIntervalMs,
       )
     },
 
-    async observeStake({ request, terms, seen, awaited, madeAtSlot }, visit, signal) {
+    async observeStake({ request, terms, seen, awaited, madeAtSlot, since }, visit, signal) {
       if (visit.get('observed') !== awaited) {
+        const look = await lookAt(networkOf(request.network).chain, terms.stakeAccount, signal)
         visit.set('observed', awaited)
-        return protocolOf(await lookAt(networkOf(request.network).chain, terms.stakeAccount, signal), madeAtSlot, seen)
+        visit.set('observed slot', look.slot)
+        return protocolOf(look, madeAtSlot, seen)
       }
       // Looked at in this visit, and not there yet.
       const wrong = seen === undefined ? undefined : changedAuthority(seen, terms)
       if (wrong !== undefined) throw authorityChanged(terms, wrong)
+      // A node that lags shows what was before.
+      const isLater = (visit.get('observed slot') as bigint) > BigInt(since)
+      if (isLater && awaited === 'Inactive' && (seen?.status === 'Active' || seen?.status === 'Activating'))
+        throw stall(
+          'DelegationChanged',
+          `The stake ${terms.stakeAccount} was deactivated (seen in slot ${since}) and is ${seen.status.toLowerCase()} in epoch ${seen.epoch}: somebody has delegated it again, to ${seen.voteAccount}. Find out who did; then remove status.transactions.deactivation: it is deactivated again.`,
+        )
+      if (isLater && awaited === 'Withdrawn' && seen !== undefined && seen.status !== 'Created')
+        throw stall(
+          'VerificationFailed',
+          `status says that the withdrawal is final (slot ${since}), and the stake account ${terms.stakeAccount} is still there with ${BigInt(seen.activeLamports) + BigInt(seen.inactiveLamports)} lamports: somebody changed status. Remove status.transactions.withdrawal: what is left is withdrawn.`,
+        )
       const reason = awaited === 'Active' ? 'AwaitingActivation' : 'AwaitingDeactivation'
       throw wait(
         reason,
@@ -266,6 +296,37 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
         'LockupInForce',
         `The stake account ${terms.stakeAccount} has a lockup in force (until unix time ${meta.lockup.unixTimestamp}, epoch ${meta.lockup.epoch}; custodian ${meta.lockup.custodian}), which this resource did not make. Nothing was signed. It goes on when the lockup is over or lifted by its custodian.`,
       )
+  }
+
+  /** A validator may have stopped since the stake was created, or since its transaction was. */
+  async function assertVotes(network: SolanaNetwork, voteAccount: string, signal: AbortSignal): Promise<void> {
+    const found = await network.chain.voteAccount(voteAccount, signal)
+    if (found.kind === 'vote-account' && !found.account.delinquent) return
+    const goesOn = 'It goes on when it votes again; to stake with another, delete this resource and create one under another name.'
+    const problem = {
+      missing: 'does not exist. Create a resource under another name with the right one.',
+      'not-a-vote-account': 'is not a vote account. Create a resource under another name with the right one.',
+      'not-voting': `has no stake and does not vote. ${goesOn}`,
+      'vote-account': `is delinquent: its validator does not vote now. ${goesOn}`,
+    }[found.kind]
+    throw stall('RequestRefused', `Vote account ${voteAccount} ${problem} Nothing was signed or paid.`)
+  }
+
+  /** What is too little, or too much, with the cluster's numbers; undefined for an amount that is neither. */
+  async function amountProblem(request: SolanaStakeRequest, signal: AbortSignal): Promise<Halt | undefined> {
+    const { chain } = networkOf(request.network)
+    const [rent, delegation] = await Promise.all([chain.rentExemption(stakeAccountSpace, signal), chain.minimumDelegation(signal)])
+    const amount = amountOf(request)
+    const most = BigInt(Number.MAX_SAFE_INTEGER)
+    if (amount >= rent + delegation && amount <= most) return undefined
+    const rule =
+      amount > most
+        ? `at most ${most} lamports can be staked at once`
+        : `a stake needs at least ${rent + delegation} lamports on ${request.network} now: ${rent} of rent reserve, which come back, and ${delegation} of minimum delegation`
+    return stall(
+      'RequestRefused',
+      `spec.amountLamports is ${amount}; ${rule}. Nothing was signed. Create a resource with another amount, under another name if a stake was made for this one.`,
+    )
   }
 
   /** The work is done on the chain already: by a transaction that status has lost, or by somebody else. */

@@ -215,6 +215,15 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     visit: Visit,
     signal: AbortSignal,
   ): Promise<StakeTerms> {
+    for (const [field, signer] of [
+      ['stakeAuthority', request.stakeSigner],
+      ['withdrawAuthority', request.withdrawSigner],
+    ] as const)
+      if (terms[field] !== parties[field])
+        refuse(
+          'KeyAddressMismatch',
+          `status.${field} is ${terms[field]}, and StakingSigner ${signer} has the key of ${parties[field]}. Nothing was signed. If the signer was replaced, bring back the one with the old key: nobody else can sign for this stake. If somebody changed status, remove the field: it is read again.`,
+        )
     const remembered = known.get(keyOf(request))
     const usable =
       remembered?.stakeAuthority === parties.stakeAuthority && remembered.withdrawAuthority === parties.withdrawAuthority

@@ -20,6 +20,9 @@ const MAX_COMPUTE_UNITS = 200_000
 /** Blocks that a blockhash may live from now, twice over: nodes differ in height. A block height far beyond would have the operator wait for good. */
 const MAX_BLOCKS_AHEAD = 300n
 
+/** Lamports that are more than the rent reserve of an account without data has ever been (890,880): the cluster need not be asked. */
+const ASK_FOR_RENT = 10_000_000n
+
 /** A stake's transactions: verified, simulated, signed, and looked for. */
 export type SolanaTransactions = ReturnType<typeof createSolanaTransactions>
 
@@ -90,6 +93,31 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
       )
   }
 
+  /**
+   * Verified, with the lamports that the account holds now where they are withdrawn.
+   * @throws Halt `VerificationFailed`; a wait for a withdrawal that was right when the account held something else
+   */
+  async function verifiedNow(
+    plan: Pick<SolanaPlan, 'request' | 'kind'>,
+    terms: StakeTerms,
+    parties: Parties,
+    network: SolanaNetwork,
+    message: Uint8Array,
+    more: { readonly blockhash: string | undefined; readonly source: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const holds = plan.kind === 'withdrawal' ? await held(network, terms, signal) : 0n
+    const withdrawn = withdrawnBy(message)
+    verified(plan, terms, parties.destination, message, { ...more, withdrawn })
+    // An account that is gone was withdrawn, by this very transaction maybe.
+    if (holds === 0n || holds === withdrawn) return
+    throw wait(
+      'AwaitingFinality',
+      `The stake account holds ${holds} lamports now, and the transaction ${more.source} withdraws ${withdrawn}: somebody has sent or taken some. It is made anew once it can't land any more.`,
+      network.config.pollIntervalMs,
+    )
+  }
+
   /** Runs the message on the chain's present state: it must succeed, and leave the account as it should be. @throws SolanaError, Halt */
   async function simulate(network: SolanaNetwork, kind: ActionKind, terms: StakeTerms, message: Uint8Array, signal: AbortSignal) {
     const { failure, meaning, accounts } = await network.chain.simulate(message, { watch: [terms.stakeAccount] }, signal)
@@ -133,12 +161,17 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
   ) {
     const balance = await network.chain.balance(payer, 'confirmed', signal)
     const amount = plan.kind === 'stake' ? amountOf(plan.request) : 0n
-    if (balance >= amount + fee) return
-    throw wait(
-      'InsufficientFunds',
-      `${payer} has ${balance} lamports; ${amount === 0n ? '' : `the stake of ${amount} and `}a fee of ${fee} need ${amount + fee}. Fund the address; it goes on by itself.`,
-      30_000,
-    )
+    const left = balance - amount - fee
+    const short = (more: string) =>
+      wait(
+        'InsufficientFunds',
+        `${payer} has ${balance} lamports; ${amount === 0n ? '' : `the stake of ${amount} and `}a fee of ${fee} need ${amount + fee}${more}. Fund the address; it goes on by itself.`,
+        30_000,
+      )
+    if (left < 0n) throw short('')
+    if (left === 0n || left >= ASK_FOR_RENT) return
+    const rent = await network.chain.rentExemption(0, signal)
+    if (left < rent && balance >= rent) throw short(`, and an account keeps either nothing or at least ${rent}, not ${left}`)
   }
 
   /** Where a transaction of status is: by all signatures that may have done its work, at all nodes. */
@@ -159,7 +192,14 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
       signatures.length === 0
         ? [{ finalizedBlockHeight: await network.chain.blockHeight('finalized', signal), statuses: [] }]
         : await network.chain.landingFacts(signatures, signal)
-    const landing = decide(facts)
+    // An earlier attempt that is found after all, and had failed, moved nothing: what becomes of the present one counts.
+    const counting = facts.map(({ statuses, ...rest }) => ({
+      ...rest,
+      statuses: statuses.map((status, index) =>
+        status?.failure !== undefined && signatures[index] !== transaction.signature ? undefined : status,
+      ),
+    }))
+    const landing = decide(counting)
     if (landing.kind === 'landed') return { landing, signature: signatures[landing.index] }
     // Whoever told its last valid block height may have been wrong: while the cluster still takes the blockhash, it has not expired.
     if (landing.kind === 'expired' || landing.kind === 'unknown') {
@@ -188,25 +228,7 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
     const { transaction, kind } = inFlight
     const message = messageOf(transaction)
     if (message === undefined || transaction.signature === undefined) throw forged(kind)
-    const withdrawn = kind === 'withdrawal' ? await held(network, terms, signal) : 0n
-    const inMessage = withdrawnBy(message)
-    if (kind === 'withdrawal' && withdrawn > 0n && withdrawn !== inMessage) {
-      verified(inFlight, terms, parties.destination, message, {
-        withdrawn: inMessage,
-        blockhash: transaction.blockhash,
-        source: 'in status',
-      })
-      throw wait(
-        'AwaitingFinality',
-        `The stake account holds ${withdrawn} lamports now, not the ${inMessage} that the transaction withdraws. It is made anew once it can't land any more.`,
-        network.config.pollIntervalMs,
-      )
-    }
-    verified(inFlight, terms, parties.destination, message, {
-      withdrawn: withdrawn === 0n ? inMessage : withdrawn,
-      blockhash: transaction.blockhash,
-      source: 'in status',
-    })
+    await verifiedNow(inFlight, terms, parties, network, message, { blockhash: transaction.blockhash, source: 'in status' }, signal)
     const signed = await sign(parties, message, signal)
     if (signed.signature !== transaction.signature) throw forged(kind)
     return { ...signed, message }
@@ -223,7 +245,7 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
     )
   }
 
-  return { verified, simulate, sign, assertFunds, landingOf, isProven, signedAgain, held, forged }
+  return { verifiedNow, simulate, sign, assertFunds, landingOf, isProven, signedAgain, forged }
 }
 
 /** The message in status; undefined for what isn't the base64 of one. */
@@ -260,6 +282,11 @@ const instructionsOf = (message: Uint8Array) => {
   }
 }
 const allocates = (message: Uint8Array): boolean => instructionsOf(message).some(({ kind }) => kind === 'allocate-with-seed')
+/** Where the message itself says that the money goes; undefined where it goes nowhere, or to several. */
+export const destinationOf = (message: Uint8Array): SolanaAddress | undefined => {
+  const to = new Set(instructionsOf(message).flatMap((one) => (one.kind === 'withdraw' ? [one.to] : [])))
+  return to.size === 1 ? [...to][0] : undefined
+}
 /** What the message itself says that it withdraws. */
 const withdrawnBy = (message: Uint8Array): bigint =>
   instructionsOf(message).reduce((sum, one) => (one.kind === 'withdraw' ? sum + one.lamports : sum), 0n)

@@ -7,7 +7,7 @@ import {
   type SolanaTransaction,
   solanaStakeConditions,
 } from '../../resources/solana-stake.ts'
-import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, transactionOf } from './solana-stake.ts'
+import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, NOT_CLOSED, transactionOf } from './solana-stake.ts'
 import type { Verdict } from './verdict.ts'
 
 /** How this visit ended, for the conditions. */
@@ -102,15 +102,21 @@ function transactionStatements(status: SolanaStakeStatus): Pick<Record<Domain, S
     Confirmed:
       state === 'Confirmed'
         ? say('True', 'Succeeded', `${name} is final (slot ${slot}).`)
-        : state === 'Failed'
+        : state === 'Failed' && transaction.failure === NOT_CLOSED
           ? say(
               'False',
-              'TransactionReverted',
-              `${name} landed in slot ${slot} and failed (${transaction.failure}): only its fee was paid. ${again}`,
+              'InProgress',
+              `${name} landed in slot ${slot}; lamports that came meanwhile keep the account open. They are withdrawn too.`,
             )
-          : state === 'Expired'
-            ? say('False', 'InProgress', `${name} ${signature} expired without landing. ${again}`)
-            : pending,
+          : state === 'Failed'
+            ? say(
+                'False',
+                'TransactionReverted',
+                `${name} landed in slot ${slot} and failed (${transaction.failure}): only its fee was paid. ${again}`,
+              )
+            : state === 'Expired'
+              ? say('False', 'InProgress', `${name} ${signature} expired without landing. ${again}`)
+              : pending,
   }
 }
 

@@ -60,6 +60,8 @@ type Expired = { readonly is: 'expired' }
 /** It is in a final block, and moved nothing but its fee. */
 type Failed = { readonly is: 'failed'; readonly landedSignature: string; readonly slot: number; readonly failure: string }
 export type SolanaOutcome = Confirmed | Expired | Failed
+/** The failure of a withdrawal that landed and paid out, and whose account is open still: it had got lamports meanwhile. */
+export const NOT_CLOSED = 'AccountNotClosed'
 
 export type SolanaStakeEffects = {
   readonly createStake: { args: SolanaStakeRequest; result: StakeTerms }
@@ -79,7 +81,15 @@ export type SolanaStakeEffects = {
   }
   readonly confirmTransaction: { args: InFlightSolana; result: SolanaOutcome }
   readonly observeStake: {
-    args: { request: SolanaStakeRequest; terms: StakeTerms; seen: SolanaProtocol | undefined; awaited: Awaited; madeAtSlot: number }
+    args: {
+      request: SolanaStakeRequest
+      terms: StakeTerms
+      seen: SolanaProtocol | undefined
+      awaited: Awaited
+      madeAtSlot: number
+      /** Slot in which the transaction landed that brings it about. */
+      since: number
+    }
     result: SolanaProtocol
   }
 }
@@ -302,6 +312,7 @@ const transactionSteps = (kind: ActionKind, skip: Skip = never): readonly Solana
   confirm(kind, { resend: true, skip }),
 ]
 
+const broughtAboutBy = { Active: 'stake', Inactive: 'deactivation', Withdrawn: 'withdrawal' } as const satisfies Record<Awaited, ActionKind>
 /** Looks at the chain until the stake is where it is awaited. Each look is written down. */
 const awaitState = (awaited: Awaited, reached: readonly SolanaProtocol['status'][], skip: Skip): SolanaStep =>
   step({
@@ -314,6 +325,7 @@ const awaitState = (awaited: Awaited, reached: readonly SolanaProtocol['status']
       seen: view.status.protocol,
       awaited,
       madeAtSlot: madeAtSlot(view.status),
+      since: transactionOf(view.status, broughtAboutBy[awaited])?.slot ?? 0,
     }),
     absorb: (status, protocol) => ({ ...status, protocol }),
     watches: (status) => isFunded(status) && termsOf(status) !== undefined,

@@ -1,0 +1,336 @@
+import { StakeProgram, type Transaction } from '@solana/web3.js'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { publicKey } from '../../../src/chains/solana/addresses.ts'
+import { StakingApiError } from '../../../src/contract/client-error.ts'
+import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { sol } from '../service/solana-harness.ts'
+import { signed, type Wallet, wallet } from '../solana-chain/wallet.ts'
+import { AMOUNT, type Around, createSolanaWorld, FEE, type SolanaParts, type SolanaWorld, startSolanaParts } from './solana-world.ts'
+
+let store: Store
+let parts: SolanaParts
+beforeAll(async () => {
+  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  parts = await startSolanaParts(store)
+})
+afterAll(async () => {
+  await parts?.close()
+  await store?.close()
+})
+afterEach(() => {
+  parts.validator.delinquent = false
+  parts.cluster.setMinimumDelegation(1n)
+  parts.cluster.settle()
+})
+
+let names = 0
+function newWorld(change = {}, { around, policy = {} }: { around?: Around; policy?: object } = {}) {
+  const world = createSolanaWorld(parts)
+  world.addSigners(policy)
+  const key = `team-a/${++names}-reviewed`
+  world.addStake(change, key)
+  return { world, key, operator: world.start(around) }
+}
+async function active(change = {}) {
+  const given = newWorld(change)
+  await given.world.settle(given.operator, { key: given.key })
+  expect(given.world.ready(given.key), given.world.explain(given.key)).toBe(true)
+  return given
+}
+async function inactive() {
+  const given = await active()
+  given.world.editSpec({ desiredState: 'Inactive' }, given.key)
+  await given.world.settle(given.operator, { key: given.key })
+  expect(given.world.ready(given.key), given.world.explain(given.key)).toBe(true)
+  return given
+}
+const accountOf = (world: SolanaWorld, key: string) => world.status(key).stakeAccount ?? ''
+/** As somebody does who holds a key of the stake. */
+function act(transaction: Transaction, ...by: Wallet[]): void {
+  const [first] = by
+  if (first === undefined) throw new Error('nobody signs')
+  transaction.feePayer = publicKey(first.address)
+  transaction.recentBlockhash = parts.cluster.ledger.head().blockhash
+  parts.cluster.ledger.submit(signed(new Uint8Array(transaction.compileMessage().serialize()), ...by), { kind: 'land' })
+  parts.cluster.settle()
+}
+
+describe('lamports of a stranger at the stake account', () => {
+  test.each([
+    { how: 'enough to keep it open', lamports: 3_000_000n },
+    { how: 'too few to keep it open', lamports: 1n },
+  ])('while its withdrawal is on the way ($how) are withdrawn by another', async ({ lamports }) => {
+    const { world, key, operator } = await inactive()
+    const account = accountOf(world, key)
+    const before = world.cluster.balance(parts.withdrawer.address)
+    world.editSpec({ desiredState: 'Withdrawn' }, key)
+    world.cluster.node.fate({ kind: 'late', blocks: 3 })
+    await world.visit(operator, key)
+    expect(world.status(key).phase, world.explain(key)).toBe('Withdrawing')
+    world.cluster.fund(account, lamports)
+    world.cluster.settle()
+    await world.settle(operator, { key })
+    expect(world.ready(key), world.explain(key)).toBe(true)
+    expect(world.status(key).phase).toBe('Withdrawn')
+    expect(world.cluster.balance(account)).toBe(0n)
+    expect(world.cluster.balance(parts.withdrawer.address) - before).toBe(AMOUNT + lamports)
+  })
+
+  test('after the service has made the withdrawal are told, and withdrawn with the rest', async () => {
+    const { world, key, operator } = await inactive()
+    const account = accountOf(world, key)
+    world.lies.set('createWithdrawalTransaction', (body: object) => {
+      world.cluster.fund(account, 7n)
+      world.cluster.settle()
+      return body
+    })
+    world.editSpec({ desiredState: 'Withdrawn' }, key)
+    await world.visit(operator, key)
+    expect(world.condition('Ready', key)?.message, world.explain(key)).toContain(`${AMOUNT + 7n} lamports`)
+    expect(world.stalled(key)).toBe('')
+    world.lies.clear()
+    world.expire()
+    await world.settle(operator, { key })
+    expect(world.ready(key), world.explain(key)).toBe(true)
+    expect(world.cluster.balance(account)).toBe(0n)
+  })
+})
+
+test('a stake that somebody delegates again after it was deactivated is told, and is not waited for', async () => {
+  const { world, key, operator } = await inactive()
+  const { payer, validator } = parts
+  const delegate = StakeProgram.delegate({
+    stakePubkey: publicKey(accountOf(world, key)),
+    authorizedPubkey: publicKey(payer.address),
+    votePubkey: publicKey(validator.voteAccount),
+  })
+  act(delegate, payer)
+  world.cluster.nextEpoch()
+  world.annotate({ 'staking.dev/reconcile-at': '1' }, key)
+  await world.visit(operator, key)
+  await world.visit(operator, key)
+  expect(world.stalled(key), world.explain(key)).toBe('DelegationChanged')
+  world.editSpec({ desiredState: 'Withdrawn' }, key)
+  await world.settle(operator, { key })
+  expect(world.stalled(key), world.explain(key)).toBe('DelegationChanged')
+  // Its message says how it goes on.
+  world.editStatus(({ transactions = {}, ...rest }) => ({ ...rest, transactions: { ...transactions, deactivation: undefined } }), key)
+  await world.settle(operator, { key })
+  expect(world.ready(key), world.explain(key)).toBe(true)
+  expect(world.cluster.balance(accountOf(world, key))).toBe(0n)
+})
+
+describe('an adopted stake', () => {
+  /** Made by another client, which names no fee payer: its withdrawals are paid by the withdraw authority. */
+  async function madeByAnother() {
+    const { path, stake, transaction } = await parts.withTransaction()
+    await parts.land(path, transaction)
+    parts.cluster.nextEpoch()
+    return { path, stakeId: stake.stakeId as string, account: stake.stakeAccount as string }
+  }
+
+  test('of a client that named no fee payer is withdrawn at the cost of the withdraw authority', async () => {
+    const { stakeId, account } = await madeByAnother()
+    const destination = wallet().address
+    const { world, key, operator } = newWorld({ adopt: { stakeId }, destination })
+    await world.settle(operator, { key })
+    expect(world.ready(key), world.explain(key)).toBe(true)
+    expect(world.signed).toEqual([])
+    const before = world.cluster.balance(parts.withdrawer.address)
+    world.editSpec({ desiredState: 'Withdrawn' }, key)
+    await world.settle(operator, { key })
+    expect(world.ready(key), world.explain(key)).toBe(true)
+    expect(world.cluster.balance(account)).toBe(0n)
+    expect(world.cluster.balance(destination)).toBe(AMOUNT)
+    expect(before - world.cluster.balance(parts.withdrawer.address)).toBe(FEE)
+  })
+
+  test('whose client has made a withdrawal to another destination is not withdrawn to there, and goes on once that has expired', async () => {
+    const { path, stakeId, account } = await madeByAnother()
+    await parts.land(path, (await parts.post(`${path}/deactivation-transactions`, {})).body)
+    parts.cluster.nextEpoch()
+    expect((await parts.post(`${path}/withdrawal-transactions`, {})).status).toBe(201)
+    const destination = wallet().address
+    const { world, key, operator } = newWorld({ adopt: { stakeId }, destination, desiredState: 'Withdrawn' })
+    await world.settle(operator, { key })
+    expect(world.stalled(key), world.explain(key)).toBe('VerificationFailed')
+    expect(world.signed).toEqual([])
+    world.expire()
+    await world.settle(operator, { key })
+    expect(world.ready(key), world.explain(key)).toBe(true)
+    expect(world.cluster.balance(destination)).toBe(AMOUNT)
+    expect(world.cluster.balance(account)).toBe(0n)
+  })
+})
+
+test('one signer may be both authorities: it signs each transaction once, and all money comes back but the fees', async () => {
+  const { world, key, operator } = newWorld({ withdrawAuthority: { signer: 'payer' } })
+  const before = world.cluster.balance(parts.payer.address)
+  for (const desiredState of ['Active', 'Inactive', 'Withdrawn'] as const) {
+    world.editSpec({ desiredState }, key)
+    await world.settle(operator, { key })
+    expect(world.ready(key), world.explain(key)).toBe(true)
+  }
+  expect(new Set(world.signed.map(({ by }) => by))).toEqual(new Set(['payer']))
+  expect(before - world.cluster.balance(parts.payer.address)).toBe(3n * FEE)
+})
+
+describe('writes', () => {
+  test.each(['Active', 'Inactive'] as const)('none of a settled stake (%s), whatever epochs pass', async (desiredState) => {
+    const { world, key, operator } = desiredState === 'Active' ? await active() : await inactive()
+    const look = async (poke: string) => {
+      world.annotate({ 'staking.dev/reconcile-at': poke }, key)
+      await world.visit(operator, key)
+    }
+    await look('1')
+    const before = world.stakes.statusWrites(key)
+    for (const poke of ['2', '3']) {
+      world.cluster.nextEpoch()
+      await look(poke)
+    }
+    expect(world.stakes.statusWrites(key), world.explain(key)).toBe(before)
+  })
+
+  test('none while a transaction in flight is waited for', async () => {
+    const { world, key, operator } = newWorld()
+    world.cluster.node.fate({ kind: 'drop' }, 50)
+    await world.visit(operator, key)
+    world.cluster.settle()
+    await world.visit(operator, key)
+    const before = world.stakes.statusWrites(key)
+    for (let round = 0; round < 5; round++) {
+      world.cluster.produce(10)
+      await world.visit(operator, key)
+    }
+    expect(world.status(key).phase).toBe('Confirming')
+    expect(world.stakes.statusWrites(key), world.explain(key)).toBe(before)
+    // What is left of the fates strikes nobody else.
+    world.expire()
+    await world.settle(operator, { key, rounds: 60 })
+  })
+})
+
+describe('is told with numbers and names, and nothing is signed:', () => {
+  test('an amount under the rent reserve and the minimum delegation', async () => {
+    parts.cluster.setMinimumDelegation(sol)
+    const { world, key, operator } = newWorld({ amountLamports: '3000000' })
+    await world.settle(operator, { key })
+    expect(world.stalled(key), world.explain(key)).toBe('RequestRefused')
+    const message = world.condition('Stalled', key)?.message
+    expect(message).toContain(`at least ${2_282_880n + sol} lamports`)
+    expect(message).toContain('3000000')
+    expect(world.signed).toEqual([])
+  })
+
+  test('a vote account that became delinquent after the stake was created, also where a transaction is made anew', async () => {
+    const { world, key, operator } = newWorld()
+    world.cluster.node.fate({ kind: 'drop' })
+    world.lies.set('createStakeTransaction', (body: object) => {
+      parts.validator.delinquent = true
+      return body
+    })
+    await world.visit(operator, key)
+    expect(world.stalled(key), world.explain(key)).toBe('RequestRefused')
+    expect(world.condition('Stalled', key)?.message).toContain(parts.validator.voteAccount)
+    expect(world.condition('Stalled', key)?.message).toMatch(/delinquent/)
+    expect(world.signedMessages()).toEqual([])
+    parts.validator.delinquent = false
+    await world.settle(operator, { key })
+    await world.visit(operator, key)
+    world.expire()
+    await world.settle(operator, { key })
+    expect(world.ready(key), world.explain(key)).toBe(true)
+  })
+
+  test('a payer that would keep less than an account may hold', async () => {
+    const poor = wallet()
+    const { world, key, operator } = newWorld()
+    parts.cluster.fund(poor.address, AMOUNT + FEE + 1n)
+    world.mounted.set('poor', poor)
+    world.signers.create({
+      metadata: { name: 'poor' },
+      spec: {
+        chain: 'Solana',
+        keyName: 'poor',
+        address: poor.address,
+        policy: { allowedNamespaces: { names: ['team-a'] }, maxPerTransaction: String(100n * sol), maxFeePerGasGwei: '100' },
+      },
+    })
+    world.editSpec({ stakeAuthority: { signer: 'poor' } }, key)
+    await world.visit(operator, key)
+    expect(world.condition('Ready', key), world.explain(key)).toMatchObject({ reason: 'InsufficientFunds' })
+    expect(world.condition('Ready', key)?.message).toContain('890880')
+    expect(world.signedMessages()).toEqual([])
+    parts.cluster.fund(poor.address, 890_880n)
+    world.cluster.settle()
+    await world.settle(operator, { key })
+    expect(world.ready(key), world.explain(key)).toBe(true)
+  })
+
+  test('a signer that was replaced by one with another key: the old one is asked for, not another stake', async () => {
+    const { world, key } = await active()
+    const other = wallet()
+    const account = accountOf(world, key)
+    world.mounted.set('payer', other)
+    world.signers.edit('payer', (signer) => ({ ...signer, spec: { ...signer.spec, address: other.address } }))
+    world.editSpec({ desiredState: 'Inactive' }, key)
+    const before = world.signed.length
+    await world.settle(world.start(), { key })
+    expect(world.stalled(key), world.explain(key)).not.toBe('')
+    const message = world.condition('Stalled', key)?.message ?? ''
+    expect(message).toContain(parts.payer.address)
+    expect(message).toContain(other.address)
+    expect(message).not.toMatch(/delete this resource/i)
+    expect(world.signed).toHaveLength(before)
+    expect(world.cluster.balance(account)).toBe(AMOUNT)
+  })
+})
+
+test('a service that never shows a final transaction is asked ever more seldom, and keeps nothing from being Ready', async () => {
+  const { world, key, operator } = newWorld(
+    {},
+    {
+      around: (point) => {
+        if (point === 'before api.submitTransaction')
+          throw new StakingApiError('not visible', {
+            kind: 'problem',
+            status: 503,
+            code: 'transaction-not-visible',
+            retryAfterMs: 1_000,
+            outcomeUnknown: false,
+          })
+      },
+    },
+  )
+  await world.visit(operator, key)
+  expect(world.condition('Ready', key), world.explain(key)).toMatchObject({ reason: 'AwaitingFinality' })
+  world.cluster.settle()
+  await world.visit(operator, key)
+  world.cluster.nextEpoch()
+  const result = await world.visit(operator, key)
+  expect(world.ready(key), world.explain(key)).toBe(true)
+  // Thrown: the queue waits longer each time.
+  expect(result.kind).toBe('error')
+})
+
+test('an earlier attempt that is found after all, and had failed, is no forgery: the present one is seen to its end', async () => {
+  const { world, key, operator } = await inactive()
+  const account = accountOf(world, key)
+  const second = await world.cluster.addNode()
+  world.editSpec({ desiredState: 'Withdrawn' }, key)
+  // It lands when the account holds something else, and fails; the operator's only node has no memory of it.
+  world.cluster.node.fate({ kind: 'late', blocks: 3 })
+  await world.visit(operator, key)
+  world.cluster.fund(account, 1n)
+  world.expire()
+  world.cluster.node.loseHistory({ silently: true })
+  world.cluster.produce(10)
+  world.cluster.node.fate({ kind: 'drop' })
+  await world.visit(operator, key)
+  expect(world.status(key).transactions?.withdrawal, world.explain(key)).toMatchObject({ attempt: 2, earlier: [{ outcome: 'Expired' }] })
+  world.state.rpcUrls = [world.cluster.url, second.url]
+  await world.settle(world.start(), { key })
+  expect(world.ready(key), world.explain(key)).toBe(true)
+  expect(world.status(key).transactions?.withdrawal).toMatchObject({ attempt: 2, state: 'Confirmed' })
+  expect(world.cluster.balance(account)).toBe(0n)
+})
