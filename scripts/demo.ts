@@ -62,7 +62,7 @@ async function run(): Promise<number> {
     writeKey(stack.keysDir, WITHDRAWALS_KEY, withdrawer.privateKey)
     const scene = createScene(stack, say, interrupted.signal)
     const ethereum = readEthereum(stack, devnet === undefined)
-    const before = { withdrawer: await ethereum.balance(withdrawer.address), solana: solanaBalances(scene) }
+    const before = { withdrawer: await ethereum.open(withdrawer.address), solana: solanaBalances(scene) }
 
     say('applying examples/')
     await stack.cluster.kubectlOk(['apply', '-f', join(repository, 'examples')])

@@ -3,7 +3,7 @@ import { formatEth, formatWeiAsEth, gwei, wei } from '../../src/lib/amounts.ts'
 import { isTrue } from '../../src/resources/conditions.ts'
 import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
 import { clientOf } from '../../test/stack/stack.ts'
-import type { DemoEthereum } from './ethereum.ts'
+import type { DemoEthereum, Opening } from './ethereum.ts'
 import { isReady, isStalled, named, nameOf, type Resources, readyMessage, readyReason } from './resources.ts'
 import type { Scene } from './scene.ts'
 import { mustBeRefused } from './summary.ts'
@@ -22,7 +22,7 @@ const isPaidOut = (stake: EthereumStake): boolean => stake.status?.validator?.st
  * Validators become active; one pays out part of its balance, one leaves, one's exit is cancelled, and a withdrawal of too much is refused.
  * @returns what doesn't hold
  */
-export async function playValidators(scene: Scene, ethereum: DemoEthereum, startBalance: bigint): Promise<readonly string[]> {
+export async function playValidators(scene: Scene, ethereum: DemoEthereum, opening: Opening): Promise<readonly string[]> {
   const { stack, say, follow } = scene
   const failures: string[] = []
   const expected = (holds: boolean, otherwise: string) => {
@@ -88,17 +88,16 @@ export async function playValidators(scene: Scene, ethereum: DemoEthereum, start
   ].sort()
   expected(described.join() === wanted.join(), `the chain has these requests: ${described.join('; ') || 'none'}`)
 
-  const [paid, spent, balance] = await Promise.all([ethereum.paymentsTo(source), ethereum.spentBy(source), ethereum.balance(source)])
-  const paidWei = paid.reduce((sum, { amountGwei }) => sum + amountGwei, 0n) * 1_000_000_000n
+  const { paid, spent, balance } = await ethereum.account(source, opening)
   expected(
-    balance === startBalance + paidWei - spent,
-    `${source} holds ${balance} wei, not the ${startBalance} it had, with ${paidWei} paid and ${spent} spent`,
+    balance === opening.balance + paid - spent,
+    `${source} holds ${balance} wei, not the ${opening.balance} it had, with ${paid} paid and ${spent} spent`,
   )
   say(`\nValidators:
   ${names.withdrawal}  8 ETH asked, ${payments.map(({ amountGwei }) => formatEth(gwei(amountGwei))).join(' + ')} ETH paid to ${source}
   ${names.exit}  validator ${pubkeyOf(named(after.stakes, stakes.leaving)).slice(0, 18)}… has left, ${formatEth(gwei(leftGwei))} ETH paid
   ${names.cancelled}  deleted before it was sent: ${request?.status ?? 'unknown'} at the staking API
   ${names.tooMuch}  ${readyReason(refused)}: ${readyMessage(refused)}
-The contract has ${requests.length} requests. ${source} had ${formatWeiAsEth(wei(startBalance))} ETH, was paid ${formatWeiAsEth(wei(paidWei))}, spent ${formatWeiAsEth(wei(spent))} on fees, and holds ${formatWeiAsEth(wei(balance))}.`)
+The contract has ${requests.length} requests. ${source} had ${formatWeiAsEth(wei(opening.balance))} ETH, was paid ${formatWeiAsEth(wei(paid))}, spent ${formatWeiAsEth(wei(spent))} on fees, and holds ${formatWeiAsEth(wei(balance))}.`)
   return failures
 }
