@@ -81,6 +81,18 @@ const policy = z.object({
     .describe(
       'Highest fee in gwei that one exit or withdrawal request may pay to the EIP-7002 contract, which asks for more the more requests wait (1 wei when none does). Ethereum only.',
     ),
+  maxPriorityFeeLamports: inWords(
+    z
+      .string()
+      .min(1)
+      .max(10)
+      .regex(/^(0|[1-9][0-9]{0,9})$/),
+    'must be a whole number of lamports such as "100000"',
+  )
+    .default('100000')
+    .describe(
+      'Highest priority fee in lamports of one transaction of a Solana stake, whatever the stake allows, on top of the base fee of 5000 lamports a signature. Solana only.',
+    ),
   sharedKey: z
     .boolean()
     .optional()

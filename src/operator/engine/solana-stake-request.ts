@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { Networks, SolanaKeys, SolanaNetwork } from '../ports.ts'
 import type { Origin } from '../sagas/origin.ts'
-import { admitSolanaStake, type NamespaceFacts } from '../sagas/policy.ts'
+import { admitSolanaStake, type NamespaceFacts, priorityFeeCap } from '../sagas/policy.ts'
 import type { ActionKind, SolanaPlan, SolanaStakeRequest, StakeTerms } from '../sagas/solana-stake.ts'
 import { stall } from '../sagas/verdict.ts'
 import type { Visit } from './visit.ts'
@@ -78,11 +78,13 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     }
   }
 
-  function feeCapOf(request: SolanaStakeRequest): bigint {
+  /** Highest priority fee, by the stake and the policies of both signers. */
+  function feeCapOf(request: SolanaStakeRequest, { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>): bigint {
     try {
-      return parseInteger(request.maxPriorityFeeLamports, 'a fee in lamports', 9_999_999_999n)
+      return priorityFeeCap([payer, withdrawer], request.maxPriorityFeeLamports)
     } catch (error) {
-      if (error instanceof AmountError) throw stall('InvalidSpec', `spec.maxPriorityFeeLamports: ${error.message}.`, false)
+      if (error instanceof AmountError)
+        throw stall('InvalidSpec', `maxPriorityFeeLamports of this spec, or of a signer's policy: ${error.message}.`)
       throw error
     }
   }

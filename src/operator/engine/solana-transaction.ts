@@ -23,23 +23,33 @@ const MAX_BLOCKS_AHEAD = 300n
 /** Lamports that are more than the rent reserve of an account without data has ever been (890,880): the cluster need not be asked. */
 const ASK_FOR_RENT = 10_000_000n
 
+/** u64::MAX lamports. */
+const ANY_FEE = (1n << 64n) - 1n
+
+/** What a message is compared with, besides the spec. `withdrawn`: all that the account holds. */
+interface Given {
+  readonly withdrawn: bigint
+  readonly blockhash: string | undefined
+  readonly feeCap: bigint
+}
+
 /** A stake's transactions: verified, simulated, signed, and looked for. */
 export type SolanaTransactions = ReturnType<typeof createSolanaTransactions>
 
 export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeCapOf, refuse }: SolanaRequests) {
   const { keys } = deps
 
-  /** What a transaction must do, by the spec and the keys. `withdrawn`: all that the account holds. */
+  /** What a transaction must do, by the spec and the keys. */
   function expected(
     { request, kind }: Pick<SolanaPlan, 'request' | 'kind'>,
     terms: StakeTerms,
     destination: SolanaAddress,
-    more: { readonly feePayer: string; readonly prefunded: boolean; readonly withdrawn: bigint; readonly blockhash: string | undefined },
+    more: Given & { readonly feePayer: string; readonly prefunded: boolean },
   ): ExpectedTransaction {
     const { stakeAuthority, withdrawAuthority, stakeAccount, voteAccount, stakeId } = terms
     const frame = {
       feePayer: more.feePayer,
-      limits: { maxComputeUnits: MAX_COMPUTE_UNITS, maxPriorityFeeLamports: feeCapOf(request) },
+      limits: { maxComputeUnits: MAX_COMPUTE_UNITS, maxPriorityFeeLamports: more.feeCap },
       ...(more.blockhash === undefined ? {} : { recentBlockhash: more.blockhash }),
     }
     switch (kind) {
@@ -70,7 +80,7 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
     terms: StakeTerms,
     destination: SolanaAddress,
     message: Uint8Array,
-    more: { readonly withdrawn: bigint; readonly blockhash: string | undefined },
+    more: Given,
   ): readonly TransactionMismatch[] {
     const feePayer = feePayerOf(plan, terms, message)
     const plain = verifyTransaction(message, expected(plan, terms, destination, { ...more, feePayer, prefunded: false }))
@@ -83,7 +93,7 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
     terms: StakeTerms,
     destination: SolanaAddress,
     message: Uint8Array,
-    more: { readonly withdrawn: bigint; readonly blockhash: string | undefined; readonly source: string },
+    more: Given & { readonly source: string },
   ): void {
     const wrong = mismatches(plan, terms, destination, message, more)
     if (wrong.length > 0)
@@ -108,7 +118,7 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
   ): Promise<void> {
     const holds = plan.kind === 'withdrawal' ? await held(network, terms, signal) : 0n
     const withdrawn = withdrawnBy(message)
-    verified(plan, terms, parties.destination, message, { ...more, withdrawn })
+    verified(plan, terms, parties.destination, message, { ...more, withdrawn, feeCap: feeCapOf(plan.request, parties) })
     // An account that is gone was withdrawn, by this very transaction maybe.
     if (holds === 0n || holds === withdrawn) return
     throw wait(
@@ -216,7 +226,9 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
     if (message === undefined || transaction.signature === undefined) return false
     if (!verifySignature(feePayerOf({ request, kind }, terms, message), message, transaction.signature)) return false
     return (
-      mismatches({ request, kind }, terms, destination, message, { withdrawn: withdrawnBy(message), blockhash: undefined }).length === 0
+      // What it was allowed to cost was asked when it was signed; the caps may have been lowered since.
+      mismatches({ request, kind }, terms, destination, message, { withdrawn: withdrawnBy(message), blockhash: undefined, feeCap: ANY_FEE })
+        .length === 0
     )
   }
 

@@ -1,7 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { AmountError, gwei, lamports } from '../../lib/amounts.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
-import { admitDeposit, admitRequest, admitSolanaStake, checkAddress, feeCap, requestFeeCap, sameAddress, selects } from './policy.ts'
+import {
+  admitDeposit,
+  admitRequest,
+  admitSolanaStake,
+  checkAddress,
+  feeCap,
+  priorityFeeCap,
+  requestFeeCap,
+  sameAddress,
+  selects,
+} from './policy.ts'
 
 const withdrawalAddress = '0x52908400098527886E0F7030069857D2E4169EE7'
 const signer = (policy: object = {}, spec: object = {}): StakingSigner =>
@@ -188,6 +198,18 @@ describe('of a Solana stake', () => {
     { given: 'a policy that cannot be read', policy: { allowedVoteAccounts: 'all' }, request: {}, says: 'PolicyUnreadable' },
   ])('$given: $says', ({ policy, request, says }) => {
     expect(admitSolanaStake(solana(policy), { namespace, ...request })?.reason).toBe(says)
+  })
+  test.each([
+    { given: 'the stake’s own cap, where it is the lowest', caps: ['100000', '50000'], own: '10000', is: 10_000n },
+    { given: 'the stake authority’s', caps: ['7', '50000'], own: '9999999999', is: 7n },
+    { given: 'the withdraw authority’s', caps: ['100000', '0'], own: '9999999999', is: 0n },
+    { given: 'none, where an older CRD has dropped a policy’s', caps: ['100000', undefined], own: '9999999999', is: 0n },
+  ])('the cap on priority fees is $given', ({ caps, own, is }) => {
+    const signers = caps.map((maxPriorityFeeLamports) => solana({ maxPriorityFeeLamports }))
+    expect(priorityFeeCap(signers, own)).toBe(is)
+  })
+  test('a cap on priority fees that cannot be read admits nothing', () => {
+    expect(() => priorityFeeCap([solana({ maxPriorityFeeLamports: 'any' })], '1')).toThrow('fee in lamports')
   })
   test('a signer of another chain admits nothing', () => {
     const ethereum = { ...solana(), spec: { ...solana().spec, chain: 'Ethereum' } } as StakingSigner

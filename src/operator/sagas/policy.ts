@@ -1,5 +1,15 @@
 import { getAddress, isAddress } from 'viem'
-import { AmountError, formatEth, type Gwei, type Lamports, parseEth, parseGweiAsWei, parseLamports, type Wei } from '../../lib/amounts.ts'
+import {
+  AmountError,
+  formatEth,
+  type Gwei,
+  type Lamports,
+  parseEth,
+  parseGweiAsWei,
+  parseInteger,
+  parseLamports,
+  type Wei,
+} from '../../lib/amounts.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import { type LabelSelector, type SignerPolicy, type StakingSigner, stakingSignerSpec } from '../../resources/staking-signer.ts'
 
@@ -143,6 +153,15 @@ export const feeCap = (signer: StakingSigner, ownCapGwei: string | undefined): W
 /** The lower of the signer's and the resource's own cap on what a request may pay to the EIP-7002 contract, in wei. @throws AmountError */
 export const requestFeeCap = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
   lowerOf(signer.spec.policy.maxRequestFeeGwei, ownCapGwei)
+
+/**
+ * The lowest of the signers' and the stake's own caps on the priority fee of a transaction, in lamports. A policy that has none admits none.
+ * @throws AmountError
+ */
+export const priorityFeeCap = (signers: readonly StakingSigner[], own: string): bigint =>
+  [own, ...signers.map(({ spec }) => spec.policy.maxPriorityFeeLamports ?? '0')]
+    .map((text) => parseInteger(text, 'a fee in lamports', 9_999_999_999n))
+    .reduce((lowest, cap) => (cap < lowest ? cap : lowest))
 
 /** Whether labels match a selector (metav1.LabelSelector), but for one thing: an empty selector matches nothing, as an omission must not admit all. */
 export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>> | undefined): boolean {

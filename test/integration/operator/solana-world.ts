@@ -239,7 +239,13 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
             chain: 'Solana',
             keyName: name,
             address,
-            policy: { allowedNamespaces: { names: ['team-a'] }, maxPerTransaction: String(100n * sol), maxFeePerGasGwei: '100', ...policy },
+            policy: {
+              allowedNamespaces: { names: ['team-a'] },
+              maxPerTransaction: String(100n * sol),
+              maxFeePerGasGwei: '100',
+              maxPriorityFeeLamports: '100000',
+              ...policy,
+            },
           },
         })
     },
