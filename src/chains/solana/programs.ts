@@ -11,6 +11,8 @@ export const stakeHistorySysvar = 'SysvarStakeHistory1111111111111111111111111'
 export const epochRewardsSysvar = 'SysvarEpochRewards1111111111111111111111111'
 export const rentSysvar = 'SysvarRent111111111111111111111111111111111'
 export const recentBlockhashesSysvar = 'SysvarRecentB1ockHashes11111111111111111111'
+/** Owns all sysvars' accounts. */
+export const sysvarOwner = 'Sysvar1111111111111111111111111111111111111'
 
 /** A stake account's data, in bytes. */
 export const stakeAccountSpace = 200

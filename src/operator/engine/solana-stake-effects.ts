@@ -1,5 +1,5 @@
 import { SolanaError } from '../../chains/solana/chain.ts'
-import { stakeAccountSpace } from '../../chains/solana/programs.ts'
+import { stakeAccountSpace, sysvarOwner } from '../../chains/solana/programs.ts'
 import { lockupInForce } from '../../chains/solana/stake-account.ts'
 import { describeFailure } from '../../chains/solana/transaction-error.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
@@ -22,7 +22,7 @@ import { Halt, retry, stall, wait } from '../sagas/verdict.ts'
 import type { Perform } from './ethereum-stake-effects.ts'
 import { createServiceTransactions } from './solana-service-transaction.ts'
 import { alteration, isReached, lookAt, metaOf, protocolOf, type StakeLook } from './solana-stake-chain.ts'
-import { createSolanaRequests, type SolanaStakeDeps } from './solana-stake-request.ts'
+import { createSolanaRequests, type Parties, type SolanaStakeDeps } from './solana-stake-request.ts'
 import { createSolanaTransactions, feePayerOf, messageOf } from './solana-transaction.ts'
 import type { Visit } from './visit.ts'
 
@@ -98,6 +98,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       const { network, terms, parties, look } = await lookFor(plan, visit, signal)
       if (isReached(plan.kind, look, plan.madeAtSlot)) return found(plan, look)
       assertPossible(plan, terms, look, network)
+      if (plan.kind !== 'deactivation') await assertCanReceive(plan, network, parties, terms, signal)
       const failures = earlierOf(plan.previous).filter(({ outcome }) => outcome === 'Failed').length
       if (failures >= MAX_FAILURES)
         throw stall(
@@ -296,6 +297,31 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
         'LockupInForce',
         `The stake account ${terms.stakeAccount} has a lockup in force (until unix time ${meta.lockup.unixTimestamp}, epoch ${meta.lockup.epoch}; custodian ${meta.lockup.custodian}), which this resource did not make. Nothing was signed. It goes on when the lockup is over or lifted by its custodian.`,
       )
+  }
+
+  /** What takes no lamports, or doesn't give them back. Asked before anything is paid, and again before it is withdrawn. */
+  async function assertCanReceive(
+    { kind }: SolanaPlan,
+    network: SolanaNetwork,
+    { destination, withdrawAuthority }: Parties,
+    terms: StakeTerms,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (destination === withdrawAuthority) return
+    const account = destination === terms.stakeAccount ? undefined : await network.chain.account(destination, 'confirmed', signal)
+    const what =
+      destination === terms.stakeAccount
+        ? 'the stake account itself'
+        : account?.executable === true
+          ? 'a program'
+          : account?.owner === sysvarOwner
+            ? 'a sysvar of the cluster'
+            : undefined
+    if (what === undefined) return
+    throw stall(
+      'InvalidSpec',
+      `spec.destination ${destination} is ${what}, which no money can be withdrawn to. ${kind === 'stake' ? 'Nothing was paid. Delete this resource, and create one with another destination under another name.' : `Nothing was signed. Delete this resource (annotation staking.dev/confirm-delete: no money moves by that), and create one with another destination and spec.adopt.stakeId ${terms.stakeId}.`}`,
+    )
   }
 
   /** A validator may have stopped since the stake was created, or since its transaction was. */

@@ -242,6 +242,36 @@ describe('is told with numbers and names, and nothing is signed:', () => {
     expect(world.ready(key), world.explain(key)).toBe(true)
   })
 
+  test.each([
+    { what: 'a program', destination: 'Stake11111111111111111111111111111111111111' },
+    { what: 'a sysvar', destination: 'SysvarC1ock11111111111111111111111111111111' },
+  ])('$what as the destination, before anything is paid', async ({ what, destination }) => {
+    const { world, key, operator } = newWorld({ destination })
+    await world.settle(operator, { key })
+    expect(world.stalled(key), world.explain(key)).toBe('InvalidSpec')
+    expect(world.condition('Stalled', key)?.message).toContain(`is ${what}`)
+    expect(world.signed).toEqual([])
+  })
+
+  test('the stake account itself as the destination', async () => {
+    const { stake } = await parts.withTransaction()
+    const { world, key, operator } = newWorld({ adopt: { stakeId: stake.stakeId }, destination: stake.stakeAccount })
+    await world.settle(operator, { key })
+    expect(world.stalled(key), world.explain(key)).toBe('InvalidSpec')
+    expect(world.condition('Stalled', key)?.message).toContain('the stake account itself')
+    expect(world.signed).toEqual([])
+  })
+
+  test('a priority fee over the signer’s cap, whatever the stake allows', async () => {
+    parts.cluster.setRecentPriorityFee(200_000n)
+    const { world, key, operator } = newWorld({ maxPriorityFeeLamports: '9999999999' }, { policy: { maxPriorityFeeLamports: '100' } })
+    await world.settle(operator, { key })
+    parts.cluster.setRecentPriorityFee(0n)
+    expect(world.stalled(key), world.explain(key)).toBe('VerificationFailed')
+    expect(world.condition('Stalled', key)?.message).toContain('the priority fee is over 100 lamports')
+    expect(world.signedMessages()).toEqual([])
+  })
+
   test('a payer that would keep less than an account may hold', async () => {
     const poor = wallet()
     const { world, key, operator } = newWorld()
@@ -253,7 +283,12 @@ describe('is told with numbers and names, and nothing is signed:', () => {
         chain: 'Solana',
         keyName: 'poor',
         address: poor.address,
-        policy: { allowedNamespaces: { names: ['team-a'] }, maxPerTransaction: String(100n * sol), maxFeePerGasGwei: '100' },
+        policy: {
+          allowedNamespaces: { names: ['team-a'] },
+          maxPerTransaction: String(100n * sol),
+          maxFeePerGasGwei: '100',
+          maxPriorityFeeLamports: '0',
+        },
       },
     })
     world.editSpec({ stakeAuthority: { signer: 'poor' } }, key)
