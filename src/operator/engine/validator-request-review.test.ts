@@ -298,3 +298,21 @@ test('an exit that was cancelled at the staking API between its signature and it
   expect(world.stalled(EXIT)).toBe('RequestCancelled')
   expect(world.chain.everSent()).toEqual([])
 })
+
+test('a request that waits for one whose outcome a person must find out says so', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addWithdrawal()
+  const operator = world.start()
+  await world.visit(operator, WITHDRAWAL)
+  world.requests.state.lie = (body) => ('amountGwei' in body ? { ...body, status: 'failed' } : body)
+  for (let round = 0; round < 4; round++) {
+    world.clock.advance(12_000)
+    world.chain.mine()
+    await world.visit(operator, WITHDRAWAL)
+  }
+  expect(world.stalled(WITHDRAWAL)).toBe('RequestMissing')
+  world.addExit()
+  await world.visit(operator, EXIT)
+  expect(world.condition('Ready', EXIT)?.message).toContain('needs a person')
+})

@@ -171,14 +171,15 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     for (const peer of peers) {
       if (isOf(peer, order)) continue
       const { status } = peer
-      const isIdle = peer.spec.suspend === true || isTrue(status?.conditions, 'Stalled')
+      const needsPerson = isTrue(status?.conditions, 'Stalled')
+      const isIdle = peer.spec.suspend === true || needsPerson
       const isOut =
         status?.transaction !== undefined && !isRequestSettled(status) && (status.transaction.broadcastHash !== undefined || !isIdle)
       const hasWork = !isRequestSettled(status) && !isIdle && peer.metadata.deletionTimestamp === undefined
       if (!isOut && !(hasWork && isOlder(peer, own))) continue
       throw wait(
         'WaitingForValidator',
-        `${peer.kind} ${peer.metadata.namespace}/${peer.metadata.name} is for the same validator and ${isOut ? 'its outcome is not known yet' : 'older'}: this one comes after it. ${isOut ? '' : 'Suspend or delete that one to let this one go first. '}It goes on by itself.`,
+        `${peer.kind} ${peer.metadata.namespace}/${peer.metadata.name} is for the same validator and ${isOut ? 'its outcome is not known yet' : 'older'}: this one comes after it. ${isOut ? (needsPerson ? 'That one needs a person: see its condition Stalled. ' : '') : 'Suspend or delete that one to let this one go first. '}It goes on by itself${isOut && needsPerson ? ' once that is settled' : ''}.`,
         networkOf(validator.network).config.pollIntervalMs,
       )
     }
