@@ -166,7 +166,7 @@ describe('a validator', () => {
         'validatorwithdrawals',
         'over',
         'OverAvailable',
-        /\(amount-over-available\)\. 8000000001 gwei \(8\.000000001 ETH\) are asked for, and 8000000000 gwei \(8 ETH\) are available: the balance is 40 ETH, of which 32 ETH must stay and 0 ETH are in withdrawals .*Create a resource with a lower amount/,
+        /\(amount-over-available\)\. 8000000001 gwei \(8\.000000001 ETH\) are asked for, and some 8 ETH are available: the balance is some 40 ETH, of which 32 ETH must stay and 0 ETH are in withdrawals .*Create a resource with a lower amount/,
       )
     })
     await beacon.setBalance(pubkey, 41n * ETH)
@@ -174,7 +174,7 @@ describe('a validator', () => {
   })
 
   test.each([
-    { eth: 32, name: 'nothing-over', reason: 'OverAvailable', text: /nothing over 32 ETH was available.*the balance is 32 ETH/ },
+    { eth: 32, name: 'nothing-over', reason: 'OverAvailable', text: /nothing over 32 ETH was available.*the balance is some 32 ETH/ },
     {
       eth: 30,
       name: 'too-low',
