@@ -42,9 +42,10 @@ export interface StakeTransaction extends TransactionFrame {
 
 /**
  * Units that suffice, measured with the real stake program, with about half as much on top. A limit that is too low would fail the transaction,
- * a high one only costs where a priority fee is paid.
+ * a high one only costs where a priority fee is paid. A withdrawal takes about a thousand more for each epoch that the stake has warmed up or cooled
+ * down in: this is enough for ninety, where a mainnet stake has two.
  */
-export const computeUnits = { stake: 40_000, deactivation: 25_000, withdrawal: 25_000 } as const
+export const computeUnits = { stake: 40_000, deactivation: 25_000, withdrawal: 100_000 } as const
 
 /** Lamports for one signature (the cluster's base fee). */
 export const baseFeePerSignature = 5000n

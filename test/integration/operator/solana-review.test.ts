@@ -369,3 +369,106 @@ test('an earlier attempt that is found after all, and had failed, is no forgery:
   expect(world.status(key).transactions?.withdrawal).toMatchObject({ attempt: 2, state: 'Confirmed' })
   expect(world.cluster.balance(account)).toBe(0n)
 })
+
+test('two operators that both take themselves for the leader make, fund and withdraw one account', async () => {
+  const { world, key, operator } = newWorld()
+  const rival = world.start()
+  const before = world.cluster.balance(parts.payer.address)
+  for (const desiredState of ['Active', 'Inactive', 'Withdrawn'] as const) {
+    world.editSpec({ desiredState }, key)
+    for (let round = 0; round < 12; round++) {
+      await Promise.all([world.visit(operator, key), world.visit(rival, key)])
+      if (world.ready(key)) break
+      world.cluster.settle()
+      const { phase } = world.status(key)
+      if (phase === 'Activating' || phase === 'Deactivating') world.cluster.nextEpoch()
+    }
+    expect(world.ready(key), world.explain(key)).toBe(true)
+  }
+  expect(world.cluster.balance(accountOf(world, key))).toBe(0n)
+  // The stake authority pays all fees: two signatures of the withdrawal.
+  expect(before - world.cluster.balance(parts.payer.address)).toBe(AMOUNT + 4n * FEE)
+})
+
+test('a stake that warms up over epochs, and is deactivated half-way, is withdrawn once nothing of it is active', async () => {
+  const { world, key, operator } = newWorld()
+  const stake = { effective: 380_000_000n * sol, activating: 500_000n * sol, deactivating: 500_000n * sol }
+  // So little of the cluster is active that an epoch warms up a part of what activates only.
+  world.cluster.setClusterStake({ effective: 30n * sol, activating: 10n * sol, deactivating: 10n * sol })
+  await world.visit(operator, key)
+  world.cluster.settle()
+  await world.visit(operator, key)
+  world.cluster.nextEpoch()
+  await world.visit(operator, key)
+  const { protocol } = world.status(key)
+  expect(protocol?.status, world.explain(key)).toBe('Activating')
+  expect(BigInt(protocol?.activeLamports ?? 0)).toBeGreaterThan(0n)
+  world.editSpec({ desiredState: 'Withdrawn' }, key)
+  let epochs = 0
+  for (let round = 0; round < 90; round++) {
+    await world.visit(operator, key)
+    if (world.status(key).phase === 'Withdrawn') break
+    const now = world.status(key)
+    if (BigInt(now.protocol?.activeLamports ?? 0) > 0n) expect(now.transactions?.withdrawal).toBeUndefined()
+    if (now.protocol?.status === 'Deactivating') epochs++
+    world.cluster.settle()
+    world.cluster.nextEpoch()
+  }
+  world.cluster.setClusterStake(stake)
+  expect(world.ready(key), world.explain(key)).toBe(true)
+  // So many take more compute than a withdrawal needs that was active at once.
+  expect(epochs).toBeGreaterThan(20)
+  expect(world.cluster.balance(accountOf(world, key))).toBe(0n)
+})
+
+test('a stake of which somebody has split a part off is told with the numbers', async () => {
+  const { world, key, operator } = await active()
+  const { payer } = parts
+  const other = wallet()
+  const split = StakeProgram.split(
+    {
+      stakePubkey: publicKey(accountOf(world, key)),
+      authorizedPubkey: publicKey(payer.address),
+      splitStakePubkey: publicKey(other.address),
+      lamports: Number(2n * sol),
+    },
+    2_282_880,
+  )
+  act(split, payer, other)
+  world.annotate({ 'staking.dev/reconcile-at': '1' }, key)
+  await world.visit(operator, key)
+  await world.visit(operator, key)
+  expect(world.stalled(key), world.explain(key)).toBe('DelegationChanged')
+  expect(world.condition('Stalled', key)?.message).toContain(`holds ${AMOUNT - 2n * sol} of the ${AMOUNT} lamports`)
+  // What is there can be withdrawn all the same.
+  world.editSpec({ desiredState: 'Withdrawn' }, key)
+  await world.settle(operator, { key })
+  expect(world.ready(key), world.explain(key)).toBe(true)
+})
+
+test('a deleted stake whose terms somebody took from status is withdrawn all the same, as its spec asks', async () => {
+  const { world, key, operator } = await active()
+  const account = accountOf(world, key)
+  world.editSpec({ desiredState: 'Withdrawn' }, key)
+  world.stakes.remove(key)
+  world.editStatus(({ stakeAccount: _gone, voteAccount: _too, ...rest }) => rest, key)
+  for (let round = 0; round < 8 && world.stakes.get(key) !== undefined; round++) {
+    const result = await world.visit(operator, key)
+    expect(result.kind, world.explain(key)).not.toBe('error')
+    world.cluster.settle()
+    world.cluster.nextEpoch()
+  }
+  expect(world.stakes.get(key)).toBeUndefined()
+  expect(world.cluster.balance(account)).toBe(0n)
+})
+
+test('a staking API that has forgotten the stake has nobody told to forget where the money is', async () => {
+  const { world, key } = await active()
+  const account = accountOf(world, key)
+  const other = (await parts.create({ feePayer: parts.payer.address })).body
+  world.lies.set('createSolanaStake', (body: object) => ({ ...body, stakeId: other.stakeId, stakeAccount: other.stakeAccount }))
+  world.editSpec({ desiredState: 'Inactive' }, key)
+  await world.settle(world.start(), { key })
+  expect(world.stalled(key), world.explain(key)).toBe('VerificationFailed')
+  expect(world.condition('Stalled', key)?.message).toContain(`${account} may hold the money`)
+})
