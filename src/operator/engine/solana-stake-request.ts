@@ -236,7 +236,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     if (forged.length > 0)
       refuse(
         'VerificationFailed',
-        `${forged.map((field) => `status.${field}`).join(', ')} is not what the staking API has for this resource: somebody changed it. Nothing was signed. Remove these fields of status: they are read again.`,
+        `${forged.map((field) => `status.${field}`).join(', ')} is not what the staking API has for this resource (stake ${own.stakeId}). Nothing was signed. If somebody changed status, remove these fields: they are read again. If the staking API has lost its data, don't: ${terms.stakeAccount} may hold the money, and the data must be brought back.`,
       )
     return own
   }

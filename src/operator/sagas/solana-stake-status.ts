@@ -175,6 +175,13 @@ export function interference(resource: SolanaStake, status: SolanaStakeStatus): 
       'AlreadyWithdrawn',
       `The stake account ${stakeAccount} is closed: its money was withdrawn, and not by this resource. It is not paid again. If that is right, delete this resource.`,
     )
+  const holds = BigInt(protocol.activeLamports) + BigInt(protocol.inactiveLamports)
+  // What is staked only ever grows, until it is withdrawn.
+  if (asked !== 'Withdrawn' && is !== 'Created' && holds < BigInt(resource.spec.amountLamports))
+    return stalled(
+      'DelegationChanged',
+      `The stake account ${stakeAccount} holds ${holds} of the ${resource.spec.amountLamports} lamports that were staked: somebody has split or withdrawn the rest with this stake's keys, and this resource did not ask for that. Find out who did.`,
+    )
   if (asked !== 'Active') return undefined
   if (is === 'Deactivating' || is === 'Inactive')
     return stalled(
@@ -199,6 +206,9 @@ export function isWhereWanted(resource: SolanaStake, status: SolanaStakeStatus):
   return isFunded(status) && is === desiredState
 }
 
+const isBySomebodyElse = (withdrawal: SolanaTransaction | undefined): boolean =>
+  withdrawal?.signature === undefined && withdrawal?.landedSignature === undefined
+
 function wanted(resource: SolanaStake, status: SolanaStakeStatus): Statement {
   const { protocol, stakeAccount } = status
   if (isNothingStaked(status)) return say('True', 'NothingStaked', 'Nothing was ever staked, and nothing will be.')
@@ -208,7 +218,13 @@ function wanted(resource: SolanaStake, status: SolanaStakeStatus): Statement {
     case 'Inactive':
       return say('True', 'Inactive', `${stakeAccount} is inactive: ${protocol?.inactiveLamports} lamports can be withdrawn.`)
     case 'Withdrawn':
-      return say('True', 'Withdrawn', `All money of ${stakeAccount} was withdrawn.`)
+      return say(
+        'True',
+        'Withdrawn',
+        isBySomebodyElse(transactionOf(status, 'withdrawal'))
+          ? `${stakeAccount} is closed: its money was withdrawn by a transaction that this status does not have, somebody else's maybe.`
+          : `All money of ${stakeAccount} was withdrawn.`,
+      )
   }
 }
 

@@ -42,8 +42,8 @@ const expired: SolanaTransaction = { ...sent, state: 'Expired' }
 const failed: SolanaTransaction = { ...sent, state: 'Failed' }
 const protocol = (status: SolanaProtocol['status']): SolanaProtocol => ({
   status,
-  activeLamports: '1',
-  inactiveLamports: '2',
+  activeLamports: '4997717120',
+  inactiveLamports: '2282880',
   epoch: 3,
   slot: 9,
 })

@@ -366,4 +366,4 @@ export const solanaStakeSteps: Readonly<Record<SolanaStakeSpec['desiredState'], 
 /** Of a resource that is being deleted: what may have been paid is found, and seen to its end. */
 export const settleBeforeDeletion: readonly SolanaStep[] = settleStake
 /** A resource that is deleted with `desiredState: Withdrawn` still gets its money out. */
-export const withdrawBeforeDeletion: readonly SolanaStep[] = [...settleStake, ...deactivate, ...withdraw]
+export const withdrawBeforeDeletion: readonly SolanaStep[] = [...begin, ...settleStake, ...deactivate, ...withdraw]
