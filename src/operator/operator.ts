@@ -336,6 +336,7 @@ export async function runOperator(
               stake.status?.verifiedStakeId === stakeId &&
               (stake.metadata.namespace !== origin.namespace || stake.metadata.name !== origin.name),
           ),
+      exists: (key) => solanaStakes.informer.get(key) !== undefined,
       assertMayAct: () => {
         assertHeld()
         guard.assertCurrent()

@@ -39,7 +39,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
   const requests = createSolanaRequests(deps)
   const transactions = createSolanaTransactions(deps, requests)
   const service = createServiceTransactions(deps, requests)
-  const { networkOf, amountOf, partiesFor, serviceStake, verifiedTerms, ownTerms } = requests
+  const { networkOf, amountOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertAbandoned } = requests
   const { verifiedNow, simulate, sign, assertFunds, landingOf, isProven, signedAgain, forged } = transactions
 
   return {
@@ -58,7 +58,9 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
     async verifyStake({ request, terms, tentative }, visit, signal) {
       networkOf(request.network)
       const parties = await partiesFor(request, 'stake', terms.voteAccount, signal)
-      const own = verifiedTerms(request, await serviceStake(request, parties, visit, signal), parties)
+      const body = await serviceStake(request, parties, visit, signal)
+      const own = verifiedTerms(request, body, parties)
+      assertAbandoned(request, body)
       // Of a service that lied before and now tells the truth, the truth is taken: nothing stands on the lie yet.
       if (!tentative) await ownTerms({ request, terms }, parties, visit, signal)
       // The service's own choice of a vote account is asked of the policy too.

@@ -20,6 +20,8 @@ export interface SolanaStakeDeps {
   readonly namespace: (name: string) => NamespaceFacts
   /** Whether another resource has this stake. Asked for adopted stakes only: what a resource created by its own idempotency key is its own. */
   readonly otherHolder: (stakeId: string, origin: Origin) => boolean
+  /** Whether there is a resource of this namespace and name (`namespace/name`). */
+  readonly exists: (key: string) => boolean
   /** Throws unless this process may act now: it leads, and the installed CRDs are what it was built for. Asked before every signature and broadcast. */
   readonly assertMayAct: () => void
   /** How often a stake that warms up or cools down is looked at, in ms. */
@@ -193,6 +195,16 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     ]
   }
 
+  /**
+   * Of a stake that is taken over for the first time: that it was not made for a resource that is there still, though its status may be lost for now.
+   * Whoever may use the same signers could withdraw it to elsewhere.
+   */
+  function assertAbandoned({ origin, adoptStakeId }: SolanaStakeRequest, { externalReference: made = '' }: SolanaStakeBody): void {
+    const key = made.startsWith(`${origin.kind}/`) ? made.slice(origin.kind.length + 1) : ''
+    if (adoptStakeId === undefined || key === `${origin.namespace}/${origin.name}` || !deps.exists(key)) return
+    refuse('AdoptionMismatch', `Stake ${adoptStakeId} was made for another resource of this cluster, which is there still.`)
+  }
+
   /** The terms of the service's stake, verified against the spec. They are remembered. */
   function verifiedTerms(request: SolanaStakeRequest, body: SolanaStakeBody, parties: Parties): StakeTerms {
     const wrong = mismatches(request, body, parties)
@@ -249,7 +261,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     known.delete(keyOf(request))
   }
 
-  return { networkOf, amountOf, feeCapOf, partiesOf, partiesFor, serviceStake, verifiedTerms, ownTerms, forget, refuse }
+  return { networkOf, amountOf, feeCapOf, partiesOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertAbandoned, forget, refuse }
 }
 
 function derived(feePayer: SolanaAddress, stakeId: string): string | undefined {

@@ -163,6 +163,24 @@ describe('an adopted stake', () => {
   })
 })
 
+test('a stake whose resource has lost its status is not adopted, and withdrawn to elsewhere, by another resource', async () => {
+  const { world, key, operator } = await active()
+  const stakeId = world.status(key).stakeId ?? ''
+  const account = accountOf(world, key)
+  world.editStatus(() => undefined, key)
+  const thief = `team-a/thief-of-${names}`
+  world.addStake({ adopt: { stakeId }, destination: wallet().address, desiredState: 'Withdrawn' }, thief)
+  await world.settle(world.start(), { key: thief })
+  expect(world.stalled(thief), world.explain(thief)).toBe('AdoptionMismatch')
+  expect(world.cluster.balance(account)).toBe(AMOUNT)
+  await world.settle(operator, { key })
+  expect(world.ready(key), world.explain(key)).toBe(true)
+  // What its own resource gives up may be taken over.
+  world.stakes.vanish(key)
+  await world.settle(world.start(), { key: thief })
+  expect(world.ready(thief), world.explain(thief)).toBe(true)
+})
+
 test('one signer may be both authorities: it signs each transaction once, and all money comes back but the fees', async () => {
   const { world, key, operator } = newWorld({ withdrawAuthority: { signer: 'payer' } })
   const before = world.cluster.balance(parts.payer.address)

@@ -180,6 +180,7 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
             ({ status, metadata }) =>
               status?.verifiedStakeId === stakeId && `${metadata.namespace}/${metadata.name}` !== `${origin.namespace}/${origin.name}`,
           ),
+      exists: (key) => stakes.get(key) !== undefined,
       assertMayAct: () => {},
       activatingMs: 60_000,
       onRefusal: (reason) => refusals.push(reason),
