@@ -59,7 +59,7 @@ function ofStakingApi(error: StakingApiError): Verdict {
     case 'idempotency-key-reused':
       return stalled(
         'RequestRefused',
-        'The staking API knows the idempotency key of this resource with another request: the spec that it was created with was another. Delete this resource and apply it again.',
+        'The staking API knows the idempotency key of this resource with another request: the spec or the signer that it was created with was another. Delete this resource, and create one under another name.',
       )
     case 'already-submitted':
       return stalled(

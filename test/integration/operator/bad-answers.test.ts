@@ -271,7 +271,7 @@ describe('a service that refuses', () => {
         cluster,
         'reused',
         'RequestRefused',
-        /knows the idempotency key of this resource with another request.*Delete this resource and apply it again/,
+        /knows the idempotency key of this resource with another request.*Delete this resource, and create one under another name/,
       )
       await deleteStake(cluster, 'reused')
       await untilGone(cluster, 'reused')
