@@ -39,7 +39,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
   const requests = createSolanaRequests(deps)
   const transactions = createSolanaTransactions(deps, requests)
   const service = createServiceTransactions(deps, requests)
-  const { networkOf, amountOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertAbandoned } = requests
+  const { networkOf, amountOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertUnclaimed } = requests
   const { verifiedNow, simulate, sign, assertFunds, landingOf, isProven, signedAgain, forged } = transactions
 
   return {
@@ -60,7 +60,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       const parties = await partiesFor(request, 'stake', terms.voteAccount, signal)
       const body = await serviceStake(request, parties, visit, signal)
       const own = verifiedTerms(request, body, parties)
-      assertAbandoned(request, body)
+      assertUnclaimed(request, body)
       // Of a service that lied before and now tells the truth, the truth is taken: nothing stands on the lie yet.
       if (!tentative) await ownTerms({ request, terms }, parties, visit, signal)
       // The service's own choice of a vote account is asked of the policy too.

@@ -18,7 +18,7 @@ export interface SolanaStakeDeps {
   readonly clock: Clock
   /** The namespace as policy sees it now. */
   readonly namespace: (name: string) => NamespaceFacts
-  /** Whether another resource has this stake. Asked for adopted stakes only: what a resource created by its own idempotency key is its own. */
+  /** Whether another resource has this stake. Asked when a stake is seen first; of adopted ones also when this process sees them first. */
   readonly otherHolder: (stakeId: string, origin: Origin) => boolean
   /** Whether there is a resource of this namespace and name (`namespace/name`). */
   readonly exists: (key: string) => boolean
@@ -196,10 +196,16 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
   }
 
   /**
-   * Of a stake that is taken over for the first time: that it was not made for a resource that is there still, though its status may be lost for now.
-   * Whoever may use the same signers could withdraw it to elsewhere.
+   * Of a stake that is seen for the first time: that no other resource has it, also where a service gives one stake to two; and of one that is taken
+   * over, that it was not made for a resource that is there still, though its status may be lost for now. Whoever may use the same signers could
+   * withdraw it to elsewhere.
    */
-  function assertAbandoned({ origin, adoptStakeId }: SolanaStakeRequest, { externalReference: made = '' }: SolanaStakeBody): void {
+  function assertUnclaimed({ origin, adoptStakeId }: SolanaStakeRequest, { stakeId, externalReference: made = '' }: SolanaStakeBody): void {
+    if (deps.otherHolder(stakeId, origin))
+      refuse(
+        adoptStakeId === undefined ? 'VerificationFailed' : 'AdoptionMismatch',
+        `Stake ${stakeId} belongs to another resource of this cluster already. Nothing was signed.`,
+      )
     const key = made.startsWith(`${origin.kind}/`) ? made.slice(origin.kind.length + 1) : ''
     if (adoptStakeId === undefined || key === `${origin.namespace}/${origin.name}` || !deps.exists(key)) return
     refuse('AdoptionMismatch', `Stake ${adoptStakeId} was made for another resource of this cluster, which is there still.`)
@@ -261,7 +267,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     known.delete(keyOf(request))
   }
 
-  return { networkOf, amountOf, feeCapOf, partiesOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertAbandoned, forget, refuse }
+  return { networkOf, amountOf, feeCapOf, partiesOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertUnclaimed, forget, refuse }
 }
 
 function derived(feePayer: SolanaAddress, stakeId: string): string | undefined {

@@ -181,6 +181,22 @@ test('a stake whose resource has lost its status is not adopted, and withdrawn t
   expect(world.ready(thief), world.explain(thief)).toBe(true)
 })
 
+test('a service that gives one resource the stake of another has nothing withdrawn to where that one wants it', async () => {
+  const { world, key } = await active()
+  const { stakeId } = world.status(key)
+  const account = accountOf(world, key)
+  const theirs = await parts.api.solanaStake(stakeId ?? '', new AbortController().signal)
+  const { externalReference: _hidden, ...body } = theirs
+  world.lies.set('createSolanaStake', () => body)
+  const thief = `team-a/given-${names}`
+  world.addStake({ destination: wallet().address, desiredState: 'Withdrawn' }, thief)
+  await world.settle(world.start(), { key: thief })
+  expect(world.stalled(thief), world.explain(thief)).toBe('VerificationFailed')
+  expect(world.condition('Stalled', thief)?.message).toContain('belongs to another resource')
+  expect(world.status(thief).transactions).toBeUndefined()
+  expect(world.cluster.balance(account)).toBe(AMOUNT)
+})
+
 test('one signer may be both authorities: it signs each transaction once, and all money comes back but the fees', async () => {
   const { world, key, operator } = newWorld({ withdrawAuthority: { signer: 'payer' } })
   const before = world.cluster.balance(parts.payer.address)
