@@ -1,5 +1,4 @@
 import { SolanaError } from '../../chains/solana/chain.ts'
-import { stakeAccountSpace, sysvarOwner } from '../../chains/solana/programs.ts'
 import { lockupInForce } from '../../chains/solana/stake-account.ts'
 import { describeFailure } from '../../chains/solana/transaction-error.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
@@ -15,14 +14,14 @@ import {
   type SolanaOutcome,
   type SolanaPlan,
   type SolanaStakeEffects,
-  type SolanaStakeRequest,
   type StakeTerms,
 } from '../sagas/solana-stake.ts'
 import { Halt, retry, stall, wait } from '../sagas/verdict.ts'
 import type { Perform } from './ethereum-stake-effects.ts'
 import { createServiceTransactions } from './solana-service-transaction.ts'
 import { alteration, isReached, lookAt, metaOf, protocolOf, type StakeLook } from './solana-stake-chain.ts'
-import { createSolanaRequests, type Parties, type SolanaStakeDeps } from './solana-stake-request.ts'
+import { createSolanaRequests, type SolanaStakeDeps } from './solana-stake-request.ts'
+import { createSolanaStakeRules } from './solana-stake-rules.ts'
 import { createSolanaTransactions, feePayerOf, messageOf } from './solana-transaction.ts'
 import type { Visit } from './visit.ts'
 
@@ -39,7 +38,8 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
   const requests = createSolanaRequests(deps)
   const transactions = createSolanaTransactions(deps, requests)
   const service = createServiceTransactions(deps, requests)
-  const { networkOf, amountOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertUnclaimed } = requests
+  const { assertCanReceive, assertVotes, amountProblem } = createSolanaStakeRules(requests)
+  const { networkOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertUnclaimed } = requests
   const { verifiedNow, simulate, sign, assertFunds, landingOf, isProven, signedAgain, forged } = transactions
 
   return {
@@ -299,62 +299,6 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
         'LockupInForce',
         `The stake account ${terms.stakeAccount} has a lockup in force (until unix time ${meta.lockup.unixTimestamp}, epoch ${meta.lockup.epoch}; custodian ${meta.lockup.custodian}), which this resource did not make. Nothing was signed. It goes on when the lockup is over or lifted by its custodian.`,
       )
-  }
-
-  /** What takes no lamports, or doesn't give them back. Asked before anything is paid, and again before it is withdrawn. */
-  async function assertCanReceive(
-    { kind }: SolanaPlan,
-    network: SolanaNetwork,
-    { destination, withdrawAuthority }: Parties,
-    terms: StakeTerms,
-    signal: AbortSignal,
-  ): Promise<void> {
-    if (destination === withdrawAuthority) return
-    const account = destination === terms.stakeAccount ? undefined : await network.chain.account(destination, 'confirmed', signal)
-    const what =
-      destination === terms.stakeAccount
-        ? 'the stake account itself'
-        : account?.executable === true
-          ? 'a program'
-          : account?.owner === sysvarOwner
-            ? 'a sysvar of the cluster'
-            : undefined
-    if (what === undefined) return
-    throw stall(
-      'InvalidSpec',
-      `spec.destination ${destination} is ${what}, which no money can be withdrawn to. ${kind === 'stake' ? 'Nothing was paid. Delete this resource, and create one with another destination under another name.' : `Nothing was signed. Delete this resource (annotation staking.dev/confirm-delete: no money moves by that), and create one with another destination and spec.adopt.stakeId ${terms.stakeId}.`}`,
-    )
-  }
-
-  /** A validator may have stopped since the stake was created, or since its transaction was. */
-  async function assertVotes(network: SolanaNetwork, voteAccount: string, signal: AbortSignal): Promise<void> {
-    const found = await network.chain.voteAccount(voteAccount, signal)
-    if (found.kind === 'vote-account' && !found.account.delinquent) return
-    const goesOn = 'It goes on when it votes again; to stake with another, delete this resource and create one under another name.'
-    const problem = {
-      missing: 'does not exist. Create a resource under another name with the right one.',
-      'not-a-vote-account': 'is not a vote account. Create a resource under another name with the right one.',
-      'not-voting': `has no stake and does not vote. ${goesOn}`,
-      'vote-account': `is delinquent: its validator does not vote now. ${goesOn}`,
-    }[found.kind]
-    throw stall('RequestRefused', `Vote account ${voteAccount} ${problem} Nothing was signed or paid.`)
-  }
-
-  /** What is too little, or too much, with the cluster's numbers; undefined for an amount that is neither. */
-  async function amountProblem(request: SolanaStakeRequest, signal: AbortSignal): Promise<Halt | undefined> {
-    const { chain } = networkOf(request.network)
-    const [rent, delegation] = await Promise.all([chain.rentExemption(stakeAccountSpace, signal), chain.minimumDelegation(signal)])
-    const amount = amountOf(request)
-    const most = BigInt(Number.MAX_SAFE_INTEGER)
-    if (amount >= rent + delegation && amount <= most) return undefined
-    const rule =
-      amount > most
-        ? `at most ${most} lamports can be staked at once`
-        : `a stake needs at least ${rent + delegation} lamports on ${request.network} now: ${rent} of rent reserve, which come back, and ${delegation} of minimum delegation`
-    return stall(
-      'RequestRefused',
-      `spec.amountLamports is ${amount}; ${rule}. Nothing was signed. Create a resource with another amount, under another name if a stake was made for this one.`,
-    )
   }
 
   /** The work is done on the chain already: by a transaction that status has lost, or by somebody else. */
