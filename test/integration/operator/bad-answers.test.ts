@@ -221,7 +221,7 @@ describe('a service that refuses', () => {
       name: 'refuse-404',
       fault: problem(404, 'not-found'),
       reason: 'RequestRefused',
-      says: /does not know this stake \(404\)/,
+      says: /does not know this \(404\)/,
     },
   ])('$what: it stalls, and goes on when the service has changed its mind', async ({ name, fault, reason, says }) => {
     const { cluster, apiFaults } = stack()

@@ -200,6 +200,7 @@ describe('what shows how it goes', () => {
         'rpc_request_duration_seconds',
         'signatures_refused_total',
         'signer_balance_eth',
+        'signer_balance_sol',
         'signer_in_flight',
         'signer_next_nonce',
         'stalled_resources',
