@@ -80,7 +80,7 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     expect(output).toMatch(/team-b\/eight {2}8 ETH asked, 8 ETH paid to 0x70997970/i)
     expect(output).toMatch(/team-a\/leave {2}validator 0x[0-9a-f]+… has left, 32 ETH paid/)
     expect(output).toContain('team-a/changed-my-mind  deleted before it was sent: cancelled at the staking API')
-    expect(output).toMatch(/team-b\/too-much {2}OverAvailable: .*amount-over-available.*8\.5 ETH\) are available/)
+    expect(output).toMatch(/team-b\/too-much {2}OverAvailable: .*amount-over-available.*8\.5 ETH are available/)
     expect(output).toContain('The contract has 2 requests.')
     expect(output).toMatch(/team-a\/returns\s+3 SOL\s+Withdrawn/)
     expect(output).toMatch(/team-b\/stays\s+0\s+5000000000\n/)
