@@ -162,7 +162,8 @@ describe('taken away and applied again', () => {
     TIMEOUT,
     async () => {
       await oneFinalOneInFlight('default')
-      await stack.cluster.kubectlOk(['delete', 'crd', 'ethereumstakes.staking.dev', 'stakingsigners.staking.dev', '--wait=false'])
+      const crds = new URL('../../crds', import.meta.url).pathname
+      await stack.cluster.kubectlOk(['delete', '-f', crds, '--wait=false'])
       await until('final', 'default', 'held', (one) => seen(one).reason === 'Deleting')
       await until('in-flight', 'default', 'held', (one) => seen(one).reason === 'Deleting')
       await twoDepositsAndNoMore()
@@ -175,7 +176,7 @@ describe('taken away and applied again', () => {
         SLOW_MS,
       )
       // Everything again, as from Git.
-      await stack.cluster.kubectlOk(['apply', '-f', new URL('../../crds', import.meta.url).pathname])
+      await stack.cluster.kubectlOk(['apply', '-f', crds])
       await stack.cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
       const again = [
         signer({ policy: { allowedNamespaces: { names: ['default', 'team-a'] } } }),
