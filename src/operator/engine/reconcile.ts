@@ -13,6 +13,7 @@ import { type KubeObject, refOf } from '../kube/objects.ts'
 import { Priority } from '../kube/queue.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
 import { type Origin, originAnnotation, readOrigin } from '../sagas/origin.ts'
+import type { Progress } from '../sagas/progress.ts'
 import { type EffectTable, nextStep, type Step } from '../sagas/step.ts'
 import { Halt, stall, type Verdict } from '../sagas/verdict.ts'
 import { classify } from './classify.ts'
@@ -24,12 +25,6 @@ interface AnyStatus {
   readonly conditions?: readonly Condition[] | undefined
 }
 type Halted = Exclude<Verdict, { kind: 'conflict' }>
-export type AnyProgress =
-  | { readonly at: 'step'; readonly step: string }
-  | { readonly at: 'halted'; readonly step: string; readonly verdict: Halted }
-  | { readonly at: 'suspended' }
-  | { readonly at: 'deleting'; readonly message: string }
-  | { readonly at: 'settled' }
 type AnyDeletion =
   | { readonly do: 'release'; readonly because: string }
   | { readonly do: 'watch' | 'hold' | 'undo'; readonly message: string }
@@ -44,7 +39,7 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
   readonly statusOf: (resource: R) => S | undefined
   readonly isSuspended: (resource: R) => boolean
   readonly view: (resource: R, origin: Origin, status: S) => View
-  readonly say: (resource: R, status: S, progress: AnyProgress, now: Date) => S
+  readonly say: (resource: R, status: S, progress: Progress, now: Date) => S
   readonly decideDeletion: (resource: R, status: S, origin: Origin | undefined) => AnyDeletion
   /** How often a settled resource is looked at, in ms; undefined when there is nothing left to see. */
   readonly observeEvery: (status: S) => number | undefined
@@ -128,7 +123,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     const log = deps.logFor(key).child({ reconcileId: randomUUID().slice(0, 8) })
 
     /** Writes what differs, fenced, and goes on with the object that comes back. */
-    async function flush(progress: AnyProgress): Promise<void> {
+    async function flush(progress: Progress): Promise<void> {
       const before = kind.statusOf(resource)
       const next = kind.say(resource, status, progress, clock.now())
       const patch = diffMergePatch(before as Record<string, unknown> | undefined, next as Record<string, unknown>)
@@ -207,7 +202,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       const steps = undo ?? kind.steps(resource)
       const watchOnly = deletionMessage !== undefined || kind.isSuspended(resource)
       if (watchOnly) visit.set(WATCH_ONLY, true)
-      const idle = (): AnyProgress => (deletionMessage !== undefined ? { at: 'deleting', message: deletionMessage } : { at: 'suspended' })
+      const idle = (): Progress => (deletionMessage !== undefined ? { at: 'deleting', message: deletionMessage } : { at: 'suspended' })
       const failed = new Map<string, Halt>()
       let advanced = false
       if (status.conditions === undefined && !watchOnly) await flush({ at: 'step', step: nextStep(steps, status)?.name ?? '' })
@@ -251,7 +246,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       failed: ReadonlyMap<string, Halt>,
       advanced: boolean,
       watchOnly: boolean,
-      idle: () => AnyProgress,
+      idle: () => Progress,
     ): Promise<Result> {
       // Nothing of it is sent any more as long as that lasts: whoever comes next need not wait behind its nonce.
       if (watchOnly) kind.onStalled?.(resource, by, status)
@@ -297,7 +292,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     }
 
     /** A settled resource is looked at now and then; the first time after a start at a random moment, so that a fleet doesn't ask all at once. */
-    async function observe(advanced: boolean, progress: AnyProgress): Promise<Result> {
+    async function observe(advanced: boolean, progress: Progress): Promise<Result> {
       const every = kind.observeEvery(status)
       const poke = resource.metadata.annotations?.[RECONCILE_ANNOTATION]
       const seen = observedAt.get(key)
@@ -341,7 +336,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
   }
 
   /** Events: one per change of phase, and a warning when a resource comes to need a person. */
-  function tell(resource: R, before: S | undefined, after: S, progress: AnyProgress, log: VisitLog): void {
+  function tell(resource: R, before: S | undefined, after: S, progress: Progress, log: VisitLog): void {
     const stalled = (status: AnyStatus | undefined) => status?.conditions?.find(({ type }) => type === 'Stalled')
     const now = stalled(after)
     const was = stalled(before)
@@ -367,7 +362,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
 }
 
 /** What keeps a deleted resource from going needs a person, who is told besides how to have it forgotten. */
-const undeletable = (verdict: Halted, progress: AnyProgress): Halted =>
+const undeletable = (verdict: Halted, progress: Progress): Halted =>
   progress.at === 'deleting' && verdict.kind === 'stall' ? { ...verdict, message: `${verdict.message} ${progress.message}` } : verdict
 
 function asHalt(error: unknown): Halt {

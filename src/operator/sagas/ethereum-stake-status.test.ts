@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { type Condition, findCondition } from '../../resources/conditions.ts'
 import { type EthereumStake, type EthereumStakeStatus, ethereumStake, ethereumStakeConditions } from '../../resources/ethereum-stake.ts'
-import { ethereumStakeStatus, type Progress } from './ethereum-stake-status.ts'
+import { ethereumStakeStatus } from './ethereum-stake-status.ts'
+import type { Progress } from './progress.ts'
 
 const root = `0x${'aa'.repeat(32)}`
 const depositData = {

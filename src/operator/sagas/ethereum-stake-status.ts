@@ -1,12 +1,11 @@
-import { type Condition, type Statement, withCondition } from '../../resources/conditions.ts'
+import type { Statement } from '../../resources/conditions.ts'
 import {
   type EthereumStake,
   type EthereumStakeCondition,
   type EthereumStakeStatus,
   ethereumStakeConditions,
 } from '../../resources/ethereum-stake.ts'
-import type { Reason } from '../../resources/reasons.ts'
-import type { Verdict } from './verdict.ts'
+import { idle, notStalled, type Progress, pending, type Readiness, say, stated, underWay, withTrouble } from './progress.ts'
 
 /** Beacon API validator statuses that mean: it has left and nothing is staked any more. */
 const doneStatuses = new Set(['withdrawal_done'])
@@ -25,15 +24,6 @@ const isSlashed = (status: EthereumStakeStatus | undefined): boolean => slashedS
 /** Active, and nothing of that is about to change. */
 export const isEarning = (status: EthereumStakeStatus | undefined): boolean => isActive(status) && !isLeaving(status)
 
-/** How this visit ended, for the conditions. */
-export type Progress =
-  /** On its way: the step that comes next. */
-  | { readonly at: 'step'; readonly step: string }
-  | { readonly at: 'halted'; readonly step: string; readonly verdict: Exclude<Verdict, { kind: 'conflict' }> }
-  | { readonly at: 'suspended' }
-  | { readonly at: 'deleting'; readonly message: string }
-  | { readonly at: 'settled' }
-
 /** The conditions that evidence alone decides. */
 type Domain = Exclude<EthereumStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
 
@@ -47,8 +37,6 @@ const conditionOfStep: Readonly<Record<string, Domain>> = {
   Confirm: 'Confirmed',
 }
 
-const say = (status: Statement['status'], reason: Reason, message: string): Statement => ({ status, reason, message })
-
 /**
  * The whole status for what has been seen: evidence, conditions, phase, observedGeneration. Pure; the same inputs give the same list of
  * conditions by identity, so that nothing is written that doesn't change.
@@ -61,9 +49,8 @@ export function ethereumStakeStatus(
 ): EthereumStakeStatus {
   const generation = resource.metadata.generation ?? 0
   const statements = statementsFor(resource, status, progress)
-  let conditions: readonly Condition[] = status.conditions ?? []
-  for (const type of ethereumStakeConditions) conditions = withCondition(conditions, type, statements[type], generation, now)
-  return { ...status, observedGeneration: generation, phase: phaseOf(status, progress), conditions: conditions as Condition[] }
+  const conditions = stated(status.conditions, ethereumStakeConditions, statements, generation, now)
+  return { ...status, observedGeneration: generation, phase: phaseOf(status, progress), conditions }
 }
 
 function statementsFor(
@@ -71,18 +58,12 @@ function statementsFor(
   status: EthereumStakeStatus,
   progress: Progress,
 ): Record<EthereumStakeCondition, Statement> {
-  const statements = evidenceStatements(resource, status)
-  const { Ready, Reconciling, Stalled } = readiness(resource, status, progress)
-  const troubled = progress.at === 'halted' ? conditionOfStep[progress.step] : undefined
-  if (progress.at === 'halted' && troubled !== undefined && statements[troubled].status !== 'True') {
-    statements[troubled] = say(progress.verdict.kind === 'stall' ? 'False' : 'Unknown', progress.verdict.reason, progress.verdict.message)
-  }
-  return { ...statements, Ready, Reconciling, Stalled }
+  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOfStep[step])
+  return { ...evidence, ...readiness(resource, status, progress) }
 }
 
 function evidenceStatements(resource: EthereumStake, status: EthereumStakeStatus): Record<Domain, Statement> {
   const { transaction } = status
-  const pending = say('Unknown', 'Pending', 'Not reached yet.')
   const verified = status.verifiedRoot !== undefined && status.verifiedRoot === status.depositData?.depositDataRoot
   return {
     Created: status.stakeId === undefined ? pending : say('True', 'Succeeded', `Stake ${status.stakeId} exists in the staking API.`),
@@ -129,64 +110,28 @@ function activity(status: EthereumStakeStatus): Statement {
     return say('False', 'Exiting', `${it} has exited (${now}): its balance can be withdrawn some 27 hours later, by itself.`)
   if (isDone(status)) return say('False', 'ValidatorDone', 'The validator has left and its balance was withdrawn.')
   if (isConfirmed(status)) return say('Unknown', 'AwaitingActivation', 'The deposit is final; the validator is not seen active yet.')
-  return say('Unknown', 'Pending', 'Not reached yet.')
+  return pending
 }
 
-function readiness(
-  resource: EthereumStake,
-  status: EthereumStakeStatus,
-  progress: Progress,
-): Record<'Ready' | 'Reconciling' | 'Stalled', Statement> {
-  const notStalled = say('False', 'InProgress', 'Nothing needs a person.')
-  const idle = say('False', 'Settled', 'Nothing is under way.')
-  const confirmed = say(
-    'True',
-    'Succeeded',
-    `${resource.spec.amountEth} ETH are deposited for validator ${status.depositData?.pubkey ?? ''}.`,
-  )
-  switch (progress.at) {
-    case 'settled':
-      if (isConfirmed(status)) return { Ready: confirmed, Reconciling: idle, Stalled: notStalled }
-      return {
-        Ready: say('False', 'TransactionReverted', revertedMessage(status)),
-        Reconciling: idle,
-        Stalled: say('True', 'TransactionReverted', revertedMessage(status)),
-      }
-    case 'step':
-      return {
-        Ready:
-          status.conditions === undefined
-            ? say('Unknown', 'Pending', 'Just seen; work begins.')
-            : say('False', 'InProgress', stepMessages[progress.step] ?? 'Under way.'),
-        Reconciling: say('True', 'InProgress', stepMessages[progress.step] ?? 'Under way.'),
-        Stalled: notStalled,
-      }
-    case 'suspended': {
-      const message = 'spec.suspend is true: nothing is created, signed or sent.'
-      return {
-        Ready: isConfirmed(status) ? confirmed : say('False', 'Suspended', message),
-        Reconciling: say('False', 'Suspended', message),
-        Stalled: notStalled,
-      }
-    }
-    case 'deleting':
-      return {
-        Ready: say('False', 'Deleting', progress.message),
-        Reconciling: say('True', 'Deleting', progress.message),
-        Stalled: notStalled,
-      }
-    case 'halted': {
-      const { kind, reason, message } = progress.verdict
-      const ready = isConfirmed(status) ? confirmed : say('False', reason, message)
-      if (kind === 'stall')
-        return {
-          Ready: ready,
-          Reconciling: say('False', reason, 'It waits for a person: see Stalled.'),
-          Stalled: say('True', reason, message),
-        }
-      return { Ready: ready, Reconciling: say('True', reason, message), Stalled: notStalled }
+function readiness(resource: EthereumStake, status: EthereumStakeStatus, progress: Progress): Readiness {
+  const confirmed = isConfirmed(status)
+    ? say('True', 'Succeeded', `${resource.spec.amountEth} ETH are deposited for validator ${status.depositData?.pubkey ?? ''}.`)
+    : undefined
+  if (progress.at === 'settled') {
+    if (confirmed !== undefined) return { Ready: confirmed, Reconciling: idle, Stalled: notStalled }
+    const reverted = revertedMessage(status)
+    return {
+      Ready: say('False', 'TransactionReverted', reverted),
+      Reconciling: idle,
+      Stalled: say('True', 'TransactionReverted', reverted),
     }
   }
+  return underWay(progress, {
+    // Not while there is a step to do: the report, say.
+    reached: progress.at === 'step' ? undefined : confirmed,
+    stepMessage: progress.at === 'step' ? (stepMessages[progress.step] ?? 'Under way.') : '',
+    isNew: status.conditions === undefined,
+  })
 }
 
 const revertedMessage = (status: EthereumStakeStatus): string =>

@@ -1,4 +1,4 @@
-import { type Condition, type Statement, withCondition } from '../../resources/conditions.ts'
+import type { Statement } from '../../resources/conditions.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import {
   type SolanaStake,
@@ -7,16 +7,8 @@ import {
   type SolanaTransaction,
   solanaStakeConditions,
 } from '../../resources/solana-stake.ts'
+import { idle, notStalled, type Progress, pending, type Readiness, say, stated, underWay, waitsForPerson, withTrouble } from './progress.ts'
 import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, NOT_CLOSED, transactionOf } from './solana-stake.ts'
-import type { Verdict } from './verdict.ts'
-
-/** How this visit ended, for the conditions. */
-export type Progress =
-  | { readonly at: 'step'; readonly step: string }
-  | { readonly at: 'halted'; readonly step: string; readonly verdict: Exclude<Verdict, { kind: 'conflict' }> }
-  | { readonly at: 'suspended' }
-  | { readonly at: 'deleting'; readonly message: string }
-  | { readonly at: 'settled' }
 
 /** The conditions that evidence alone decides. */
 type Domain = Exclude<SolanaStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
@@ -33,9 +25,6 @@ const conditionOfStep = (step: string): Domain | undefined => {
   return undefined
 }
 
-const say = (status: Statement['status'], reason: Reason, message: string): Statement => ({ status, reason, message })
-const pending = say('Unknown', 'Pending', 'Not reached yet.')
-
 /**
  * The whole status for what has been seen: evidence, conditions, phase, observedGeneration. Pure; the same inputs give the same list of
  * conditions by identity, so that nothing is written that doesn't change.
@@ -43,19 +32,13 @@ const pending = say('Unknown', 'Pending', 'Not reached yet.')
 export function solanaStakeStatus(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress, now: Date): SolanaStakeStatus {
   const generation = resource.metadata.generation ?? 0
   const statements = statementsFor(resource, status, progress)
-  let conditions: readonly Condition[] = status.conditions ?? []
-  for (const type of solanaStakeConditions) conditions = withCondition(conditions, type, statements[type], generation, now)
-  return { ...status, observedGeneration: generation, phase: phaseOf(resource, status, progress), conditions: conditions as Condition[] }
+  const conditions = stated(status.conditions, solanaStakeConditions, statements, generation, now)
+  return { ...status, observedGeneration: generation, phase: phaseOf(resource, status, progress), conditions }
 }
 
 function statementsFor(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): Record<SolanaStakeCondition, Statement> {
-  const statements = evidenceStatements(resource, status)
-  const troubled = progress.at === 'halted' ? conditionOfStep(progress.step) : undefined
-  if (progress.at === 'halted' && troubled !== undefined && statements[troubled].status !== 'True') {
-    const { kind, reason, message } = progress.verdict
-    statements[troubled] = say(kind === 'stall' ? 'False' : 'Unknown', reason, message)
-  }
-  return { ...statements, ...readiness(resource, status, progress) }
+  const evidence = withTrouble(evidenceStatements(resource, status), progress, conditionOfStep)
+  return { ...evidence, ...readiness(resource, status, progress) }
 }
 
 /** The transaction that counts now, and of what kind it is. */
@@ -228,56 +211,19 @@ function wanted(resource: SolanaStake, status: SolanaStakeStatus): Statement {
   }
 }
 
-function readiness(
-  resource: SolanaStake,
-  status: SolanaStakeStatus,
-  progress: Progress,
-): Record<'Ready' | 'Reconciling' | 'Stalled', Statement> {
-  const notStalled = say('False', 'InProgress', 'Nothing needs a person.')
-  const idle = say('False', 'Settled', 'Nothing is under way.')
+function readiness(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): Readiness {
   const reached = isWhereWanted(resource, status) ? wanted(resource, status) : undefined
   const trouble = interference(resource, status)
   if (trouble !== undefined && progress.at !== 'deleting')
-    return {
-      Ready: { ...trouble, status: 'False' },
-      Reconciling: say('False', trouble.reason as Reason, 'It waits for a person: see Stalled.'),
-      Stalled: trouble,
-    }
-  switch (progress.at) {
-    case 'settled':
-      return { Ready: reached ?? say('False', 'InProgress', 'It is looked at again.'), Reconciling: idle, Stalled: notStalled }
-    case 'step': {
-      const message = stepMessage(progress.step)
-      return {
-        Ready:
-          reached ??
-          (status.conditions === undefined ? say('Unknown', 'Pending', 'Just seen; work begins.') : say('False', 'InProgress', message)),
-        Reconciling: say('True', 'InProgress', message),
-        Stalled: notStalled,
-      }
-    }
-    case 'suspended': {
-      const message = 'spec.suspend is true: nothing is created, signed or sent.'
-      return { Ready: reached ?? say('False', 'Suspended', message), Reconciling: say('False', 'Suspended', message), Stalled: notStalled }
-    }
-    case 'deleting':
-      return {
-        Ready: say('False', 'Deleting', progress.message),
-        Reconciling: say('True', 'Deleting', progress.message),
-        Stalled: trouble ?? notStalled,
-      }
-    case 'halted': {
-      const { kind, reason, message } = progress.verdict
-      const ready = reached ?? say('False', reason, message)
-      if (kind === 'stall')
-        return {
-          Ready: ready,
-          Reconciling: say('False', reason, 'It waits for a person: see Stalled.'),
-          Stalled: say('True', reason, message),
-        }
-      return { Ready: ready, Reconciling: say('True', reason, message), Stalled: notStalled }
-    }
-  }
+    return { Ready: { ...trouble, status: 'False' }, Reconciling: waitsForPerson(trouble.reason as Reason), Stalled: trouble }
+  if (progress.at === 'settled')
+    return { Ready: reached ?? say('False', 'InProgress', 'It is looked at again.'), Reconciling: idle, Stalled: notStalled }
+  const readiness = underWay(progress, {
+    reached,
+    stepMessage: progress.at === 'step' ? stepMessage(progress.step) : '',
+    isNew: status.conditions === undefined,
+  })
+  return trouble === undefined ? readiness : { ...readiness, Stalled: trouble }
 }
 
 const verbs = { Prepare: 'Preparing', Broadcast: 'Sending', Report: 'Reporting', Confirm: 'Waiting for the finality of' } as const

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { findCondition } from '../../resources/conditions.ts'
 import type { SolanaProtocol, SolanaStake, SolanaStakeSpec, SolanaStakeStatus, SolanaTransaction } from '../../resources/solana-stake.ts'
+import type { Progress } from './progress.ts'
 import {
   earlierOf,
   type InFlightSolana,
@@ -13,7 +14,7 @@ import {
   withdrawBeforeDeletion,
 } from './solana-stake.ts'
 import { decideSolanaDeletion } from './solana-stake-deletion.ts'
-import { type Progress, solanaStakeStatus } from './solana-stake-status.ts'
+import { solanaStakeStatus } from './solana-stake-status.ts'
 import { nextStep } from './step.ts'
 
 const address = (letter: string) => letter.repeat(44)

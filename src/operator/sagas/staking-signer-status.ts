@@ -1,4 +1,4 @@
-import { type Condition, type Statement, withCondition } from '../../resources/conditions.ts'
+import type { Statement } from '../../resources/conditions.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import {
   type StakingSigner,
@@ -6,6 +6,7 @@ import {
   type StakingSignerStatus,
   stakingSignerConditions,
 } from '../../resources/staking-signer.ts'
+import { say, stated, waitsForPerson } from './progress.ts'
 
 /** What was found out about a signer in one visit. */
 export interface SignerFacts {
@@ -24,20 +25,17 @@ export interface SignerFacts {
   }[]
 }
 
-const say = (status: Statement['status'], reason: Reason, message: string): Statement => ({ status, reason, message })
-
 /** The signer's status for what was found: pure; nothing changes where nothing is new. */
 export function stakingSignerStatus(signer: StakingSigner, facts: SignerFacts, now: Date): StakingSignerStatus {
   const generation = signer.metadata.generation ?? 0
   const statements = statementsFor(signer, facts)
-  let conditions: readonly Condition[] = signer.status?.conditions ?? []
-  for (const type of stakingSignerConditions) conditions = withCondition(conditions, type, statements[type], generation, now)
+  const conditions = stated(signer.status?.conditions, stakingSignerConditions, statements, generation, now)
   const { address: _old, ...rest } = signer.status ?? {}
   return {
     ...rest,
     observedGeneration: generation,
     ...('address' in facts.key ? { address: facts.key.address } : {}),
-    conditions: conditions as Condition[],
+    conditions,
   }
 }
 
@@ -67,7 +65,7 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
     KeyValid,
     Funded,
     Ready: say('False', trouble.reason as Reason, trouble.message),
-    Reconciling: say('False', trouble.reason as Reason, 'It waits for a person: see Stalled.'),
+    Reconciling: waitsForPerson(trouble.reason as Reason),
     Stalled: say('True', trouble.reason as Reason, trouble.message),
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { findCondition } from '../../resources/conditions.ts'
 import { requestStatus, type ValidatorRequestStatus, validatorRequestConditions } from '../../resources/validator-request.ts'
-import type { Progress } from './ethereum-stake-status.ts'
+import type { Progress } from './progress.ts'
 import { type RequestResource, validatorRequestStatus } from './validator-request-status.ts'
 
 const hash = `0x${'aa'.repeat(32)}`

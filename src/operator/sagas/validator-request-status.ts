@@ -1,5 +1,5 @@
 import { formatEth, gwei } from '../../lib/amounts.ts'
-import { type Condition, type Statement, withCondition } from '../../resources/conditions.ts'
+import type { Statement } from '../../resources/conditions.ts'
 import type { ObjectMeta } from '../../resources/meta.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import {
@@ -7,7 +7,7 @@ import {
   type ValidatorRequestStatus,
   validatorRequestConditions,
 } from '../../resources/validator-request.ts'
-import type { Progress } from './ethereum-stake-status.ts'
+import { idle, notStalled, type Progress, pending, type Readiness, say, stated, underWay, withTrouble } from './progress.ts'
 import { meaningsOf } from './request-rules.ts'
 import type { RequestKindName, ValidatorRequestSpec } from './validator-request.ts'
 
@@ -40,8 +40,6 @@ const conditionOfStep: Readonly<Record<string, Domain>> = {
   AwaitConsensus: 'Accepted',
 }
 
-const say = (status: Statement['status'], reason: Reason, message: string): Statement => ({ status, reason, message })
-
 /** What is asked for, in words. */
 export const wordsOf = ({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string => {
   if (kind === 'ValidatorExit') return 'a full exit'
@@ -58,9 +56,8 @@ export function validatorRequestStatus(
 ): ValidatorRequestStatus {
   const generation = resource.metadata.generation ?? 0
   const statements = statementsFor(resource, status, progress)
-  let conditions: readonly Condition[] = status.conditions ?? []
-  for (const type of validatorRequestConditions) conditions = withCondition(conditions, type, statements[type], generation, now)
-  return { ...status, observedGeneration: generation, phase: requestPhaseOf(status, progress), conditions: conditions as Condition[] }
+  const conditions = stated(status.conditions, validatorRequestConditions, statements, generation, now)
+  return { ...status, observedGeneration: generation, phase: requestPhaseOf(status, progress), conditions }
 }
 
 function statementsFor(
@@ -68,17 +65,12 @@ function statementsFor(
   status: ValidatorRequestStatus,
   progress: Progress,
 ): Record<ValidatorRequestCondition, Statement> {
-  const statements = evidenceStatements(resource, status)
-  const troubled = progress.at === 'halted' ? conditionOfStep[progress.step] : undefined
-  if (progress.at === 'halted' && troubled !== undefined && statements[troubled].status !== 'True') {
-    statements[troubled] = say(progress.verdict.kind === 'stall' ? 'False' : 'Unknown', progress.verdict.reason, progress.verdict.message)
-  }
-  return { ...statements, ...readiness(resource, status, progress) }
+  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOfStep[step])
+  return { ...evidence, ...readiness(resource, status, progress) }
 }
 
 function evidenceStatements(resource: RequestResource, status: ValidatorRequestStatus): Record<Domain, Statement> {
   const { transaction, requestId, validator, verifiedCalldata, consensus } = status
-  const pending = say('Unknown', 'Pending', 'Not reached yet.')
   return {
     Created:
       requestId === undefined
@@ -117,49 +109,18 @@ function evidenceStatements(resource: RequestResource, status: ValidatorRequestS
   }
 }
 
-function readiness(
-  resource: RequestResource,
-  status: ValidatorRequestStatus,
-  progress: Progress,
-): Record<'Ready' | 'Reconciling' | 'Stalled', Statement> {
-  const notStalled = say('False', 'InProgress', 'Nothing needs a person.')
-  const idle = say('False', 'Settled', 'Nothing is under way.')
+function readiness(resource: RequestResource, status: ValidatorRequestStatus, progress: Progress): Readiness {
   if (isDecided(status) && isAccepted(status) && progress.at !== 'deleting')
     return { Ready: say('True', 'Accepted', acceptedMessage(resource, status)), Reconciling: idle, Stalled: notStalled }
-  switch (progress.at) {
-    case 'settled': {
-      const [reason, message]: [Reason, string] =
-        status.transaction?.state === 'Failed'
-          ? ['TransactionReverted', revertedMessage(status)]
-          : ['RequestDropped', droppedMessage(status)]
-      return { Ready: say('False', reason, message), Reconciling: idle, Stalled: say('True', reason, message) }
-    }
-    case 'step': {
-      const message = stepMessages[progress.step] ?? 'Under way.'
-      return {
-        Ready: status.conditions === undefined ? say('Unknown', 'Pending', 'Just seen; work begins.') : say('False', 'InProgress', message),
-        Reconciling: say('True', 'InProgress', message),
-        Stalled: notStalled,
-      }
-    }
-    case 'suspended': {
-      const message = 'spec.suspend is true: nothing is created, signed or sent.'
-      return { Ready: say('False', 'Suspended', message), Reconciling: say('False', 'Suspended', message), Stalled: notStalled }
-    }
-    case 'deleting':
-      return {
-        Ready: say('False', 'Deleting', progress.message),
-        Reconciling: say('True', 'Deleting', progress.message),
-        Stalled: notStalled,
-      }
-    case 'halted': {
-      const { kind, reason, message } = progress.verdict
-      const Ready = say('False', reason, message)
-      if (kind === 'stall')
-        return { Ready, Reconciling: say('False', reason, 'It waits for a person: see Stalled.'), Stalled: say('True', reason, message) }
-      return { Ready, Reconciling: say('True', reason, message), Stalled: notStalled }
-    }
+  if (progress.at === 'settled') {
+    const [reason, message]: [Reason, string] =
+      status.transaction?.state === 'Failed' ? ['TransactionReverted', revertedMessage(status)] : ['RequestDropped', droppedMessage(status)]
+    return { Ready: say('False', reason, message), Reconciling: idle, Stalled: say('True', reason, message) }
   }
+  return underWay(progress, {
+    stepMessage: progress.at === 'step' ? (stepMessages[progress.step] ?? 'Under way.') : '',
+    isNew: status.conditions === undefined,
+  })
 }
 
 const acceptedMessage = (resource: RequestResource, status: ValidatorRequestStatus): string =>
