@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { listMap, time } from './schema.ts'
+import { listMap, time, wholeNumber } from './schema.ts'
 
 export type ConditionStatus = 'True' | 'False' | 'Unknown'
 
@@ -11,13 +11,7 @@ export const condition = z.object({
     .regex(/^[A-Z][A-Za-z]*$/)
     .describe('Name of the condition.'),
   status: z.enum(['True', 'False', 'Unknown']).describe('True, False or Unknown.'),
-  observedGeneration: z
-    .int()
-    .min(0)
-    .max(Number.MAX_SAFE_INTEGER)
-    .meta({ format: 'int64' })
-    .optional()
-    .describe('Generation of the spec that this was said of.'),
+  observedGeneration: wholeNumber().optional().describe('Generation of the spec that this was said of.'),
   lastTransitionTime: time().describe('When the status last changed.'),
   reason: z
     .string()

@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, inWords } from './schema.ts'
+import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, inWords, observedGeneration, phase } from './schema.ts'
 
 /** ETH as text. */
 const ETH = /^(0|[1-9][0-9]{0,3})(\.[0-9]{1,9})?$/
@@ -70,14 +71,8 @@ const spec = z.object({
 })
 
 const status = z.object({
-  observedGeneration: z
-    .int()
-    .min(0)
-    .max(Number.MAX_SAFE_INTEGER)
-    .meta({ format: 'int64' })
-    .optional()
-    .describe('Generation of the spec that this status speaks of.'),
-  phase: z.string().max(32).optional().describe('One word for people, derived from the rest. Programs read the conditions.'),
+  observedGeneration: observedGeneration(),
+  phase: phase(),
   stakeId: stakeIdText().optional().describe("The stake's id in the staking API."),
   depositData: z
     .object({
@@ -125,14 +120,7 @@ export const ethereumStake = {
   printerColumns: [
     { name: 'Network', type: 'string', jsonPath: '.spec.network', description: 'Network of the stake.' },
     { name: 'Amount', type: 'string', jsonPath: '.spec.amountEth', description: 'Amount in ETH.' },
-    { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Where it stands.' },
-    {
-      name: 'Ready',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Ready")].status',
-      description: 'True once the deposit is final.',
-    },
-    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why it is not ready.' },
+    ...readyColumns('True once the deposit is final.'),
     {
       name: 'Transaction',
       type: 'string',
@@ -141,14 +129,7 @@ export const ethereumStake = {
       priority: 1,
     },
     { name: 'Validator', type: 'string', jsonPath: '.status.depositData.pubkey', description: 'Public key of the validator.', priority: 1 },
-    {
-      name: 'Message',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Ready")].message',
-      description: 'What happened and what to do.',
-      priority: 1,
-    },
-    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since creation.' },
+    ...lastColumns,
   ],
   selectableFields: ['.spec.network', '.spec.signer'],
 } as const satisfies KindDefinition

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { hexBytes, integerText, time } from './schema.ts'
+import { hexBytes, integerText, time, wholeNumber } from './schema.ts'
 
 const attempt = z.object({
   hash: hexBytes(32).describe('Transaction hash.'),
-  nonce: z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).describe('Nonce of the signer.'),
+  nonce: wholeNumber().describe('Nonce of the signer.'),
   gas: integerText(20).describe('Gas limit.'),
   maxFeePerGasWei: integerText().describe('Highest total fee per gas in wei.'),
   maxPriorityFeePerGasWei: integerText().describe('Highest tip per gas in wei.'),
@@ -30,7 +30,7 @@ const transaction = (to: string) =>
       .enum(['Prepared', 'Broadcast', 'Confirmed', 'Failed'])
       .describe('Prepared (signed by nobody’s node yet), Broadcast, Confirmed (final) or Failed.'),
     minedHash: hexBytes(32).optional().describe('The version that landed.'),
-    blockNumber: z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).optional().describe('Block that it landed in.'),
+    blockNumber: wholeNumber().optional().describe('Block that it landed in.'),
     blockHash: hexBytes(32).optional().describe('Hash of that block.'),
   })
 /** A transaction of a resource, as its status keeps it: written down before it is sent. */

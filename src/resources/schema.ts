@@ -55,5 +55,11 @@ export const integerText = (maxDigits = 78) =>
     .string()
     .max(maxDigits)
     .regex(/^(0|[1-9][0-9]*)$/)
+/** A non-negative whole number that fits a double, as clients read numbers. */
+export const wholeNumber = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' })
 /** RFC 3339. */
 export const time = () => z.string().max(64).meta({ format: 'date-time' })
+
+export const observedGeneration = () => wholeNumber().optional().describe('Generation of the spec that this status speaks of.')
+export const phase = () =>
+  z.string().max(32).optional().describe('One word for people, derived from the rest. Programs read the conditions.')

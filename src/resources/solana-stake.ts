@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { stakeIdText } from './ethereum-stake.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, immutable, integerText, inWords, time } from './schema.ts'
+import { cel, dnsLabel, dnsSubdomain, immutable, integerText, inWords, observedGeneration, phase, time, wholeNumber } from './schema.ts'
 
 /** u64::MAX lamports. */
 const maxLamports = '18446744073709551615'
@@ -21,7 +22,6 @@ const signature = () =>
     .string()
     .max(88)
     .regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/)
-const whole = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' })
 const lamportsText = () => integerText(20)
 
 const spec = z.object({
@@ -89,7 +89,7 @@ const spec = z.object({
 
 const earlier = z.object({
   signature: signature().describe('Signature of an earlier attempt.'),
-  attempt: whole().describe('Its number.'),
+  attempt: wholeNumber().describe('Its number.'),
   outcome: z
     .enum(['Expired', 'Failed'])
     .describe('Expired (it can never land) or Failed (it is in a block, and moved nothing but its fee).'),
@@ -97,7 +97,7 @@ const earlier = z.object({
 
 const transaction = z.object({
   txId: z.string().min(1).max(64).optional().describe("The transaction's id in the staking API."),
-  attempt: whole().describe('Number of this attempt, from 1.'),
+  attempt: wholeNumber().describe('Number of this attempt, from 1.'),
   message: z
     .string()
     .max(1644)
@@ -106,8 +106,8 @@ const transaction = z.object({
     .describe('The message that is signed, in base64, until it is final. It is verified against the spec again at every signature.'),
   signature: signature().optional().describe("The fee payer's signature of the message: the transaction's name on the chain."),
   blockhash: address().optional().describe('Blockhash that it is valid by.'),
-  lastValidBlockHeight: whole().optional().describe('Block height after which it can no longer land.'),
-  preparedAtSlot: whole().optional().describe('A slot at or before the one in which its blockhash was read.'),
+  lastValidBlockHeight: wholeNumber().optional().describe('Block height after which it can no longer land.'),
+  preparedAtSlot: wholeNumber().optional().describe('A slot at or before the one in which its blockhash was read.'),
   preparedAt: time().optional().describe('When it was made.'),
   earlier: z
     .array(earlier)
@@ -122,7 +122,7 @@ const transaction = z.object({
       'Prepared (sent to nobody yet), Broadcast, Confirmed (final), Expired (it can never land; another attempt follows) or Failed (it landed and did nothing).',
     ),
   landedSignature: signature().optional().describe('The attempt that landed.'),
-  slot: whole().optional().describe('Slot in which it landed, or at which its effect was seen final.'),
+  slot: wholeNumber().optional().describe('Slot in which it landed, or at which its effect was seen final.'),
   failure: z.string().max(128).optional().describe("The cluster's name for why it failed."),
 })
 export type SolanaTransaction = z.output<typeof transaction>
@@ -132,12 +132,12 @@ const protocol = z.object({
   status: z
     .enum(['Created', 'Activating', 'Active', 'Deactivating', 'Inactive', 'Withdrawn'])
     .describe('Created (nothing is on the chain yet), Activating, Active, Deactivating, Inactive or Withdrawn.'),
-  activationEpoch: whole().optional().describe('Epoch in which it began to warm up.'),
-  deactivationEpoch: whole().optional().describe('Epoch in which it began to cool down.'),
+  activationEpoch: wholeNumber().optional().describe('Epoch in which it began to warm up.'),
+  deactivationEpoch: wholeNumber().optional().describe('Epoch in which it began to cool down.'),
   activeLamports: lamportsText().describe('Lamports that earn.'),
   inactiveLamports: lamportsText().describe('Lamports of the account that do not earn, the rent reserve among them.'),
-  epoch: whole().describe('Epoch in which this was seen.'),
-  slot: whole().describe('Final slot at which the rest was seen first.'),
+  epoch: wholeNumber().describe('Epoch in which this was seen.'),
+  slot: wholeNumber().describe('Final slot at which the rest was seen first.'),
   stakeAuthority: address().optional().describe('Stake authority as it stands on the chain.'),
   withdrawAuthority: address().optional().describe('Withdraw authority as it stands on the chain.'),
   voteAccount: address().optional().describe('Vote account as it stands on the chain.'),
@@ -146,8 +146,8 @@ const protocol = z.object({
 export type SolanaProtocol = z.output<typeof protocol>
 
 const status = z.object({
-  observedGeneration: whole().optional().describe('Generation of the spec that this status speaks of.'),
-  phase: z.string().max(32).optional().describe('One word for people, derived from the rest. Programs read the conditions.'),
+  observedGeneration: observedGeneration(),
+  phase: phase(),
   stakeId: stakeIdText().optional().describe("The stake's id in the staking API. The stake account's address is made of it."),
   stakeAccount: address().optional().describe('Address of the stake account.'),
   stakeAuthority: address().optional().describe('Address of the stake authority, which pays.'),
@@ -204,14 +204,7 @@ export const solanaStake = {
     { name: 'Network', type: 'string', jsonPath: '.spec.network', description: 'Network of the stake.' },
     { name: 'Amount', type: 'string', jsonPath: '.spec.amountLamports', description: 'Amount in lamports.' },
     { name: 'Desired', type: 'string', jsonPath: '.spec.desiredState', description: 'Where it should be.' },
-    { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Where it stands.' },
-    {
-      name: 'Ready',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Ready")].status',
-      description: 'True once it is in its desired state.',
-    },
-    { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why it is not ready.' },
+    ...readyColumns('True once it is in its desired state.'),
     { name: 'Account', type: 'string', jsonPath: '.status.stakeAccount', description: 'Address of the stake account.', priority: 1 },
     {
       name: 'Transaction',
@@ -227,14 +220,7 @@ export const solanaStake = {
       description: 'Lamports that earn.',
       priority: 1,
     },
-    {
-      name: 'Message',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Ready")].message',
-      description: 'What happened and what to do.',
-      priority: 1,
-    },
-    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since creation.' },
+    ...lastColumns,
   ],
   selectableFields: ['.spec.network', '.spec.stakeAuthority.signer', '.spec.withdrawAuthority.signer', '.spec.desiredState'],
 } as const satisfies KindDefinition

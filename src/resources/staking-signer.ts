@@ -1,10 +1,23 @@
 import { z } from 'zod'
+import { lastColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { gweiDecimalText } from './ethereum-stake.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, inWords, listMap, listSet, time } from './schema.ts'
+import {
+  cel,
+  dnsLabel,
+  dnsSubdomain,
+  hexBytes,
+  immutable,
+  integerText,
+  inWords,
+  listMap,
+  listSet,
+  observedGeneration,
+  time,
+  wholeNumber,
+} from './schema.ts'
 
-const nonceNumber = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' })
 const labelText = () => z.string().max(317)
 const labelValue = () => z.string().max(63)
 
@@ -108,7 +121,7 @@ const spec = z.object({
   address: immutable(z.string().min(32).max(44), 'address').describe(
     'Address of the key: what the mounted key must turn out to be. Ethereum: 20 bytes in hex with 0x.',
   ),
-  acknowledgedNonce: nonceNumber()
+  acknowledgedNonce: wholeNumber()
     .optional()
     .describe(
       "All transactions of this key below this nonce were looked at by a person. Needed once where the key was used before the signer's ledger began.",
@@ -123,7 +136,7 @@ const inFlight = z.object({
   name: dnsSubdomain().describe('Name of the resource.'),
   step: z.string().max(32).describe('Step of the resource that the transaction belongs to.'),
   pubkey: hexBytes(48).optional().describe('The public key of the validator that is paid, or that is asked to exit or to pay.'),
-  nonce: nonceNumber().describe('Nonce given out.'),
+  nonce: wholeNumber().describe('Nonce given out.'),
   valueWei: integerText().describe('Value in wei.'),
   gas: integerText(20).describe('Gas limit of the current version.'),
   maxFeePerGasWei: integerText().describe('Highest total fee per gas in wei of the current version.'),
@@ -147,7 +160,7 @@ export type DisplacedRequest = z.output<typeof displacedRequest>
 
 const ledger = z.object({
   network: dnsLabel().describe('Network that these nonces belong to.'),
-  nextNonce: nonceNumber().describe('The highest nonce given out, plus one. It never goes down.'),
+  nextNonce: wholeNumber().describe('The highest nonce given out, plus one. It never goes down.'),
   balanceWei: integerText().optional().describe('Balance in wei when the ledger was last written.'),
   inFlight: z
     .array(inFlight)
@@ -166,13 +179,7 @@ const ledger = z.object({
 export type Ledger = z.output<typeof ledger>
 
 const status = z.object({
-  observedGeneration: z
-    .int()
-    .min(0)
-    .max(Number.MAX_SAFE_INTEGER)
-    .meta({ format: 'int64' })
-    .optional()
-    .describe('Generation of the spec that this status speaks of.'),
+  observedGeneration: observedGeneration(),
   address: z.string().max(44).optional().describe('Address of the mounted key.'),
   ledgers: z
     .array(ledger)
@@ -220,14 +227,7 @@ export const stakingSigner = {
     { name: 'Address', type: 'string', jsonPath: '.spec.address', description: 'Address of the key.' },
     { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status', description: 'Whether it can be used.' },
     { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why it cannot.' },
-    {
-      name: 'Message',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Ready")].message',
-      description: 'What happened and what to do.',
-      priority: 1,
-    },
-    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since creation.' },
+    ...lastColumns,
   ],
   selectableFields: ['.spec.chain'],
 } as const satisfies KindDefinition

@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { gweiDecimalText, stakeIdText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
-import { dnsLabel, dnsSubdomain, hexBytes, immutable } from './schema.ts'
+import { dnsLabel, dnsSubdomain, hexBytes, immutable, observedGeneration, phase } from './schema.ts'
 import { validatorRef } from './validator-ref.ts'
 
 /** What the specs of ValidatorExit and ValidatorWithdrawal have in common. */
@@ -20,14 +21,8 @@ export const requestSpecFields = {
 
 /** What their statuses are. */
 export const requestStatus = z.object({
-  observedGeneration: z
-    .int()
-    .min(0)
-    .max(Number.MAX_SAFE_INTEGER)
-    .meta({ format: 'int64' })
-    .optional()
-    .describe('Generation of the spec that this status speaks of.'),
-  phase: z.string().max(32).optional().describe('One word for people, derived from the rest. Programs read the conditions.'),
+  observedGeneration: observedGeneration(),
+  phase: phase(),
   validator: z
     .object({
       network: dnsLabel().describe('Network of the validator.'),
@@ -73,24 +68,10 @@ export type ValidatorRequestCondition = (typeof validatorRequestConditions)[numb
 export const requestColumns = (own: readonly PrinterColumn[]): readonly PrinterColumn[] => [
   { name: 'Network', type: 'string', jsonPath: '.status.validator.network', description: 'Network of the validator.' },
   ...own,
-  { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Where it stands.' },
-  {
-    name: 'Ready',
-    type: 'string',
-    jsonPath: '.status.conditions[?(@.type=="Ready")].status',
-    description: 'True once the consensus layer has accepted it.',
-  },
-  { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why it is not ready.' },
+  ...readyColumns('True once the consensus layer has accepted it.'),
   { name: 'Stake', type: 'string', jsonPath: '.spec.validator.stakeRef.name', description: 'The EthereumStake it names.', priority: 1 },
   { name: 'Transaction', type: 'string', jsonPath: '.status.transaction.hash', description: 'Hash of its transaction.', priority: 1 },
   { name: 'Validator', type: 'string', jsonPath: '.status.validator.pubkey', description: 'Public key of the validator.', priority: 1 },
-  {
-    name: 'Message',
-    type: 'string',
-    jsonPath: '.status.conditions[?(@.type=="Ready")].message',
-    description: 'What happened and what to do.',
-    priority: 1,
-  },
-  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since creation.' },
+  ...lastColumns,
 ]
 export const requestSelectableFields = ['.spec.validator.network', '.spec.signer'] as const
