@@ -2,6 +2,7 @@ import type { Address } from '../chains/ethereum/chain.ts'
 import type { SolanaAddress } from '../chains/solana/chain.ts'
 import type { Clock } from '../lib/clock.ts'
 import { jitter } from '../lib/clock.ts'
+import { sameHex } from '../lib/hex.ts'
 import { type StakingSigner, type StakingSignerStatus, stakingSignerSpec } from '../resources/staking-signer.ts'
 import { classify } from './engine/classify.ts'
 import type { SignerStore } from './engine/signer-ledger.ts'
@@ -13,7 +14,6 @@ import { diffMergePatch } from './kube/merge-patch.ts'
 import type { ResourceClient } from './kube/resource-client.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import { emptyLedger, unaccounted } from './sagas/ledger.ts'
-import { sameAddress } from './sagas/policy.ts'
 import { type SignerFacts, stakingSignerStatus } from './sagas/staking-signer-status.ts'
 import { conflict, Halt } from './sagas/verdict.ts'
 
@@ -75,7 +75,7 @@ export function duplicateOf(signer: StakingSigner, all: Iterable<StakingSigner>)
     if (
       other.metadata.uid === signer.metadata.uid ||
       other.spec.chain !== signer.spec.chain ||
-      !sameAddress(other.spec.address, signer.spec.address)
+      !sameHex(other.spec.address, signer.spec.address)
     )
       continue
     if (age(other) < age(signer)) return other.metadata.name
@@ -153,7 +153,7 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
       // Base58 has no second spelling.
       matches:
         'address' in key &&
-        (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameAddress(key.address, signer.spec.address)),
+        (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameHex(key.address, signer.spec.address)),
       duplicateOf: duplicateOf(signer, informer.list()),
       unreadable: parsed.success ? undefined : parsed.error.issues.map((issue) => issue.path.join('.')).join(', '),
       networks: await Promise.all(

@@ -1,4 +1,5 @@
 import { formatEth, type Gwei, gweiToWei, type Wei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { Address, Hex } from './chain.ts'
 import {
   type CredentialsType,
@@ -78,7 +79,7 @@ export function verifyDeposit(given: {
   const { network } = expected
   const credentials = withdrawalCredentials(expected.credentialsType, expected.withdrawalAddress)
   const chain = (id: number) => id === network.chainId
-  const contract = (address: Address) => same(address, network.depositContractAddress)
+  const contract = (address: Address) => sameHex(address, network.depositContractAddress)
 
   const rules: readonly { readonly code: DepositMismatchCode; readonly holds: () => boolean; readonly message: string }[] = [
     {
@@ -88,7 +89,7 @@ export function verifyDeposit(given: {
     },
     {
       code: 'wrong-credentials',
-      holds: () => same(depositData.withdrawalCredentials, credentials),
+      holds: () => sameHex(depositData.withdrawalCredentials, credentials),
       message: `the withdrawal credentials are not ${credentials}, which spec.withdrawalAddress and spec.credentialsType make`,
     },
     {
@@ -103,17 +104,17 @@ export function verifyDeposit(given: {
     },
     {
       code: 'wrong-message-root',
-      holds: () => same(depositData.depositMessageRoot, depositMessageRoot(depositData)),
+      holds: () => sameHex(depositData.depositMessageRoot, depositMessageRoot(depositData)),
       message: 'the deposit message root is not that of the deposit data',
     },
     {
       code: 'wrong-data-root',
-      holds: () => same(depositData.depositDataRoot, depositDataRoot(depositData)),
+      holds: () => sameHex(depositData.depositDataRoot, depositDataRoot(depositData)),
       message: 'the deposit data root is not that of the deposit data',
     },
     {
       code: 'wrong-fork-version',
-      holds: () => same(depositData.forkVersion, network.genesisForkVersion),
+      holds: () => sameHex(depositData.forkVersion, network.genesisForkVersion),
       message: `the fork version is not ${network.genesisForkVersion}, the network's genesis fork version`,
     },
     {
@@ -134,7 +135,8 @@ export function verifyDeposit(given: {
     },
     {
       code: 'wrong-calldata',
-      holds: () => same(unsignedTransaction.data, encodeDepositCalldata({ ...depositData, depositDataRoot: depositDataRoot(depositData) })),
+      holds: () =>
+        sameHex(unsignedTransaction.data, encodeDepositCalldata({ ...depositData, depositDataRoot: depositDataRoot(depositData) })),
       message: "the transaction's data is not the call of deposit() that the deposit data makes, byte for byte",
     },
     {
@@ -145,8 +147,6 @@ export function verifyDeposit(given: {
   ]
   return rules.filter(({ holds }) => !safely(holds)).map(({ code, message }) => ({ code, message }))
 }
-
-const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 /** What can't be computed from malformed data does not hold. */
 function safely(holds: () => boolean): boolean {

@@ -3,12 +3,11 @@ import { decodeDepositLog, depositEventTopic, depositMessageRoot, encodeDepositC
 import { verifyDeposit } from '../../chains/ethereum/verify-deposit.ts'
 import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
 import { type Gwei, gweiToWei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import type { DepositPlan } from '../sagas/ethereum-stake.ts'
-import { sameAddress } from '../sagas/policy.ts'
 import { stall } from '../sagas/verdict.ts'
 import type { DepositRequests, EthereumStakeDeps } from './deposit-request.ts'
-import { equalHex } from './ethereum-transaction.ts'
 
 export const evidenceOf = ({ stakeId, depositData }: EthereumStakeBody) => {
   const { pubkey, withdrawalCredentials, amountGwei, signature, depositDataRoot } = depositData
@@ -29,14 +28,14 @@ export const calldataOf = (plan: DepositPlan): Hex => encodeDepositCalldata(fiel
 export function paysDeposit(receipt: ChainReceipt, plan: DepositPlan, network: EthereumNetwork): boolean {
   const fields = fieldsOf(plan)
   return receipt.logs
-    .filter((log) => sameAddress(log.address, network.config.depositContractAddress) && log.topics[0] === depositEventTopic)
+    .filter((log) => sameHex(log.address, network.config.depositContractAddress) && log.topics[0] === depositEventTopic)
     .map(decodeDepositLog)
     .some(
       (log) =>
-        equalHex(log.pubkey, fields.pubkey) &&
+        sameHex(log.pubkey, fields.pubkey) &&
         log.amountGwei === fields.amountGwei &&
-        equalHex(log.withdrawalCredentials, fields.withdrawalCredentials) &&
-        equalHex(log.signature, fields.signature),
+        sameHex(log.withdrawalCredentials, fields.withdrawalCredentials) &&
+        sameHex(log.signature, fields.signature),
     )
 }
 
@@ -85,15 +84,15 @@ export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: D
       first !== undefined &&
       more.length === 0 &&
       first.amountGwei === fields.amountGwei &&
-      equalHex(first.withdrawalCredentials, fields.withdrawalCredentials) &&
-      equalHex(first.signature, fields.signature)
+      sameHex(first.withdrawalCredentials, fields.withdrawalCredentials) &&
+      sameHex(first.signature, fields.signature)
     ) {
       const transaction = await network.chain.transaction(first.transactionHash, signal)
       // Found by its hash, or by its content: the very deposit of this stake, paid by this very signer.
       if (
         transaction &&
         (known.has(first.transactionHash.toLowerCase()) ||
-          (sameAddress(transaction.from, signer) && equalHex(transaction.data, calldataOf(plan))))
+          (sameHex(transaction.from, signer) && sameHex(transaction.data, calldataOf(plan))))
       )
         return transaction
     }

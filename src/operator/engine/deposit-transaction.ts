@@ -1,10 +1,10 @@
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import { depositGasLimit } from '../../chains/ethereum/deposit-gas.ts'
 import { gweiToWei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import { type DepositPlan, type InFlightDeposit, STAKE_STEP } from '../sagas/ethereum-stake.ts'
 import { attemptsOf } from '../sagas/ethereum-transaction.ts'
-import { sameAddress } from '../sagas/policy.ts'
 import { conflict, stall } from '../sagas/verdict.ts'
 import { calldataOf, type DepositEvidence, fieldsOf, paysDeposit } from './deposit-evidence.ts'
 import type { DepositRequests, EthereumStakeDeps } from './deposit-request.ts'
@@ -60,7 +60,7 @@ export function createDepositTransactions(
       const own = [transaction.from, signers.get(request.signer)?.spec.address]
       for (const { transactionHash } of await chain.depositsFor(depositData.pubkey as Hex, signal)) {
         const payer = (await chain.transaction(transactionHash, signal))?.from
-        if (payer === undefined || own.some((address) => address !== undefined && sameAddress(address, payer))) return true
+        if (payer === undefined || own.some((address) => address !== undefined && sameHex(address, payer))) return true
       }
       return false
     },

@@ -1,8 +1,9 @@
 import { AmountError, type Wei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { EthereumKeys, EthereumNetwork, Networks } from '../ports.ts'
-import { feeCap, type NamespaceFacts, type Refusal, sameAddress } from '../sagas/policy.ts'
+import { feeCap, type NamespaceFacts, type Refusal } from '../sagas/policy.ts'
 import { stall } from '../sagas/verdict.ts'
 import type { SignerLedger, SignerStore } from './signer-ledger.ts'
 
@@ -59,7 +60,7 @@ export function createEthereumSigners(deps: EthereumDeps) {
         `StakingSigner ${twin} declares the same address as ${name} and is older. Two ledgers over one nonce sequence are not allowed: delete one of them.`,
       )
     const address = await deps.keys.address(signer.spec.keyName, signal)
-    if (!sameAddress(address, signer.spec.address)) {
+    if (!sameHex(address, signer.spec.address)) {
       throw stall(
         'KeyAddressMismatch',
         `The key mounted as ${signer.spec.keyName} belongs to ${address}, but StakingSigner ${name} declares ${signer.spec.address}. Nothing was signed. Mount the right key.`,

@@ -1,12 +1,12 @@
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import { type ClaimedDeposit, type ClaimedTransaction, verifyDeposit } from '../../chains/ethereum/verify-deposit.ts'
 import { gweiToWei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import { type EthereumStakeEffects, STAKE_STEP } from '../sagas/ethereum-stake.ts'
 import { stall } from '../sagas/verdict.ts'
 import { createDepositEvidence, evidenceOf, fieldsOf } from './deposit-evidence.ts'
 import { createDepositRequests, type EthereumStakeDeps } from './deposit-request.ts'
 import { createDepositTransactions } from './deposit-transaction.ts'
-import { equalHex } from './ethereum-transaction.ts'
 import type { Visit } from './visit.ts'
 
 /** Performs one effect. `visit` lives for one reconcile: what the service said in it need not be asked twice. */
@@ -43,11 +43,11 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
       const given = body.depositData
       const same =
         body.stakeId === stakeId &&
-        equalHex(given.pubkey, depositData.pubkey) &&
-        equalHex(given.signature, depositData.signature) &&
-        equalHex(given.withdrawalCredentials, depositData.withdrawalCredentials) &&
+        sameHex(given.pubkey, depositData.pubkey) &&
+        sameHex(given.signature, depositData.signature) &&
+        sameHex(given.withdrawalCredentials, depositData.withdrawalCredentials) &&
         given.amountGwei.toString() === depositData.amountGwei &&
-        equalHex(given.depositDataRoot, depositData.depositDataRoot)
+        sameHex(given.depositDataRoot, depositData.depositDataRoot)
       // Of a service that lied before and now tells the truth, the truth is taken: nothing stands on the lie yet.
       if (!same && !tentative)
         throw stall(
@@ -79,7 +79,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
       const network = networkOf(plan.request.network)
       const signer = await admittedSigner(plan.request, signal)
       const body = await serviceStake(plan.request, visit, signal)
-      if (body.stakeId !== plan.stakeId || !equalHex(body.depositData.pubkey, plan.depositData.pubkey)) {
+      if (body.stakeId !== plan.stakeId || !sameHex(body.depositData.pubkey, plan.depositData.pubkey)) {
         throw stall(
           'VerificationFailed',
           'status.stakeId is not the stake that the staking API has for this resource: somebody changed it. Nothing was signed. Remove status.stakeId and status.depositData: they are read again.',
@@ -95,7 +95,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
         // as the ledger has it, so that it can be sent again after a reorg.
         const { signer: name, origin } = plan.request
         const entry = await ledger.claim(name, network.config.name, origin, STAKE_STEP)
-        if (entry !== undefined && equalHex(entry.hash, landed.hash))
+        if (entry !== undefined && sameHex(entry.hash, landed.hash))
           return { ...recordOf(plan, network, signer, entry), broadcastHash: landed.hash, state: 'Broadcast' }
         if (entry !== undefined && entry.nonce !== landed.nonce) ledger.release(name, network.config.name, origin, STAKE_STEP)
         return recordOfLanded(landed, plan, network)

@@ -1,4 +1,5 @@
 import { ChainError, type ChainErrorCode, type ChainReceipt, type Hex } from '../../chains/ethereum/chain.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import {
   attemptsOf,
@@ -9,7 +10,7 @@ import {
 } from '../sagas/ethereum-transaction.ts'
 import { Halt, wait } from '../sagas/verdict.ts'
 import type { EthereumDeps } from './ethereum-signer.ts'
-import { type EthereumTransactions, equalHex, isTooCheap, type TransactionKind } from './ethereum-transaction.ts'
+import { type EthereumTransactions, isTooCheap, type TransactionKind } from './ethereum-transaction.ts'
 import { type Visit, WATCH_ONLY } from './visit.ts'
 
 /** The node has it, or another version of its nonce: Confirm finds out which, at finality. */
@@ -120,7 +121,7 @@ export function createTransactionFlow<Plan extends TransactionPlan>(
           network.config.pollIntervalMs,
         )
       const { data } = kind.callOf(inFlight, network, transaction.valueWei)
-      if (!equalHex(transaction.data, data) || transaction.nonce !== inFlight.transaction.nonce) throw forged('transaction.hash')
+      if (!sameHex(transaction.data, data) || transaction.nonce !== inFlight.transaction.nonce) throw forged('transaction.hash')
       return { is: 'reverted', ...mined }
     }
     if (!kind.madeBy(receipt, inFlight, network)) throw kind.notMade(receipt)

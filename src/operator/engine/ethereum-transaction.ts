@@ -11,16 +11,14 @@ import {
 } from '../../chains/ethereum/chain.ts'
 import { bumpFees, type Fees, priceTransaction } from '../../chains/ethereum/fees.ts'
 import { formatWeiAsGwei, type Wei, wei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import type { EthereumTransaction, TransactionAttempt } from '../../resources/ethereum-transaction.ts'
 import type { InFlight, StakingSigner } from '../../resources/staking-signer.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import { attemptsOf, type Found, type InFlightPlan, type Replaced, type TransactionPlan } from '../sagas/ethereum-transaction.ts'
-import { sameAddress } from '../sagas/policy.ts'
 import { type Halt, stall, wait } from '../sagas/verdict.ts'
 import type { EthereumDeps, EthereumSigners } from './ethereum-signer.ts'
-
-export const equalHex = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 /** What is particular to the one transaction that a kind of resource sends: what it is, what must hold of it, how it is known on the chain. */
 export interface TransactionKind<Plan extends TransactionPlan> {
@@ -151,7 +149,7 @@ export function createEthereumTransactions<Plan extends TransactionPlan>(
         return { gas, ...chosen, hash: signed.hash }
       },
     })
-    if (plan.superseded.some((attempt) => equalHex(attempt.hash, entry.hash)))
+    if (plan.superseded.some((attempt) => sameHex(attempt.hash, entry.hash)))
       throw wait(
         'WaitingForNonce',
         `Nonce ${entry.nonce} was used by another transaction, and the RPC nodes do not agree yet whether that is final.`,
@@ -216,10 +214,10 @@ export function createEthereumTransactions<Plan extends TransactionPlan>(
     })
     const wrong: string[] = []
     if (transaction.chainId !== expected.chainId) wrong.push('chainId')
-    if (!sameAddress(transaction.to, expected.to)) wrong.push('to')
+    if (!sameHex(transaction.to, expected.to)) wrong.push('to')
     if (transaction.valueWei !== expected.valueWei.toString()) wrong.push('valueWei')
     if (transaction.dataHash !== keccak256(expected.data)) wrong.push('dataHash')
-    if (!sameAddress(transaction.from, signer.spec.address)) wrong.push('from')
+    if (!sameHex(transaction.from, signer.spec.address)) wrong.push('from')
     if (expected.gas > kind.maxGas) wrong.push('gas')
     if (wrong.length > 0) throw forged(wrong.map((field) => `transaction.${field}`).join(', '))
     return expected
@@ -252,9 +250,9 @@ export function createEthereumTransactions<Plan extends TransactionPlan>(
       )
     }
     if (entry.nonce !== transaction.nonce) throw forged('transaction.nonce')
-    if (entry.pubkey !== undefined && !equalHex(entry.pubkey, kind.pubkeyOf(inFlight))) throw forged('transaction')
-    if (!equalHex(entry.hash, inFlight.transaction.hash)) {
-      if (entry.earlierHashes?.some((hash) => equalHex(hash, inFlight.transaction.hash)))
+    if (entry.pubkey !== undefined && !sameHex(entry.pubkey, kind.pubkeyOf(inFlight))) throw forged('transaction')
+    if (!sameHex(entry.hash, inFlight.transaction.hash)) {
+      if (entry.earlierHashes?.some((hash) => sameHex(hash, inFlight.transaction.hash)))
         return { is: 'behind', ...replacedBy(entry) } as const
       throw forged('transaction.hash')
     }
@@ -269,7 +267,7 @@ export function createEthereumTransactions<Plan extends TransactionPlan>(
       )
     }
     const signed = await sign(signer, transaction, signal)
-    if (!equalHex(signed.hash, inFlight.transaction.hash)) throw forged('transaction')
+    if (!sameHex(signed.hash, inFlight.transaction.hash)) throw forged('transaction')
     return { is: 'signed', signer, transaction, raw: signed.raw } as const
   }
 

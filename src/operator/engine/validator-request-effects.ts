@@ -1,5 +1,6 @@
 import { type Address, ChainError, type Hex } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { EthereumTransaction } from '../../resources/ethereum-transaction.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { EthereumNetwork } from '../ports.ts'
@@ -18,7 +19,6 @@ import {
 } from '../sagas/validator-request.ts'
 import { retry, stall, wait } from '../sagas/verdict.ts'
 import type { Perform } from './ethereum-stake-effects.ts'
-import { equalHex } from './ethereum-transaction.ts'
 import { createRequestService, isGone, type RequestBody } from './validator-request-service.ts'
 import { createRequestTargets, type ValidatorRequestDeps } from './validator-request-target.ts'
 import { createRequestTransactions } from './validator-request-transaction.ts'
@@ -41,7 +41,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
     const network = networkOf(validator.network)
     const signer = await admittedSigner(order, signal)
     const target = await targetOf(order, visit, signal)
-    if (target.network !== validator.network || !equalHex(target.pubkey, validator.pubkey)) throw forged('validator')
+    if (target.network !== validator.network || !sameHex(target.pubkey, validator.pubkey)) throw forged('validator')
     if (target.withdrawalAddress !== undefined) assertMaySend(signer, target.withdrawalAddress)
     const body = await service.current(order, validator, requestId, network, visit, signal)
     const calldata = service.verify(body, plan, network, signer)
@@ -59,7 +59,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
     const { signer: name, origin, pubkey } = plan.request
     const entry = await ledger.claim(name, network.config.name, origin, requestStep(origin.kind))
     if (entry === undefined) return undefined
-    if (entry.pubkey !== undefined && !equalHex(entry.pubkey, pubkey))
+    if (entry.pubkey !== undefined && !sameHex(entry.pubkey, pubkey))
       throw stall(
         'VerificationFailed',
         `The signer's ledger has a transaction of this resource (nonce ${entry.nonce}) for another validator. Nothing was signed. Find out why spec.validator means another one now.`,
@@ -83,7 +83,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
     const { hash } = body.transaction
     if (hash === undefined) return undefined
     // One that lost its nonce is nowhere in the chain. That it did, status alone doesn't say.
-    const isLost = plan.superseded.some((attempt) => equalHex(attempt.hash, hash))
+    const isLost = plan.superseded.some((attempt) => sameHex(attempt.hash, hash))
     if (isLost && (await network.chain.receipt(hash, signal)) === undefined) return undefined
     const transaction = await network.chain.transaction(hash, signal)
     if (transaction !== undefined && signer !== undefined && isThis(transaction, plan, signer.spec.address))
@@ -152,7 +152,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
       const network = networkOf(request.validator.network)
       // Whose validator it is, is said by the spec: what is watched is compared with that too.
       const { pubkey, network: named } = request.order.validator
-      if (pubkey !== undefined && (!equalHex(pubkey, request.validator.pubkey) || named !== request.validator.network))
+      if (pubkey !== undefined && (!sameHex(pubkey, request.validator.pubkey) || named !== request.validator.network))
         throw forged('validator')
       return confirm(inFlightSend(request), network, visit, signal)
     },
@@ -164,7 +164,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
       const { status, consensus } = body
       const pending = (why: string) =>
         wait('AwaitingConsensus', `The request is in final block ${transaction.blockNumber}. ${why}`, config.pollIntervalMs)
-      if (body.requestId !== requestId || body.externalReference !== order.externalReference || !equalHex(body.pubkey, validator.pubkey))
+      if (body.requestId !== requestId || body.externalReference !== order.externalReference || !sameHex(body.pubkey, validator.pubkey))
         throw stall(
           'VerificationFailed',
           'What the staking API has as this request is for another resource or validator: what became of this one is not known.',
@@ -174,7 +174,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): Perfo
           status === 'cancelled' ? 'RequestCancelled' : 'RequestMissing',
           `The staking API has request ${requestId} as ${status}, but transaction ${transaction.minedHash} has made it, and is final. What the consensus layer makes of it is not told; look at the validator.`,
         )
-      if (status !== 'confirmed' || body.transaction.hash === undefined || !equalHex(body.transaction.hash, transaction.minedHash ?? ''))
+      if (status !== 'confirmed' || body.transaction.hash === undefined || !sameHex(body.transaction.hash, transaction.minedHash ?? ''))
         throw pending('The staking API has not seen it there yet.')
       if (consensus.status === 'pending') throw pending('The consensus layer has not decided on it yet.')
       if (consensus.status === 'accepted') return { status: 'Accepted' }

@@ -2,12 +2,11 @@ import type { Hex } from '../../chains/ethereum/chain.ts'
 import { encodeRequestCalldata, withdrawalRequestContract } from '../../chains/ethereum/requests.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { ExitRequestBody, WithdrawalRequestBody } from '../../contract/schemas/ethereum-requests.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { EthereumNetwork } from '../ports.ts'
-import { sameAddress } from '../sagas/policy.ts'
 import type { FoundValidator, RequestOrder } from '../sagas/validator-request.ts'
 import { stall, wait } from '../sagas/verdict.ts'
-import { equalHex } from './ethereum-transaction.ts'
 import { refusalOf } from './validator-request-refusal.ts'
 import type { RequestTargets, ValidatorRequestDeps } from './validator-request-target.ts'
 import type { Visit } from './visit.ts'
@@ -84,7 +83,7 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
       if (existing.status === 'awaiting_submission') return existing
       const own = ledger.find(order.signer, network.config.name, order.origin, requestOf(order, validator.pubkey).kind)
       // This very resource's: the key of its creation is forgotten, its transaction is not.
-      if (own !== undefined && hash !== undefined && [...(own.earlierHashes ?? []), own.hash].some((known) => equalHex(known, hash)))
+      if (own !== undefined && hash !== undefined && [...(own.earlierHashes ?? []), own.hash].some((known) => sameHex(known, hash)))
         return existing
     }
     throw stall(
@@ -96,7 +95,7 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
   const isSame = (body: RequestBody, order: RequestOrder, { pubkey }: FoundValidator): boolean => {
     const request = requestOf(order, pubkey)
     return (
-      equalHex(body.pubkey, pubkey) &&
+      sameHex(body.pubkey, pubkey) &&
       body.externalReference === order.externalReference &&
       (request.kind === 'exit' ? !('amountGwei' in body) : 'amountGwei' in body && body.amountGwei === request.amountGwei)
     )
@@ -137,12 +136,12 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
     const wrong = [
       body.requestId === requestId ? [] : ['it is another request'],
       body.externalReference === order.externalReference ? [] : ['it belongs to another resource: its external reference is another'],
-      equalHex(body.pubkey, validator.pubkey) ? [] : ['the public key is another'],
+      sameHex(body.pubkey, validator.pubkey) ? [] : ['the public key is another'],
       isSame({ ...body, externalReference: order.externalReference, pubkey: validator.pubkey as Hex }, order, validator)
         ? []
         : ['the amount is another'],
-      equalHex(call.data, data) ? [] : ["the calldata is not the spec's public key and amount, byte for byte"],
-      sameAddress(call.to, withdrawalRequestContract) ? [] : [`the call does not go to the EIP-7002 contract ${withdrawalRequestContract}`],
+      sameHex(call.data, data) ? [] : ["the calldata is not the spec's public key and amount, byte for byte"],
+      sameHex(call.to, withdrawalRequestContract) ? [] : [`the call does not go to the EIP-7002 contract ${withdrawalRequestContract}`],
       call.chainId === config.chainId ? [] : [`the call is not for chain id ${config.chainId}`],
       fee.feeWei >= 1n && call.valueWei >= fee.feeWei && call.valueWei <= 2n * fee.feeWei + 1_000n
         ? []

@@ -3,6 +3,7 @@ import { isValidPubkey } from '../../chains/ethereum/deposit.ts'
 import type { ValidatorRequest } from '../../chains/ethereum/requests.ts'
 import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
 import { AmountError, gwei, parseInteger, type Wei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import { isTrue } from '../../resources/conditions.ts'
 import type { EthereumStake } from '../../resources/ethereum-stake.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
@@ -10,12 +11,11 @@ import type { ValidatorExit } from '../../resources/validator-exit.ts'
 import type { ValidatorWithdrawal } from '../../resources/validator-withdrawal.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import { externalReference } from '../sagas/origin.ts'
-import { admitRequest, requestFeeCap, sameAddress } from '../sagas/policy.ts'
+import { admitRequest, requestFeeCap } from '../sagas/policy.ts'
 import type { FoundValidator, RequestOrder, ValidatorRequestSpec } from '../sagas/validator-request.ts'
 import { isRequestSettled } from '../sagas/validator-request-status.ts'
 import { stall, wait } from '../sagas/verdict.ts'
 import { createEthereumSigners, type EthereumDeps, readCap } from './ethereum-signer.ts'
-import { equalHex } from './ethereum-transaction.ts'
 import { whenEpoch } from './validator-request-refusal.ts'
 import type { Visit } from './visit.ts'
 
@@ -132,8 +132,8 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     const wrong = [
       body.stakeId === stakeId ? [] : ['id'],
       body.network === stake.spec.network ? [] : ['network'],
-      equalHex(body.depositData.pubkey, depositData.pubkey) && equalHex(body.validator.pubkey, depositData.pubkey) ? [] : ['public key'],
-      sameAddress(body.withdrawalAddress, stake.spec.withdrawalAddress) ? [] : ['withdrawal address'],
+      sameHex(body.depositData.pubkey, depositData.pubkey) && sameHex(body.validator.pubkey, depositData.pubkey) ? [] : ['public key'],
+      sameHex(body.withdrawalAddress, stake.spec.withdrawalAddress) ? [] : ['withdrawal address'],
       body.externalReference === reference || stake.spec.adopt?.stakeId === stakeId ? [] : ['external reference'],
     ].flat()
     if (wrong.length > 0) {
@@ -151,12 +151,12 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     const named = validatorIn({ spec: order, namespace: order.origin.namespace }, deps.stake)
     // A stake that is gone takes nothing back.
     if (named === undefined) return order.validator.stakeRef !== undefined
-    return named.network === validator.network && equalHex(named.pubkey, validator.pubkey)
+    return named.network === validator.network && sameHex(named.pubkey, validator.pubkey)
   }
 
   /** Only the validator's withdrawal address may ask for anything. @throws Halt */
   function assertMaySend(signer: StakingSigner, withdrawalAddress: string): void {
-    if (sameAddress(signer.spec.address, withdrawalAddress)) return
+    if (sameHex(signer.spec.address, withdrawalAddress)) return
     deps.onRefusal?.('SignerNotWithdrawalAddress')
     throw stall(
       'SignerNotWithdrawalAddress',

@@ -9,14 +9,14 @@ import {
   withFeeHeadroom,
 } from '../../chains/ethereum/requests.ts'
 import { formatWeiAsGwei, type Wei, wei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import { attemptsOf } from '../sagas/ethereum-transaction.ts'
 import { hashesOf } from '../sagas/ledger.ts'
-import { sameAddress } from '../sagas/policy.ts'
 import { type InFlightSend, requestStep, type SendPlan } from '../sagas/validator-request.ts'
 import { stall, wait } from '../sagas/verdict.ts'
-import { createEthereumTransactions, equalHex, type TransactionKind } from './ethereum-transaction.ts'
+import { createEthereumTransactions, type TransactionKind } from './ethereum-transaction.ts'
 import { createTransactionFlow } from './ethereum-transaction-flow.ts'
 import { isGone, type RequestService } from './validator-request-service.ts'
 import type { RequestTargets, ValidatorRequestDeps } from './validator-request-target.ts'
@@ -86,10 +86,10 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
 
   /** A transaction that makes this very request: sent by the signer, to the contract, with this calldata. */
   const isThis = (transaction: ChainTransaction, plan: SendPlan, signer: string): boolean =>
-    sameAddress(transaction.from, signer) &&
+    sameHex(transaction.from, signer) &&
     transaction.to !== undefined &&
-    sameAddress(transaction.to, withdrawalRequestContract) &&
-    equalHex(transaction.data, encodeRequestCalldata(requestOf(plan.request, plan.request.pubkey)))
+    sameHex(transaction.to, withdrawalRequestContract) &&
+    sameHex(transaction.data, encodeRequestCalldata(requestOf(plan.request, plan.request.pubkey)))
 
   async function findLanded(inFlight: InFlightSend, network: EthereumNetwork, signal: AbortSignal) {
     for (const hash of await otherHashes(inFlight, network, signal)) {
@@ -115,7 +115,7 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
       ({ kind, metadata, status }) =>
         (kind !== origin.kind || metadata.namespace !== origin.namespace || metadata.name !== origin.name) &&
         status?.transaction !== undefined &&
-        attemptsOf(status.transaction).some((attempt) => equalHex(attempt.hash, hash)),
+        attemptsOf(status.transaction).some((attempt) => sameHex(attempt.hash, hash)),
     )
 
   const kind: TransactionKind<SendPlan> = {
@@ -162,9 +162,9 @@ export function createRequestTransactions(deps: ValidatorRequestDeps, targets: R
       const wanted = requestOf(request, request.pubkey)
       const entry = entryOf(inFlight, network)
       return (
-        sameAddress(receipt.from, deps.signers.get(request.signer)?.spec.address ?? transaction.from) &&
-        (entry === undefined ? !isAnothers(receipt.hash, inFlight) : hashesOf(entry).some((hash) => equalHex(hash, receipt.hash))) &&
-        receipt.logs.some((log) => sameAddress(log.address, withdrawalRequestContract) && isRequest(log, wanted, receipt.from))
+        sameHex(receipt.from, deps.signers.get(request.signer)?.spec.address ?? transaction.from) &&
+        (entry === undefined ? !isAnothers(receipt.hash, inFlight) : hashesOf(entry).some((hash) => sameHex(hash, receipt.hash))) &&
+        receipt.logs.some((log) => sameHex(log.address, withdrawalRequestContract) && isRequest(log, wanted, receipt.from))
       )
     },
     notMade: (receipt) =>
@@ -181,7 +181,7 @@ function isRequest(log: Parameters<typeof decodeRequestLog>[0], wanted: Validato
   try {
     const { source, request } = decodeRequestLog(log)
     const amountOf = (of: ValidatorRequest): bigint => (of.kind === 'exit' ? 0n : of.amountGwei)
-    return sameAddress(source, sender) && equalHex(request.pubkey, wanted.pubkey) && amountOf(request) === amountOf(wanted)
+    return sameHex(source, sender) && sameHex(request.pubkey, wanted.pubkey) && amountOf(request) === amountOf(wanted)
   } catch (error) {
     if (error instanceof RequestEncodingError) return false
     throw error

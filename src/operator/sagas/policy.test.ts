@@ -1,17 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { AmountError, gwei, lamports } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
-import {
-  admitDeposit,
-  admitRequest,
-  admitSolanaStake,
-  checkAddress,
-  feeCap,
-  priorityFeeCap,
-  requestFeeCap,
-  sameAddress,
-  selects,
-} from './policy.ts'
+import { admitDeposit, admitRequest, admitSolanaStake, checkAddress, feeCap, priorityFeeCap, requestFeeCap, selects } from './policy.ts'
 
 const withdrawalAddress = '0x52908400098527886E0F7030069857D2E4169EE7'
 const signer = (policy: object = {}, spec: object = {}): StakingSigner =>
@@ -140,8 +131,8 @@ describe('an address', () => {
     expect(checkAddress(address) === undefined).toBe(right)
   })
   test('is the same in any case', () => {
-    expect(sameAddress(withdrawalAddress, withdrawalAddress.toLowerCase())).toBe(true)
-    expect(sameAddress(withdrawalAddress, '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed')).toBe(false)
+    expect(sameHex(withdrawalAddress, withdrawalAddress.toLowerCase())).toBe(true)
+    expect(sameHex(withdrawalAddress, '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed')).toBe(false)
   })
 })
 

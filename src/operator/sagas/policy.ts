@@ -10,6 +10,7 @@ import {
   parseLamports,
   type Wei,
 } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import { type LabelSelector, type SignerPolicy, type StakingSigner, stakingSignerSpec } from '../../resources/staking-signer.ts'
 
@@ -68,7 +69,7 @@ export function admitDeposit(
   const name = signer.metadata.name
   if (
     policy.allowedWithdrawalAddresses &&
-    !policy.allowedWithdrawalAddresses.some((allowed) => sameAddress(allowed, request.withdrawalAddress))
+    !policy.allowedWithdrawalAddresses.some((allowed) => sameHex(allowed, request.withdrawalAddress))
   ) {
     return {
       reason: 'WithdrawalAddressNotAllowed',
@@ -188,8 +189,6 @@ export function selects(selector: LabelSelector, labels: Readonly<Record<string,
     })
   )
 }
-
-export const sameAddress = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 /** The checksum rule of EIP-55: mixed case must be right; all lower or all upper carries none. */
 export function checkAddress(address: string): string | undefined {

@@ -1,5 +1,6 @@
 import type { ChainReceipt, ChainTransaction, DepositLog, Hex } from '../../chains/ethereum/chain.ts'
 import { decodeDepositLog, depositEventTopic } from '../../chains/ethereum/deposit.ts'
+import { sameHex } from '../../lib/hex.ts'
 
 export interface ExpectedPayment {
   readonly depositContractAddress: Hex
@@ -28,20 +29,20 @@ export function paymentMismatch(
   transaction: Pick<ChainTransaction, 'to' | 'data' | 'valueWei'>,
   deposits: readonly RecordedDeposit[],
 ): string | undefined {
-  const same = (a: string | undefined, b: string) => a?.toLowerCase() === b.toLowerCase()
-  if (!same(transaction.to, expected.depositContractAddress)) return 'the transaction does not call the deposit contract'
+  if (transaction.to === undefined || !sameHex(transaction.to, expected.depositContractAddress))
+    return 'the transaction does not call the deposit contract'
   if (transaction.valueWei !== expected.valueWei) {
     return `the transaction pays ${transaction.valueWei} wei, and this stake takes ${expected.valueWei} wei`
   }
-  if (!same(transaction.data, expected.data)) return 'the transaction makes another deposit: its data is not the data of this stake'
+  if (!sameHex(transaction.data, expected.data)) return 'the transaction makes another deposit: its data is not the data of this stake'
   const [deposit, ...more] = deposits
   if (
     deposit === undefined ||
     more.length > 0 ||
-    !same(deposit.pubkey, expected.pubkey) ||
-    !same(deposit.withdrawalCredentials, expected.withdrawalCredentials) ||
+    !sameHex(deposit.pubkey, expected.pubkey) ||
+    !sameHex(deposit.withdrawalCredentials, expected.withdrawalCredentials) ||
     deposit.amountGwei !== expected.amountGwei ||
-    !same(deposit.signature, expected.signature)
+    !sameHex(deposit.signature, expected.signature)
   ) {
     return 'the deposit contract did not record this deposit'
   }

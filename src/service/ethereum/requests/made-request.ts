@@ -1,4 +1,4 @@
-import type { ChainReceipt, Hex } from '../../../chains/ethereum/chain.ts'
+import type { ChainReceipt } from '../../../chains/ethereum/chain.ts'
 import {
   decodeRequestLog,
   type LoggedRequest,
@@ -7,6 +7,7 @@ import {
   withdrawalRequestContract,
 } from '../../../chains/ethereum/requests.ts'
 import { gwei } from '../../../lib/amounts.ts'
+import { sameHex } from '../../../lib/hex.ts'
 import type { RequestRow } from '../../store/requests.ts'
 
 /** What a stored request asks for. */
@@ -39,4 +40,3 @@ function decoded(log: Parameters<typeof decodeRequestLog>[0]): LoggedRequest[] {
 
 const amountOf = (request: ValidatorRequest): bigint => (request.kind === 'exit' ? 0n : request.amountGwei)
 const isSame = (a: ValidatorRequest, b: ValidatorRequest): boolean => sameHex(a.pubkey, b.pubkey) && amountOf(a) === amountOf(b)
-const sameHex = (a: Hex, b: Hex): boolean => a.toLowerCase() === b.toLowerCase()
