@@ -29,6 +29,7 @@ import { createFakeKeys, testAddress } from './fake-keys.ts'
 import { createFakeCollection } from './fake-kube.ts'
 import { createFakeRequestsApi } from './fake-requests-api.ts'
 import { createFakeStakingApi, makeStake } from './fake-staking-api.ts'
+import { type Around, createMortal, KILLED } from './mortal.ts'
 import { createTestClock } from './test-clock.ts'
 
 export const ETH = 10n ** 18n
@@ -58,15 +59,12 @@ export const hoodi: EthereumNetworkConfig = ethereumNetworkConfig.parse({
   pollIntervalMs: 12_000,
 })
 
-/** Told before and after each call of a port, and at each point of the engine: it may throw (the call fails) or end the operator. */
-export type Around = (point: string, operator: { kill(): void }) => void | Promise<void>
-/** How an operator that was ended answers: not at all. Its visits end with this. */
-export const KILLED = Symbol('killed')
-
 /** One running operator, as far as time is driven by the world. */
 interface Visits {
   visit(key: string): Promise<Result | typeof KILLED>
 }
+
+export { type Around, KILLED } from './mortal.ts'
 export type World = ReturnType<typeof createWorld>
 export type Operator = ReturnType<World['start']>
 
@@ -120,35 +118,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
   const refusals: string[] = []
 
   function start(around: Around = () => {}, random: () => number = () => 0.5) {
-    let killed = false
-    const death = Promise.withResolvers<typeof KILLED>()
-    const never = new Promise<never>(() => {})
-    const self = {
-      kill() {
-        killed = true
-        death.resolve(KILLED)
-      },
-    }
-    const tick = async (point: string): Promise<void> => {
-      if (killed) await never
-      await around(point, self)
-      if (killed) await never
-    }
-    /** Every call of a port, told before and after. */
-    const instrument = <T extends object>(name: string, port: T): T =>
-      new Proxy(port, {
-        get(target, method, receiver) {
-          const member = Reflect.get(target, method, receiver) as unknown
-          if (typeof member !== 'function') return member
-          return async (...args: unknown[]) => {
-            await tick(`before ${name}.${String(method)}`)
-            const result = (await (member as (...given: unknown[]) => unknown).apply(target, args)) as unknown
-            await tick(`after ${name}.${String(method)}`)
-            return result
-          }
-        },
-      })
-
+    const mortal = createMortal(around)
+    const { instrument, onPoint } = mortal
     const stakeCache = stakes.cache()
     const signerCache = signers.cache()
     const exitCache = exits.cache()
@@ -157,12 +128,6 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     const state = { leads: true, crdsCurrent: undefined as Error | undefined }
     const assertHeld = () => {
       if (!state.leads) throw new Error('the lease is not held')
-    }
-    const onPoint = (point: string, key: string) => {
-      if (killed) throw new Error('it was ended')
-      const told = around(`${point} ${key}`, self)
-      if (told instanceof Promise) throw new Error('a point of the engine cannot wait')
-      if (killed) throw new Error('it was ended')
     }
     const port: Pick<EthereumNetwork, 'chain' | 'api' | 'requests'> = {
       chain: instrument('chain', chain.chain),
@@ -293,7 +258,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       onBalance: () => {},
     })
     return {
-      ...self,
+      kill: mortal.kill,
       state,
       effects,
       ledger,
@@ -305,10 +270,10 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
         abort.abort(new Error('the lease was lost'))
       },
       get killed() {
-        return killed
+        return mortal.isKilled()
       },
-      visit: (key: string): Promise<Result | typeof KILLED> => Promise.race([reconcile(key, abort.signal), death.promise]),
-      visitSigner: (name: string): Promise<Result | typeof KILLED> => Promise.race([reconcileSigner(name, abort.signal), death.promise]),
+      visit: (key: string): Promise<Result | typeof KILLED> => mortal.untilDeath(reconcile(key, abort.signal)),
+      visitSigner: (name: string): Promise<Result | typeof KILLED> => mortal.untilDeath(reconcileSigner(name, abort.signal)),
     }
   }
 

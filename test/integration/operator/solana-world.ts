@@ -13,6 +13,7 @@ import { Halt } from '../../../src/operator/sagas/verdict.ts'
 import { solanaStakeKind } from '../../../src/operator/solana-stake-kind.ts'
 import { apiOver } from '../../../src/operator/staking-api.ts'
 import { createFakeCollection } from '../../../src/operator/testing/fake-kube.ts'
+import { type Around, createMortal, KILLED } from '../../../src/operator/testing/mortal.ts'
 import { type Condition, findCondition } from '../../../src/resources/conditions.ts'
 import { type SolanaStake, type SolanaStakeSpec, type SolanaStakeStatus, solanaStake } from '../../../src/resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../../../src/resources/staking-signer.ts'
@@ -24,9 +25,8 @@ export const KEY = 'team-a/stake-1'
 export const AMOUNT = 5n * sol
 export const FEE = 5_000n
 
-/** Told before and after each call of a port, and at each point of the engine: it may throw (the call fails) or end the operator. */
-export type Around = (point: string, operator: { kill(): void }) => void
-export const KILLED = Symbol('killed')
+export type { Around } from '../../../src/operator/testing/mortal.ts'
+
 /** What a port's method answers in place of what it would: the lies of a service. */
 type Lie = (answer: never) => unknown
 
@@ -123,33 +123,8 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
   })
 
   function start(around: Around = () => {}): SolanaOperator {
-    let killed = false
-    const death = Promise.withResolvers<typeof KILLED>()
-    const never = new Promise<never>(() => {})
-    const self = {
-      kill() {
-        killed = true
-        death.resolve(KILLED)
-      },
-    }
-    const tick = async (point: string): Promise<void> => {
-      if (killed) await never
-      around(point, self)
-      if (killed) await never
-    }
-    const instrument = <T extends object>(name: string, port: T): T =>
-      new Proxy(port, {
-        get(target, method, receiver) {
-          const member = Reflect.get(target, method, receiver) as unknown
-          if (typeof member !== 'function') return member
-          return async (...args: unknown[]) => {
-            await tick(`before ${name}.${String(method)}`)
-            const result = (await (member as (...given: unknown[]) => unknown).apply(target, args)) as unknown
-            await tick(`after ${name}.${String(method)}`)
-            return result
-          }
-        },
-      })
+    const mortal = createMortal(around)
+    const { instrument, onPoint } = mortal
     const cache = stakes.cache()
     const signerCache = signers.cache()
     const abort = new AbortController()
@@ -198,18 +173,14 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
       assertHeld: () => {},
       stallRecheckMs: 300_000,
       random: () => 0.5,
-      onPoint: (point, key) => {
-        if (killed) throw new Error('it was ended')
-        around(`${point} ${key}`, self)
-        if (killed) throw new Error('it was ended')
-      },
+      onPoint,
       logFor: () => log,
     })
     return {
       get killed() {
-        return killed
+        return mortal.isKilled()
       },
-      visit: (key: string): Promise<Result | typeof KILLED> => Promise.race([reconcile(key, abort.signal), death.promise]),
+      visit: (key: string): Promise<Result | typeof KILLED> => mortal.untilDeath(reconcile(key, abort.signal)),
     }
   }
 
