@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { ethereumStakeStatus } from '../src/operator/sagas/ethereum-stake-status.ts'
+import { ethereumStakeStatus } from '../src/operator/kinds/ethereum-stake/status.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../src/resources/ethereum-stake.ts'
 import { FINALIZER, ORIGIN_ANNOTATION } from '../src/resources/meta.ts'
 import { AMOUNT_ETH, CHAIN_ID, DEPOSIT_CONTRACT, NETWORK, PAYER, SIGNER, WITHDRAWAL_ADDRESS } from './network.ts'

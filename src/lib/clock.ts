@@ -1,7 +1,10 @@
+/** A moment, passed in: what is pure names this type, as the linter keeps the global Date from it. */
+export type Instant = Date
+
 /** Time as an argument: tests bring their own. */
 export interface Clock {
   /** Wall time, for what people read. */
-  now(): Date
+  now(): Instant
   /** Monotonic milliseconds, for durations: it goes on while the process is frozen and never jumps back. */
   monotonicMs(): number
   /** Resolves after `ms`; rejects with the signal's reason when aborted. */

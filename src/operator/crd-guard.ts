@@ -1,8 +1,8 @@
 import { customResourceDefinition, type JsonObject } from '../resources/crd.ts'
 import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
+import { stall } from './engine/verdict.ts'
 import type { KubeObject } from './kube/objects.ts'
 import type { ResourceDefinition } from './kube/resource-client.ts'
-import { stall } from './sagas/verdict.ts'
 
 export const customResourceDefinitions: ResourceDefinition = {
   group: 'apiextensions.k8s.io',

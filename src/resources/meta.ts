@@ -6,7 +6,7 @@ export const API_VERSION = `${GROUP}/${VERSION}`
 
 /** Keeps a resource from vanishing while a transaction may land or its stake holds money. */
 export const FINALIZER = 'staking.dev/holds-money'
-/** `<uid at first sight>/<namespace>/<name>`: see operator/sagas/origin.ts. */
+/** `<uid at first sight>/<namespace>/<name>`: see operator/engine/origin.ts. */
 export const ORIGIN_ANNOTATION = 'staking.dev/origin'
 /** Set to the resource's own name, it confirms that a stake that holds money may be forgotten. */
 export const CONFIRM_DELETE_ANNOTATION = 'staking.dev/confirm-delete'

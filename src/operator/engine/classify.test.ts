@@ -5,8 +5,8 @@ import { StakingApiError, type StakingApiErrorFields } from '../../contract/clie
 import { type ProblemCode, problemCodes, problems } from '../../contract/problems.ts'
 import { KubeError, KubeTransportError } from '../kube/errors.ts'
 import { KeyError, type KeyErrorCode } from '../ports.ts'
-import { conflict, stall } from '../sagas/verdict.ts'
 import { classify } from './classify.ts'
+import { conflict, stall } from './verdict.ts'
 
 const api = (fields: Partial<StakingApiErrorFields>) =>
   new StakingApiError('SECRET', { kind: 'problem', outcomeUnknown: false, ...fields } as StakingApiErrorFields)

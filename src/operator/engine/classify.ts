@@ -4,7 +4,7 @@ import { StakingApiError } from '../../contract/client-error.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import { KubeError, KubeTransportError } from '../kube/errors.ts'
 import { KeyError } from '../ports.ts'
-import { Halt, type Verdict } from '../sagas/verdict.ts'
+import { Halt, type Verdict } from './verdict.ts'
 
 /**
  * The one table from errors to what is done about them: the staking API's problems, the chain's, the key files' and the API server's.

@@ -12,11 +12,11 @@ import { diffMergePatch } from '../kube/merge-patch.ts'
 import { type KubeObject, refOf } from '../kube/objects.ts'
 import { Priority } from '../kube/queue.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
-import { type Origin, originAnnotation, readOrigin } from '../sagas/origin.ts'
-import type { Progress } from '../sagas/progress.ts'
-import { type EffectTable, nextStep, type Step } from '../sagas/step.ts'
-import { Halt, stall, type Verdict } from '../sagas/verdict.ts'
 import { classify } from './classify.ts'
+import { type Origin, originAnnotation, readOrigin } from './origin.ts'
+import type { Progress } from './progress.ts'
+import { type EffectTable, nextStep, type Step } from './step.ts'
+import { Halt, stall, type Verdict } from './verdict.ts'
 import { type Visit, WATCH_ONLY } from './visit.ts'
 
 /** A status as every kind has it. */
@@ -46,6 +46,14 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
   readonly observe: (resource: R, status: S, signal: AbortSignal) => Promise<S>
   /** The resource stopped (stalled, suspended, being deleted) with a nonce that it may not use soon. */
   readonly onStalled?: (resource: R, origin: Origin, status: S) => void
+}
+
+/** How often a settled resource is looked at. */
+export interface ObservationIntervals {
+  /** While it becomes active, or leaves, in ms. */
+  readonly activatingMs: number
+  /** Once it is active, in ms. */
+  readonly settledMs: number
 }
 
 export interface ReconcilerDeps<R extends KubeObject> {

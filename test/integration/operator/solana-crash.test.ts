@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SolanaError } from '../../../src/chains/solana/chain.ts'
 import { StakingApiError } from '../../../src/contract/client-error.ts'
+import { Halt } from '../../../src/operator/engine/verdict.ts'
 import { KubeError, KubeTransportError } from '../../../src/operator/kube/errors.ts'
 import { KeyError } from '../../../src/operator/ports.ts'
-import { Halt } from '../../../src/operator/sagas/verdict.ts'
 import { seededRandom } from '../../../src/operator/testing/test-clock.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import {

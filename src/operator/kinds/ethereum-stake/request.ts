@@ -1,0 +1,99 @@
+import type { Address } from '../../../chains/ethereum/chain.ts'
+import type { ExpectedDeposit } from '../../../chains/ethereum/verify-deposit.ts'
+import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
+import { AmountError, type Gwei, parseEth } from '../../../lib/amounts.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import type { Origin } from '../../engine/origin.ts'
+import { stall } from '../../engine/verdict.ts'
+import type { Visit } from '../../engine/visit.ts'
+import type { EthereumNetwork } from '../../ports.ts'
+import { createEthereumSigners, type EthereumDeps } from '../../transactions/ethereum-signer.ts'
+import { admitDeposit, checkAddress } from '../../transactions/policy.ts'
+import type { StakeRequest } from './steps.ts'
+
+export interface EthereumStakeDeps extends EthereumDeps {
+  /** Whether another resource has this stake. Asked for adopted stakes only: what a resource created by its own idempotency key is its own. */
+  readonly otherHolder: (stakeId: string, origin: Origin) => boolean
+}
+
+/** What a stake asks for, checked: its network, amount, address, and the signer that its policy admits, as they all stand now. */
+export type DepositRequests = ReturnType<typeof createDepositRequests>
+
+export function createDepositRequests(deps: EthereumStakeDeps) {
+  const { networkOf, admitted, capOf } = createEthereumSigners(deps)
+
+  function amountOf(request: StakeRequest): Gwei {
+    if (request.credentialsType !== 'Compounding' && request.credentialsType !== 'Execution')
+      throw stall('InvalidSpec', 'spec.credentialsType is neither Compounding nor Execution.', false)
+    try {
+      const amount = parseEth(request.amountEth)
+      const min = parseEth('32')
+      const max = request.credentialsType === 'Execution' ? min : parseEth('2048')
+      if (amount < min || amount > max)
+        throw new AmountError(
+          `${request.amountEth} ETH is not ${request.credentialsType === 'Execution' ? '32 ETH, as Execution credentials need' : 'between 32 and 2048 ETH'}`,
+        )
+      return amount
+    } catch (error) {
+      if (error instanceof AmountError) throw stall('InvalidSpec', `spec.amountEth: ${error.message}.`, false)
+      throw error
+    }
+  }
+
+  function addressOf(request: StakeRequest): Address {
+    const address = request.withdrawalAddress as Address
+    if (!/^0x[0-9a-fA-F]{40}$/.test(address) || /^0x0{40}$/.test(address))
+      throw stall('InvalidSpec', 'spec.withdrawalAddress is not an address that can be paid.', false)
+    const wrong = checkAddress(address)
+    if (wrong !== undefined)
+      throw stall('InvalidSpec', `spec.withdrawalAddress: ${wrong} Delete this resource and create it with the right address.`, false)
+    return address
+  }
+
+  const credentialsTypeOf = (request: StakeRequest): '0x01' | '0x02' => (request.credentialsType === 'Execution' ? '0x01' : '0x02')
+
+  /** The signer, admitted by its policy for this resource as both stand now. */
+  const admittedSigner = (request: StakeRequest, signal: AbortSignal): Promise<StakingSigner> =>
+    admitted(
+      request.signer,
+      (signer) =>
+        admitDeposit(signer, {
+          namespace: deps.namespace(request.origin.namespace),
+          withdrawalAddress: request.withdrawalAddress,
+          amountGwei: amountOf(request),
+        }),
+      signal,
+    )
+
+  /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */
+  async function serviceStake(request: StakeRequest, visit: Visit, signal: AbortSignal): Promise<EthereumStakeBody> {
+    const said = visit.get('stake')
+    if (said !== undefined) return said as EthereumStakeBody
+    const { api } = networkOf(request.network)
+    const body =
+      request.adoptStakeId === undefined
+        ? await api.createEthereumStake(
+            {
+              idempotencyKey: request.idempotencyKey,
+              network: request.network,
+              amountGwei: amountOf(request),
+              withdrawalAddress: addressOf(request),
+              credentialsType: credentialsTypeOf(request),
+              externalReference: request.externalReference,
+            },
+            signal,
+          )
+        : await api.ethereumStake(request.adoptStakeId, signal)
+    visit.set('stake', body)
+    return body
+  }
+
+  const expectedOf = (request: StakeRequest, network: Pick<EthereumNetwork, 'config'>): ExpectedDeposit => ({
+    network: network.config,
+    withdrawalAddress: addressOf(request),
+    credentialsType: credentialsTypeOf(request),
+    amountGwei: amountOf(request),
+  })
+
+  return { networkOf, amountOf, capOf, addressOf, admittedSigner, serviceStake, expectedOf }
+}

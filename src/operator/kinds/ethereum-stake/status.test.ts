@@ -1,0 +1,270 @@
+import { describe, expect, test } from 'vitest'
+import { type Condition, findCondition } from '../../../resources/conditions.ts'
+import { type EthereumStake, type EthereumStakeStatus, ethereumStake, ethereumStakeConditions } from '../../../resources/ethereum-stake.ts'
+import type { Progress } from '../../engine/progress.ts'
+import { ethereumStakeStatus } from './status.ts'
+
+const root = `0x${'aa'.repeat(32)}`
+const depositData = {
+  pubkey: `0x${'11'.repeat(48)}`,
+  withdrawalCredentials: root,
+  amountGwei: '32000000000',
+  signature: `0x${'22'.repeat(96)}`,
+  depositDataRoot: root,
+}
+const resource = (generation = 3): EthereumStake =>
+  ({
+    apiVersion: 'staking.dev/v1alpha1',
+    kind: 'EthereumStake',
+    metadata: { name: 'one', namespace: 'team-a', uid: 'u', resourceVersion: '1', generation },
+    spec: {
+      network: 'hoodi',
+      amountEth: '32',
+      withdrawalAddress: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
+      credentialsType: 'Compounding',
+      signer: 'main',
+    },
+  }) as EthereumStake
+const transaction = (change: object = {}) => ({
+  chainId: 1,
+  from: `0x${'33'.repeat(20)}`,
+  to: `0x${'33'.repeat(20)}`,
+  valueWei: '1',
+  dataHash: root,
+  hash: root,
+  nonce: 0,
+  gas: '1',
+  maxFeePerGasWei: '1',
+  maxPriorityFeePerGasWei: '1',
+  preparedAt: '2030-01-01T00:00:00Z',
+  state: 'Prepared' as const,
+  ...change,
+})
+const created: EthereumStakeStatus = { stakeId: 's1', depositData }
+const verified: EthereumStakeStatus = { ...created, verifiedRoot: root }
+const prepared: EthereumStakeStatus = { ...verified, transaction: transaction() }
+const sent: EthereumStakeStatus = { ...verified, transaction: transaction({ broadcastHash: root, state: 'Broadcast' }) }
+const confirmed: EthereumStakeStatus = {
+  ...verified,
+  transaction: transaction({ broadcastHash: root, state: 'Confirmed', minedHash: root, blockNumber: 7 }),
+}
+const failed: EthereumStakeStatus = {
+  ...verified,
+  transaction: transaction({ broadcastHash: root, state: 'Failed', minedHash: root, blockNumber: 7 }),
+}
+const validator = (status: string) => ({ pubkey: depositData.pubkey, status })
+const seenBefore = (status: EthereumStakeStatus): EthereumStakeStatus => ({ ...status, conditions: [] })
+const at = (second: number) => new Date(Date.UTC(2030, 0, 1, 0, 0, second))
+const halted = (kind: 'wait' | 'retry' | 'stall', step: string): Progress => ({
+  at: 'halted',
+  step,
+  verdict:
+    kind === 'stall'
+      ? { kind, reason: 'OverLimit', message: 'too much', recheck: true }
+      : { kind: 'wait', reason: 'FeeTooHigh', message: 'too dear', afterMs: 1 },
+})
+const say = (status: EthereumStakeStatus, progress: Progress) => ethereumStakeStatus(resource(), status, progress, at(0))
+const brief = (status: EthereumStakeStatus) =>
+  Object.fromEntries((status.conditions ?? []).map(({ type, status: is, reason }) => [type, `${is} ${reason}`]))
+
+test.each<{ given: string; status: EthereumStakeStatus; progress: Progress; phase: string; expected: Record<string, string> }>([
+  {
+    given: 'first sight',
+    status: {},
+    progress: { at: 'step', step: 'CreateStake' },
+    phase: 'Pending',
+    expected: {
+      Ready: 'Unknown Pending',
+      Reconciling: 'True InProgress',
+      Stalled: 'False InProgress',
+      Created: 'Unknown Pending',
+      Verified: 'Unknown Pending',
+      Broadcast: 'Unknown Pending',
+      Confirmed: 'Unknown Pending',
+      Active: 'Unknown Pending',
+    },
+  },
+  {
+    given: 'a prepared transaction',
+    status: seenBefore(prepared),
+    progress: { at: 'step', step: 'Broadcast' },
+    phase: 'Prepared',
+    expected: {
+      Ready: 'False InProgress',
+      Reconciling: 'True InProgress',
+      Created: 'True Succeeded',
+      Verified: 'True Succeeded',
+      Broadcast: 'Unknown Pending',
+    },
+  },
+  {
+    given: 'a wait',
+    status: seenBefore(verified),
+    progress: halted('wait', 'PrepareDeposit'),
+    phase: 'Created',
+    expected: { Ready: 'False FeeTooHigh', Reconciling: 'True FeeTooHigh', Stalled: 'False InProgress', Broadcast: 'Unknown FeeTooHigh' },
+  },
+  {
+    given: 'a stall',
+    status: seenBefore(verified),
+    progress: halted('stall', 'PrepareDeposit'),
+    phase: 'Stalled',
+    expected: {
+      Ready: 'False OverLimit',
+      Reconciling: 'False OverLimit',
+      Stalled: 'True OverLimit',
+      Broadcast: 'False OverLimit',
+      Verified: 'True Succeeded',
+    },
+  },
+  {
+    given: 'a stall at a step whose condition holds',
+    status: seenBefore(sent),
+    progress: halted('stall', 'Report'),
+    phase: 'Stalled',
+    expected: { Stalled: 'True OverLimit', Broadcast: 'True Succeeded' },
+  },
+  {
+    given: 'something else verified',
+    status: seenBefore({ ...created, verifiedRoot: `0x${'bb'.repeat(32)}` }),
+    progress: { at: 'step', step: 'VerifyDeposit' },
+    phase: 'Created',
+    expected: { Verified: 'Unknown Pending' },
+  },
+  {
+    given: 'a transaction on its way',
+    status: seenBefore(sent),
+    progress: halted('wait', 'Confirm'),
+    phase: 'Confirming',
+    expected: { Broadcast: 'True Succeeded', Confirmed: 'Unknown FeeTooHigh', Ready: 'False FeeTooHigh' },
+  },
+  {
+    given: 'a final deposit',
+    status: seenBefore(confirmed),
+    progress: { at: 'settled' },
+    phase: 'Confirmed',
+    expected: {
+      Ready: 'True Succeeded',
+      Reconciling: 'False Settled',
+      Stalled: 'False InProgress',
+      Confirmed: 'True Succeeded',
+      Active: 'Unknown AwaitingActivation',
+    },
+  },
+  {
+    given: 'an active validator',
+    status: seenBefore({ ...confirmed, validator: validator('active_ongoing') }),
+    progress: { at: 'settled' },
+    phase: 'Active',
+    expected: { Ready: 'True Succeeded', Active: 'True Active' },
+  },
+  {
+    given: 'a validator that has left',
+    status: seenBefore({ ...confirmed, validator: validator('withdrawal_done') }),
+    progress: { at: 'settled' },
+    phase: 'Exited',
+    expected: { Ready: 'True Succeeded', Active: 'False ValidatorDone' },
+  },
+  {
+    given: 'a reverted deposit',
+    status: seenBefore(failed),
+    progress: { at: 'settled' },
+    phase: 'Failed',
+    expected: {
+      Ready: 'False TransactionReverted',
+      Stalled: 'True TransactionReverted',
+      Reconciling: 'False Settled',
+      Confirmed: 'False TransactionReverted',
+    },
+  },
+  {
+    given: 'suspension',
+    status: seenBefore(verified),
+    progress: { at: 'suspended' },
+    phase: 'Suspended',
+    expected: { Ready: 'False Suspended', Reconciling: 'False Suspended', Stalled: 'False InProgress' },
+  },
+  {
+    given: 'suspension of what is done',
+    status: seenBefore(confirmed),
+    progress: { at: 'suspended' },
+    phase: 'Confirmed',
+    expected: { Ready: 'True Succeeded' },
+  },
+  {
+    given: 'deletion',
+    status: seenBefore(confirmed),
+    progress: { at: 'deleting', message: 'it waits' },
+    phase: 'Deleting',
+    expected: { Ready: 'False Deleting', Reconciling: 'True Deleting' },
+  },
+  {
+    given: 'a failed report of what is final',
+    status: seenBefore(confirmed),
+    progress: halted('wait', 'Report'),
+    phase: 'Confirmed',
+    expected: { Ready: 'True Succeeded', Reconciling: 'True FeeTooHigh' },
+  },
+])('with $given, it says so', ({ status, progress, phase, expected }) => {
+  const said = say(status, progress)
+  expect(said.phase).toBe(phase)
+  expect(brief(said)).toMatchObject(expected)
+  // All conditions, always, for this generation; and what the API server would take.
+  expect(said.conditions?.map(({ type }) => type)).toEqual([...ethereumStakeConditions])
+  expect(said.conditions?.every(({ observedGeneration }) => observedGeneration === 3)).toBe(true)
+  expect(said.observedGeneration).toBe(3)
+  expect(ethereumStake.status.safeParse(JSON.parse(JSON.stringify(said))).success).toBe(true)
+})
+
+test('Ready, Reconciling and Stalled never contradict each other', () => {
+  for (const status of [{}, created, verified, prepared, sent, confirmed, failed].map(seenBefore))
+    for (const progress of [
+      { at: 'settled' },
+      { at: 'suspended' },
+      { at: 'deleting', message: 'x' },
+      { at: 'step', step: 'Broadcast' },
+      halted('wait', 'Broadcast'),
+      halted('stall', 'Broadcast'),
+    ] as Progress[]) {
+      const { conditions } = say(status, progress)
+      const is = (type: string) => findCondition(conditions, type)?.status === 'True'
+      expect(is('Reconciling') && is('Stalled')).toBe(false)
+      if (progress.at === 'settled') expect(is('Ready') && is('Stalled')).toBe(false)
+    }
+})
+
+describe('times', () => {
+  const first = ethereumStakeStatus(resource(), seenBefore(verified), halted('wait', 'PrepareDeposit'), at(1))
+  const timeOf = (status: EthereumStakeStatus, type: string) => (findCondition(status.conditions, type) as Condition).lastTransitionTime
+
+  test('the same again is the very same list', () => {
+    expect(ethereumStakeStatus(resource(), first, halted('wait', 'PrepareDeposit'), at(9)).conditions).toBe(first.conditions)
+  })
+  test('move when the status of a condition does, not with its reason or message', () => {
+    const stalled = ethereumStakeStatus(resource(), first, halted('stall', 'PrepareDeposit'), at(2))
+    expect(timeOf(stalled, 'Ready')).toBe('2030-01-01T00:00:01Z')
+    expect(findCondition(stalled.conditions, 'Ready')?.reason).toBe('OverLimit')
+    expect(timeOf(stalled, 'Stalled')).toBe('2030-01-01T00:00:02Z')
+    expect(timeOf(stalled, 'Created')).toBe('2030-01-01T00:00:01Z')
+  })
+  test('stay when only the generation is another', () => {
+    const next = ethereumStakeStatus(resource(4), first, halted('wait', 'PrepareDeposit'), at(2))
+    expect(findCondition(next.conditions, 'Ready')).toMatchObject({ observedGeneration: 4, lastTransitionTime: '2030-01-01T00:00:01Z' })
+  })
+})
+
+test.each([
+  { status: 'active_ongoing', phase: 'Active', active: 'True', reason: 'Active' },
+  { status: 'active_exiting', phase: 'Exiting', active: 'True', reason: 'Exiting' },
+  { status: 'active_slashed', phase: 'Slashed', active: 'True', reason: 'Slashed' },
+  { status: 'exited_unslashed', phase: 'Exiting', active: 'False', reason: 'Exiting' },
+  { status: 'exited_slashed', phase: 'Slashed', active: 'False', reason: 'Slashed' },
+  { status: 'withdrawal_possible', phase: 'Withdrawing', active: 'False', reason: 'Exiting' },
+  { status: 'withdrawal_done', phase: 'Exited', active: 'False', reason: 'ValidatorDone' },
+  { status: 'pending_queued', phase: 'Confirmed', active: 'Unknown', reason: 'AwaitingActivation' },
+])('a validator that is $status: phase $phase, and the stake stays Ready', ({ status, phase, active, reason }) => {
+  const said = ethereumStakeStatus(resource(), { ...confirmed, validator: { ...validator(status), index: '7' } }, { at: 'settled' }, at(1))
+  expect(said.phase).toBe(phase)
+  expect(findCondition(said.conditions, 'Active')).toMatchObject({ status: active, reason })
+  expect(findCondition(said.conditions, 'Ready')?.status).toBe('True')
+})

@@ -1,0 +1,165 @@
+import type { Instant } from '../../../lib/clock.ts'
+import type { Statement } from '../../../resources/conditions.ts'
+import {
+  type EthereumStake,
+  type EthereumStakeCondition,
+  type EthereumStakeStatus,
+  ethereumStakeConditions,
+} from '../../../resources/ethereum-stake.ts'
+import { idle, notStalled, type Progress, pending, type Readiness, say, stated, underWay, withTrouble } from '../../engine/progress.ts'
+
+/** Beacon API validator statuses that mean: it has left and nothing is staked any more. */
+const doneStatuses = new Set(['withdrawal_done'])
+/** …it has its duties, and earns. */
+const activeStatuses = new Set(['active_ongoing', 'active_exiting', 'active_slashed'])
+/** …it leaves, or has left and its balance is still to be withdrawn. */
+const leavingStatuses = new Set(['active_exiting', 'active_slashed', 'exited_unslashed', 'exited_slashed', 'withdrawal_possible'])
+const slashedStatuses = new Set(['active_slashed', 'exited_slashed'])
+
+export const isConfirmed = (status: EthereumStakeStatus | undefined): boolean => status?.transaction?.state === 'Confirmed'
+export const isDone = (status: EthereumStakeStatus | undefined): boolean => doneStatuses.has(status?.validator?.status ?? '')
+export const isActive = (status: EthereumStakeStatus | undefined): boolean => activeStatuses.has(status?.validator?.status ?? '')
+
+const isLeaving = (status: EthereumStakeStatus | undefined): boolean => leavingStatuses.has(status?.validator?.status ?? '')
+const isSlashed = (status: EthereumStakeStatus | undefined): boolean => slashedStatuses.has(status?.validator?.status ?? '')
+/** Active, and nothing of that is about to change. */
+export const isEarning = (status: EthereumStakeStatus | undefined): boolean => isActive(status) && !isLeaving(status)
+
+/** The conditions that evidence alone decides. */
+type Domain = Exclude<EthereumStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
+
+/** Which condition a step's trouble is shown on. */
+const conditionOfStep: Readonly<Record<string, Domain>> = {
+  CreateStake: 'Created',
+  VerifyDeposit: 'Verified',
+  PrepareDeposit: 'Broadcast',
+  Broadcast: 'Broadcast',
+  Report: 'Broadcast',
+  Confirm: 'Confirmed',
+}
+
+/**
+ * The whole status for what has been seen: evidence, conditions, phase, observedGeneration. Pure; the same inputs give the same list of
+ * conditions by identity, so that nothing is written that doesn't change.
+ */
+export function ethereumStakeStatus(
+  resource: EthereumStake,
+  status: EthereumStakeStatus,
+  progress: Progress,
+  now: Instant,
+): EthereumStakeStatus {
+  const generation = resource.metadata.generation ?? 0
+  const statements = statementsFor(resource, status, progress)
+  const conditions = stated(status.conditions, ethereumStakeConditions, statements, generation, now)
+  return { ...status, observedGeneration: generation, phase: phaseOf(status, progress), conditions }
+}
+
+function statementsFor(
+  resource: EthereumStake,
+  status: EthereumStakeStatus,
+  progress: Progress,
+): Record<EthereumStakeCondition, Statement> {
+  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOfStep[step])
+  return { ...evidence, ...readiness(resource, status, progress) }
+}
+
+function evidenceStatements(resource: EthereumStake, status: EthereumStakeStatus): Record<Domain, Statement> {
+  const { transaction } = status
+  const verified = status.verifiedRoot !== undefined && status.verifiedRoot === status.depositData?.depositDataRoot
+  return {
+    Created: status.stakeId === undefined ? pending : say('True', 'Succeeded', `Stake ${status.stakeId} exists in the staking API.`),
+    Verified: verified
+      ? say(
+          'True',
+          'Succeeded',
+          `The deposit data pays ${resource.spec.amountEth} ETH with credentials for ${resource.spec.withdrawalAddress}, and its signature is valid.`,
+        )
+      : pending,
+    Broadcast:
+      transaction?.broadcastHash === undefined
+        ? pending
+        : say('True', 'Succeeded', `Transaction ${transaction.broadcastHash} with nonce ${transaction.nonce} was sent.`),
+    Confirmed:
+      transaction?.state === 'Confirmed'
+        ? say('True', 'Succeeded', `The deposit is in final block ${transaction.blockNumber}.`)
+        : transaction?.state === 'Failed'
+          ? say(
+              'False',
+              'TransactionReverted',
+              `Transaction ${transaction.minedHash} was reverted in block ${transaction.blockNumber}: no stake was made.`,
+            )
+          : pending,
+    Active: activity(status),
+  }
+}
+
+function activity(status: EthereumStakeStatus): Statement {
+  const { index, status: now = '' } = status.validator ?? {}
+  const it = `The validator${index === undefined ? '' : ` ${index}`}`
+  if (isSlashed(status))
+    return say(
+      isActive(status) ? 'True' : 'False',
+      'Slashed',
+      `${it} was slashed (${now}): it loses a part of its balance and leaves by itself.`,
+    )
+  if (now === 'active_exiting')
+    return say('True', 'Exiting', `${it} is exiting: it is active until its exit epoch, and its balance is withdrawn after that.`)
+  if (isActive(status)) return say('True', 'Active', `The validator is ${now}.`)
+  if (now === 'withdrawal_possible')
+    return say('False', 'Exiting', `${it} has exited: its balance is about to be withdrawn to its withdrawal address, by itself.`)
+  if (isLeaving(status))
+    return say('False', 'Exiting', `${it} has exited (${now}): its balance can be withdrawn some 27 hours later, by itself.`)
+  if (isDone(status)) return say('False', 'ValidatorDone', 'The validator has left and its balance was withdrawn.')
+  if (isConfirmed(status)) return say('Unknown', 'AwaitingActivation', 'The deposit is final; the validator is not seen active yet.')
+  return pending
+}
+
+function readiness(resource: EthereumStake, status: EthereumStakeStatus, progress: Progress): Readiness {
+  const confirmed = isConfirmed(status)
+    ? say('True', 'Succeeded', `${resource.spec.amountEth} ETH are deposited for validator ${status.depositData?.pubkey ?? ''}.`)
+    : undefined
+  if (progress.at === 'settled') {
+    if (confirmed !== undefined) return { Ready: confirmed, Reconciling: idle, Stalled: notStalled }
+    const reverted = revertedMessage(status)
+    return {
+      Ready: say('False', 'TransactionReverted', reverted),
+      Reconciling: idle,
+      Stalled: say('True', 'TransactionReverted', reverted),
+    }
+  }
+  return underWay(progress, {
+    // Not while there is a step to do: the report, say.
+    reached: progress.at === 'step' ? undefined : confirmed,
+    stepMessage: progress.at === 'step' ? (stepMessages[progress.step] ?? 'Under way.') : '',
+    isNew: status.conditions === undefined,
+  })
+}
+
+const revertedMessage = (status: EthereumStakeStatus): string =>
+  `Transaction ${status.transaction?.minedHash ?? ''} was reverted in block ${status.transaction?.blockNumber ?? ''}: no stake was made and the amount stayed with the signer. Find out why (a block explorer shows it), then delete this resource and apply it again.`
+
+const stepMessages: Readonly<Record<string, string>> = {
+  CreateStake: 'Creating the stake in the staking API.',
+  VerifyDeposit: 'Verifying the deposit data.',
+  PrepareDeposit: 'Preparing the deposit transaction.',
+  Broadcast: 'Sending the deposit transaction.',
+  Report: 'Reporting the transaction to the staking API.',
+  Confirm: 'Waiting until the deposit is in a final block.',
+}
+
+/** One word for people. It is derived and never read to decide. */
+export function phaseOf(status: EthereumStakeStatus, progress: Progress): string {
+  if (progress.at === 'deleting') return 'Deleting'
+  if (status.transaction?.state === 'Failed') return 'Failed'
+  if (isDone(status)) return 'Exited'
+  if (isSlashed(status)) return 'Slashed'
+  if (isLeaving(status)) return status.validator?.status === 'withdrawal_possible' ? 'Withdrawing' : 'Exiting'
+  if (isActive(status)) return 'Active'
+  if (isConfirmed(status)) return 'Confirmed'
+  if (progress.at === 'suspended') return 'Suspended'
+  if (progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'
+  if (status.transaction?.broadcastHash !== undefined) return 'Confirming'
+  if (status.transaction !== undefined) return 'Prepared'
+  if (status.stakeId !== undefined) return 'Created'
+  return 'Pending'
+}

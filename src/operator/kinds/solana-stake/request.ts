@@ -1,0 +1,280 @@
+import { isAddress, isOnCurve, type SolanaAddress } from '../../../chains/solana/addresses.ts'
+import { stakeAccountAddress } from '../../../chains/solana/stake.ts'
+import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
+import { AmountError, type Lamports, lamports, parseInteger } from '../../../lib/amounts.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import type { Origin } from '../../engine/origin.ts'
+import { stall } from '../../engine/verdict.ts'
+import type { Visit } from '../../engine/visit.ts'
+import type { Networks, SolanaKeys, SolanaNetwork } from '../../ports.ts'
+import { admitSolanaStake, type NamespaceFacts, priorityFeeCap } from '../../transactions/policy.ts'
+import type { ActionKind, SolanaPlan, SolanaStakeRequest, StakeTerms } from './steps.ts'
+
+export interface SolanaStakeDeps {
+  readonly networks: Pick<Networks, 'solana' | 'names'>
+  readonly signers: { get(name: string): StakingSigner | undefined }
+  readonly keys: SolanaKeys
+  readonly clock: Clock
+  /** The namespace as policy sees it now. */
+  readonly namespace: (name: string) => NamespaceFacts
+  /** Whether another resource has this stake. Asked when a stake is seen first; of adopted ones also when this process sees them first. */
+  readonly otherHolder: (stakeId: string, origin: Origin) => boolean
+  /** Whether there is a resource of this namespace and name (`namespace/name`). */
+  readonly exists: (key: string) => boolean
+  /** Throws unless this process may act now: it leads, and the installed CRDs are what it was built for. Asked before every signature and broadcast. */
+  readonly assertMayAct: () => void
+  /** How often a stake that warms up or cools down is looked at, in ms. */
+  readonly activatingMs: number
+  readonly onRefusal?: (reason: string) => void
+}
+
+/** The two signers, admitted by their policies as they stand now, with the addresses that their keys turned out to have. */
+export interface Parties {
+  readonly payer: StakingSigner
+  readonly withdrawer: StakingSigner
+  readonly stakeAuthority: SolanaAddress
+  readonly withdrawAuthority: SolanaAddress
+  /** Where withdrawn money goes. */
+  readonly destination: SolanaAddress
+}
+
+/** What a stake asks for, checked: network, amount, signers and terms, as they all stand now. */
+export type SolanaRequests = ReturnType<typeof createSolanaRequests>
+
+export function createSolanaRequests(deps: SolanaStakeDeps) {
+  const { keys, signers } = deps
+  /**
+   * Terms that the service gave this process for a resource and that were verified. They are what status is compared with, so that a transaction in
+   * flight is sent again while the service is away.
+   */
+  const known = new Map<string, StakeTerms>()
+  const keyOf = ({ origin, network, adoptStakeId = '' }: SolanaStakeRequest): string =>
+    [origin.uid, origin.namespace, origin.name, network, adoptStakeId].join('/')
+
+  function refuse(reason: Parameters<typeof stall>[0], message: string): never {
+    deps.onRefusal?.(reason)
+    throw stall(reason, message)
+  }
+
+  function networkOf(name: string): SolanaNetwork {
+    const network = deps.networks.solana(name)
+    if (network === undefined) {
+      const names = deps.networks.names('Solana')
+      throw stall(
+        'UnknownNetwork',
+        `The operator has no Solana network "${name}"${names.length === 0 ? '' : `; it has ${names.join(', ')}`}. Add it to the operator's networks file, or create this resource with another network.`,
+      )
+    }
+    return network
+  }
+
+  function amountOf(request: SolanaStakeRequest): Lamports {
+    try {
+      const amount = parseInteger(request.amountLamports, 'an amount in lamports')
+      if (amount === 0n) throw new AmountError('0 lamports are no stake')
+      return lamports(amount)
+    } catch (error) {
+      if (error instanceof AmountError) throw stall('InvalidSpec', `spec.amountLamports: ${error.message}.`, false)
+      throw error
+    }
+  }
+
+  /** Highest priority fee, by the stake and the policies of both signers. */
+  function feeCapOf(request: SolanaStakeRequest, { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>): bigint {
+    try {
+      return priorityFeeCap([payer, withdrawer], request.maxPriorityFeeLamports)
+    } catch (error) {
+      if (error instanceof AmountError)
+        throw stall('InvalidSpec', `maxPriorityFeeLamports of this spec, or of a signer's policy: ${error.message}.`)
+      throw error
+    }
+  }
+
+  function signerOf(name: string): StakingSigner {
+    const signer = signers.get(name)
+    if (signer === undefined)
+      throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
+    return signer
+  }
+
+  async function addressOf(signer: StakingSigner, signal: AbortSignal): Promise<SolanaAddress> {
+    const { keyName, address } = signer.spec
+    const found = await keys.address(keyName, signal)
+    if (found !== address)
+      throw stall(
+        'KeyAddressMismatch',
+        `The key mounted as ${keyName} belongs to ${found}, but StakingSigner ${signer.metadata.name} declares ${address}. Nothing was signed. Mount the right key.`,
+      )
+    return found
+  }
+
+  /** Both signers. Paying is admitted by amount and vote account, whatever else by the namespace and where the money goes in the end. */
+  async function partiesOf(
+    request: SolanaStakeRequest,
+    paying: { readonly voteAccount: string | undefined } | undefined,
+    signal: AbortSignal,
+  ): Promise<Parties> {
+    for (const [field, address] of Object.entries({ voteAccount: request.voteAccount, destination: request.destination }))
+      if (address !== undefined && !isAddress(address))
+        throw stall(
+          'InvalidSpec',
+          `spec.${field} is not a Solana address: it is not base58 of 32 bytes. Delete this resource and create it with the right one.`,
+          false,
+        )
+    const payer = signerOf(request.stakeSigner)
+    const withdrawer = signerOf(request.withdrawSigner)
+    const namespace = deps.namespace(request.origin.namespace)
+    const destination = request.destination ?? withdrawer.spec.address
+    const voteAccount = paying?.voteAccount ?? request.voteAccount
+    const refusal =
+      admitSolanaStake(payer, {
+        namespace,
+        ...(paying === undefined ? {} : { amountLamports: amountOf(request) }),
+        ...(paying === undefined || voteAccount === undefined ? {} : { voteAccount }),
+      }) ?? admitSolanaStake(withdrawer, { namespace, destination })
+    if (refusal !== undefined) refuse(refusal.reason, refusal.message)
+    const stakeAuthority = await addressOf(payer, signal)
+    const withdrawAuthority = await addressOf(withdrawer, signal)
+    for (const address of [stakeAuthority, withdrawAuthority])
+      if (!isOnCurve(address)) throw stall('KeyMalformed', `${address} is an address for which nobody can sign.`)
+    return { payer, withdrawer, stakeAuthority, withdrawAuthority, destination }
+  }
+
+  /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */
+  async function serviceStake(request: SolanaStakeRequest, parties: Parties, visit: Visit, signal: AbortSignal): Promise<SolanaStakeBody> {
+    const said = visit.get('stake')
+    if (said !== undefined) return said as SolanaStakeBody
+    const { api } = networkOf(request.network)
+    const body =
+      request.adoptStakeId === undefined
+        ? await api.createSolanaStake(
+            {
+              idempotencyKey: request.idempotencyKey,
+              network: request.network,
+              amountLamports: amountOf(request),
+              stakeAuthority: parties.stakeAuthority,
+              withdrawAuthority: parties.withdrawAuthority,
+              feePayer: parties.stakeAuthority,
+              ...(request.voteAccount === undefined ? {} : { voteAccount: request.voteAccount }),
+              externalReference: request.externalReference,
+            },
+            signal,
+          )
+        : await api.solanaStake(request.adoptStakeId, signal)
+    visit.set('stake', body)
+    return body
+  }
+
+  /** What of the service's stake is not what the spec asks for. */
+  function mismatches(request: SolanaStakeRequest, body: SolanaStakeBody, parties: Parties): readonly string[] {
+    const { stakeAuthority, withdrawAuthority } = parties
+    const adopted = request.adoptStakeId !== undefined
+    const wrong = (holds: boolean, text: string): readonly string[] => (holds ? [] : [text])
+    return [
+      ...wrong(!adopted || body.stakeId === request.adoptStakeId, 'it is another stake'),
+      ...wrong(body.network === request.network, `its network is not ${request.network}`),
+      ...wrong(body.amountLamports === amountOf(request), `its amount is not ${request.amountLamports} lamports`),
+      ...wrong(body.stakeAuthority === stakeAuthority, `its stake authority is not ${stakeAuthority}`),
+      ...wrong(body.withdrawAuthority === withdrawAuthority, `its withdraw authority is not ${withdrawAuthority}`),
+      ...wrong(body.feePayer === stakeAuthority, `its fee payer is not ${stakeAuthority}`),
+      ...wrong(
+        request.voteAccount === undefined || body.voteAccount === request.voteAccount,
+        `its vote account is not ${request.voteAccount}`,
+      ),
+      ...wrong(isAddress(body.voteAccount), 'its vote account is not a Solana address'),
+      ...wrong(
+        body.stakeAccount === derived(stakeAuthority, body.stakeId),
+        'its stake account is not the one that is made of its id and fee payer',
+      ),
+      // A service that mixes stakes up must not have one resource shown as paid by the stake of another.
+      ...wrong(
+        adopted || body.externalReference === undefined || body.externalReference === request.externalReference,
+        'it belongs to another resource: its external reference is another',
+      ),
+    ]
+  }
+
+  /**
+   * Of a stake that is seen for the first time: that no other resource has it, also where a service gives one stake to two; and of one that is taken
+   * over, that it was not made for a resource that is there still, though its status may be lost for now. Whoever may use the same signers could
+   * withdraw it to elsewhere.
+   */
+  function assertUnclaimed({ origin, adoptStakeId }: SolanaStakeRequest, { stakeId, externalReference: made = '' }: SolanaStakeBody): void {
+    if (deps.otherHolder(stakeId, origin))
+      refuse(
+        adoptStakeId === undefined ? 'VerificationFailed' : 'AdoptionMismatch',
+        `Stake ${stakeId} belongs to another resource of this cluster already. Nothing was signed.`,
+      )
+    const key = made.startsWith(`${origin.kind}/`) ? made.slice(origin.kind.length + 1) : ''
+    if (adoptStakeId === undefined || key === `${origin.namespace}/${origin.name}` || !deps.exists(key)) return
+    refuse('AdoptionMismatch', `Stake ${adoptStakeId} was made for another resource of this cluster, which is there still.`)
+  }
+
+  /** The terms of the service's stake, verified against the spec. They are remembered. */
+  function verifiedTerms(request: SolanaStakeRequest, body: SolanaStakeBody, parties: Parties): StakeTerms {
+    const wrong = mismatches(request, body, parties)
+    const adopted = request.adoptStakeId !== undefined
+    if (wrong.length > 0)
+      refuse(
+        adopted ? 'AdoptionMismatch' : 'VerificationFailed',
+        `${adopted ? `Stake ${request.adoptStakeId}` : "The staking API's stake"} does not match this resource: ${wrong.join('; ')}. Nothing was signed.`,
+      )
+    if (adopted && deps.otherHolder(body.stakeId, request.origin))
+      refuse('AdoptionMismatch', `Stake ${body.stakeId} belongs to another resource of this cluster already.`)
+    const { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount } = body
+    const terms = { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount }
+    known.set(keyOf(request), terms)
+    return terms
+  }
+
+  /** The terms in status, once they are known to be those of this resource's own stake. Anything else was put there by somebody. */
+  async function ownTerms(
+    { request, terms }: Pick<SolanaPlan, 'request' | 'terms'>,
+    parties: Parties,
+    visit: Visit,
+    signal: AbortSignal,
+  ): Promise<StakeTerms> {
+    for (const [field, signer] of [
+      ['stakeAuthority', request.stakeSigner],
+      ['withdrawAuthority', request.withdrawSigner],
+    ] as const)
+      if (terms[field] !== parties[field])
+        refuse(
+          'KeyAddressMismatch',
+          `status.${field} is ${terms[field]}, and StakingSigner ${signer} has the key of ${parties[field]}. Nothing was signed. If the signer was replaced, bring back the one with the old key: nobody else can sign for this stake. If somebody changed status, remove the field: it is read again.`,
+        )
+    const remembered = known.get(keyOf(request))
+    const usable =
+      remembered?.stakeAuthority === parties.stakeAuthority && remembered.withdrawAuthority === parties.withdrawAuthority
+        ? remembered
+        : undefined
+    const own = usable ?? verifiedTerms(request, await serviceStake(request, parties, visit, signal), parties)
+    const forged = (Object.keys(own) as (keyof StakeTerms)[]).filter((field) => own[field] !== terms[field])
+    if (forged.length > 0)
+      refuse(
+        'VerificationFailed',
+        `${forged.map((field) => `status.${field}`).join(', ')} is not what the staking API has for this resource (stake ${own.stakeId}). Nothing was signed. If somebody changed status, remove these fields: they are read again. If the staking API has lost its data, don't: ${terms.stakeAccount} may hold the money, and the data must be brought back.`,
+      )
+    return own
+  }
+
+  /** Who is needed for a transaction; a stake is paid only where amount and vote account are admitted. */
+  const partiesFor = (request: SolanaStakeRequest, kind: ActionKind, voteAccount: string | undefined, signal: AbortSignal) =>
+    partiesOf(request, kind === 'stake' ? { voteAccount } : undefined, signal)
+
+  const forget = (request: SolanaStakeRequest): void => {
+    known.delete(keyOf(request))
+  }
+
+  return { networkOf, amountOf, feeCapOf, partiesOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertUnclaimed, forget, refuse }
+}
+
+function derived(feePayer: SolanaAddress, stakeId: string): string | undefined {
+  try {
+    return stakeAccountAddress(feePayer, stakeId)
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,175 @@
+import { verifyChallenge } from '../../../chains/solana/challenge.ts'
+import { StakingApiError } from '../../../contract/client-error.ts'
+import type { ChallengeBody, SolanaStakeBody, SolanaTransactionBody } from '../../../contract/schemas/solana.ts'
+import { type Halt, stall, wait } from '../../engine/verdict.ts'
+import type { SolanaNetwork } from '../../ports.ts'
+import type { Parties, SolanaRequests, SolanaStakeDeps } from './request.ts'
+import { type SolanaPlan, type StakeTerms, transactionKey } from './steps.ts'
+import { destinationOf, frameProblem, messageOf } from './transaction.ts'
+
+export interface Wanted {
+  readonly plan: SolanaPlan
+  readonly terms: StakeTerms
+  readonly parties: Parties
+  readonly network: SolanaNetwork
+}
+
+/** A challenge that expires sooner is renewed first. */
+const MIN_CHALLENGE_MS = 10_000
+
+/** Gets a transaction to sign from the staking API: the one that it has, refreshed where it has expired, or a new one. */
+export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, refuse }: SolanaRequests) {
+  const { keys, clock } = deps
+
+  /**
+   * A transaction that can still land. What a service says of its states is taken only in the safe direction: a stake that it says was made is not
+   * made again. @throws Halt, StakingApiError, SolanaError
+   */
+  async function obtain(wanted: Wanted, signal: AbortSignal): Promise<SolanaTransactionBody> {
+    const { plan, terms, network } = wanted
+    const { kind, previous } = plan
+    let stake = await network.api.solanaStake(terms.stakeId, signal)
+    let newest = unfinished(stake, kind)
+    if (newest !== undefined && newest.messageBase64 === previous?.message && previous.state === 'Failed') {
+      // It landed and failed, which the service doesn't know yet: told so, it makes another.
+      await network.api.submitTransaction(terms.stakeId, newest.txId, previous.signature ?? '', signal)
+      stake = await network.api.solanaStake(terms.stakeId, signal)
+      newest = unfinished(stake, kind)
+    }
+    if (kind === 'stake') refuseMadeBefore(stake, network)
+    const heights = await Promise.all([network.chain.blockHeight('finalized', signal), network.chain.blockHeight('confirmed', signal)])
+    const made =
+      newest === undefined || isAnothers(newest, wanted, heights[0])
+        ? await create(wanted, stake, signal)
+        : await alive(newest, wanted, heights, signal)
+    const problem = frameProblem(made, heights[1])
+    if (problem !== undefined || made.kind !== kind)
+      refuse(
+        'VerificationFailed',
+        `The ${kind} transaction that the staking API has made is not one: ${problem ?? 'it is of another kind'}. Nothing was signed.`,
+      )
+    return made
+  }
+
+  /** The transaction of this kind that is not over for the service; `expired` ones wait to be refreshed. */
+  const unfinished = ({ transactions }: SolanaStakeBody, kind: string): SolanaTransactionBody | undefined =>
+    transactions.findLast((one) => one.kind === kind && one.status !== 'failed' && one.status !== 'confirmed')
+
+  /** Of an adopted stake: another client's withdrawal, to elsewhere, which is over. Made anew it would go there again. */
+  const isAnothers = (transaction: SolanaTransactionBody, { plan, parties }: Wanted, finalized: bigint): boolean =>
+    plan.kind === 'withdrawal' &&
+    finalized > BigInt(transaction.lastValidBlockHeight) &&
+    destinationOf(messageOf({ message: transaction.messageBase64 }) ?? new Uint8Array()) !== parties.destination
+
+  function refuseMadeBefore({ protocol, transactions }: SolanaStakeBody, network: SolanaNetwork): void {
+    if (protocol.status === 'WITHDRAWN')
+      throw stall(
+        'AlreadyWithdrawn',
+        'The staking API says that this stake was made and withdrawn before. Nothing was paid again. To stake once more, create another resource under another name.',
+      )
+    if (protocol.status !== 'CREATED' || transactions.some(({ kind, status }) => kind === 'stake' && status === 'confirmed'))
+      throw wait(
+        'ChainUnavailable',
+        'The staking API sees the stake on the chain, and the operator’s nodes do not yet: they are asked again.',
+        network.config.pollIntervalMs,
+      )
+  }
+
+  async function alive(
+    transaction: SolanaTransactionBody,
+    { plan, terms, network }: Wanted,
+    [finalized, confirmed]: readonly bigint[],
+    signal: AbortSignal,
+  ): Promise<SolanaTransactionBody> {
+    const { lastValidBlockHeight, status, txId, messageBase64 } = transaction
+    const isOver = status === 'expired' || messageBase64 === plan.previous?.message || (finalized ?? 0n) > BigInt(lastValidBlockHeight)
+    if (!isOver && (confirmed ?? 0n) <= BigInt(lastValidBlockHeight)) return transaction
+    const notYet = wait(
+      'AwaitingFinality',
+      `The ${plan.kind} transaction has expired; it is made anew once that is final, beyond block height ${lastValidBlockHeight}.`,
+      network.config.pollIntervalMs,
+    )
+    if (!isOver) throw notYet
+    return network.api.refreshTransaction(terms.stakeId, txId, signal).catch((error: unknown) => {
+      throw isRefusedForNow(error) ? notYet : error
+    })
+  }
+
+  async function create(wanted: Wanted, stake: SolanaStakeBody, signal: AbortSignal): Promise<SolanaTransactionBody> {
+    const { plan, terms, parties, network } = wanted
+    const { api } = network
+    const number = stake.transactions.filter(({ kind }) => kind === plan.kind).length + 1
+    const idempotencyKey = transactionKey(plan.request.origin, plan.kind, number)
+    try {
+      switch (plan.kind) {
+        case 'stake':
+          return await approve(wanted, stake.challenge, idempotencyKey, signal)
+        case 'deactivation':
+          return await api.createDeactivationTransaction(terms.stakeId, idempotencyKey, signal)
+        case 'withdrawal':
+          return await api.createWithdrawalTransaction(terms.stakeId, { idempotencyKey, destination: parties.destination }, signal)
+      }
+    } catch (error) {
+      if (isRefusedForNow(error)) throw readAgain(network)
+      throw error
+    }
+  }
+
+  /** Signs the challenge, renewed where it has expired or is void, and gets the stake transaction for it. */
+  async function approve(wanted: Wanted, given: ChallengeBody | undefined, idempotencyKey: string, signal: AbortSignal) {
+    const { terms, network } = wanted
+    const use = async (challenge: ChallengeBody) =>
+      network.api.createStakeTransaction(
+        terms.stakeId,
+        { idempotencyKey, challengeId: challenge.challengeId, signature: await signChallenge(challenge, wanted, signal) },
+        signal,
+      )
+    const isFresh = given !== undefined && Date.parse(given.expiresAt) - clock.now().getTime() >= MIN_CHALLENGE_MS
+    try {
+      return await use(isFresh ? given : await network.api.renewChallenge(terms.stakeId, signal))
+    } catch (error) {
+      if (!(error instanceof StakingApiError) || error.code !== 'challenge-expired' || !isFresh) throw error
+      return use(await network.api.renewChallenge(terms.stakeId, signal))
+    }
+  }
+
+  /** Only a text that says exactly what this resource asks for is signed, in an envelope that no cluster takes for a transaction. */
+  async function signChallenge(challenge: ChallengeBody, { plan, terms, parties, network }: Wanted, signal: AbortSignal): Promise<string> {
+    const { challengeId, message } = challenge
+    const wrong = verifyChallenge({
+      text: message,
+      expected: {
+        domain: network.challengeDomain,
+        stakeId: terms.stakeId,
+        challengeId,
+        network: plan.request.network,
+        amount: amountOf(plan.request),
+        stakeAccount: terms.stakeAccount,
+        stakeAuthority: terms.stakeAuthority,
+        withdrawAuthority: terms.withdrawAuthority,
+      },
+      now: clock.now(),
+    })
+    if (wrong.length > 0)
+      refuse(
+        'VerificationFailed',
+        `The staking API's challenge is not what this resource asks for: ${wrong.map((one) => one.message).join('; ')}. Nothing was signed.${wrong.some(({ code }) => code === 'wrong-domain') ? " If the service's own domain is another, whoever runs the operator must set challengeDomain in the networks file." : ''}`,
+      )
+    deps.assertMayAct()
+    const { keyName, address } = parties.withdrawer.spec
+    return keys.signOffchainMessage(keyName, address, message, signal)
+  }
+
+  return { obtain }
+}
+
+/** Something changed between reading and asking: another look shows what. */
+const isRefusedForNow = (error: unknown): boolean =>
+  error instanceof StakingApiError && (error.code === 'invalid-state' || error.code === 'idempotency-key-reused')
+
+const readAgain = ({ config }: SolanaNetwork): Halt =>
+  wait(
+    'ServiceUnavailable',
+    'The staking API has another transaction of this kind, or sees the stake elsewhere: it is read again.',
+    config.pollIntervalMs,
+  )

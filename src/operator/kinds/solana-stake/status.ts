@@ -1,0 +1,283 @@
+import type { Instant } from '../../../lib/clock.ts'
+import type { Statement } from '../../../resources/conditions.ts'
+import type { Reason } from '../../../resources/reasons.ts'
+import {
+  type SolanaStake,
+  type SolanaStakeCondition,
+  type SolanaStakeStatus,
+  type SolanaTransaction,
+  solanaStakeConditions,
+} from '../../../resources/solana-stake.ts'
+import {
+  idle,
+  notStalled,
+  type Progress,
+  pending,
+  type Readiness,
+  say,
+  stated,
+  underWay,
+  waitsForPerson,
+  withTrouble,
+} from '../../engine/progress.ts'
+import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, NOT_CLOSED, transactionOf } from './steps.ts'
+
+/** The conditions that evidence alone decides. */
+type Domain = Exclude<SolanaStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
+
+/** Which condition a step's trouble is shown on. */
+const conditionOfStep = (step: string): Domain | undefined => {
+  if (step === 'CreateStake') return 'Created'
+  if (step === 'VerifyStake') return 'Verified'
+  if (step === 'FindStake' || step.startsWith('Confirm')) return 'Confirmed'
+  if (/^(Prepare|Broadcast|Report)/.test(step)) return 'Broadcast'
+  if (step === 'AwaitActive') return 'Active'
+  if (step === 'AwaitInactive') return 'Inactive'
+  if (step === 'AwaitWithdrawn') return 'Withdrawn'
+  return undefined
+}
+
+/**
+ * The whole status for what has been seen: evidence, conditions, phase, observedGeneration. Pure; the same inputs give the same list of
+ * conditions by identity, so that nothing is written that doesn't change.
+ */
+export function solanaStakeStatus(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress, now: Instant): SolanaStakeStatus {
+  const generation = resource.metadata.generation ?? 0
+  const statements = statementsFor(resource, status, progress)
+  const conditions = stated(status.conditions, solanaStakeConditions, statements, generation, now)
+  return { ...status, observedGeneration: generation, phase: phaseOf(resource, status, progress), conditions }
+}
+
+function statementsFor(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): Record<SolanaStakeCondition, Statement> {
+  const evidence = withTrouble(evidenceStatements(resource, status), progress, conditionOfStep)
+  return { ...evidence, ...readiness(resource, status, progress) }
+}
+
+/** The transaction that counts now, and of what kind it is. */
+function newest(status: SolanaStakeStatus): { readonly kind: ActionKind; readonly transaction: SolanaTransaction } | undefined {
+  for (const kind of ['withdrawal', 'deactivation', 'stake'] as const) {
+    const transaction = transactionOf(status, kind)
+    if (transaction !== undefined) return { kind, transaction }
+  }
+  return undefined
+}
+
+function evidenceStatements(resource: SolanaStake, status: SolanaStakeStatus): Record<Domain, Statement> {
+  const { stakeId, verifiedStakeId, voteAccount, stakeAccount } = status
+  const { amountLamports } = resource.spec
+  return {
+    Created: stakeId === undefined ? pending : say('True', 'Succeeded', `Stake ${stakeId} exists in the staking API.`),
+    Verified:
+      stakeId !== undefined && verifiedStakeId === stakeId
+        ? say(
+            'True',
+            'Succeeded',
+            `It pays ${amountLamports} lamports into ${stakeAccount}, delegated to ${voteAccount}, under this spec's authorities.`,
+          )
+        : pending,
+    ...transactionStatements(status),
+    ...protocolStatements(status),
+  }
+}
+
+function transactionStatements(status: SolanaStakeStatus): Pick<Record<Domain, Statement>, 'Broadcast' | 'Confirmed'> {
+  const found = newest(status)
+  if (found === undefined) return { Broadcast: pending, Confirmed: pending }
+  const { kind, transaction } = found
+  const { broadcastSignature, state, signature, slot, attempt } = transaction
+  const name = `The ${kind} transaction`
+  const again = 'It is made anew.'
+  return {
+    Broadcast:
+      state === 'Confirmed' && broadcastSignature === undefined
+        ? say('True', 'Succeeded', `${name} was found on the chain.`)
+        : broadcastSignature !== undefined && broadcastSignature === signature
+          ? say('True', 'Succeeded', `${name} ${broadcastSignature} was sent (attempt ${attempt}).`)
+          : pending,
+    Confirmed:
+      state === 'Confirmed'
+        ? say('True', 'Succeeded', `${name} is final (slot ${slot}).`)
+        : state === 'Failed' && transaction.failure === NOT_CLOSED
+          ? say(
+              'False',
+              'InProgress',
+              `${name} landed in slot ${slot}; lamports that came meanwhile keep the account open. They are withdrawn too.`,
+            )
+          : state === 'Failed'
+            ? say(
+                'False',
+                'TransactionReverted',
+                `${name} landed in slot ${slot} and failed (${transaction.failure}): only its fee was paid. ${again}`,
+              )
+            : state === 'Expired'
+              ? say('False', 'InProgress', `${name} ${signature} expired without landing. ${again}`)
+              : pending,
+  }
+}
+
+function protocolStatements({ protocol }: SolanaStakeStatus): Pick<Record<Domain, Statement>, 'Active' | 'Inactive' | 'Withdrawn'> {
+  if (protocol === undefined) return { Active: pending, Inactive: pending, Withdrawn: pending }
+  const { status, activeLamports, inactiveLamports, activationEpoch, deactivationEpoch } = protocol
+  const parts = `${activeLamports} lamports are active, ${inactiveLamports} are not`
+  const isOver = say('False', 'Withdrawn', 'The stake was withdrawn.')
+  const withdrawn = say('True', 'Withdrawn', 'All money was withdrawn and the account is closed.')
+  switch (status) {
+    case 'Created':
+      return { Active: pending, Inactive: pending, Withdrawn: pending }
+    case 'Activating':
+      return {
+        Active: say('Unknown', 'AwaitingActivation', `It warms up since epoch ${activationEpoch}: ${parts}.`),
+        Inactive: pending,
+        Withdrawn: pending,
+      }
+    case 'Active':
+      return { Active: say('True', 'Active', `It is active: ${parts}.`), Inactive: pending, Withdrawn: pending }
+    case 'Deactivating':
+      return {
+        Active: say('False', 'AwaitingDeactivation', `It cools down since epoch ${deactivationEpoch}.`),
+        Inactive: say('Unknown', 'AwaitingDeactivation', `It cools down since epoch ${deactivationEpoch}: ${parts}.`),
+        Withdrawn: pending,
+      }
+    case 'Inactive':
+      return {
+        Active: say('False', 'Inactive', 'It is inactive.'),
+        Inactive: say('True', 'Inactive', `It is inactive: ${inactiveLamports} lamports can be withdrawn.`),
+        Withdrawn: pending,
+      }
+    case 'Withdrawn':
+      return { Active: isOver, Inactive: say('True', 'Withdrawn', 'The stake was withdrawn.'), Withdrawn: withdrawn }
+  }
+}
+
+/** What somebody else has done to the stake on the chain, which a person must look at. */
+export function interference(resource: SolanaStake, status: SolanaStakeStatus): Statement | undefined {
+  const { protocol, stakeAuthority, withdrawAuthority, voteAccount, stakeAccount } = status
+  if (protocol === undefined || !isFunded(status)) return undefined
+  const stalled = (reason: Reason, message: string) => say('True', reason, message)
+  for (const [name, mine, theirs] of [
+    ['withdraw', withdrawAuthority, protocol.withdrawAuthority],
+    ['stake', stakeAuthority, protocol.stakeAuthority],
+  ] as const)
+    if (mine !== undefined && theirs !== undefined && mine !== theirs)
+      return stalled(
+        'AuthorityChanged',
+        `Somebody has changed the ${name} authority of ${stakeAccount} on the chain: it is ${theirs}, not ${mine}. Nothing more is signed. Whoever holds these keys must be asked at once: a new withdraw authority can take the money.`,
+      )
+  const asked = resource.spec.desiredState
+  const { status: is } = protocol
+  if (is === 'Withdrawn' && asked !== 'Withdrawn')
+    return stalled(
+      'AlreadyWithdrawn',
+      `The stake account ${stakeAccount} is closed: its money was withdrawn, and not by this resource. It is not paid again. If that is right, delete this resource.`,
+    )
+  const holds = BigInt(protocol.activeLamports) + BigInt(protocol.inactiveLamports)
+  // What is staked only ever grows, until it is withdrawn.
+  if (asked !== 'Withdrawn' && is !== 'Created' && holds < BigInt(resource.spec.amountLamports))
+    return stalled(
+      'DelegationChanged',
+      `The stake account ${stakeAccount} holds ${holds} of the ${resource.spec.amountLamports} lamports that were staked: somebody has split or withdrawn the rest with this stake's keys, and this resource did not ask for that. Find out who did.`,
+    )
+  if (asked !== 'Active') return undefined
+  if (is === 'Deactivating' || is === 'Inactive')
+    return stalled(
+      'DelegationChanged',
+      `The stake ${stakeAccount} is ${is.toLowerCase()} on the chain, and this resource did not ask for that. Find out who did; then set desiredState to Inactive or Withdrawn, or have the stake delegated again.`,
+    )
+  if (protocol.voteAccount !== undefined && voteAccount !== undefined && protocol.voteAccount !== voteAccount)
+    return stalled(
+      'DelegationChanged',
+      `The stake ${stakeAccount} is delegated to ${protocol.voteAccount} on the chain, not to ${voteAccount}, and this resource did not ask for that. Find out who did.`,
+    )
+  return undefined
+}
+
+/** Whether it is where the spec wants it, as far as was seen. */
+export function isWhereWanted(resource: SolanaStake, status: SolanaStakeStatus): boolean {
+  const { desiredState } = resource.spec
+  const is = status.protocol?.status
+  if (interference(resource, status) !== undefined) return false
+  if (desiredState === 'Active') return isFunded(status) && is === 'Active'
+  if (isNothingStaked(status)) return true
+  return isFunded(status) && is === desiredState
+}
+
+const isBySomebodyElse = (withdrawal: SolanaTransaction | undefined): boolean =>
+  withdrawal?.signature === undefined && withdrawal?.landedSignature === undefined
+
+function wanted(resource: SolanaStake, status: SolanaStakeStatus): Statement {
+  const { protocol, stakeAccount } = status
+  if (isNothingStaked(status)) return say('True', 'NothingStaked', 'Nothing was ever staked, and nothing will be.')
+  switch (resource.spec.desiredState) {
+    case 'Active':
+      return say('True', 'Active', `${protocol?.activeLamports} lamports of ${stakeAccount} are staked with ${status.voteAccount}.`)
+    case 'Inactive':
+      return say('True', 'Inactive', `${stakeAccount} is inactive: ${protocol?.inactiveLamports} lamports can be withdrawn.`)
+    case 'Withdrawn':
+      return say(
+        'True',
+        'Withdrawn',
+        isBySomebodyElse(transactionOf(status, 'withdrawal'))
+          ? `${stakeAccount} is closed: its money was withdrawn by a transaction that this status does not have, somebody else's maybe.`
+          : `All money of ${stakeAccount} was withdrawn.`,
+      )
+  }
+}
+
+function readiness(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): Readiness {
+  const reached = isWhereWanted(resource, status) ? wanted(resource, status) : undefined
+  const trouble = interference(resource, status)
+  if (trouble !== undefined && progress.at !== 'deleting')
+    return { Ready: { ...trouble, status: 'False' }, Reconciling: waitsForPerson(trouble.reason as Reason), Stalled: trouble }
+  if (progress.at === 'settled')
+    return { Ready: reached ?? say('False', 'InProgress', 'It is looked at again.'), Reconciling: idle, Stalled: notStalled }
+  const readiness = underWay(progress, {
+    reached,
+    stepMessage: progress.at === 'step' ? stepMessage(progress.step) : '',
+    isNew: status.conditions === undefined,
+  })
+  return trouble === undefined ? readiness : { ...readiness, Stalled: trouble }
+}
+
+const verbs = { Prepare: 'Preparing', Broadcast: 'Sending', Report: 'Reporting', Confirm: 'Waiting for the finality of' } as const
+function stepMessage(step: string): string {
+  switch (step) {
+    case 'CreateStake':
+      return 'Creating the stake in the staking API.'
+    case 'VerifyStake':
+      return 'Verifying the stake.'
+    case 'FindStake':
+      return 'Looking whether something was ever staked.'
+    case 'AwaitActive':
+      return 'Waiting until the stake is active.'
+    case 'AwaitInactive':
+      return 'Waiting until the stake is inactive.'
+    case 'AwaitWithdrawn':
+      return 'Waiting until the account is closed.'
+    default: {
+      const [, verb, kind] = /^(Prepare|Broadcast|Report|Confirm)(Stake|Deactivation|Withdrawal)$/.exec(step) ?? []
+      return verb === undefined || kind === undefined
+        ? 'Under way.'
+        : `${verbs[verb as keyof typeof verbs]} the ${kind.toLowerCase()} transaction.`
+    }
+  }
+}
+
+/** One word for people. It is derived and never read to decide. */
+export function phaseOf(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): string {
+  if (progress.at === 'deleting') return 'Deleting'
+  if (status.protocol?.status === 'Withdrawn') return 'Withdrawn'
+  if (isFunded(status)) {
+    if (isInFlight(transactionOf(status, 'withdrawal'))) return 'Withdrawing'
+    const deactivation = transactionOf(status, 'deactivation')
+    const is = status.protocol?.status
+    if (isInFlight(deactivation) || (isFinal(deactivation) && is !== 'Inactive')) return 'Deactivating'
+    return is === undefined || is === 'Created' ? 'Activating' : is
+  }
+  if (progress.at === 'suspended') return 'Suspended'
+  if (progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'
+  if (resource.spec.desiredState !== 'Active' && isNothingStaked(status)) return 'NothingStaked'
+  const stake = transactionOf(status, 'stake')
+  if (stake?.state === 'Broadcast') return 'Confirming'
+  if (stake !== undefined) return 'Prepared'
+  return status.stakeId === undefined ? 'Pending' : 'Created'
+}

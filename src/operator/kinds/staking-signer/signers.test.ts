@@ -1,0 +1,146 @@
+import { describe, expect, test } from 'vitest'
+import { findCondition } from '../../../resources/conditions.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import { testAddress, testKeys } from '../../testing/fake-keys.ts'
+import { createWorld, KEY, type World } from '../../testing/world.ts'
+import { duplicateOf } from './signers.ts'
+
+const ready = (world: World, name = 'signer-1') => {
+  const condition = findCondition(world.signers.get(name)?.status?.conditions, 'Ready')
+  return condition && `${condition.status} ${condition.reason}`
+}
+
+describe('a signer', () => {
+  test('is ready when its key is mounted and belongs to its address', async () => {
+    const world = createWorld()
+    world.addSigner()
+    await world.start().visitSigner('signer-1')
+    expect(ready(world)).toBe('True Succeeded')
+    expect(world.signers.get('signer-1')?.status?.address).toBe(testAddress(0))
+  })
+
+  test.each<{ given: string; prepare: (world: World) => void; says: string }>([
+    { given: 'no key', prepare: (world) => world.keys.break('key-0', 'missing'), says: 'False KeyMissing' },
+    { given: 'a malformed key', prepare: (world) => world.keys.break('key-0', 'malformed'), says: 'False KeyMalformed' },
+    {
+      given: 'the key of another address',
+      prepare: (world) => world.keys.mount('key-0', testKeys[1] as `0x${string}`),
+      says: 'False KeyAddressMismatch',
+    },
+    { given: 'an unreadable policy', prepare: (world) => world.editPolicy({ maxPerTransaction: 32 }), says: 'False PolicyUnreadable' },
+    { given: 'an older twin', prepare: (world) => world.addSigner('a-twin'), says: 'False DuplicateSigner' },
+    {
+      given: 'transactions of others',
+      prepare: (world) => world.chain.mineForeign({ from: testAddress(0) }),
+      says: 'False UnaccountedTransactions',
+    },
+  ])('with $given is not, and says so once; mended, it is ready again', async ({ prepare, says }) => {
+    const world = createWorld()
+    world.addSigner()
+    const before = structuredClone(world.signers.get('signer-1')?.spec)
+    prepare(world)
+    const operator = world.start()
+    for (let count = 0; count < 3; count++) await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe(says)
+    expect(world.signers.statusWrites('signer-1')).toBe(1)
+    expect(world.events.filter(({ text }) => text.type === 'Warning')).toHaveLength(1)
+    world.keys.mend('key-0')
+    world.keys.mount('key-0', testKeys[0] as `0x${string}`)
+    if (world.signers.get('a-twin')) world.signers.vanish('a-twin')
+    world.signers.edit('signer-1', (signer) => ({ ...signer, spec: { ...before, acknowledgedNonce: world.chain.nonce(testAddress(0)) } }))
+    await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe('True Succeeded')
+  })
+
+  test('that pays stakes does not take their transactions for those of others, and keeps the ledger', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake()
+    const operator = world.start()
+    await operator.visitSigner('signer-1')
+    for (let count = 0; count < 6; count++) {
+      await world.visit(operator, KEY)
+      await operator.visitSigner('signer-1')
+      expect(ready(world)).toBe('True Succeeded')
+      world.chain.mine()
+      world.clock.advance(12_000)
+    }
+    expect(world.ledger()).toMatchObject({ nextNonce: 1 })
+    world.assertMoney({ deposits: 1 })
+  })
+
+  test('whose ledger is written while it is looked at, is looked at again, and nothing of the ledger is lost', async () => {
+    const world = createWorld()
+    world.addSigner()
+    let once = true
+    const operator = world.start((point) => {
+      if (!point.startsWith('before signer write') || !once) return
+      once = false
+      world.signers.edit('signer-1', (signer) => ({ ...signer, status: { ledgers: [{ network: 'hoodi', nextNonce: 3 }] } }))
+    })
+    expect(await operator.visitSigner('signer-1')).toMatchObject({ kind: 'wait' })
+    await operator.visitSigner('signer-1')
+    expect(world.ledger()?.nextNonce).toBe(3)
+    expect(ready(world)).toBe('True Succeeded')
+  })
+
+  test('on a chain that does not answer keeps what it said', async () => {
+    const world = createWorld()
+    world.addSigner()
+    const operator = world.start()
+    await operator.visitSigner('signer-1')
+    world.chain.state.wrongChain = true
+    await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe('True Succeeded')
+    expect(world.signers.statusWrites('signer-1')).toBe(1)
+  })
+
+  test('of Solana is looked after like any other, but for nonces: its key, its funds', async () => {
+    const world = createWorld()
+    const address = '4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi'
+    world.addSigner('signer-1', { chain: 'Solana', address, keyName: 'sol' })
+    const operator = world.start()
+    await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe('False KeyMissing')
+    // Base58 has no second spelling: another case is another address.
+    world.solanaKeys.set('sol', address.toLowerCase())
+    await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe('False KeyAddressMismatch')
+    world.solanaKeys.set('sol', address)
+    await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe('True Succeeded')
+    const funded = () => findCondition(world.signers.get('signer-1')?.status?.conditions, 'Funded')?.status
+    expect(funded()).toBe('False')
+    world.solanaBalances.set(address, 1n)
+    await operator.visitSigner('signer-1')
+    expect(funded()).toBe('True')
+    expect(world.signers.get('signer-1')?.status?.ledgers).toBeUndefined()
+  })
+
+  test('that is gone is left alone', async () => {
+    const world = createWorld()
+    expect(await world.start().visitSigner('signer-1')).toEqual({ kind: 'done' })
+  })
+})
+
+describe('of signers with one address', () => {
+  const signer = (name: string, created: string, change: object = {}) =>
+    ({
+      metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: created },
+      spec: { chain: 'Ethereum', address: '0xAb', ...change },
+    }) as unknown as StakingSigner
+  const old = signer('old', '2030-01-01T00:00:00Z')
+  const young = signer('young', '2030-01-02T00:00:00Z')
+  test('the oldest stands', () => {
+    expect(duplicateOf(young, [young, old])).toBe('old')
+    expect(duplicateOf(old, [young, old])).toBeUndefined()
+  })
+  test('of the same second, exactly one stands', () => {
+    const twins = [signer('a', '2030-01-01T00:00:00Z'), signer('b', '2030-01-01T00:00:00Z')]
+    expect(twins.map((twin) => duplicateOf(twin, twins))).toEqual([undefined, 'a'])
+  })
+  test('the case of the address does not matter, and the chain does', () => {
+    expect(duplicateOf(young, [signer('old', '2030-01-01T00:00:00Z', { address: '0xaB' })])).toBe('old')
+    expect(duplicateOf(young, [signer('old', '2030-01-01T00:00:00Z', { chain: 'Solana' })])).toBeUndefined()
+  })
+})

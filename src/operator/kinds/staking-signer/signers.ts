@@ -1,0 +1,194 @@
+import type { Address } from '../../../chains/ethereum/chain.ts'
+import type { SolanaAddress } from '../../../chains/solana/chain.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { jitter } from '../../../lib/clock.ts'
+import { sameHex } from '../../../lib/hex.ts'
+import { type StakingSigner, type StakingSignerStatus, stakingSignerSpec } from '../../../resources/staking-signer.ts'
+import { classify } from '../../engine/classify.ts'
+import { conflict, Halt } from '../../engine/verdict.ts'
+import type { Result } from '../../kube/controller.ts'
+import { isConflict, isNotFound } from '../../kube/errors.ts'
+import type { EventRecorder } from '../../kube/events.ts'
+import type { Informer } from '../../kube/informer.ts'
+import { diffMergePatch } from '../../kube/merge-patch.ts'
+import type { ResourceClient } from '../../kube/resource-client.ts'
+import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
+import { emptyLedger, unaccounted } from '../../transactions/ledger.ts'
+import type { SignerStore } from '../../transactions/signer-ledger.ts'
+import { type SignerFacts, stakingSignerStatus } from './status.ts'
+
+/** The fenced store of signers: reads from the cache, writes with the resourceVersion of what was read. */
+export function createSignerStore(deps: {
+  readonly client: ResourceClient<StakingSigner>
+  readonly informer: Informer<StakingSigner>
+  readonly fieldManager: string
+  readonly assertHeld: () => void
+  readonly onWrite: () => void
+  readonly onPoint?: (point: string, key: string) => void
+}): SignerStore {
+  const { client, informer } = deps
+  return {
+    get: (name) => informer.get(name),
+    list: () => informer.list(),
+    async read(name, signal) {
+      try {
+        const signer = await client.get({ name }, signal)
+        informer.put(signer)
+        return signer
+      } catch (error) {
+        if (isNotFound(error)) return undefined
+        throw error
+      }
+    },
+    async writeStatus(signer, status, signal) {
+      const patch = diffMergePatch(signer.status as Record<string, unknown> | undefined, status as Record<string, unknown>)
+      if (patch === undefined) return signer
+      deps.assertHeld()
+      deps.onPoint?.('before signer write', signer.metadata.name)
+      try {
+        const written = await client.mergePatch(
+          { name: signer.metadata.name },
+          { status: patch },
+          { resourceVersion: signer.metadata.resourceVersion, subresource: 'status', fieldManager: deps.fieldManager },
+          signal,
+        )
+        deps.onPoint?.('after signer write', signer.metadata.name)
+        deps.onWrite()
+        informer.put(written)
+        return written
+      } catch (error) {
+        if (isConflict(error)) throw conflict()
+        throw error
+      }
+    },
+  }
+}
+
+/**
+ * The older signer with the same address, if there is one. Ties go by name, so that of two exactly one stands. Ethereum only: what makes two of
+ * them dangerous is one nonce sequence, which Solana doesn't have.
+ */
+export function duplicateOf(signer: StakingSigner, all: Iterable<StakingSigner>): string | undefined {
+  if (signer.spec.chain !== 'Ethereum') return undefined
+  const age = ({ metadata }: StakingSigner) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`
+  for (const other of all) {
+    if (
+      other.metadata.uid === signer.metadata.uid ||
+      other.spec.chain !== signer.spec.chain ||
+      !sameHex(other.spec.address, signer.spec.address)
+    )
+      continue
+    if (age(other) < age(signer)) return other.metadata.name
+  }
+  return undefined
+}
+
+export interface SignerReconcilerDeps {
+  readonly store: SignerStore
+  readonly informer: Informer<StakingSigner>
+  readonly networks: Networks
+  readonly keys: EthereumKeys
+  readonly solanaKeys: Pick<SolanaKeys, 'address'>
+  readonly clock: Clock
+  readonly events: Pick<EventRecorder, 'event'>
+  /** How often a signer is looked at: key file, balance, nonces, in ms. */
+  readonly intervalMs: number
+  /** Wei or lamports. */
+  readonly onBalance: (signer: string, network: string, balance: bigint) => void
+}
+
+/** Looks after a signer's own conditions: its key, its funds, transactions that nobody accounts for. */
+export function createSignerReconciler(deps: SignerReconcilerDeps): (name: string, signal: AbortSignal) => Promise<Result> {
+  const { store, informer, networks, keys, clock, events } = deps
+  /** What was last known of a signer's funds: a node that is down for a while is no news. */
+  const funds = new Map<string, boolean>()
+
+  async function keyOf(signer: StakingSigner, signal: AbortSignal): Promise<SignerFacts['key']> {
+    try {
+      const mounted = signer.spec.chain === 'Solana' ? deps.solanaKeys : keys
+      return { address: await mounted.address(signer.spec.keyName, signal) }
+    } catch (error) {
+      const verdict = classify(error)
+      if (verdict.kind === 'stall') return { reason: verdict.reason, message: verdict.message }
+      throw error
+    }
+  }
+
+  async function networkFacts(signer: StakingSigner, name: string, signal: AbortSignal): Promise<SignerFacts['networks'][number]> {
+    const fundedWith = (balance: bigint): { readonly name: string; readonly hasFunds: boolean } => {
+      funds.set(`${signer.metadata.uid}/${name}`, balance > 0n)
+      deps.onBalance(signer.metadata.name, name, balance)
+      return { name, hasFunds: balance > 0n }
+    }
+    if (signer.spec.chain === 'Solana') {
+      const cluster = networks.solana(name)
+      if (cluster === undefined) return { name, hasFunds: undefined }
+      return fundedWith(await cluster.chain.balance(signer.spec.address as SolanaAddress, 'confirmed', signal))
+    }
+    const network = networks.ethereum(name)
+    if (network === undefined) return { name, hasFunds: undefined }
+    const address = signer.spec.address as Address
+    // The ledger is read after the chain: a nonce that is given out meanwhile must not look like a stranger's.
+    const [latest, pending, balance] = await Promise.all([
+      network.chain.transactionCount(address, 'latest', signal),
+      network.chain.transactionCount(address, 'pending', signal),
+      network.chain.balance(address, signal),
+    ])
+    const current = store.get(signer.metadata.name) ?? signer
+    const ledger = current.status?.ledgers?.find((entry) => entry.network === name) ?? emptyLedger(name)
+    const first =
+      signer.spec.policy.sharedKey === true
+        ? undefined
+        : unaccounted(ledger, { latest, pending, final: latest }, signer.spec.acknowledgedNonce)
+    return { ...fundedWith(balance), ...(first === undefined ? {} : { unaccounted: { first, count: Math.max(latest, pending) } }) }
+  }
+
+  return async (name, signal) => {
+    const signer = informer.get(name)
+    if (signer === undefined || signer.metadata.deletionTimestamp !== undefined) return { kind: 'done' }
+    const parsed = stakingSignerSpec.safeParse(signer.spec)
+    const key = await keyOf(signer, signal)
+    const facts: SignerFacts = {
+      key,
+      // Base58 has no second spelling.
+      matches:
+        'address' in key &&
+        (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameHex(key.address, signer.spec.address)),
+      duplicateOf: duplicateOf(signer, informer.list()),
+      unreadable: parsed.success ? undefined : parsed.error.issues.map((issue) => issue.path.join('.')).join(', '),
+      networks: await Promise.all(
+        networks.names(signer.spec.chain).map(async (network) => {
+          try {
+            return await networkFacts(signer, network, signal)
+          } catch (error) {
+            signal.throwIfAborted()
+            classify(error)
+            return { name: network, hasFunds: funds.get(`${signer.metadata.uid}/${network}`) }
+          }
+        }),
+      ),
+    }
+    const current = informer.get(name) ?? signer
+    const status: StakingSignerStatus = stakingSignerStatus(current, facts, clock.now())
+    const before = current.status?.conditions?.find(({ type }) => type === 'Ready')
+    let written: StakingSigner
+    try {
+      written = await store.writeStatus(current, status, signal)
+    } catch (error) {
+      // The ledger was written meanwhile: that is no failure.
+      if (!(error instanceof Halt) || error.verdict.kind !== 'conflict') throw error
+      await store.read(name, signal)
+      return { kind: 'wait', afterMs: jitter(50, Math.random, 0.5) }
+    }
+    const ready = written.status?.conditions?.find(({ type }) => type === 'Ready')
+    if (ready !== undefined && (ready.status !== before?.status || ready.reason !== before.reason)) {
+      events.event(written, {
+        type: ready.status === 'True' ? 'Normal' : 'Warning',
+        reason: ready.status === 'True' ? 'Ready' : ready.reason,
+        action: 'Reconcile',
+        note: ready.message,
+      })
+    }
+    return { kind: 'wait', afterMs: jitter(deps.intervalMs) }
+  }
+}

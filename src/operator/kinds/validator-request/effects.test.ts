@@ -1,0 +1,557 @@
+import { describe, expect, test } from 'vitest'
+import { StakingApiError } from '../../../contract/client-error.ts'
+import { gwei } from '../../../lib/amounts.ts'
+import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
+import { testAddress } from '../../testing/fake-keys.ts'
+import { createWorld, EXIT, GWEI, KEY, WITHDRAWAL, type World } from '../../testing/world.ts'
+
+/** A world with one request, after some visits: whatever was wrong has had its chance. */
+async function visited(key: string, prepare: (world: World) => void = () => {}, spec: object = {}): Promise<World> {
+  const world = createWorld()
+  world.addSigner()
+  prepare(world)
+  if (key === EXIT) world.addExit(key, spec)
+  else world.addWithdrawal(key, spec)
+  await world.settle(world.start(), [key], 5)
+  return world
+}
+const message = (world: World, key: string, type = 'Ready') => world.condition(type, key)?.message ?? ''
+function assertNothingMoved(world: World): void {
+  expect(world.keys.signed).toEqual([])
+  expect(world.chain.everSent()).toEqual([])
+}
+const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
+
+describe('an exit and a withdrawal', () => {
+  test.each([
+    { key: EXIT, request: { kind: 'exit' } },
+    { key: WITHDRAWAL, request: { kind: 'withdrawal', amountGwei: 1_000_000_000n } },
+  ])('$request.kind: asked for once, and Ready when the consensus layer has accepted it', async ({ key, request }) => {
+    const world = await visited(key)
+    expect(world.ready(key), message(world, key)).toBe(true)
+    expect(world.chain.requests()).toMatchObject([{ ...request, pubkey: world.validator(), valueWei: 101n }])
+    expect(world.requestStatus(key)).toMatchObject({ phase: 'Accepted', consensus: { status: 'Accepted' } })
+    // Nothing is left to see, and nothing is written any more.
+    const { key: name } = { key: key.split(':')[1] ?? '' }
+    const writes = (key === EXIT ? world.exits : world.withdrawals).statusWrites(name)
+    await world.settle(world.start(), [key], 2)
+    expect((key === EXIT ? world.exits : world.withdrawals).statusWrites(name)).toBe(writes)
+    expect(writes).toBeLessThanOrEqual(6)
+  })
+
+  test('the public key may be written in upper case', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit(EXIT, { validator: { network: 'hoodi', pubkey: upper(world.validator()) } })
+    await world.settle(world.start(), [EXIT])
+    expect(world.ready(EXIT), message(world, EXIT)).toBe(true)
+  })
+})
+
+describe('by reference to a stake', () => {
+  const stakeRef = { validator: { stakeRef: { name: 'stake-1' } } }
+  test('it waits for the stake, for its deposit, and until the validator is active, and says which', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit(EXIT, stakeRef)
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'WaitingForStake' })
+    expect(message(world, EXIT)).toContain('There is no EthereumStake stake-1')
+
+    world.addStake(KEY, { withdrawalAddress: testAddress(0) })
+    await world.visit(operator, EXIT)
+    expect(message(world, EXIT)).toContain('is not final yet')
+    await world.settle(operator, [KEY])
+    await world.visit(operator, EXIT)
+    expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'ValidatorNotActive' })
+    expect(world.requestStatus(EXIT).validator).toBeUndefined()
+
+    const [stake] = world.service.stakes()
+    world.service.setValidator(stake?.stakeId ?? '', 'pending_queued', 7, 50_000)
+    await world.visit(operator, EXIT)
+    // 1742213400 s is hoodi's genesis, 384 s an epoch.
+    expect(message(world, EXIT)).toContain('active in epoch 50000 (2025-10-25T')
+
+    world.service.setValidator(stake?.stakeId ?? '', 'active_ongoing', 7, 50_000)
+    await world.settle(operator, [EXIT])
+    expect(world.ready(EXIT), message(world, EXIT)).toBe(true)
+    expect(world.chain.requests()).toMatchObject([{ kind: 'exit', pubkey: stake?.depositData.pubkey }])
+  })
+
+  test.each([
+    { what: 'another stake', change: { stakeId: 'f'.repeat(32) }, reason: 'RequestRefused' },
+    { what: 'another validator', change: { depositData: 'other' }, reason: 'VerificationFailed' },
+  ])("a stake's status that somebody has forged with $what is not believed", async ({ change, reason }) => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake(KEY, { withdrawalAddress: testAddress(0) })
+    const operator = world.start()
+    await world.settle(operator, [KEY])
+    world.service.setValidator(world.service.stakes()[0]?.stakeId ?? '', 'active_ongoing')
+    world.editStatus((status) =>
+      change.depositData === undefined
+        ? { ...status, ...change }
+        : { ...status, depositData: { ...(status.depositData as object), pubkey: world.validator(5) } },
+    )
+    world.keys.signed.length = 0
+    world.addExit(EXIT, stakeRef)
+    await world.settle(operator, [EXIT], 3)
+    expect(world.stalled(EXIT)).toBe(reason)
+    expect(world.keys.signed).toEqual([])
+    expect(world.requests.stored()).toEqual([])
+  })
+
+  test('a stake whose withdrawal address is not the signer: nothing is even created', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake(KEY)
+    const operator = world.start()
+    await world.settle(operator, [KEY])
+    world.service.setValidator(world.service.stakes()[0]?.stakeId ?? '', 'active_ongoing')
+    world.addExit(EXIT, stakeRef)
+    await world.settle(operator, [EXIT], 3)
+    expect(world.stalled(EXIT)).toBe('SignerNotWithdrawalAddress')
+    expect(world.requests.stored()).toEqual([])
+  })
+})
+
+describe('what nobody should ask for: nothing is signed, and it says why', () => {
+  const offCurve = `0x${'ab'.repeat(48)}`
+  test.each<{ given: string; key?: string; spec?: object; world?: (world: World) => void; reason: string; says?: string }>([
+    {
+      given: 'a public key that is no point of the curve',
+      spec: { validator: { network: 'hoodi', pubkey: offCurve } },
+      reason: 'InvalidSpec',
+    },
+    { given: 'a public key of 47 bytes', spec: { validator: { network: 'hoodi', pubkey: `0x${'ab'.repeat(47)}` } }, reason: 'InvalidSpec' },
+    {
+      given: 'stake and public key',
+      spec: { validator: { stakeRef: { name: 'a' }, network: 'hoodi', pubkey: offCurve } },
+      reason: 'InvalidSpec',
+    },
+    { given: 'no validator', spec: { validator: {} }, reason: 'InvalidSpec' },
+    { given: 'an unknown network', spec: { validator: { network: 'nowhere', pubkey: offCurve } }, reason: 'UnknownNetwork' },
+    { given: 'an unknown signer', spec: { signer: 'nobody' }, reason: 'SignerNotFound' },
+    { given: 'a fee cap that is no number', spec: { maxRequestFeeGwei: '1e3' }, reason: 'InvalidSpec' },
+    ...['0', '', '-1', '+1', '1e9', ' 1', '1.5', '18446744073709551616', '00'].map((amountGwei) => ({
+      given: `the amount "${amountGwei}"`,
+      key: WITHDRAWAL,
+      spec: { amountGwei },
+      reason: 'InvalidSpec',
+    })),
+    // As an older CustomResourceDefinition would leave it: it is never an exit.
+    { given: 'no amount', key: WITHDRAWAL, spec: { amountGwei: undefined }, reason: 'InvalidSpec' },
+    {
+      given: 'a namespace that the policy does not admit',
+      world: (world) => world.editPolicy({ allowedNamespaces: { names: ['team-b'] } }),
+      reason: 'NamespaceNotAllowed',
+    },
+    { given: 'a missing key', world: (world) => world.keys.break('key-0', 'missing'), reason: 'KeyMissing' },
+    {
+      given: 'a signer that is not the withdrawal address',
+      world: (world) => {
+        world.requests.state.withdrawalAddress = testAddress(1)
+      },
+      reason: 'SignerNotWithdrawalAddress',
+      says: testAddress(1),
+    },
+    {
+      given: 'a chain of another id',
+      world: (world) => {
+        world.chain.state.wrongChain = true
+      },
+      reason: 'WrongChain',
+    },
+    {
+      given: 'a contract that costs far more gas than a request',
+      world: (world) => {
+        world.chain.state.estimate = 5_000_000n
+      },
+      reason: 'VerificationFailed',
+    },
+    {
+      given: 'transactions of the key that nobody accounts for',
+      world: (world) => world.chain.mineForeign({ from: testAddress(0) }),
+      reason: 'UnaccountedTransactions',
+    },
+    {
+      given: 'a validator of another account',
+      world: (world) => {
+        world.requests.state.refusal = new StakingApiError('no', { kind: 'problem', code: 'not-found', status: 404, outcomeUnknown: false })
+      },
+      reason: 'UnknownValidator',
+    },
+  ])('$given: $reason', async ({ key = EXIT, spec = {}, world: prepare = () => {}, reason, says }) => {
+    const world = await visited(key, prepare, spec)
+    expect(world.stalled(key), message(world, key)).toBe(reason)
+    if (says !== undefined) expect(message(world, key)).toContain(says)
+    assertNothingMoved(world)
+  })
+})
+
+describe('a rule of the consensus layer that forbids it now', () => {
+  test.each<{ rules: string[]; reason: string; stalls: boolean; key?: string; says: string }>([
+    { rules: ['unknown-validator'], reason: 'UnknownValidator', stalls: true, says: 'unknown-validator' },
+    { rules: ['credentials-not-compounding'], key: WITHDRAWAL, reason: 'ValidatorNotEligible', stalls: true, says: '0x02' },
+    { rules: ['not-active', 'already-exiting'], reason: 'AlreadyExiting', stalls: true, says: 'already-exiting' },
+    { rules: ['slashed', 'not-active'], reason: 'ValidatorSlashed', stalls: true, says: 'slashed' },
+    {
+      rules: ['amount-over-available'],
+      key: WITHDRAWAL,
+      reason: 'OverAvailable',
+      stalls: true,
+      says: '1000000000 gwei (1 ETH) are asked for, and some 8 ETH are available',
+    },
+    { rules: ['nothing-available'], key: WITHDRAWAL, reason: 'OverAvailable', stalls: true, says: 'the balance is some 40 ETH' },
+    { rules: ['effective-balance-too-low'], key: WITHDRAWAL, reason: 'ValidatorNotEligible', stalls: true, says: 'it is 40 ETH' },
+    { rules: ['not-active'], reason: 'ValidatorNotActive', stalls: false, says: 'by itself' },
+    { rules: ['too-young'], reason: 'ValidatorTooYoung', stalls: false, says: 'epoch 60000 (2025-12-09T' },
+    { rules: ['too-young', 'amount-over-available'], key: WITHDRAWAL, reason: 'ValidatorTooYoung', stalls: false, says: 'epoch 60000' },
+    { rules: ['pending-withdrawals'], reason: 'PendingWithdrawals', stalls: false, says: '2 ETH in all' },
+    { rules: ['withdrawal-queue-full'], key: WITHDRAWAL, reason: 'PendingWithdrawals', stalls: false, says: 'full' },
+  ])('$rules: $reason, and it goes on when that has passed', async ({ rules, reason, stalls, key = EXIT, says }) => {
+    let passed = false
+    const world = await visited(key, (before) => {
+      before.requests.state.broken = () => (passed ? [] : rules)
+      before.requests.state.capacity = { earliestEligibleEpoch: 60_000, pendingWithdrawalsGwei: gwei(2n * GWEI) }
+    })
+    expect(world.condition('Ready', key)).toMatchObject({ reason })
+    expect(world.stalled(key)).toBe(stalls ? reason : '')
+    expect(message(world, key)).toContain(says)
+    assertNothingMoved(world)
+    passed = true
+    await world.settle(world.start(), [key])
+    expect(world.ready(key), message(world, key)).toBe(true)
+  })
+
+  test.each(['chain-unavailable', 'rate-limited'] as const)('the staking API says %s: that is waited for', async (code) => {
+    const world = await visited(EXIT, (before) => {
+      before.requests.state.refusal = new StakingApiError('no', {
+        kind: 'problem',
+        code,
+        status: 503,
+        retryAfterMs: 3_000,
+        outcomeUnknown: false,
+      })
+    })
+    expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'ServiceUnavailable' })
+    expect(world.stalled(EXIT)).toBe('')
+  })
+})
+
+describe('the contract’s fee', () => {
+  test('above the cap, it waits and says the numbers; when the fee falls, it goes on', async () => {
+    const world = await visited(EXIT, (before) => {
+      before.chain.state.requestFee = 2_000_000n * GWEI
+    })
+    expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'RequestFeeTooHigh' })
+    expect(message(world, EXIT)).toContain('asks for more than 1000000 gwei')
+    expect(message(world, EXIT)).toContain('the cap is 1000000 gwei')
+    assertNothingMoved(world)
+    world.chain.state.requestFee = 900_000n * GWEI
+    await world.settle(world.start(), [EXIT])
+    // A quarter of headroom would be above the cap.
+    expect(world.chain.requests()).toMatchObject([{ valueWei: 1_000_000n * GWEI }])
+  })
+
+  test('the lower of two caps counts, and one that is raised lets it go', async () => {
+    const world = await visited(
+      EXIT,
+      (before) => {
+        before.chain.state.requestFee = 500n
+      },
+      { maxRequestFeeGwei: '0.0000001' },
+    )
+    expect(message(world, EXIT)).toContain('the cap is 0.0000001 gwei')
+    world.editRequest(EXIT, (exit) => ({ ...exit, spec: { ...exit.spec, maxRequestFeeGwei: '1' } }))
+    await world.settle(world.start(), [EXIT])
+    expect(world.chain.requests()).toMatchObject([{ valueWei: 625n }])
+  })
+
+  test('risen between the signature and the broadcast: another version under the same nonce carries more, and the first is never sent', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    const operator = world.start((point) => {
+      if (point === 'after signers.mergePatch' && world.keys.signed.length === 1) world.chain.state.requestFee = 1_000n
+    })
+    await world.settle(operator, [EXIT])
+    expect(world.chain.everSent()).toMatchObject([{ nonce: 0, valueWei: 1_250n }])
+    expect(world.requestStatus(EXIT).transaction).toMatchObject({ valueWei: '1250', replaced: [{ nonce: 0 }] })
+    expect(world.ready(EXIT)).toBe(true)
+  })
+
+  test('risen while it waits in the pool: it is replaced under its nonce, or waits where the cap is in the way', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    expect(world.chain.pool()).toMatchObject([{ nonce: 0, valueWei: 101n }])
+    world.chain.state.requestFee = 10n ** 17n
+    await world.visit(operator, EXIT)
+    expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'RequestFeeTooHigh' })
+    world.chain.state.requestFee = 1_000n
+    await world.visit(operator, EXIT)
+    expect(world.chain.pool()).toMatchObject([{ nonce: 0, valueWei: 1_250n }])
+    await world.settle(operator, [EXIT])
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+
+  test('risen in the very block that has it: it is reverted, no request was made, and it says how to go on', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    world.chain.state.requestFee = 1_000n
+    world.chain.mine(4)
+    await world.settle(operator, [EXIT], 4)
+    expect(world.stalled(EXIT)).toBe('TransactionReverted')
+    expect(world.requestStatus(EXIT).phase).toBe('Failed')
+    expect(message(world, EXIT)).toContain('delete this resource and apply it again')
+    // Another of the same name is another request.
+    world.remove(EXIT)
+    await world.settle(operator, [EXIT], 2)
+    expect(world.object(EXIT)).toBeUndefined()
+    world.addExit()
+    await world.settle(operator, [EXIT])
+    expect(world.ready(EXIT), message(world, EXIT)).toBe(true)
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+})
+
+describe('what the consensus layer makes of it', () => {
+  test('mined is not accepted: it waits for the decision', async () => {
+    const world = await visited(EXIT, (before) => {
+      before.requests.state.consensus = () => ({ status: 'pending' })
+    })
+    expect(world.condition('Confirmed', EXIT)).toMatchObject({ status: 'True' })
+    expect(world.condition('Accepted', EXIT)).toMatchObject({ status: 'Unknown', reason: 'AwaitingConsensus' })
+    expect(world.ready(EXIT)).toBe(false)
+  })
+  test('dropped: it needs a person, and says by which rule in its own words', async () => {
+    const world = await visited(WITHDRAWAL, (before) => {
+      before.requests.state.consensus = () => ({ status: 'dropped', reason: 'too-young: <b>call us at 555</b>; made-up-rule: x' })
+    })
+    expect(world.stalled(WITHDRAWAL)).toBe('RequestDropped')
+    expect(world.requestStatus(WITHDRAWAL)).toMatchObject({ phase: 'Dropped', consensus: { status: 'Dropped', rules: ['too-young'] } })
+    expect(JSON.stringify(world.requestStatus(WITHDRAWAL))).not.toContain('call us')
+    expect(message(world, WITHDRAWAL)).toContain('(too-young)')
+  })
+  test('a service that does not see the transaction is told of it until it does', async () => {
+    const world = await visited(WITHDRAWAL, (before) => {
+      before.requests.state.blind = true
+    })
+    expect(world.requestStatus(WITHDRAWAL).transaction?.reportedHash).toBeUndefined()
+    world.requests.state.blind = false
+    await world.settle(world.start(), [WITHDRAWAL])
+    expect(world.ready(WITHDRAWAL), message(world, WITHDRAWAL)).toBe(true)
+  })
+})
+
+describe('a request of this name that the staking API has from before', () => {
+  async function vanished(when: (world: World) => Promise<void>): Promise<World> {
+    const world = createWorld()
+    world.addSigner()
+    world.addWithdrawal()
+    await when(world)
+    world.withdrawals.vanish('team-a/withdrawal-1')
+    world.addWithdrawal()
+    await world.settle(world.start(), [WITHDRAWAL])
+    return world
+  }
+  test('never sent: it is taken over', async () => {
+    const world = await vanished(async (before) => {
+      await before.visit(
+        before.start((point, operator) => {
+          if (point === 'before chain.estimateGas') operator.kill()
+        }),
+        WITHDRAWAL,
+      )
+    })
+    expect(world.ready(WITHDRAWAL), message(world, WITHDRAWAL)).toBe(true)
+    expect(world.requests.stored()).toHaveLength(1)
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+  test('sent and reported: nothing is asked again', async () => {
+    const world = await vanished((before) => before.settle(before.start(), [WITHDRAWAL]))
+    expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+    expect(message(world, WITHDRAWAL)).toContain('another name')
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+  test('sent and never reported: the ledger knows, and nothing is asked again', async () => {
+    const world = await vanished(async (before) => {
+      const operator = before.start((point) => {
+        if (point.includes('requests.submit')) throw new StakingApiError('down', { kind: 'network', outcomeUnknown: true })
+      })
+      await before.settle(operator, [WITHDRAWAL])
+      expect(before.chain.requests()).toHaveLength(1)
+    })
+    expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+  test('for another amount: nothing is asked', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addWithdrawal()
+    await world.visit(
+      world.start((point, operator) => {
+        if (point === 'before chain.estimateGas') operator.kill()
+      }),
+      WITHDRAWAL,
+    )
+    world.withdrawals.vanish('team-a/withdrawal-1')
+    world.addWithdrawal(WITHDRAWAL, { amountGwei: '7' })
+    await world.settle(world.start(), [WITHDRAWAL])
+    expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+    assertNothingMoved(world)
+  })
+  test('cancelled by somebody: it stalls and says so', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    world.chain.state.requestFee = 10n ** 18n
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    world.requests.cancel(world.requestStatus(EXIT).requestId ?? '')
+    world.chain.state.requestFee = 1n
+    await world.visit(operator, EXIT)
+    expect(world.stalled(EXIT)).toBe('RequestCancelled')
+    assertNothingMoved(world)
+  })
+})
+
+describe('deleted', () => {
+  test('before it is sent: the exit is cancelled at the staking API, and the resource goes', async () => {
+    const world = await visited(EXIT, (before) => {
+      before.chain.state.requestFee = 10n ** 18n
+    })
+    world.remove(EXIT)
+    await world.settle(world.start(), [EXIT], 2)
+    expect(world.object(EXIT)).toBeUndefined()
+    expect(await world.requests.requests()).toMatchObject([{ status: 'cancelled' }])
+  })
+  test('while the staking API is away: it waits, and goes when that is back', async () => {
+    const world = await visited(EXIT, (before) => {
+      before.chain.state.requestFee = 10n ** 18n
+    })
+    world.remove(EXIT)
+    const down = world.start((point) => {
+      if (point.includes('requests.')) throw new StakingApiError('down', { kind: 'network', outcomeUnknown: true })
+    })
+    await world.visit(down, EXIT)
+    expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'Deleting' })
+    await world.visit(world.start(), EXIT)
+    expect(world.object(EXIT)).toBeUndefined()
+  })
+  test('before it is sent: a withdrawal just goes', async () => {
+    const world = await visited(WITHDRAWAL, (before) => {
+      before.chain.state.requestFee = 10n ** 18n
+    })
+    world.remove(WITHDRAWAL)
+    await world.visit(world.start(), WITHDRAWAL)
+    expect(world.object(WITHDRAWAL)).toBeUndefined()
+    assertNothingMoved(world)
+  })
+  test('after it was sent: it stays until the consensus layer has decided, signs nothing more, and goes', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    world.requests.state.consensus = () => ({ status: 'pending' })
+    world.remove(EXIT)
+    world.keys.signed.length = 0
+    await world.settle(operator, [EXIT], 6)
+    expect(world.object(EXIT)).toBeDefined()
+    expect(message(world, EXIT)).toContain("can't be taken back")
+    world.requests.state.consensus = () => ({ status: 'accepted' })
+    await world.settle(operator, [EXIT], 2)
+    expect(world.object(EXIT)).toBeUndefined()
+    expect(world.keys.signed).toEqual([])
+    expect(world.requests.calls.some(({ method }) => method === 'cancelExitRequest')).toBe(false)
+  })
+  test('confirmed by annotation, it goes at once', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    world.editRequest(EXIT, (exit) => ({
+      ...exit,
+      metadata: {
+        ...exit.metadata,
+        annotations: { ...(exit.metadata as { annotations?: object }).annotations, [CONFIRM_DELETE_ANNOTATION]: 'exit-1' },
+      },
+    }))
+    world.remove(EXIT)
+    await world.visit(operator, EXIT)
+    expect(world.object(EXIT)).toBeUndefined()
+  })
+})
+
+describe('suspended', () => {
+  test('before it is made: nothing is created or signed, and it goes on when that is over', async () => {
+    const world = await visited(EXIT, undefined, { suspend: true })
+    expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'Suspended' })
+    expect(world.requests.stored()).toEqual([])
+    world.editRequest(EXIT, (exit) => ({ ...exit, spec: { ...exit.spec, suspend: false } }))
+    await world.settle(world.start(), [EXIT])
+    expect(world.ready(EXIT)).toBe(true)
+  })
+  test('after it was sent: it is followed to what the consensus layer makes of it, and nothing is signed', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    world.editRequest(EXIT, (exit) => ({ ...exit, spec: { ...exit.spec, suspend: true } }))
+    world.keys.signed.length = 0
+    await world.settle(operator, [EXIT])
+    expect(world.ready(EXIT), message(world, EXIT)).toBe(true)
+    expect(world.keys.signed).toEqual([])
+  })
+})
+
+test('a staking API that is away keeps nothing from being sent again that the node has forgotten', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addExit()
+  await world.visit(world.start(), EXIT)
+  world.chain.forget()
+  const alone = world.start((point) => {
+    if (point.includes('requests.')) throw new StakingApiError('down', { kind: 'network', outcomeUnknown: true })
+  })
+  await world.visit(alone, EXIT)
+  expect(world.chain.pool()).toHaveLength(1)
+  await world.settle(world.start(), [EXIT])
+  expect(world.chain.requests()).toHaveLength(1)
+})
+
+describe('a cluster that is rebuilt from Git', () => {
+  async function rebuilt(forget: (world: World) => void): Promise<World> {
+    const world = createWorld()
+    world.addSigner()
+    world.addWithdrawal()
+    await world.settle(world.start(), [WITHDRAWAL])
+    world.withdrawals.vanish('team-a/withdrawal-1')
+    world.signers.vanish('signer-1')
+    forget(world)
+    world.addSigner()
+    world.addWithdrawal()
+    await world.settle(world.start(), [WITHDRAWAL])
+    return world
+  }
+  test('asks for nothing twice: the staking API knows', async () => {
+    const world = await rebuilt(() => {})
+    expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+  test('nor with a staking API that has lost its database: the chain knows', async () => {
+    const world = await rebuilt((before) => before.requests.forget())
+    expect(world.stalled(WITHDRAWAL)).toBe('UnaccountedTransactions')
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+})

@@ -1,0 +1,160 @@
+import { formatEth, gwei } from '../../../lib/amounts.ts'
+import type { Instant } from '../../../lib/clock.ts'
+import type { Statement } from '../../../resources/conditions.ts'
+import type { ObjectMeta } from '../../../resources/meta.ts'
+import type { Reason } from '../../../resources/reasons.ts'
+import {
+  type ValidatorRequestCondition,
+  type ValidatorRequestStatus,
+  validatorRequestConditions,
+} from '../../../resources/validator-request.ts'
+import { idle, notStalled, type Progress, pending, type Readiness, say, stated, underWay, withTrouble } from '../../engine/progress.ts'
+import { meaningsOf } from './rules.ts'
+import type { RequestKindName, ValidatorRequestSpec } from './steps.ts'
+
+/** A ValidatorExit or ValidatorWithdrawal, as its status is made from. */
+export interface RequestResource {
+  readonly kind: RequestKindName
+  readonly metadata: ObjectMeta
+  readonly spec: ValidatorRequestSpec
+}
+
+export const isAccepted = (status: ValidatorRequestStatus | undefined): boolean => status?.consensus?.status === 'Accepted'
+/** The consensus layer has decided, for good. */
+export const isDecided = (status: ValidatorRequestStatus | undefined): boolean =>
+  status?.transaction?.state === 'Confirmed' && status.consensus !== undefined
+/** Nothing of it is signed any more, and its outcome is known. */
+export const isRequestSettled = (status: ValidatorRequestStatus | undefined): boolean =>
+  isDecided(status) || status?.transaction?.state === 'Failed'
+
+type Domain = Exclude<ValidatorRequestCondition, 'Ready' | 'Reconciling' | 'Stalled'>
+
+/** Which condition a step's trouble is shown on. */
+const conditionOfStep: Readonly<Record<string, Domain>> = {
+  ResolveValidator: 'Created',
+  CreateRequest: 'Created',
+  VerifyRequest: 'Verified',
+  PrepareRequest: 'Broadcast',
+  Broadcast: 'Broadcast',
+  Report: 'Broadcast',
+  Confirm: 'Confirmed',
+  AwaitConsensus: 'Accepted',
+}
+
+/** What is asked for, in words. */
+export const wordsOf = ({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string => {
+  if (kind === 'ValidatorExit') return 'a full exit'
+  const amount = 'amountGwei' in spec ? spec.amountGwei : ''
+  return /^[0-9]{1,20}$/.test(amount) ? `a withdrawal of ${formatEth(gwei(BigInt(amount)))} ETH` : 'a withdrawal'
+}
+
+/** The whole status for what has been seen. Pure; the same inputs give the same list of conditions by identity. */
+export function validatorRequestStatus(
+  resource: RequestResource,
+  status: ValidatorRequestStatus,
+  progress: Progress,
+  now: Instant,
+): ValidatorRequestStatus {
+  const generation = resource.metadata.generation ?? 0
+  const statements = statementsFor(resource, status, progress)
+  const conditions = stated(status.conditions, validatorRequestConditions, statements, generation, now)
+  return { ...status, observedGeneration: generation, phase: requestPhaseOf(status, progress), conditions }
+}
+
+function statementsFor(
+  resource: RequestResource,
+  status: ValidatorRequestStatus,
+  progress: Progress,
+): Record<ValidatorRequestCondition, Statement> {
+  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOfStep[step])
+  return { ...evidence, ...readiness(resource, status, progress) }
+}
+
+function evidenceStatements(resource: RequestResource, status: ValidatorRequestStatus): Record<Domain, Statement> {
+  const { transaction, requestId, validator, verifiedCalldata, consensus } = status
+  return {
+    Created:
+      requestId === undefined
+        ? pending
+        : status.cancelled === true
+          ? say('False', 'RequestCancelled', `Request ${requestId} was cancelled in the staking API.`)
+          : say('True', 'Succeeded', `Request ${requestId} exists in the staking API.`),
+    Verified:
+      verifiedCalldata === undefined
+        ? pending
+        : say(
+            'True',
+            'Succeeded',
+            `The request asks for ${wordsOf(resource)} of validator ${validator?.pubkey ?? ''}, and for nothing else.`,
+          ),
+    Broadcast:
+      transaction?.broadcastHash === undefined
+        ? pending
+        : say('True', 'Succeeded', `Transaction ${transaction.broadcastHash} with nonce ${transaction.nonce} was sent.`),
+    Confirmed:
+      transaction?.state === 'Confirmed'
+        ? say('True', 'Succeeded', `The request is in final block ${transaction.blockNumber}.`)
+        : transaction?.state === 'Failed'
+          ? say(
+              'False',
+              'TransactionReverted',
+              `Transaction ${transaction.minedHash} was reverted in block ${transaction.blockNumber}: no request was made.`,
+            )
+          : pending,
+    Accepted:
+      consensus === undefined
+        ? pending
+        : consensus.status === 'Accepted'
+          ? say('True', 'Accepted', acceptedMessage(resource, status))
+          : say('False', 'RequestDropped', droppedMessage(status)),
+  }
+}
+
+function readiness(resource: RequestResource, status: ValidatorRequestStatus, progress: Progress): Readiness {
+  if (isDecided(status) && isAccepted(status) && progress.at !== 'deleting')
+    return { Ready: say('True', 'Accepted', acceptedMessage(resource, status)), Reconciling: idle, Stalled: notStalled }
+  if (progress.at === 'settled') {
+    const [reason, message]: [Reason, string] =
+      status.transaction?.state === 'Failed' ? ['TransactionReverted', revertedMessage(status)] : ['RequestDropped', droppedMessage(status)]
+    return { Ready: say('False', reason, message), Reconciling: idle, Stalled: say('True', reason, message) }
+  }
+  return underWay(progress, {
+    stepMessage: progress.at === 'step' ? (stepMessages[progress.step] ?? 'Under way.') : '',
+    isNew: status.conditions === undefined,
+  })
+}
+
+const acceptedMessage = (resource: RequestResource, status: ValidatorRequestStatus): string =>
+  `The consensus layer has accepted ${wordsOf(resource)} of validator ${status.validator?.pubkey ?? ''}; its money goes to the withdrawal address by itself.`
+
+const droppedMessage = (status: ValidatorRequestStatus): string =>
+  `The request was mined (transaction ${status.transaction?.minedHash ?? ''}, block ${status.transaction?.blockNumber ?? ''}), and the consensus layer has dropped it: ${meaningsOf(status.consensus?.rules)}. Nothing came of it but the fee. To ask again once that has passed, create another resource.`
+
+const revertedMessage = (status: ValidatorRequestStatus): string =>
+  `Transaction ${status.transaction?.minedHash ?? ''} was reverted in block ${status.transaction?.blockNumber ?? ''}: no request was made, and the amount stayed with the signer. Most often the contract's fee had risen above what it carried. To ask again, delete this resource and apply it again.`
+
+const stepMessages: Readonly<Record<string, string>> = {
+  ResolveValidator: 'Looking up the validator.',
+  CreateRequest: 'Creating the request in the staking API.',
+  VerifyRequest: 'Verifying the request.',
+  PrepareRequest: 'Preparing the transaction.',
+  Broadcast: 'Sending the transaction.',
+  Report: 'Reporting the transaction to the staking API.',
+  Confirm: 'Waiting until the request is in a final block.',
+  AwaitConsensus: 'Waiting for what the consensus layer makes of the request.',
+}
+
+/** One word for people. It is derived and never read to decide. */
+export function requestPhaseOf(status: ValidatorRequestStatus, progress: Progress): string {
+  if (progress.at === 'deleting') return 'Deleting'
+  if (status.transaction?.state === 'Failed') return 'Failed'
+  if (isDecided(status)) return isAccepted(status) ? 'Accepted' : 'Dropped'
+  if (progress.at === 'suspended') return 'Suspended'
+  if (progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'
+  if (status.transaction?.state === 'Confirmed') return 'Confirmed'
+  if (status.transaction?.broadcastHash !== undefined) return 'Confirming'
+  if (status.transaction !== undefined) return 'Prepared'
+  if (status.requestId !== undefined) return 'Created'
+  if (progress.at === 'halted' && progress.verdict.kind === 'wait') return 'Waiting'
+  return 'Pending'
+}

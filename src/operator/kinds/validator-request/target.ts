@@ -1,0 +1,203 @@
+import type { Address, Hex } from '../../../chains/ethereum/chain.ts'
+import { isValidPubkey } from '../../../chains/ethereum/deposit.ts'
+import type { ValidatorRequest } from '../../../chains/ethereum/requests.ts'
+import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
+import { AmountError, gwei, parseInteger, type Wei } from '../../../lib/amounts.ts'
+import { sameHex } from '../../../lib/hex.ts'
+import { isTrue } from '../../../resources/conditions.ts'
+import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import type { ValidatorExit } from '../../../resources/validator-exit.ts'
+import type { ValidatorWithdrawal } from '../../../resources/validator-withdrawal.ts'
+import { externalReference } from '../../engine/origin.ts'
+import { stall, wait } from '../../engine/verdict.ts'
+import type { Visit } from '../../engine/visit.ts'
+import type { EthereumNetwork } from '../../ports.ts'
+import { createEthereumSigners, type EthereumDeps, readCap } from '../../transactions/ethereum-signer.ts'
+import { admitRequest, requestFeeCap } from '../../transactions/policy.ts'
+import { whenEpoch } from './refusal.ts'
+import { isRequestSettled } from './status.ts'
+import type { FoundValidator, RequestOrder, ValidatorRequestSpec } from './steps.ts'
+
+export type ValidatorRequestResource = ValidatorExit | ValidatorWithdrawal
+
+export interface ValidatorRequestDeps extends EthereumDeps {
+  readonly stake: (namespace: string, name: string) => EthereumStake | undefined
+  /** Every exit and withdrawal, of all namespaces, whose validator this is by its spec or its stake. */
+  readonly requestsOn: (validator: FoundValidator) => Iterable<ValidatorRequestResource>
+}
+
+/** The validator of a spec by what the cluster says: for the order of requests, not for what is signed. */
+export function validatorIn(
+  { spec, namespace }: { readonly spec: Pick<ValidatorRequestSpec, 'validator'>; readonly namespace: string },
+  stakeOf: ValidatorRequestDeps['stake'],
+): FoundValidator | undefined {
+  const { stakeRef, network, pubkey } = spec.validator
+  if (stakeRef === undefined) return network === undefined || pubkey === undefined ? undefined : { network, pubkey: pubkey.toLowerCase() }
+  const stake = stakeOf(namespace, stakeRef.name)
+  const found = stake?.status?.depositData?.pubkey
+  return stake === undefined || found === undefined ? undefined : { network: stake.spec.network, pubkey: found.toLowerCase() }
+}
+
+/** What a request asks for, of whom and in whose name, as spec, stake and signer stand now. */
+export type RequestTargets = ReturnType<typeof createRequestTargets>
+
+export function createRequestTargets(deps: ValidatorRequestDeps) {
+  const signersOf = createEthereumSigners(deps)
+  const { networkOf, admitted } = signersOf
+
+  /**
+   * What goes into the calldata. Which of the two it is, is told by the kind of the resource; an amount that is missing or 0 is never taken for
+   * a full exit.
+   */
+  function requestOf(order: RequestOrder, pubkey: string): ValidatorRequest {
+    if (order.origin.kind === 'ValidatorExit') return { kind: 'exit', pubkey: pubkey as Hex }
+    try {
+      const amount = parseInteger(order.amountGwei ?? '', 'an amount in gwei')
+      if (amount === 0n) throw new AmountError('0 gwei would be a full exit: create a ValidatorExit for that')
+      return { kind: 'withdrawal', pubkey: pubkey as Hex, amountGwei: gwei(amount) }
+    } catch (error) {
+      if (error instanceof AmountError) throw stall('InvalidSpec', `spec.amountGwei: ${error.message}.`, false)
+      throw error
+    }
+  }
+
+  /** The signer, admitted by its policy for this resource as both stand now. */
+  const admittedSigner = (order: RequestOrder, signal: AbortSignal): Promise<StakingSigner> =>
+    admitted(
+      order.signer,
+      (signer) => admitRequest(signer, { namespace: deps.namespace(order.origin.namespace), kind: order.origin.kind }),
+      signal,
+    )
+
+  /** What the contract may be paid at most, in wei. */
+  const feeCapOf = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
+    readCap('maxRequestFeeGwei', () => requestFeeCap(signer, ownCapGwei))
+
+  /** The validator of the spec. @throws Halt where there is none (yet) */
+  async function targetOf(
+    order: RequestOrder,
+    visit: Visit,
+    signal: AbortSignal,
+  ): Promise<FoundValidator & { withdrawalAddress?: Address }> {
+    const { stakeRef, network, pubkey } = order.validator
+    if (stakeRef !== undefined && network === undefined && pubkey === undefined) return ofStake(order, stakeRef.name, visit, signal)
+    if (stakeRef !== undefined || network === undefined || pubkey === undefined)
+      throw stall('InvalidSpec', 'spec.validator must have either stakeRef, or both network and pubkey.', false)
+    networkOf(network)
+    if (!/^0x[0-9a-fA-F]{96}$/.test(pubkey) || !isValidPubkey(pubkey.toLowerCase() as Hex))
+      throw stall(
+        'InvalidSpec',
+        "spec.validator.pubkey is not a BLS public key: it is not a point of the curve's subgroup. A digit is mistyped; create this resource anew with the right key.",
+        false,
+      )
+    return { network, pubkey: pubkey.toLowerCase() }
+  }
+
+  async function ofStake(order: RequestOrder, name: string, visit: Visit, signal: AbortSignal) {
+    const { stake, body } = await stakeOf(order, name, visit, signal)
+    const { status, activationEpoch } = body.validator
+    if (status === 'unknown' || status === 'pending_initialized' || status === 'pending_queued')
+      throw wait(
+        'ValidatorNotActive',
+        `The validator of EthereumStake ${name} is not active yet${activationEpoch === undefined ? ': its activation epoch is not set (the deposit is processed first, then it waits in the queue)' : `: it becomes active in ${whenEpoch(stake.spec.network, activationEpoch)}, and may exit or be withdrawn from some time later (256 epochs on public networks)`}. It goes on by itself.`,
+        slowly(networkOf(stake.spec.network)),
+      )
+    return {
+      network: stake.spec.network,
+      pubkey: body.depositData.pubkey.toLowerCase(),
+      withdrawalAddress: stake.spec.withdrawalAddress as Address,
+    }
+  }
+
+  /** The stake, with what the staking API says of it: its status alone may have been forged. */
+  async function stakeOf(order: RequestOrder, name: string, visit: Visit, signal: AbortSignal) {
+    const { namespace } = order.origin
+    const stake = deps.stake(namespace, name)
+    if (stake === undefined)
+      throw wait('WaitingForStake', `There is no EthereumStake ${name} in namespace ${namespace}. It goes on when there is.`, 30_000)
+    const network = networkOf(stake.spec.network)
+    const { stakeId, depositData, transaction, phase = 'Pending' } = stake.status ?? {}
+    if (transaction?.state !== 'Confirmed' || stakeId === undefined || depositData === undefined) {
+      const stalled = isTrue(stake.status?.conditions, 'Stalled') ? '; it is stalled and needs a person' : ''
+      throw wait(
+        'WaitingForStake',
+        `The deposit of EthereumStake ${name} is not final yet (it is ${phase}${stalled}). It goes on by itself.`,
+        slowly(network),
+      )
+    }
+    const body = (visit.get('stakeOfRequest') as EthereumStakeBody | undefined) ?? (await network.api.ethereumStake(stakeId, signal))
+    visit.set('stakeOfRequest', body)
+    const reference = externalReference({ uid: '', kind: 'EthereumStake', namespace, name })
+    const wrong = [
+      body.stakeId === stakeId ? [] : ['id'],
+      body.network === stake.spec.network ? [] : ['network'],
+      sameHex(body.depositData.pubkey, depositData.pubkey) && sameHex(body.validator.pubkey, depositData.pubkey) ? [] : ['public key'],
+      sameHex(body.withdrawalAddress, stake.spec.withdrawalAddress) ? [] : ['withdrawal address'],
+      body.externalReference === reference || stake.spec.adopt?.stakeId === stakeId ? [] : ['external reference'],
+    ].flat()
+    if (wrong.length > 0) {
+      deps.onRefusal?.('VerificationFailed')
+      throw stall(
+        'VerificationFailed',
+        `The status of EthereumStake ${name} is not what the staking API says of its stake (another ${wrong.join(', ')}). Nothing was signed. Find out who changed it.`,
+      )
+    }
+    return { stake, body }
+  }
+
+  /** Whether the spec names this validator, as far as the cluster says: enough for what was checked before and is signed once more, the same bytes. */
+  function isNamed(order: RequestOrder, validator: FoundValidator): boolean {
+    const named = validatorIn({ spec: order, namespace: order.origin.namespace }, deps.stake)
+    // A stake that is gone takes nothing back.
+    if (named === undefined) return order.validator.stakeRef !== undefined
+    return named.network === validator.network && sameHex(named.pubkey, validator.pubkey)
+  }
+
+  /** Only the validator's withdrawal address may ask for anything. @throws Halt */
+  function assertMaySend(signer: StakingSigner, withdrawalAddress: string): void {
+    if (sameHex(signer.spec.address, withdrawalAddress)) return
+    deps.onRefusal?.('SignerNotWithdrawalAddress')
+    throw stall(
+      'SignerNotWithdrawalAddress',
+      `StakingSigner ${signer.metadata.name} has address ${signer.spec.address}, but only the validator's withdrawal address ${withdrawalAddress} may ask for this. Nothing was signed. Create this resource with the signer of that address.`,
+    )
+  }
+
+  /** Requests on one validator are ordered, not raced: the older first, and none while another's outcome is unknown. @throws Halt */
+  function assertTurn(order: RequestOrder, validator: FoundValidator): void {
+    const peers = [...deps.requestsOn(validator)]
+    const own = peers.find((peer) => isOf(peer, order))
+    for (const peer of peers) {
+      if (isOf(peer, order)) continue
+      const { status } = peer
+      const needsPerson = isTrue(status?.conditions, 'Stalled')
+      const isIdle = peer.spec.suspend === true || needsPerson
+      const isOut =
+        status?.transaction !== undefined && !isRequestSettled(status) && (status.transaction.broadcastHash !== undefined || !isIdle)
+      const hasWork = !isRequestSettled(status) && !isIdle && peer.metadata.deletionTimestamp === undefined
+      if (!isOut && !(hasWork && isOlder(peer, own))) continue
+      throw wait(
+        'WaitingForValidator',
+        `${peer.kind} ${peer.metadata.namespace}/${peer.metadata.name} is for the same validator and ${isOut ? 'its outcome is not known yet' : 'older'}: this one comes after it. ${isOut ? (needsPerson ? 'That one needs a person: see its condition Stalled. ' : '') : 'Suspend or delete that one to let this one go first. '}It goes on by itself${isOut && needsPerson ? ' once that is settled' : ''}.`,
+        networkOf(validator.network).config.pollIntervalMs,
+      )
+    }
+  }
+
+  return { ...signersOf, requestOf, admittedSigner, feeCapOf, targetOf, isNamed, assertMaySend, assertTurn }
+}
+
+const isOf = ({ kind, metadata }: ValidatorRequestResource, { origin }: RequestOrder): boolean =>
+  kind === origin.kind && metadata.namespace === origin.namespace && metadata.name === origin.name
+
+/** By creation, then by namespace and name. One that isn't in the cache yet is the youngest. */
+function isOlder(one: ValidatorRequestResource, than: ValidatorRequestResource | undefined): boolean {
+  if (than === undefined) return true
+  const keyOf = ({ kind, metadata }: ValidatorRequestResource) =>
+    [metadata.creationTimestamp ?? '', metadata.namespace ?? '', metadata.name, kind].join('\0')
+  return keyOf(one) < keyOf(than)
+}
+
+/** For what takes epochs. */
+export const slowly = ({ config }: Pick<EthereumNetwork, 'config'>): number => config.pollIntervalMs * 5

@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { Agent } from 'undici'
+import { createEthereumChain } from '../../chains/ethereum/rpc-chain.ts'
+import { createSolanaChain } from '../../chains/solana/rpc-chain.ts'
+import { createStakingClient, type StakingClient } from '../../contract/client.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Logger } from '../../lib/log.ts'
+import { Secret } from '../../lib/secret.ts'
+import { type EthereumNetwork, KeyError, type Networks, type SolanaNetwork } from '../ports.ts'
+import { type NetworksFile, NetworksFileError, readNetworksFile, type StakingApiConfig } from './networks-file.ts'
+import { apiOver } from './staking-api.ts'
+
+export interface LiveNetworks extends Networks {
+  /** Looks at the file and the API key files now and then (mounted ones are swapped, not written); `onReload` is told when something has changed. */
+  watch(onReload: () => void, signal: AbortSignal): Promise<void>
+  close(): Promise<void>
+}
+
+interface Wiring {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly userAgent: string
+  readonly onRpc?: (network: string, method: string, outcome: string, ms: number) => void
+  readonly onApi?: (operation: string, outcome: string, ms: number) => void
+}
+
+/** The networks of a file, reloaded when it changes. A file that can't be used any more is told and the last good one stays. */
+export async function createNetworks(path: string, wiring: Wiring): Promise<LiveNetworks> {
+  const { clock, log } = wiring
+  const dispatcher = new Agent({ connections: 64, keepAliveTimeout: 10_000 })
+  let clients = new Map<string, StakingClient>()
+  let ethereum = new Map<string, EthereumNetwork>()
+  let solana = new Map<string, SolanaNetwork>()
+  let shown = ''
+  let keyFiles: readonly string[] = []
+
+  /** One client, and so one gate for Retry-After, for each URL and key file. */
+  function clientOf(api: StakingApiConfig, kept: Map<string, StakingClient>): StakingClient {
+    const id = JSON.stringify(api)
+    const client =
+      kept.get(id) ??
+      clients.get(id) ??
+      createStakingClient({
+        baseUrl: api.url,
+        timeoutMs: api.timeoutMs,
+        apiKey: () => readApiKey(api.apiKeyFile),
+        dispatcher,
+        clock,
+        userAgent: wiring.userAgent,
+      })
+    kept.set(id, client)
+    return client
+  }
+
+  function take(file: NetworksFile): void {
+    const kept = new Map<string, StakingClient>()
+    /** A chain whose configuration stays keeps what it has read. */
+    const chainOf = <Config extends { name: string }, Chain>(
+      before: { readonly config: Config; readonly chain: Chain } | undefined,
+      config: Config,
+      create: (options: {
+        config: Config
+        clock: Clock
+        log: Logger
+        onCall: (method: string, outcome: string, ms: number) => void
+      }) => Chain,
+    ): Chain =>
+      before !== undefined && JSON.stringify(before.config) === JSON.stringify(config)
+        ? before.chain
+        : create({ config, clock, log, onCall: (...call) => wiring.onRpc?.(config.name, ...call) })
+    ethereum = new Map(
+      file.ethereum.map(({ config, api, bumpAfterMs }) => [
+        config.name,
+        {
+          config,
+          bumpAfterMs,
+          chain: chainOf(ethereum.get(config.name), config, createEthereumChain),
+          ...apiOver(clientOf(api, kept), wiring).ethereum,
+        },
+      ]),
+    )
+    solana = new Map(
+      file.solana.map(({ config, api, challengeDomain }) => [
+        config.name,
+        {
+          config,
+          challengeDomain,
+          chain: chainOf(solana.get(config.name), config, createSolanaChain),
+          ...apiOver(clientOf(api, kept), wiring).solana,
+        },
+      ]),
+    )
+    clients = kept
+  }
+
+  async function load(): Promise<boolean> {
+    const file = await readNetworksFile(path)
+    keyFiles = [...new Set([...file.ethereum, ...file.solana].map((entry) => entry.api.apiKeyFile))]
+    const text = JSON.stringify(file)
+    if (text === shown) return false
+    take(file)
+    shown = text
+    return true
+  }
+
+  /** What the API key files hold, as a digest: a rotated key wakes what the old one stopped. */
+  async function keysDigest(): Promise<string> {
+    const hash = createHash('sha256')
+    for (const file of keyFiles) hash.update(await readFile(file).catch(() => 'absent')).update('\n')
+    return hash.digest('hex')
+  }
+
+  await load()
+  return {
+    ethereum: (name) => ethereum.get(name),
+    solana: (name) => solana.get(name),
+    names: (chain) => [...(chain === 'Ethereum' ? ethereum : solana).keys()],
+    async watch(onReload, signal) {
+      let told = ''
+      let digest = await keysDigest()
+      while (!signal.aborted) {
+        await clock.sleep(2_000, signal).catch(() => undefined)
+        if (signal.aborted) return
+        try {
+          if (await load()) {
+            log.info({ networks: [...ethereum.keys(), ...solana.keys()] }, 'the networks file changed and is in use')
+            onReload()
+          }
+          told = ''
+          const now = await keysDigest()
+          if (now !== digest) {
+            digest = now
+            log.info({}, 'an API key file changed')
+            onReload()
+          }
+        } catch (error) {
+          const message = error instanceof NetworksFileError ? error.message : 'the networks file cannot be used'
+          if (message !== told)
+            log.error({ reason: message }, 'the networks file changed and cannot be used: the last good one stays in use')
+          told = message
+        }
+      }
+    },
+    close: () => dispatcher.close(),
+  }
+}
+
+/** @throws KeyError; the message names the file and never quotes it. */
+async function readApiKey(path: string): Promise<Secret> {
+  let text: string
+  try {
+    text = (await readFile(path, 'utf8')).trim()
+  } catch (error) {
+    throw new KeyError(
+      'missing',
+      `The API key file ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'}). Mount the Secret that holds it.`,
+    )
+  }
+  if (!/^[\x21-\x7e]{8,512}$/.test(text))
+    throw new KeyError('malformed', `The API key file ${path} does not hold an API key: one line of printable characters.`)
+  return new Secret(text)
+}

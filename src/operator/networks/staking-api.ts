@@ -1,0 +1,91 @@
+import type { StakingClient } from '../../contract/client.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { SolanaStakingApi, StakingApi, ValidatorRequestsApi } from '../ports.ts'
+
+/** The operator's ports to the staking API over the contract's client, each call measured. */
+export function apiOver(
+  client: StakingClient,
+  wiring: { readonly clock: Clock; readonly onApi?: (operation: string, outcome: string, ms: number) => void },
+): { readonly ethereum: { api: StakingApi; requests: ValidatorRequestsApi }; readonly solana: { api: SolanaStakingApi } } {
+  async function timed<T>(operation: string, call: () => Promise<T>): Promise<T> {
+    const startedAt = wiring.clock.monotonicMs()
+    let outcome = 'error'
+    try {
+      const answer = await call()
+      outcome = 'ok'
+      return answer
+    } catch (error) {
+      if (error instanceof Error && 'kind' in error && typeof error.kind === 'string') outcome = error.kind
+      throw error
+    } finally {
+      wiring.onApi?.(operation, outcome, wiring.clock.monotonicMs() - startedAt)
+    }
+  }
+  const bodyOf = async <T>(operation: string, call: () => Promise<{ readonly body: T }>): Promise<T> => (await timed(operation, call)).body
+
+  const api: StakingApi = {
+    createEthereumStake: ({ idempotencyKey, network, amountGwei, withdrawalAddress, credentialsType, externalReference }, signal) =>
+      bodyOf('createEthereumStake', () =>
+        client.createEthereumStake(
+          { idempotencyKey, body: { network, amountEth: amountGwei, withdrawalAddress, credentialsType, externalReference } },
+          signal,
+        ),
+      ),
+    ethereumStake: (stakeId, signal) => bodyOf('getEthereumStake', () => client.getEthereumStake({ params: { stakeId } }, signal)),
+    submitEthereumStake: (stakeId, transactionHash, signal) =>
+      bodyOf('submitEthereumStake', () => client.submitEthereumStake({ params: { stakeId }, body: { transactionHash } }, signal)),
+  }
+  const requests: ValidatorRequestsApi = {
+    createExitRequest: ({ idempotencyKey, pubkey, externalReference }, signal) =>
+      bodyOf('createExitRequest', () =>
+        client.createExitRequest({ idempotencyKey, params: { pubkey }, body: { externalReference } }, signal),
+      ),
+    exitRequest: (pubkey, requestId, signal) =>
+      bodyOf('getExitRequest', () => client.getExitRequest({ params: { pubkey, requestId } }, signal)),
+    submitExitRequest: (pubkey, requestId, transactionHash, signal) =>
+      bodyOf('submitExitRequest', () => client.submitExitRequest({ params: { pubkey, requestId }, body: { transactionHash } }, signal)),
+    cancelExitRequest: (pubkey, requestId, signal) =>
+      bodyOf('cancelExitRequest', () => client.cancelExitRequest({ params: { pubkey, requestId } }, signal)),
+    createWithdrawalRequest: ({ idempotencyKey, pubkey, amountGwei, externalReference }, signal) =>
+      bodyOf('createWithdrawalRequest', () =>
+        client.createWithdrawalRequest({ idempotencyKey, params: { pubkey }, body: { amountGwei, externalReference } }, signal),
+      ),
+    withdrawalRequest: (pubkey, requestId, signal) =>
+      bodyOf('getWithdrawalRequest', () => client.getWithdrawalRequest({ params: { pubkey, requestId } }, signal)),
+    submitWithdrawalRequest: async (pubkey, requestId, transactionHash, signal) => {
+      const { body, status, retryAfterMs } = await timed('submitWithdrawalRequest', () =>
+        client.submitWithdrawalRequest({ params: { pubkey, requestId }, body: { transactionHash } }, signal),
+      )
+      return { body, retryAfterMs: status === 202 ? (retryAfterMs ?? 2_000) : undefined }
+    },
+    withdrawalCapacity: (pubkey, signal) =>
+      bodyOf('getWithdrawalCapacity', () => client.getWithdrawalCapacity({ params: { pubkey } }, signal)),
+  }
+  const solana: SolanaStakingApi = {
+    createSolanaStake: ({ idempotencyKey, ...body }, signal) =>
+      bodyOf('createSolanaStake', () => client.createSolanaStake({ idempotencyKey, body }, signal)),
+    solanaStake: (stakeId, signal) => bodyOf('getSolanaStake', () => client.getSolanaStake({ params: { stakeId } }, signal)),
+    renewChallenge: (stakeId, signal) =>
+      bodyOf('renewSolanaChallenge', () => client.renewSolanaChallenge({ params: { stakeId }, body: {} }, signal)),
+    createStakeTransaction: (stakeId, { idempotencyKey, challengeId, signature }, signal) =>
+      bodyOf('createStakeTransaction', () =>
+        client.createStakeTransaction({ idempotencyKey, params: { stakeId }, body: { challengeId, signature } }, signal),
+      ),
+    createDeactivationTransaction: (stakeId, idempotencyKey, signal) =>
+      bodyOf('createDeactivationTransaction', () =>
+        client.createDeactivationTransaction({ idempotencyKey, params: { stakeId }, body: {} }, signal),
+      ),
+    createWithdrawalTransaction: (stakeId, { idempotencyKey, destination }, signal) =>
+      bodyOf('createWithdrawalTransaction', () =>
+        client.createWithdrawalTransaction(
+          { idempotencyKey, params: { stakeId }, body: destination === undefined ? {} : { destination } },
+          signal,
+        ),
+      ),
+    refreshTransaction: (stakeId, txId, signal) =>
+      bodyOf('refreshSolanaTransaction', () => client.refreshSolanaTransaction({ params: { stakeId, txId }, body: {} }, signal)),
+    submitTransaction: (stakeId, txId, signature, signal) =>
+      bodyOf('submitSolanaTransaction', () => client.submitSolanaTransaction({ params: { stakeId, txId }, body: { signature } }, signal)),
+  }
+  return { ethereum: { api, requests }, solana: { api: solana } }
+}

@@ -1,0 +1,87 @@
+import { AmountError, type Wei } from '../../lib/amounts.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { sameHex } from '../../lib/hex.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
+import { stall } from '../engine/verdict.ts'
+import type { EthereumKeys, EthereumNetwork, Networks } from '../ports.ts'
+import { feeCap, type NamespaceFacts, type Refusal } from './policy.ts'
+import type { SignerLedger, SignerStore } from './signer-ledger.ts'
+
+/** What every kind that sends Ethereum transactions works with. */
+export interface EthereumDeps {
+  readonly networks: Networks
+  readonly signers: SignerStore
+  readonly ledger: SignerLedger
+  readonly keys: EthereumKeys
+  readonly clock: Clock
+  /** The namespace as policy sees it now. */
+  readonly namespace: (name: string) => NamespaceFacts
+  /** Whether another, older signer declares the same address. */
+  readonly duplicateOf: (signer: StakingSigner) => string | undefined
+  /** Throws unless this process may act now: it leads, and the installed CRDs are what it was built for. Asked before every signature and broadcast. */
+  readonly assertMayAct: () => void
+  readonly onRefusal?: (reason: string) => void
+}
+
+export type EthereumSigners = ReturnType<typeof createEthereumSigners>
+
+/** Networks and signers as they stand now, or why they can't be used. */
+export function createEthereumSigners(deps: EthereumDeps) {
+  function networkOf(name: string): EthereumNetwork {
+    const network = deps.networks.ethereum(name)
+    if (network === undefined) {
+      const known = deps.networks.names('Ethereum')
+      throw stall(
+        'UnknownNetwork',
+        `The operator has no Ethereum network "${name}"${known.length === 0 ? '' : `; it has ${known.join(', ')}`}. Add it to the operator's networks file, or create this resource with another network.`,
+      )
+    }
+    return network
+  }
+
+  /** The signer of a resource, admitted by its policy as both stand now, and its key belongs to its address. */
+  async function admitted(
+    name: string,
+    refusalOf: (signer: StakingSigner) => Refusal | undefined,
+    signal: AbortSignal,
+  ): Promise<StakingSigner> {
+    const signer = deps.signers.get(name)
+    if (signer === undefined)
+      throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
+    const refusal = refusalOf(signer)
+    if (refusal !== undefined) {
+      deps.onRefusal?.(refusal.reason)
+      throw stall(refusal.reason, refusal.message)
+    }
+    const twin = deps.duplicateOf(signer)
+    if (twin !== undefined)
+      throw stall(
+        'DuplicateSigner',
+        `StakingSigner ${twin} declares the same address as ${name} and is older. Two ledgers over one nonce sequence are not allowed: delete one of them.`,
+      )
+    const address = await deps.keys.address(signer.spec.keyName, signal)
+    if (!sameHex(address, signer.spec.address)) {
+      throw stall(
+        'KeyAddressMismatch',
+        `The key mounted as ${signer.spec.keyName} belongs to ${address}, but StakingSigner ${name} declares ${signer.spec.address}. Nothing was signed. Mount the right key.`,
+      )
+    }
+    return signer
+  }
+
+  /** The highest fee per gas, in wei. */
+  const capOf = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
+    readCap('maxFeePerGasGwei', () => feeCap(signer, ownCapGwei))
+
+  return { networkOf, admitted, capOf }
+}
+
+/** A cap that a person wrote down. */
+export function readCap(field: string, read: () => Wei): Wei {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof AmountError) throw stall('InvalidSpec', `${field}: ${error.message}.`, false)
+    throw error
+  }
+}
