@@ -22,9 +22,11 @@ import { isSettledSolanaStake, solanaStakeKind } from './kinds/solana-stake/kind
 import { createSignerReconciler, createSignerStore, duplicateOf } from './kinds/staking-signer/signers.ts'
 import { createValidatorRequests, stakesByValidator } from './kinds/validator-request/requests.ts'
 import { createKubeApi, type KubeApi } from './kube/api.ts'
+import { createCompact } from './kube/compact.ts'
 import { createController } from './kube/controller.ts'
 import { createEventRecorder, events as eventsResource, type KubeEvent } from './kube/events.ts'
 import { createInformer, type Informer } from './kube/informer.ts'
+import { keptMetadata } from './kube/kept-metadata.ts'
 import { createLeaderElector, type Lease, leases } from './kube/lease.ts'
 import { type KubeObject, refOf } from './kube/objects.ts'
 import { createQueue } from './kube/queue.ts'
@@ -171,10 +173,13 @@ export async function runOperator(
       if (matters) for (const saga of sagas) saga.wakeUnsettled('signer', name)
     },
   })
+  const compactNamespace = createCompact({ labels: true })
   const namespaceInformer = createInformer<KubeObject>({
     client: api.resource<KubeObject>(namespaces),
     clock,
     log,
+    // Policies select by labels.
+    transform: ({ apiVersion, kind, metadata }) => compactNamespace({ apiVersion, kind, metadata }),
     onChange: (name, change) => {
       if (change.type === 'updated' && JSON.stringify(change.old.metadata.labels) === JSON.stringify(change.new.metadata.labels)) return
       for (const saga of sagas) saga.wakeUnsettled('namespace', name)
@@ -185,14 +190,12 @@ export async function runOperator(
     clock,
     log,
     // Others' definitions can be large and are of no use here.
-    transform: (object) =>
-      object.spec.group === GROUP
-        ? object
-        : ({
-            ...object,
-            metadata: { name: object.metadata.name, uid: object.metadata.uid, resourceVersion: object.metadata.resourceVersion },
-            spec: { ...object.spec, versions: [] },
-          } as CustomResourceDefinition),
+    transform: ({ apiVersion, kind, metadata, spec: { group, names, versions } }) => ({
+      apiVersion,
+      kind,
+      metadata: keptMetadata(metadata, {}),
+      spec: { group, names: { plural: names.plural }, versions: group === GROUP ? versions : [] },
+    }),
     onChange: (name, change) => {
       const definition = change.type === 'deleted' ? undefined : change.new
       guard.seen(name, definition)

@@ -3,12 +3,14 @@ import type { Logger } from '../lib/log.ts'
 import { type Condition, findCondition } from '../resources/conditions.ts'
 import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
 import type { InFlight } from '../resources/staking-signer.ts'
+import { KEPT } from './engine/kept.ts'
 import { readOrigin } from './engine/origin.ts'
 import type { ReconcilerDeps, SagaKind } from './engine/reconcile.ts'
 import { createReconciler } from './engine/reconcile.ts'
 import type { EffectTable } from './engine/step.ts'
 import type { Visit } from './engine/visit.ts'
 import type { KubeApi } from './kube/api.ts'
+import { createCompact } from './kube/compact.ts'
 import { createController } from './kube/controller.ts'
 import type { EventRecorder } from './kube/events.ts'
 import { createInformer, type Informer } from './kube/informer.ts'
@@ -104,7 +106,7 @@ export function createSagaRuntime<R extends SagaResource>(deps: RuntimeDeps, opt
     client,
     clock,
     log,
-    ...(options.transform === undefined ? {} : { transform: options.transform }),
+    transform: options.transform ?? createCompact(KEPT),
     indexers: {
       ...options.indexers,
       signer: options.signersOf,

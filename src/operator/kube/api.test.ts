@@ -9,7 +9,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { createFakeClock } from '../../../test/integration/kube/fake-clock.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { createKubeApi, type KubeApi, type KubeApiOptions } from './api.ts'
-import { isAlreadyExists, isConflict, isGone, isNotFound, KubeError, KubeTransportError } from './errors.ts'
+import { isAlreadyExists, isAnswerTooLarge, isConflict, isGone, isNotFound, KubeError, KubeTransportError } from './errors.ts'
 import type { KubeObject } from './objects.ts'
 import type { WatchEvent } from './resource-client.ts'
 
@@ -149,7 +149,8 @@ describe('requests', () => {
     )
     const page = await client.list({ namespace: 'ns', limit: 1, labelSelector: 'a=b' }, signal)
     expect(seen[0]?.url).toBe('/apis/test.dev/v1/namespaces/ns/things?limit=1&labelSelector=a%3Db')
-    expect(page).toEqual({ items: [thing], resourceVersion: '9', continue: 'c=1' })
+    const bytes = JSON.stringify({ metadata: { resourceVersion: '9', continue: 'c=1' }, items: [{ metadata: thing.metadata }] }).length
+    expect(page).toEqual({ items: [thing], bytes, resourceVersion: '9', continue: 'c=1' })
   })
 
   test('each is told to the metrics, with its time', async () => {
@@ -200,6 +201,47 @@ describe('refusals', () => {
     expect(String(await failure(client.get({ namespace: 'ns', name: 'one' }, signal)))).toBe(
       'KubeError: get things: the answer is not JSON',
     )
+  })
+})
+
+describe('an answer longer than what is taken', () => {
+  const pieces = (response: ServerResponse, code: number): { sent: () => number } => {
+    let sent = 0
+    response.writeHead(code, { 'content-type': 'application/json' })
+    const send = (): void => {
+      if (response.destroyed || sent >= 50_000_000) return
+      sent += 100_000
+      response.write('x'.repeat(100_000), send)
+    }
+    send()
+    return { sent: () => sent }
+  }
+
+  test('is given up while it is read, and the next request works', async () => {
+    let answered: { sent: () => number } | undefined
+    const { client } = await setUp((seen, response) => {
+      if (seen.url.includes('limit=5')) answered = pieces(response, 200)
+      else json(response, { metadata: { resourceVersion: '9' }, items: [] })
+    })
+    const refused = await failure(client.list({ limit: 5, maxBytes: 300_000 }, signal))
+    expect(isAnswerTooLarge(refused)).toBe(true)
+    expect(String(refused)).not.toContain('xxx')
+    expect(answered?.sent()).toBeLessThan(50_000_000)
+    expect((await client.list({ limit: 1, maxBytes: 300_000 }, signal)).items).toEqual([])
+  })
+
+  test('is not asked of the server as a parameter', async () => {
+    const { client, seen } = await setUp((_seen, response) => json(response, { metadata: { resourceVersion: '9' }, items: [] }))
+    await client.list({ limit: 5, maxBytes: 1000 }, signal)
+    expect(seen[0]?.url).toBe('/apis/test.dev/v1/things?limit=5')
+  })
+
+  test('is still the refusal that it is', async () => {
+    const { client } = await setUp((_seen, response) => response.writeHead(503).end('x'.repeat(1_000_000)))
+    expect(await failure(client.list({ maxBytes: 1000 }, signal))).toMatchObject({
+      status: 503,
+      message: 'list things: the API server answered 503',
+    })
   })
 })
 

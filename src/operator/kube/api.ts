@@ -5,7 +5,7 @@ import { KubeError, kubeError } from './errors.ts'
 import type { KubeLog } from './log.ts'
 import type { KubeObject } from './objects.ts'
 import { createResourceClient, type ResourceClient, type ResourceDefinition } from './resource-client.ts'
-import { createTransport } from './transport.ts'
+import { type Answer, createTransport } from './transport.ts'
 
 export interface KubeApi extends KubeCaller {
   resource<T extends KubeObject>(definition: ResourceDefinition): ResourceClient<T>
@@ -36,28 +36,31 @@ export function createKubeApi(options: KubeApiOptions): KubeApi {
   })
   const transport = createTransport({ credentials, requestTimeoutMs, userAgent })
 
-  async function exchange(request: ApiRequest, onData: ((chunk: Buffer) => void) | undefined, signal: AbortSignal): Promise<string> {
+  async function exchange(request: ApiRequest, onData: ((chunk: Buffer) => void) | undefined, signal: AbortSignal): Promise<Answer> {
     const startedAt = clock.monotonicMs()
     let status = 0
     try {
       const answer = await (onData === undefined ? transport.request(request, signal) : transport.stream(request, onData, signal))
       status = answer.status
-      if (status >= 200 && status < 300) return answer.text
+      if (status >= 200 && status < 300) return answer
       throw kubeError(status, parseLoosely(answer.text), `${request.verb} ${request.resource}`, answer.retryAfter)
     } finally {
       onRequest?.(request.verb, request.resource, status, clock.monotonicMs() - startedAt)
     }
   }
 
+  async function measured<T>(request: ApiRequest, signal: AbortSignal): Promise<{ value: T; bytes: number }> {
+    const { text, bytes } = await exchange(request, undefined, signal)
+    try {
+      return { value: JSON.parse(text) as T, bytes }
+    } catch {
+      throw new KubeError(200, 'NotJson', `${request.verb} ${request.resource}: the answer is not JSON`)
+    }
+  }
+
   const caller: KubeCaller = {
-    async call<T>(request: ApiRequest, signal: AbortSignal): Promise<T> {
-      const text = await exchange(request, undefined, signal)
-      try {
-        return JSON.parse(text) as T
-      } catch {
-        throw new KubeError(200, 'NotJson', `${request.verb} ${request.resource}: the answer is not JSON`)
-      }
-    },
+    measured,
+    call: async <T>(request: ApiRequest, signal: AbortSignal) => (await measured<T>(request, signal)).value,
     stream: async (request, onData, signal) => {
       await exchange(request, onData, signal)
     },

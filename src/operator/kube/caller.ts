@@ -12,6 +12,8 @@ export interface ApiRequest extends TransportRequest {
 export interface KubeCaller {
   /** Sends and parses the JSON answer. @throws KubeError for a refusal, KubeTransportError when there was no answer, the signal's reason when aborted. */
   call<T>(request: ApiRequest, signal: AbortSignal): Promise<T>
+  /** As `call`, with the length of the answer. */
+  measured<T>(request: ApiRequest, signal: AbortSignal): Promise<{ readonly value: T; readonly bytes: number }>
   /** Sends and passes on the body as it comes, until the server ends it. Throws as `call` does, and whatever `onData` throws. */
   stream(request: ApiRequest, onData: (chunk: Buffer) => void, signal: AbortSignal): Promise<void>
 }

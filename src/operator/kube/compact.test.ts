@@ -20,11 +20,14 @@ const thing = (): Thing => ({
   status: { conditions: [{ type: 'Ready', message: 'all is well' }], hash: '0xabc' },
 })
 
-test('managed fields and the last applied configuration are not kept, everything else is', () => {
+test('of the metadata only what every object is known by is kept, and all else of the object', () => {
   const given = thing()
-  const { managedFields, ...metadata } = given.metadata
-  expect(managedFields).toBeDefined()
-  expect(createCompact()(given)).toEqual({ ...given, metadata: { ...metadata, annotations: { kept: 'yes' } } })
+  const { namespace, uid, resourceVersion, name } = given.metadata
+  expect(createCompact()(given)).toEqual({ ...given, metadata: { name, namespace, uid, resourceVersion } })
+})
+
+test('annotations that are read are kept', () => {
+  expect(createCompact({ annotations: ['kept', 'absent'] })(thing()).metadata.annotations).toEqual({ kept: 'yes' })
 })
 
 test('the object given is left as it is: its owner goes on with it', () => {

@@ -1,11 +1,11 @@
-import type { KubeObject, ObjectMeta } from './objects.ts'
+import { type Kept, keptMetadata } from './kept-metadata.ts'
+import type { KubeObject } from './objects.ts'
 import { createPool } from './pool.ts'
 
-const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 /** Texts longer than this are kept as they are: the pool holds on to what it has seen for a while. */
 const LONGEST = 1024
 
-/** Makes objects small for a cache: without managedFields and kubectl's copy of the object, and with equal texts held once. */
+/** Makes objects small for a cache: of the metadata only what is used, and equal texts held once. */
 export type Compact = <T extends KubeObject>(object: T) => T
 
 /**
@@ -15,7 +15,7 @@ export type Compact = <T extends KubeObject>(object: T) => T
  * Copies are made by spreading and keep their fields, which lets V8 share one hidden class: an object that loses a field, or is built field by field,
  * takes up to twice the memory.
  */
-export function createCompact(): Compact {
+export function createCompact(kept: Kept = {}): Compact {
   const texts = createPool<string>()
   const lists = createPool<readonly string[]>(256)
 
@@ -35,8 +35,7 @@ export function createCompact(): Compact {
   }
 
   return <T extends KubeObject>(object: T): T => {
-    const { annotations } = object.metadata
-    const metadata: ObjectMeta = { ...object.metadata, managedFields: undefined }
+    const metadata = keptMetadata(object.metadata, kept)
     const copy: object = { ...object, metadata }
     const fields = copy as Record<string, unknown>
     for (const field in fields) if (field !== 'metadata') fields[field] = share(fields[field])
@@ -45,10 +44,6 @@ export function createCompact(): Compact {
     if (creationTimestamp !== undefined) Object.assign(metadata, { creationTimestamp: shared(creationTimestamp) })
     if (finalizers !== undefined) Object.assign(metadata, { finalizers: lists.share(finalizers.join(), finalizers) })
     if (labels !== undefined) Object.assign(metadata, { labels: share(labels) })
-    if (annotations !== undefined && LAST_APPLIED in annotations) {
-      const { [LAST_APPLIED]: _, ...kept } = annotations
-      Object.assign(metadata, { annotations: kept })
-    }
     return copy as T
   }
 }

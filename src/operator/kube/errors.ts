@@ -52,6 +52,12 @@ export function kubeError(httpStatus: number, body: unknown, request: string, re
   )
 }
 
+/** The server answers with more than is taken. The answer was 200, and what was asked for is done. */
+export const answerTooLarge = (maxBytes: number): KubeError =>
+  new KubeError(200, 'AnswerTooLarge', `the API server's answer is longer than the ${maxBytes} bytes that are taken`)
+
+export const isAnswerTooLarge = (error: unknown): error is KubeError => error instanceof KubeError && error.reason === 'AnswerTooLarge'
+
 const hasStatus =
   (status: number) =>
   (error: unknown): error is KubeError =>

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createMemoryServer } from '../../../test/integration/kube/memory-server.ts'
 import { isConflict } from './errors.ts'
 import { changeMetadata, hasFinalizer, type MetadataChange, metadataPatch } from './finalizers.ts'
@@ -67,4 +67,46 @@ test('an object that is gone is told as undefined', async () => {
   expect(hasFinalizer(stored, 'mine')).toBe(true)
   server.remove('ns/one')
   expect(await changeMetadata(server.client, stored, { removeFinalizer: 'mine' }, signal)).toBeUndefined()
+})
+
+describe('an object of which a cache holds only some finalizers', () => {
+  const setUp = () => {
+    const server = createMemoryServer<KubeObject>(things)
+    const finalizers = ['theirs', 'mine', 'others']
+    const stored = server.write(object({ finalizers, labels: { a: 'b' }, annotations: { kept: '1', left: 'out' } }))
+    const { labels, annotations, ...metadata } = stored.metadata
+    const cached: KubeObject = { ...stored, metadata: { ...metadata, finalizers: ['mine'], annotations: { kept: '1' }, incomplete: true } }
+    expect([labels, annotations]).toBeDefined()
+    return { server, stored, cached }
+  }
+
+  test('loses none of the others, nor a label or an annotation, when its metadata is changed', async () => {
+    const { server, cached } = setUp()
+    const change = { removeFinalizer: 'mine', annotations: { kept: '2' } }
+    const changed = await changeMetadata(server.client, cached, change, signal)
+    expect(changed?.metadata).toMatchObject({
+      finalizers: ['theirs', 'others'],
+      labels: { a: 'b' },
+      annotations: { kept: '2', left: 'out' },
+    })
+    expect(server.calls).toMatchObject({ get: 1, mergePatch: 1 })
+  })
+
+  test('is not changed by what was decided on an older state of it', async () => {
+    const { server, stored, cached } = setUp()
+    server.write({ ...stored, metadata: { ...stored.metadata, annotations: { decides: 'otherwise' } } })
+    const refused = await changeMetadata(server.client, cached, { removeFinalizer: 'mine' }, signal).catch((error: unknown) => error)
+    expect(isConflict(refused)).toBe(true)
+    expect(server.calls.mergePatch).toBe(0)
+  })
+
+  test('makes no patch by itself', () => {
+    expect(() => metadataPatch(setUp().cached, { removeFinalizer: 'mine' })).toThrow('read it first')
+  })
+
+  test('is gone when the server has it no more', async () => {
+    const { server, cached } = setUp()
+    server.remove('ns/one')
+    expect(await changeMetadata(server.client, cached, { removeFinalizer: 'mine' }, signal)).toBeUndefined()
+  })
 })

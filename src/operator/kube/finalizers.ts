@@ -1,4 +1,4 @@
-import { isNotFound } from './errors.ts'
+import { isNotFound, KubeError } from './errors.ts'
 import type { KubeObject, Ref } from './objects.ts'
 import type { MergePatch, ResourceClient } from './resource-client.ts'
 
@@ -18,10 +18,13 @@ export interface MetadataChange {
 
 /**
  * The merge patch for a change of metadata; undefined when everything is so already. A merge patch replaces the list of finalizers whole, so it holds what
- * others have put there, as of the object given: it must be sent with that object's resourceVersion.
+ * others have put there, as of the object given: it must be sent with that object's resourceVersion, and the object must have the whole list. Labels and
+ * annotations are patched one by one, so those that a cache has left out stay; only one that the cache keeps can be removed.
+ * @throws TypeError for an object that a cache has left finalizers out of.
  */
 export function metadataPatch(object: KubeObject, change: MetadataChange): MergePatch | undefined {
-  const { finalizers = [], annotations = {}, labels = {} } = object.metadata
+  const { finalizers = [], annotations = {}, labels = {}, incomplete } = object.metadata
+  if (incomplete) throw new TypeError('the finalizers of this object are not all known: read it first')
   const { addFinalizer, removeFinalizer } = change
   const metadata: Record<string, unknown> = {}
   if (addFinalizer !== undefined && !finalizers.includes(addFinalizer)) metadata.finalizers = [...finalizers, addFinalizer]
@@ -45,7 +48,8 @@ export interface ChangeMetadataOptions {
 
 /**
  * Brings metadata to be as `change` says, in one fenced write, or none if it is so already. Returns the object as it then is; undefined when it is gone,
- * which removing the last finalizer of an object under deletion leads to. @throws KubeError 409 when the object has changed since it was read.
+ * which removing the last finalizer of an object under deletion leads to. One from a cache that doesn't hold all its finalizers is read first.
+ * @throws KubeError 409 when the object has changed since it was read: what was decided is to be decided anew.
  */
 export async function changeMetadata<T extends KubeObject>(
   client: ResourceClient<T>,
@@ -54,11 +58,14 @@ export async function changeMetadata<T extends KubeObject>(
   signal: AbortSignal,
   options: ChangeMetadataOptions = {},
 ): Promise<T | undefined> {
-  const patch = metadataPatch(object, change)
-  if (patch === undefined) return object
   const { name, namespace, resourceVersion } = object.metadata
   const ref: Ref = namespace === undefined ? { name } : { name, namespace }
   try {
+    const whole = object.metadata.incomplete ? await client.get(ref, signal) : object
+    if (whole.metadata.resourceVersion !== resourceVersion)
+      throw new KubeError(409, 'Conflict', `${client.definition.plural} "${name}" has changed since it was read`)
+    const patch = metadataPatch(whole, change)
+    if (patch === undefined) return whole
     return await client.mergePatch(ref, patch, { resourceVersion, ...options }, signal)
   } catch (error) {
     if (isNotFound(error)) return undefined

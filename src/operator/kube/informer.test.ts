@@ -25,7 +25,7 @@ function setUp(options: Partial<InformerOptions<Thing>> = {}) {
     client: server.client,
     clock,
     random: () => 0.5,
-    pageSize: 2,
+    page: { start: 2, most: 2 },
     backoff: { baseMs: 100, maxMs: 1000 },
     metrics: { watchEnded: (reason) => ends.push(reason) },
     onChange: (key, { type, own }) => changes.push(`${type} ${key}${own ? ' (own)' : ''}`),
@@ -58,6 +58,55 @@ test('it lists in pages, then is synced, then follows', async () => {
   server.remove('ns/b')
   expect(keys()).toEqual(['a', 'c', 'd', 'e', 'f'])
   expect(changes.slice(5)).toEqual(['added ns/f', 'updated ns/a', 'deleted ns/b'])
+})
+
+describe('a list of large objects', () => {
+  test('is asked for in smaller pages until each answer is one that is taken', async () => {
+    const { server, thing, start, informer } = setUp({ page: { start: 8, most: 8, targetBytes: 3_000, maxBytes: 5_000 } })
+    for (let index = 0; index < 20; index++) server.write(thing(`large-${index}`, 'x'.repeat(index < 10 ? 10 : 2_000)))
+    await start()
+    expect(informer.size).toBe(20)
+    expect(server.calls.list).toBeLessThan(30)
+  })
+
+  test('with one that is too large even by itself fails and says after which, and is tried again with a back-off', async () => {
+    const errors: unknown[] = []
+    const { server, thing, start, informer, clock } = setUp({
+      page: { start: 8, most: 8, targetBytes: 3_000, maxBytes: 5_000 },
+      metrics: { failed: (error) => errors.push(error) },
+    })
+    const { client } = server
+    const list = client.list
+    client.list = (options, signal) => list({ ...options, maxBytes: options.maxBytes ?? 9_000 }, signal)
+    server.write(thing('a'))
+    server.write(thing('huge', 'x'.repeat(10_000)))
+    await start()
+    expect(String(errors[0])).toContain('list things: the object after "ns/a" is too large')
+    const asked = server.calls.list
+    expect(asked).toBeLessThan(6)
+    await clock.advance(99)
+    expect(server.calls.list).toBe(asked)
+    server.write(thing('huge', 'small'))
+    await clock.advance(1)
+    expect(informer.hasSynced()).toBe(true)
+    expect(informer.size).toBe(2)
+  })
+})
+
+test('what is held of an object is without the metadata that nobody reads, by whatever way it came', async () => {
+  const { server, thing, start, informer } = setUp()
+  const labels = { unread: 'x' }
+  const labelled = (name: string) => ({
+    ...thing(name),
+    metadata: { name, namespace: 'ns', labels, annotations: labels, managedFields: [labels] },
+  })
+  server.write(labelled('listed'))
+  await start()
+  server.write(labelled('watched'))
+  informer.put(server.write(labelled('put'), 'quietly'))
+  expect([...informer.list()].map(({ metadata }) => Object.keys(JSON.parse(JSON.stringify(metadata))))).toEqual(
+    Array.from({ length: 3 }, () => ['name', 'namespace', 'uid', 'resourceVersion']),
+  )
 })
 
 test('who waits for the sync may give up', async () => {

@@ -2,10 +2,11 @@ import type { Clock } from '../../lib/clock.ts'
 import { createBackoff } from './backoff.ts'
 import { createCompact } from './compact.ts'
 import { createDelivery, type OnChange } from './delivery.ts'
-import { isGone, isTransportError, KubeError } from './errors.ts'
+import { isAnswerTooLarge, isGone, isTransportError, KubeError } from './errors.ts'
 import { type KubeLog, silentLog } from './log.ts'
 import { cacheKey, compareResourceVersions, type KubeObject } from './objects.ts'
-import type { ResourceClient, WatchEvent } from './resource-client.ts'
+import { createPageSize, type PageSizeOptions } from './page-size.ts'
+import type { ListPage, ResourceClient, WatchEvent } from './resource-client.ts'
 import { createStore, type Indexer } from './store.ts'
 
 export interface InformerMetrics {
@@ -24,9 +25,12 @@ export interface InformerOptions<T extends KubeObject> {
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
-  /** Objects a page of a list. */
-  readonly pageSize?: number
-  /** What of an object is kept. It must copy, not change: the caller of `put` goes on with its own. */
+  /** How large the pages of a list are. */
+  readonly page?: PageSizeOptions
+  /**
+   * What of an object is kept; by default all but its metadata, of which only what every object is known by (`createCompact`). It must copy, not change: the
+   * caller of `put` goes on with its own.
+   */
   readonly transform?: (object: T) => T
   /** Named ways to find objects; see `byIndex`. */
   readonly indexers?: Readonly<Record<string, Indexer<T>>>
@@ -70,7 +74,7 @@ class Cut extends Error {
 const WATCH_SECONDS = 300
 
 export function createInformer<T extends KubeObject>(options: InformerOptions<T>): Informer<T> {
-  const { client, clock, log = silentLog, random = Math.random, pageSize = 500, idleWatchMs = 150_000, relistMs, metrics = {} } = options
+  const { client, clock, log = silentLog, random = Math.random, idleWatchMs = 150_000, relistMs, metrics = {} } = options
   const { namespace, labelSelector, fieldSelector } = options
   const transform = options.transform ?? createCompact()
   const scope = {
@@ -80,6 +84,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   }
   const backoffOptions = { baseMs: 500, maxMs: 10_000, ...options.backoff, random }
   const backoff = createBackoff(backoffOptions)
+  const pageSize = createPageSize(options.page)
   const resource = client.definition.plural
   const store = createStore<T>(options.indexers)
   const deliver = createDelivery({ store, onChange: options.onChange ?? (() => {}), clock, log, backoff: createBackoff(backoffOptions) })
@@ -107,6 +112,25 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   const isNews = (object: T, old: T | undefined): boolean =>
     old === undefined || compareResourceVersions(object.metadata.resourceVersion, old.metadata.resourceVersion) > 0
 
+  /** The next page, as many objects as make a moderate answer. @throws KubeError `AnswerTooLarge` when not even one object is taken. */
+  async function nextPage(token: string | undefined, after: string, signal: AbortSignal): Promise<ListPage<T>> {
+    // Ends: each turn asks for fewer objects, and one is the last.
+    for (;;) {
+      const { limit, maxBytes } = pageSize
+      try {
+        const asked = { ...scope, limit, ...(maxBytes !== undefined && { maxBytes }), ...(token !== undefined && { continue: token }) }
+        const page = await client.list(asked, signal)
+        pageSize.took(page.items.length, page.bytes)
+        return page
+      } catch (error) {
+        if (!isAnswerTooLarge(error)) throw error
+        if (!pageSize.shrink())
+          throw new KubeError(error.status, error.reason, `list ${resource}: the object after "${after}" is too large: ${error.message}`)
+        log.debug({ resource, from: limit, to: pageSize.limit }, 'a page of the list is too large: asking for a smaller one')
+      }
+    }
+  }
+
   /**
    * Takes in a list, page by page: memory holds one page beside the cache. The pages are one snapshot, taken at the list's resource version. What the
    * cache has beyond that (an own write) stays. A list older than what was already seen is a server restored from a backup: then all is taken as listed.
@@ -117,8 +141,9 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
     let at: string | undefined
     let rolledBack = false
     let token: string | undefined
+    let last = ''
     do {
-      const page = await client.list({ ...scope, limit: pageSize, ...(token !== undefined && { continue: token }) }, signal)
+      const page: ListPage<T> = await nextPage(token, last, signal)
       if (at === undefined) {
         at = page.resourceVersion
         rolledBack = compareResourceVersions(at, position) < 0
@@ -128,12 +153,13 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
       for (const item of page.items) {
         const key = cacheKey(item.metadata)
         seen.add(key)
+        last = key
         if (rolledBack || isNews(item, store.get(key))) add(key, transform(item), false)
       }
       token = page.continue
       lastEventAt = clock.monotonicMs()
     } while (token !== undefined)
-    for (const [key, object] of [...store.entries()])
+    for (const [key, object] of store.entries())
       if (!seen.has(key) && (rolledBack || compareResourceVersions(object.metadata.resourceVersion, at) <= 0)) remove(key, object)
     position = at
     listedAt = clock.monotonicMs()

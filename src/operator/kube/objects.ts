@@ -13,6 +13,8 @@ export interface ObjectMeta {
   readonly finalizers?: readonly string[]
   readonly ownerReferences?: readonly OwnerReference[]
   readonly managedFields?: readonly unknown[] | undefined
+  /** Never the server's: a cache has left out finalizers. Who writes that list reads the object first. */
+  readonly incomplete?: true
 }
 
 export interface OwnerReference {

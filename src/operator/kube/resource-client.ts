@@ -2,6 +2,7 @@ import type { KubeCaller } from './caller.ts'
 import { KubeError, type KubeStatus, kubeError } from './errors.ts'
 import { createLineSplitter } from './lines.ts'
 import type { KubeObject, NewObject, ObjectMeta, Ref } from './objects.ts'
+import { LARGEST_ANSWER_BYTES } from './transport.ts'
 
 export interface ResourceDefinition {
   /** '' for the core group. */
@@ -16,6 +17,8 @@ export interface ListOptions {
   /** Absent: all namespaces. */
   readonly namespace?: string
   readonly limit?: number
+  /** How many bytes of an answer are taken. @see TransportRequest */
+  readonly maxBytes?: number
   readonly continue?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
@@ -24,6 +27,8 @@ export interface ListOptions {
 
 export interface ListPage<T> {
   readonly items: readonly T[]
+  /** Length of the answer. */
+  readonly bytes: number
   /** Of the collection; the same for all pages of one list. */
   readonly resourceVersion: string
   /** Absent on the last page. */
@@ -102,9 +107,15 @@ export function createResourceClient<T extends KubeObject>(caller: KubeCaller, d
     apiVersion,
     get: (ref, signal) => caller.call<T>({ verb: 'get', resource: plural, method: 'GET', path: path(ref) }, signal),
 
-    async list({ namespace, ...options }, signal) {
-      const raw = await caller.call<RawList<T>>(
-        { verb: 'list', resource: plural, method: 'GET', path: collection(namespace) + query(options) },
+    async list({ namespace, maxBytes, ...options }, signal) {
+      const { value: raw, bytes } = await caller.measured<RawList<T>>(
+        {
+          verb: 'list',
+          resource: plural,
+          method: 'GET',
+          path: collection(namespace) + query(options),
+          ...(maxBytes !== undefined && { maxBytes }),
+        },
         signal,
       )
       const resourceVersion = raw.metadata?.resourceVersion
@@ -113,7 +124,7 @@ export function createResourceClient<T extends KubeObject>(caller: KubeCaller, d
       const items: T[] = raw.items
       // Lists of built-in kinds leave these out of their items.
       const typed = items.map((item) => (item.kind === undefined ? { ...item, apiVersion, kind } : item))
-      return { items: typed, resourceVersion, ...(raw.metadata?.continue && { continue: raw.metadata.continue }) }
+      return { items: typed, bytes, resourceVersion, ...(raw.metadata?.continue && { continue: raw.metadata.continue }) }
     },
 
     create: (object, signal, options = {}) =>
@@ -155,7 +166,7 @@ export function createResourceClient<T extends KubeObject>(caller: KubeCaller, d
         const event = parseEvent<T>(line, plural)
         if (event.type === 'ERROR') throw kubeError(event.object.code ?? 500, event.object, `watch ${plural}`)
         onEvent(event)
-      })
+      }, LARGEST_ANSWER_BYTES)
       const onData = (chunk: Buffer): void => {
         onBytes?.()
         split(chunk)

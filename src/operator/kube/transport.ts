@@ -1,12 +1,20 @@
 import { type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { type Access, type Credentials, sameConnection } from './credentials.ts'
-import { KubeTransportError } from './errors.ts'
+import { answerTooLarge, KubeTransportError } from './errors.ts'
 
 export interface Answer {
   readonly status: number
   readonly text: string
+  /** Length of the body on the wire; 0 for a body that went to `onData`. */
+  readonly bytes: number
   readonly retryAfter: string | undefined
 }
+
+/**
+ * What is read of any answer at most, in bytes. The API server takes no object larger than 3 MiB (etcd, by default, 1.5 MiB); for what it keeps as protobuf, JSON
+ * may write a character as six (`\u003c`).
+ */
+export const LARGEST_ANSWER_BYTES = 32 * 1024 * 1024
 
 export interface TransportRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
@@ -14,10 +22,15 @@ export interface TransportRequest {
   readonly path: string
   readonly body?: string
   readonly contentType?: string
+  /** How much of the answer's body is taken, in bytes; LARGEST_ANSWER_BYTES by default. */
+  readonly maxBytes?: number
 }
 
 export interface Transport {
-  /** Sends and reads the whole answer. @throws KubeTransportError, or the signal's reason. */
+  /**
+   * Sends and reads the whole answer. A 2xx answer beyond `maxBytes` is given up as soon as that shows; of a longer refusal only the beginning is kept.
+   * @throws KubeError `AnswerTooLarge`, KubeTransportError, or the signal's reason.
+   */
   request(request: TransportRequest, signal: AbortSignal): Promise<Answer>
   /** As `request`, but a 200's body goes to `onData` piece by piece, for as long as it comes; `text` is then ''. A throw of `onData` ends it. */
   stream(request: TransportRequest, onData: (chunk: Buffer) => void, signal: AbortSignal): Promise<Answer>
@@ -63,7 +76,7 @@ export function createTransport({ credentials, requestTimeoutMs, userAgent }: Tr
   const send = (access: Access, request: TransportRequest, onData: OnData | undefined, signal: AbortSignal): Promise<Answer> =>
     new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)
-      const exchange = new Exchange(resolve, reject, onData, signal, requestTimeoutMs)
+      const exchange = new Exchange(resolve, reject, onData, signal, requestTimeoutMs, request.maxBytes ?? LARGEST_ANSWER_BYTES)
       try {
         dispatcherFor(access).dispatch(
           {
@@ -128,6 +141,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal
   readonly #onAbort: () => void
   readonly #timeoutMs: number
+  readonly #maxBytes: number
   #timer: NodeJS.Timeout | undefined
   #controller: Dispatcher.DispatchController | undefined
   #settled = false
@@ -135,6 +149,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #retryAfter: string | undefined
   #first: Buffer | undefined
   #rest: Buffer[] | undefined
+  #bytes = 0
 
   constructor(
     resolve: (answer: Answer) => void,
@@ -142,12 +157,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     onData: OnData | undefined,
     signal: AbortSignal,
     timeoutMs: number,
+    maxBytes: number,
   ) {
     this.#resolve = resolve
     this.#reject = reject
     this.#onData = onData
     this.#signal = signal
     this.#timeoutMs = timeoutMs
+    this.#maxBytes = maxBytes
     this.#onAbort = () => this.fail(this.#signal.reason)
     signal.addEventListener('abort', this.#onAbort)
     // Real time on purpose: it bounds a socket, which no test clock drives.
@@ -181,7 +198,14 @@ class Exchange implements Dispatcher.DispatchHandler {
       } catch (error) {
         this.fail(error)
       }
-    } else if (this.#first === undefined) this.#first = chunk
+      return
+    }
+    if (this.#bytes + chunk.length > this.#maxBytes) {
+      if (this.#status < 300) this.fail(answerTooLarge(this.#maxBytes))
+      return
+    }
+    this.#bytes += chunk.length
+    if (this.#first === undefined) this.#first = chunk
     else if (this.#rest === undefined) this.#rest = [this.#first, chunk]
     else this.#rest.push(chunk)
   }
@@ -189,7 +213,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     if (!this.#settle()) return
     const body = this.#rest === undefined ? this.#first : Buffer.concat(this.#rest)
-    this.#resolve({ status: this.#status, text: body === undefined ? '' : body.toString('utf8'), retryAfter: this.#retryAfter })
+    this.#resolve({
+      status: this.#status,
+      text: body === undefined ? '' : body.toString('utf8'),
+      bytes: this.#bytes,
+      retryAfter: this.#retryAfter,
+    })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {

@@ -71,7 +71,7 @@ const client: Pick<ResourceClient<KubeObject>, 'definition' | 'list' | 'watch'> 
   list: async () => {
     const text = JSON.stringify(Array.from({ length: PAGE }, (_, index) => stake(listed + index)))
     listed += PAGE
-    return { items: JSON.parse(text), resourceVersion: '9000000', ...(listed < COUNT && { continue: 'more' }) }
+    return { items: JSON.parse(text), bytes: text.length, resourceVersion: '9000000', ...(listed < COUNT && { continue: 'more' }) }
   },
   watch: (_options, _onEvent, signal) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
 }

@@ -1,4 +1,4 @@
-import { KubeError } from '../../../src/operator/kube/errors.ts'
+import { answerTooLarge, KubeError } from '../../../src/operator/kube/errors.ts'
 import { cacheKey, type KubeObject } from '../../../src/operator/kube/objects.ts'
 import type { ListPage, ResourceClient, ResourceDefinition, WatchEvent } from '../../../src/operator/kube/resource-client.ts'
 
@@ -71,14 +71,16 @@ export function createMemoryServer<T extends KubeObject>(definition: ResourceDef
       if (!object) throw notFound(cacheKey(ref))
       return object
     },
-    async list({ limit = 1000, continue: token = '' }): Promise<ListPage<T>> {
+    async list({ limit = 1000, continue: token = '', maxBytes = Number.POSITIVE_INFINITY }): Promise<ListPage<T>> {
       enter('list')
       const rest = [...objects.values()]
         .sort((a, b) => (cacheKey(a.metadata) < cacheKey(b.metadata) ? -1 : 1))
         .filter((object) => cacheKey(object.metadata) > token)
       const items = rest.slice(0, limit)
       const last = items.at(-1)
-      return { items, resourceVersion: String(revision), ...(rest.length > limit && last && { continue: cacheKey(last.metadata) }) }
+      const bytes = JSON.stringify(items).length
+      if (bytes > maxBytes) throw answerTooLarge(maxBytes)
+      return { items, bytes, resourceVersion: String(revision), ...(rest.length > limit && last && { continue: cacheKey(last.metadata) }) }
     },
     async create(object) {
       enter('create')

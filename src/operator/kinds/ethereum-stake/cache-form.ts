@@ -1,5 +1,6 @@
 import { findCondition } from '../../../resources/conditions.ts'
 import type { EthereumStake, EthereumStakeSpec, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
+import { KEPT } from '../../engine/kept.ts'
 import { nextStep } from '../../engine/step.ts'
 import { createCompact } from '../../kube/compact.ts'
 import type { KubeObject } from '../../kube/objects.ts'
@@ -15,7 +16,7 @@ type CachedStake = EthereumStake & KubeObject
  * are never written back either: evidence is carried over from what was read, so both sides of a patch are empty.
  */
 export function createStakeCacheForm(): (stake: CachedStake) => CachedStake {
-  const compact = createCompact()
+  const compact = createCompact(KEPT)
   const specs = createPool<EthereumStakeSpec>(512)
   return (stake) => {
     const { status } = stake
