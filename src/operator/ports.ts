@@ -47,6 +47,12 @@ export interface SolanaKeys {
   signOffchainMessage(keyName: string, expected: SolanaAddress, text: string, signal: AbortSignal): Promise<SolanaSignature>
 }
 
+/** Sender and nonce of a transaction whose hash is reported before a node shows it. */
+export interface SentBy {
+  readonly from: Address
+  readonly nonce: number
+}
+
 /** The staking API, as far as the operator uses it for Ethereum stakes. Throws the contract's `StakingApiError`. */
 export interface StakingApi {
   createEthereumStake(
@@ -61,7 +67,7 @@ export interface StakingApi {
     signal: AbortSignal,
   ): Promise<EthereumStakeBody>
   ethereumStake(stakeId: string, signal: AbortSignal): Promise<EthereumStakeBody>
-  submitEthereumStake(stakeId: string, transactionHash: Hex, signal: AbortSignal): Promise<EthereumStakeBody>
+  submitEthereumStake(stakeId: string, transactionHash: Hex, signal: AbortSignal, sentBy?: SentBy): Promise<EthereumStakeBody>
 }
 
 /** The staking API, as far as the operator uses it for validators' exits and withdrawals (EIP-7002). Throws the contract's `StakingApiError`. */
@@ -71,7 +77,7 @@ export interface ValidatorRequestsApi {
     signal: AbortSignal,
   ): Promise<ExitRequestBody>
   exitRequest(pubkey: Hex, requestId: string, signal: AbortSignal): Promise<ExitRequestBody>
-  submitExitRequest(pubkey: Hex, requestId: string, transactionHash: Hex, signal: AbortSignal): Promise<ExitRequestBody>
+  submitExitRequest(pubkey: Hex, requestId: string, transactionHash: Hex, signal: AbortSignal, sentBy?: SentBy): Promise<ExitRequestBody>
   /** Again and again: it stays cancelled. A request that was submitted answers 409 `invalid-state`. */
   cancelExitRequest(pubkey: Hex, requestId: string, signal: AbortSignal): Promise<ExitRequestBody>
   createWithdrawalRequest(
@@ -85,6 +91,7 @@ export interface ValidatorRequestsApi {
     requestId: string,
     transactionHash: Hex,
     signal: AbortSignal,
+    sentBy?: SentBy,
   ): Promise<{ readonly body: WithdrawalRequestBody; readonly retryAfterMs: number | undefined }>
   withdrawalCapacity(pubkey: Hex, signal: AbortSignal): Promise<WithdrawalCapacityBody>
 }

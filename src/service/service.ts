@@ -69,7 +69,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     log,
     metrics,
     intervalMs: deps.trackerIntervalMs,
-    requests: createRequestTracker({ store, clock, log, metrics }),
+    requests: createRequestTracker({ store, log, metrics }),
   })
 
   const app = createApp({ log, metrics, stopping })

@@ -110,5 +110,20 @@ export const ethereumStakePage = page(ethereumStake).meta({ id: 'EthereumStakePa
 
 export const stakesQuery = pageQuery.extend({ network: network.optional(), externalReference: externalReference.optional() })
 
-/** The hash of the transaction that was broadcast. */
-export const hashSubmissionBody = z.strictObject({ transactionHash: hex(32) }).meta({ id: 'TransactionHashSubmission' })
+/**
+ * The hash of the transaction that pays. It may be reported before the transaction is sent: then `from` and `nonce` say what no node can say yet, so that
+ * a later hash is known for a replacement of this one. Both or neither; beyond the interface, optional.
+ */
+export const hashSubmissionBody = z
+  .strictObject({ transactionHash: hex(32), from: ethereumAddress.optional(), nonce: count.optional() })
+  .refine(({ from, nonce }) => (from === undefined) === (nonce === undefined), {
+    message: 'from and nonce go together: give both or neither',
+    path: ['nonce'],
+  })
+  .meta({
+    id: 'TransactionHashSubmission',
+    description:
+      'A hash may be reported before its transaction is sent; it is recorded, and never dropped by itself. `from` and `nonce` (both or neither; an addition to the interface) name the sender and nonce, which a further hash must share while an earlier one could still land.',
+    dependentRequired: { from: ['nonce'], nonce: ['from'] },
+  })
+export type HashSubmission = z.output<typeof hashSubmissionBody>

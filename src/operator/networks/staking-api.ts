@@ -32,8 +32,10 @@ export function apiOver(
         ),
       ),
     ethereumStake: (stakeId, signal) => bodyOf('getEthereumStake', () => client.getEthereumStake({ params: { stakeId } }, signal)),
-    submitEthereumStake: (stakeId, transactionHash, signal) =>
-      bodyOf('submitEthereumStake', () => client.submitEthereumStake({ params: { stakeId }, body: { transactionHash } }, signal)),
+    submitEthereumStake: (stakeId, transactionHash, signal, sentBy) =>
+      bodyOf('submitEthereumStake', () =>
+        client.submitEthereumStake({ params: { stakeId }, body: { transactionHash, ...sentBy } }, signal),
+      ),
   }
   const requests: ValidatorRequestsApi = {
     createExitRequest: ({ idempotencyKey, pubkey, externalReference }, signal) =>
@@ -42,8 +44,10 @@ export function apiOver(
       ),
     exitRequest: (pubkey, requestId, signal) =>
       bodyOf('getExitRequest', () => client.getExitRequest({ params: { pubkey, requestId } }, signal)),
-    submitExitRequest: (pubkey, requestId, transactionHash, signal) =>
-      bodyOf('submitExitRequest', () => client.submitExitRequest({ params: { pubkey, requestId }, body: { transactionHash } }, signal)),
+    submitExitRequest: (pubkey, requestId, transactionHash, signal, sentBy) =>
+      bodyOf('submitExitRequest', () =>
+        client.submitExitRequest({ params: { pubkey, requestId }, body: { transactionHash, ...sentBy } }, signal),
+      ),
     cancelExitRequest: (pubkey, requestId, signal) =>
       bodyOf('cancelExitRequest', () => client.cancelExitRequest({ params: { pubkey, requestId } }, signal)),
     createWithdrawalRequest: ({ idempotencyKey, pubkey, amountGwei, externalReference }, signal) =>
@@ -52,9 +56,9 @@ export function apiOver(
       ),
     withdrawalRequest: (pubkey, requestId, signal) =>
       bodyOf('getWithdrawalRequest', () => client.getWithdrawalRequest({ params: { pubkey, requestId } }, signal)),
-    submitWithdrawalRequest: async (pubkey, requestId, transactionHash, signal) => {
+    submitWithdrawalRequest: async (pubkey, requestId, transactionHash, signal, sentBy) => {
       const { body, status, retryAfterMs } = await timed('submitWithdrawalRequest', () =>
-        client.submitWithdrawalRequest({ params: { pubkey, requestId }, body: { transactionHash } }, signal),
+        client.submitWithdrawalRequest({ params: { pubkey, requestId }, body: { transactionHash, ...sentBy } }, signal),
       )
       return { body, retryAfterMs: status === 202 ? (retryAfterMs ?? 2_000) : undefined }
     },

@@ -1,13 +1,18 @@
-import { ChainError, type EthereumChain, type Hex } from '../../chains/ethereum/chain.ts'
-import { chainUnavailable, ProblemError } from '../errors.ts'
+import { getAddress } from 'viem'
+import { ChainError, type ChainHead, type EthereumChain, type Hex } from '../../chains/ethereum/chain.ts'
+import type { HashSubmission } from '../../contract/schemas/ethereum-stake.ts'
+import { chainUnavailable, ProblemError, validationFailed } from '../errors.ts'
 import type { HashRow } from '../store/stakes.ts'
 import type { EthereumNetwork } from './networks.ts'
-import { maySupersede } from './supersede.ts'
+import type { Mismatch } from './observe.ts'
+import { isFinal } from './outcome.ts'
+import { isSameNonce, maySupersede, type SenderAndNonce } from './supersede.ts'
 
 /** Others reported hashes meanwhile: what was concluded from those before doesn't hold. */
 export class Stale extends Error {}
 /** So often it is concluded again. */
 export const attempts = 5
+const firstLookMs = 2_000
 
 type Hash = Omit<HashRow, 'stake_id'>
 
@@ -20,51 +25,134 @@ export interface Report {
   /** All that were reported before. */
   readonly hashes: readonly Hash[]
   readonly hash: Hex
+  /** Sender and nonce as the client names them, before a node shows the transaction. */
+  readonly told: SenderAndNonce | undefined
+  readonly mismatchIn: Mismatch
+}
+
+/** What the client says of the transaction besides its hash. @throws ProblemError `validation-failed` for a hash that no transaction has. */
+export function toldOf({ transactionHash, from, nonce }: HashSubmission): SenderAndNonce | undefined {
+  if (/^0x0+$/.test(transactionHash)) {
+    const detail = 'no transaction has the hash zero'
+    throw validationFailed([{ pointer: '/body/transactionHash', code: 'zero-hash', detail }])
+  }
+  return from === undefined || nonce === undefined ? undefined : { sender: getAddress(from.toLowerCase()), nonce }
 }
 
 /**
- * Whether this hash may be reported now: the first one, one of the earlier ones, or one that can't land beside them (see `maySupersede`).
- * @throws ProblemError `already-submitted`, `transaction-not-visible`, `chain-unavailable`
+ * Whether this hash may be reported now: the first one, one of the earlier ones, or one that can't land beside them (see `maySupersede`). The transaction
+ * need not have been sent yet.
+ * @returns Sender and nonce to remember with the hash, as far as they are known.
+ * @throws ProblemError `already-submitted`, `transaction-not-visible`, `validation-failed`, `chain-unavailable`
  */
-export async function mayReport({ subject, what, network, hashes, hash }: Report, signal: AbortSignal): Promise<void> {
-  if (hashes.length === 0 || hashes.some((one) => one.hash === hash)) return
-  if (subject.status === 'confirmed' || subject.status === 'failed') {
+export async function mayReport(report: Report, signal: AbortSignal): Promise<SenderAndNonce | undefined> {
+  const { subject, what, network, hashes, hash, told, mismatchIn } = report
+  const before = hashes.find((one) => one.hash === hash)
+  if (before !== undefined) return sameAs(sentByOf(before), told)
+  if (hashes.length === 0) return told ?? (network && (await shownBy(network.chain, hash, signal)))
+  if (subject.status === 'confirmed') {
     throw new ProblemError('already-submitted', `the transaction ${subject.hash} of ${what} is final (${subject.status})`)
   }
+  // Only one of them can land, whatever a node shows.
+  if (told !== undefined && subject.status !== 'failed' && hashes.every((one) => isSentBy(one, told))) return told
   if (network === undefined) {
     throw new ProblemError('chain-unavailable', `the network ${subject.network} is not configured any more`, { retryAfterSeconds: 60 })
   }
-  const verdict = await judge(network.chain, hashes, hash, signal).catch((error: unknown) => {
+  const { verdict, sentBy } = await judge({ chain: network.chain, hashes, hash, told, mismatchIn }, signal).catch((error: unknown) => {
     throw error instanceof ChainError ? chainUnavailable(network.config.name, error) : error
   })
   if (verdict === 'wait') {
     throw new ProblemError(
       'transaction-not-visible',
-      `${subject.hash} was reported before and is waiting; ${hash} isn't visible yet, so it can't be told whether it replaces it`,
+      `${subject.hash} was reported before and is waiting; ${hash} isn't visible yet, so it can't be told whether it replaces it: name its from and nonce, or ask again`,
       { retryAfterSeconds: 5 },
     )
   }
   if (verdict === 'refuse') {
     throw new ProblemError(
       'already-submitted',
-      `${subject.hash} was reported before, and both transactions could land: ${what} would be paid twice`,
+      sentBy === undefined
+        ? `${subject.hash} was reported before, and no node shows ${hash}: name its from and nonce, so that it can be told whether ${what} would be paid twice`
+        : `${subject.hash} was reported before, and both transactions could land: ${what} would be paid twice`,
     )
+  }
+  return sentBy
+}
+
+/** A short look, and no more: a first hash may always be reported, but once it is replaced no node may show any more who sent it. */
+async function shownBy(chain: EthereumChain, hash: Hex, signal: AbortSignal): Promise<SenderAndNonce | undefined> {
+  try {
+    const found = await chain.transaction(hash, AbortSignal.any([signal, AbortSignal.timeout(firstLookMs)]))
+    return found && { sender: found.from, nonce: found.nonce }
+  } catch {
+    signal.throwIfAborted()
+    return undefined
   }
 }
 
-async function judge(chain: EthereumChain, hashes: readonly Hash[], hash: Hex, signal: AbortSignal) {
-  const next = await chain.transaction(hash, signal)
-  const earlier = await Promise.all(
-    hashes.map(async (row) => {
-      const found = await chain.transaction(row.hash, signal)
-      const sentBy =
-        found !== undefined
-          ? { sender: found.from, nonce: found.nonce }
-          : row.sender !== null && row.nonce !== null
-            ? { sender: row.sender, nonce: Number(row.nonce) }
-            : undefined
-      return { visible: found !== undefined, mined: found?.blockNumber !== undefined, sentBy }
-    }),
+async function judge(
+  given: Pick<Report, 'hashes' | 'hash' | 'told' | 'mismatchIn'> & { readonly chain: EthereumChain },
+  signal: AbortSignal,
+) {
+  const { chain, hashes, hash, told, mismatchIn } = given
+  const head = await chain.head(signal)
+  const [next, ...earlier] = await Promise.all(
+    [{ hash, sentBy: undefined }, ...hashes.map((row) => ({ hash: row.hash, sentBy: sentByOf(row) }))].map((one) =>
+      look(chain, head, one, mismatchIn, signal),
+    ),
   )
-  return maySupersede(earlier, next === undefined ? undefined : { sender: next.from, nonce: next.nonce })
+  if (next === undefined) throw new Error('nothing was looked at')
+  const sentBy = sameAs(next.sentBy, told)
+  const finals = [next, ...earlier].filter(({ landed }) => landed === 'final')
+  const verdict = maySupersede(
+    earlier.map((one) => ({
+      seen: one.seen,
+      sentBy: one.sentBy,
+      closed:
+        one.landed === 'final' ? !one.pays : finals.some((other) => other.sentBy && one.sentBy && isSameNonce(other.sentBy, one.sentBy)),
+    })),
+    { sentBy, paid: next.landed !== 'not' && next.pays },
+  )
+  return { verdict, sentBy }
+}
+
+interface Looked {
+  readonly seen: 'unseen' | 'pooled' | 'mined'
+  readonly landed: 'not' | 'young' | 'final'
+  /** Of a landed one: it succeeded, and does what it was reported for. */
+  readonly pays: boolean
+  readonly sentBy: SenderAndNonce | undefined
+}
+
+async function look(
+  chain: EthereumChain,
+  head: ChainHead,
+  known: { readonly hash: Hex; readonly sentBy: SenderAndNonce | undefined },
+  mismatchIn: Mismatch,
+  signal: AbortSignal,
+): Promise<Looked> {
+  const [transaction, receipt] = await Promise.all([chain.transaction(known.hash, signal), chain.receipt(known.hash, signal)])
+  const sentBy = transaction === undefined ? known.sentBy : { sender: transaction.from, nonce: transaction.nonce }
+  // Both or none: what two nodes say, one before and one after a block, proves nothing.
+  if (receipt === undefined || transaction === undefined) {
+    const seen = receipt !== undefined || transaction?.blockNumber !== undefined ? 'mined' : transaction === undefined ? 'unseen' : 'pooled'
+    return { seen, landed: 'not', pays: false, sentBy }
+  }
+  const pays = receipt.success && mismatchIn(receipt, transaction) === undefined
+  return { seen: 'mined', landed: isFinal(receipt, head) ? 'final' : 'young', pays, sentBy }
+}
+
+const sentByOf = ({ sender, nonce }: Pick<HashRow, 'sender' | 'nonce'>): SenderAndNonce | undefined =>
+  sender === null || nonce === null ? undefined : { sender, nonce: Number(nonce) }
+
+const isSentBy = (row: Hash, told: SenderAndNonce): boolean => {
+  const known = sentByOf(row)
+  return known !== undefined && isSameNonce(known, told)
+}
+
+/** What is known, or else what is named. @throws ProblemError `validation-failed` when they contradict each other */
+function sameAs(known: SenderAndNonce | undefined, told: SenderAndNonce | undefined): SenderAndNonce | undefined {
+  if (known === undefined || told === undefined || isSameNonce(known, told)) return known ?? told
+  const detail = `the transaction has the sender ${known.sender} and the nonce ${known.nonce}, not ${told.sender} and ${told.nonce}`
+  throw validationFailed([{ pointer: '/body/nonce', code: 'other-sender-or-nonce', detail }])
 }

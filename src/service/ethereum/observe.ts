@@ -4,6 +4,7 @@ import type { depositData, unsignedTransaction } from '../../contract/schemas/et
 import type { HashRow, StakeRow } from '../store/stakes.ts'
 import { isFinal, type Observed } from './outcome.ts'
 import { depositsIn, type ExpectedPayment, paymentMismatch } from './payment.ts'
+import { isSameNonce } from './supersede.ts'
 
 /** What a stake's row says must be paid, from the deposit data as it was handed out. */
 export function expectedPayment(stake: Pick<StakeRow, 'deposit_data' | 'unsigned_transaction'>): ExpectedPayment {
@@ -31,7 +32,7 @@ export function mismatchOf(stake: StakeRow): Mismatch {
 
 /**
  * Reads from the chain what is needed to judge a stake or a request, and no more: a receipt for each hash, the transaction itself for those that are
- * final, and, only where one has failed for good, whether the others still wait somewhere.
+ * final or whose sender isn't known yet, and, only where one has failed for good, whether the others still wait somewhere.
  */
 export async function observe(
   deps: { chain: EthereumChain; head: ChainHead },
@@ -42,12 +43,15 @@ export async function observe(
   const { chain, head } = deps
   const observed = await Promise.all(
     hashes.map(async (row): Promise<Observed> => {
-      const known = { hash: row.hash, submittedAt: row.submitted_at, ...sentByOf(row) }
+      const known = { hash: row.hash, ...sentByOf(row) }
       const receipt = await chain.receipt(row.hash, signal)
-      if (receipt === undefined || !isFinal(receipt, head)) return receipt === undefined ? known : { ...known, receipt }
+      if (receipt !== undefined && !isFinal(receipt, head)) return { ...known, receipt }
+      // Who sent it is learnt while a node shows it: once it is replaced, none does.
+      if (receipt === undefined && known.sentBy !== undefined) return known
       const transaction = await chain.transaction(row.hash, signal)
       // Between the two calls the chain has changed, or another node answered: look again later.
       if (transaction === undefined) return known
+      if (receipt === undefined) return { ...known, sentBy: { sender: transaction.from, nonce: transaction.nonce } }
       const mismatch = receipt.success ? mismatchIn(receipt, transaction) : undefined
       return {
         ...known,
@@ -66,6 +70,17 @@ export async function observe(
       return transaction === undefined ? one : { ...one, transaction, sentBy: { sender: transaction.from, nonce: transaction.nonce } }
     }),
   )
+}
+
+/** The chain tells of a sender and nonce what nobody had told, or something else than the client did: the chain's word counts. */
+export function hasNewSender(
+  hashes: readonly Pick<HashRow, 'hash' | 'sender' | 'nonce'>[],
+  hash: Hex,
+  sentBy: { readonly sender: Hex; readonly nonce: number },
+): boolean {
+  const row = hashes.find((one) => one.hash === hash)
+  if (row === undefined) return false
+  return row.sender === null || row.nonce === null || !isSameNonce({ sender: row.sender, nonce: Number(row.nonce) }, sentBy)
 }
 
 const sentByOf = (row: Pick<HashRow, 'sender' | 'nonce'>): { sentBy?: { sender: Hex; nonce: number } } =>

@@ -3,8 +3,6 @@ import type { ChainHead, ChainReceipt, ChainTransaction, Hex } from '../../chain
 import { wei } from '../../lib/amounts.ts'
 import { type Observed, outcomeOf } from './outcome.ts'
 
-const now = new Date('2026-01-01T00:00:00Z')
-const minutesAgo = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
 const head: ChainHead = { latest: 100n, final: 90n, baseFeePerGas: wei(1n) }
 const h = (digit: string): Hex => `0x${digit.repeat(64)}`
 const sentBy = { sender: h('f'), nonce: 3 }
@@ -20,11 +18,7 @@ const receipt = (blockNumber: bigint, success = true): ChainReceipt => ({
   logs: [],
 })
 const pooled: ChainTransaction = { hash: h('a'), from: '0x00', to: '0x00', nonce: 3, data: '0x', valueWei: wei(0n) }
-const seen = (digit: string, more: Partial<Observed> = {}, minutes = 60): Observed => ({
-  hash: h(digit),
-  submittedAt: minutesAgo(minutes),
-  ...more,
-})
+const seen = (digit: string, more: Partial<Observed> = {}): Observed => ({ hash: h(digit), ...more })
 const block = (blockNumber: bigint) => ({ blockNumber, blockHash: h('b') })
 
 describe('one transaction', () => {
@@ -48,7 +42,7 @@ describe('one transaction', () => {
       expected: { status: 'failed', hash: h('1'), ...block(90n), reason: 'it pays something else' },
     },
   ])('$given is $expected.status', ({ observed, expected }) => {
-    expect(outcomeOf([observed], head, now)).toEqual(expected)
+    expect(outcomeOf([observed], head)).toEqual(expected)
   })
 })
 
@@ -77,9 +71,29 @@ describe('several transactions: whichever lands counts', () => {
       status: 'failed',
       hash: h('1'),
     },
-    { why: 'one reverted, the other was just reported', observed: [reverted, seen('2', {}, 1)], status: 'submitted', hash: h('2') },
-    { why: 'one reverted, the other was never seen for long', observed: [reverted, seen('2', {}, 11)], status: 'failed', hash: h('1') },
+    {
+      why: 'one reverted, the other was never seen: it may have been told before it is sent',
+      observed: [reverted, seen('2')],
+      status: 'submitted',
+      hash: h('2'),
+    },
+    {
+      why: 'a cancel has used the nonce, and the next attempt was told under another one',
+      observed: [
+        seen('1', { sentBy }),
+        seen('3', { receipt: receipt(90n), mismatch: 'it pays nothing', sentBy }),
+        seen('2', { sentBy: { ...sentBy, nonce: 4 } }),
+      ],
+      status: 'submitted',
+      hash: h('2'),
+    },
+    {
+      why: 'a cancel has used the nonce of all that were told',
+      observed: [seen('1', { sentBy }), seen('3', { receipt: receipt(90n), mismatch: 'it pays nothing', sentBy })],
+      status: 'failed',
+      hash: h('3'),
+    },
   ] as const)('$status when $why', ({ observed, status, hash }) => {
-    expect(outcomeOf(observed as unknown as [Observed, ...Observed[]], head, now)).toMatchObject({ status, hash })
+    expect(outcomeOf(observed as unknown as [Observed, ...Observed[]], head)).toMatchObject({ status, hash })
   })
 })

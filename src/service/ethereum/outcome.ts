@@ -1,9 +1,9 @@
 import type { ChainHead, ChainReceipt, ChainTransaction, Hex } from '../../chains/ethereum/chain.ts'
+import { isSameNonce } from './supersede.ts'
 
 /** What the chain shows of one reported hash. */
 export interface Observed {
   readonly hash: Hex
-  readonly submittedAt: Date
   readonly receipt?: ChainReceipt
   /** Read when the receipt is final, or when it matters whether the transaction still waits somewhere. */
   readonly transaction?: ChainTransaction
@@ -20,15 +20,12 @@ export type Outcome =
 
 export const isFinal = (receipt: ChainReceipt, head: ChainHead): boolean => receipt.blockNumber <= head.final
 
-/** A hash that was reported and never seen counts as on its way for so long, when another has failed for good. */
-const unseenGraceMs = 10 * 60_000
-
 /**
  * The state of a stake from all hashes that were ever reported for it: whichever lands counts. It is settled by final blocks only, and it
- * fails only when no other hash can land any more.
+ * fails only when it is proven that no other hash can land any more: one that no node shows may have been told before it is sent, however long ago.
  * @param observed At least one, in the order of reporting.
  */
-export function outcomeOf(observed: readonly [Observed, ...Observed[]], head: ChainHead, now: Date): Outcome {
+export function outcomeOf(observed: readonly [Observed, ...Observed[]], head: ChainHead): Outcome {
   const mined = observed.flatMap((one) => (one.receipt === undefined ? [] : [{ ...one, receipt: one.receipt }]))
   const final = mined.filter((one) => isFinal(one.receipt, head))
   const paid = final.find((one) => one.receipt.success && one.mismatch === undefined)
@@ -36,7 +33,7 @@ export function outcomeOf(observed: readonly [Observed, ...Observed[]], head: Ch
   const young = mined.find((one) => !isFinal(one.receipt, head))
   if (young !== undefined) return { status: 'submitted', hash: young.hash, ...blockOf(young.receipt) }
   const failed = final.at(-1)
-  if (failed !== undefined && observed.every((one) => one.receipt !== undefined || cannotLand(one, final, now))) {
+  if (failed !== undefined && observed.every((one) => one.receipt !== undefined || cannotLand(one, final))) {
     const reason = failed.receipt.success ? (failed.mismatch ?? 'the transaction does not pay this stake') : 'the transaction was reverted'
     return { status: 'failed', hash: failed.hash, ...blockOf(failed.receipt), reason }
   }
@@ -45,10 +42,7 @@ export function outcomeOf(observed: readonly [Observed, ...Observed[]], head: Ch
 
 const blockOf = (receipt: ChainReceipt) => ({ blockNumber: receipt.blockNumber, blockHash: receipt.blockHash })
 
-function cannotLand(one: Observed, final: readonly Observed[], now: Date): boolean {
-  const { sentBy } = one
-  const nonceUsed =
-    sentBy !== undefined && final.some((other) => other.sentBy?.sender === sentBy.sender && other.sentBy.nonce === sentBy.nonce)
-  if (nonceUsed) return true
-  return one.transaction === undefined && now.getTime() - one.submittedAt.getTime() > unseenGraceMs
+/** Another transaction has used its nonce, in a final block. */
+function cannotLand({ sentBy }: Observed, final: readonly Observed[]): boolean {
+  return sentBy !== undefined && final.some((other) => other.sentBy !== undefined && isSameNonce(other.sentBy, sentBy))
 }

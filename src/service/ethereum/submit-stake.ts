@@ -5,9 +5,10 @@ import { answer, type Handled, type Input } from '../http/contract-route.ts'
 import type { Idempotency } from '../idempotency.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Store } from '../store/database.ts'
-import { addHash, findStake, hashesOf } from '../store/stakes.ts'
-import { attempts, mayReport, Stale } from './may-report.ts'
+import { addHash, findStake, hashesOf, rememberSender } from '../store/stakes.ts'
+import { attempts, mayReport, Stale, toldOf } from './may-report.ts'
 import type { EthereumNetworks } from './networks.ts'
+import { mismatchOf } from './observe.ts'
 import { stakeBody } from './stake-body.ts'
 import type { ValidatorStatuses } from './validator-statuses.ts'
 
@@ -23,7 +24,10 @@ export interface SubmitStakeDeps {
   readonly validators: ValidatorStatuses
 }
 
-/** Records the hash of a stake's transaction. Idempotent by nature; the tracker finds out what became of it. */
+/**
+ * Records the hash of a stake's transaction, which may not have been sent yet. Idempotent by nature; the tracker finds out what became of it. A hash that
+ * was recorded is never dropped by itself.
+ */
 export function submitStake({
   store,
   idempotency,
@@ -37,12 +41,16 @@ export function submitStake({
   return async ({ caller, params, body, idempotent, signal }) => {
     const { stakeId } = params
     const { transactionHash: hash } = body
+    const told = toldOf(body)
     const answered = await idempotency.run(idempotent, async (commit) => {
       for (let attempt = 1; ; attempt++) {
         const stake = await findStake(db, caller.account, stakeId)
         if (stake === undefined) throw new ProblemError('not-found', `there is no stake ${stakeId}`)
         const hashes = await hashesOf(db, [stakeId])
-        await mayReport({ subject: stake, what: 'the stake', network: networks.get(stake.network), hashes, hash }, signal)
+        const sentBy = await mayReport(
+          { subject: stake, what: 'the stake', network: networks.get(stake.network), hashes, hash, told, mismatchIn: mismatchOf(stake) },
+          signal,
+        )
         try {
           return await commit(async (transaction) => {
             const current = await transaction
@@ -52,9 +60,14 @@ export function submitStake({
               .forUpdate()
               .executeTakeFirstOrThrow()
             const now = await hashesOf(transaction, [stakeId])
-            if (now.some((one) => one.hash === hash)) return answer(route, 200, stakeBody(current, validators.known(current)))
+            const same = now.find((one) => one.hash === hash)
+            if (same !== undefined) {
+              if (same.sender === null && sentBy !== undefined) await rememberSender(transaction, stakeId, hash, sentBy)
+              return answer(route, 200, stakeBody(current, validators.known(current)))
+            }
             if (now.length !== hashes.length || (current.status !== stake.status && current.status !== 'submitted')) throw new Stale()
-            return answer(route, 200, stakeBody(await addHash(transaction, stakeId, hash, clock.now()), validators.known(current)))
+            const next = await addHash(transaction, current, { hash, sentBy, now: clock.now() })
+            return answer(route, 200, stakeBody(next, validators.known(current)))
           })
         } catch (error) {
           if (!(error instanceof Stale) || attempt >= attempts) throw error

@@ -5,7 +5,7 @@ import type { Metrics } from '../metrics.ts'
 import type { Store } from '../store/database.ts'
 import { type HashRow, hashesOf, recordOutcome, rememberSender, type StakeRow, takeDue } from '../store/stakes.ts'
 import type { EthereumNetwork, EthereumNetworks } from './networks.ts'
-import { mismatchOf, observe } from './observe.ts'
+import { hasNewSender, mismatchOf, observe } from './observe.ts'
 import { type Observed, type Outcome, outcomeOf } from './outcome.ts'
 import { inParallel } from './parallel.ts'
 import type { RequestTracker } from './requests/tracker.ts'
@@ -47,7 +47,7 @@ export function createTracker(deps: TrackerDeps): Tracker {
     const [first, ...rest] = observed
     if (first === undefined) return
     await rememberSenders(stake, hashes, observed)
-    const outcome = outcomeOf([first, ...rest], head, clock.now())
+    const outcome = outcomeOf([first, ...rest], head)
     const recorded = await recordOutcome(db, stake, hashes.length, { ...columnsOf(outcome), checked_head: head.latest })
     if (!recorded || outcome.status === 'submitted') return
     metrics.stakeSettled(network.config.name, outcome.status)
@@ -59,9 +59,7 @@ export function createTracker(deps: TrackerDeps): Tracker {
   const rememberSenders = (stake: StakeRow, hashes: readonly HashRow[], observed: readonly Observed[]) =>
     Promise.all(
       observed.map(async ({ hash, sentBy }) => {
-        if (sentBy !== undefined && hashes.some((row) => row.hash === hash && row.sender === null)) {
-          await rememberSender(db, stake.id, hash, sentBy.sender, sentBy.nonce)
-        }
+        if (sentBy !== undefined && hasNewSender(hashes, hash, sentBy)) await rememberSender(db, stake.id, hash, sentBy)
       }),
     )
 

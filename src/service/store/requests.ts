@@ -1,7 +1,7 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { Database, EthereumRequestHashesTable, EthereumRequestsTable } from './schema.ts'
-import { releaseReference, takeReference } from './stakes.ts'
+import { type ReportedHash, releaseReference, type SentBy, sentByColumns, takeReference } from './stakes.ts'
 
 /** An exit or a partial withdrawal that was asked for. */
 export type RequestRow = Selectable<EthereumRequestsTable>
@@ -89,11 +89,19 @@ export const requestHashes = (db: Db, ids: readonly string[]): Promise<RequestHa
     ? Promise.resolve([])
     : db.selectFrom('ethereum_request_hashes').selectAll().where('request_id', 'in', ids).orderBy('submitted_at').orderBy('hash').execute()
 
-/** Records a reported hash; the tracker looks at once. What was concluded without it no longer holds. */
-export async function addRequestHash(transaction: Transaction<Database>, id: string, hash: Hex, now: Date): Promise<RequestRow> {
+/**
+ * Records a reported hash; the tracker looks at once. What was concluded without it no longer holds, and a request that had failed is in flight again.
+ * @throws ProblemError `reference-exists` when another resource has taken its reference meanwhile
+ */
+export async function addRequestHash(
+  transaction: Transaction<Database>,
+  request: RequestRow,
+  { hash, sentBy, now }: ReportedHash,
+): Promise<RequestRow> {
+  if (request.status === 'failed') await takeReference(transaction, request)
   await transaction
     .insertInto('ethereum_request_hashes')
-    .values({ request_id: id, hash, submitted_at: now, sender: null, nonce: null })
+    .values({ request_id: request.id, hash, submitted_at: now, ...sentByColumns(sentBy) })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
   return transaction
@@ -103,23 +111,20 @@ export async function addRequestHash(transaction: Transaction<Database>, id: str
       hash,
       block_number: null,
       block_hash: null,
+      failure_reason: null,
       consensus_status: 'pending',
       consensus_reason: null,
+      settled: false,
       check_at: sql<Date>`now()`,
       checked_head: null,
     })
-    .where('id', '=', id)
+    .where('id', '=', request.id)
     .returningAll()
     .executeTakeFirstOrThrow()
 }
 
-export const rememberRequestSender = (db: Db, id: string, hash: Hex, sender: Hex, nonce: number) =>
-  db
-    .updateTable('ethereum_request_hashes')
-    .set({ sender, nonce: BigInt(nonce) })
-    .where('request_id', '=', id)
-    .where('hash', '=', hash)
-    .execute()
+export const rememberRequestSender = (db: Db, id: string, hash: Hex, sentBy: SentBy) =>
+  db.updateTable('ethereum_request_hashes').set(sentByColumns(sentBy)).where('request_id', '=', id).where('hash', '=', hash).execute()
 
 /** Takes up to `limit` requests that are due, as `takeDue` takes stakes; one that is confirmed goes on until its judgement is final. */
 export const takeDueRequests = (

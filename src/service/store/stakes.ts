@@ -82,28 +82,51 @@ export const hashesOf = (db: Db, stakeIds: readonly string[]): Promise<HashRow[]
     ? Promise.resolve([])
     : db.selectFrom('ethereum_stake_hashes').selectAll().where('stake_id', 'in', stakeIds).orderBy('submitted_at').orderBy('hash').execute()
 
-/** Records a reported hash; the tracker looks at once. */
-export async function addHash(transaction: Transaction<Database>, stakeId: string, hash: Hex, now: Date): Promise<StakeRow> {
+/** A hash as it is reported, with its sender and nonce where they are known. */
+export interface ReportedHash {
+  readonly hash: Hex
+  readonly sentBy: SentBy | undefined
+  readonly now: Date
+}
+export interface SentBy {
+  readonly sender: string
+  readonly nonce: number
+}
+
+export const sentByColumns = (sentBy: SentBy | undefined) => ({
+  sender: (sentBy?.sender ?? null) as Hex | null,
+  nonce: sentBy === undefined ? null : BigInt(sentBy.nonce),
+})
+
+/**
+ * Records a reported hash; the tracker looks at once. A stake that had failed is in flight again, and holds its reference again.
+ * @throws ProblemError `reference-exists` when another resource has taken it meanwhile
+ */
+export async function addHash(transaction: Transaction<Database>, stake: StakeRow, { hash, sentBy, now }: ReportedHash): Promise<StakeRow> {
+  if (stake.status === 'failed') await takeReference(transaction, stake)
   await transaction
     .insertInto('ethereum_stake_hashes')
-    .values({ stake_id: stakeId, hash, submitted_at: now, sender: null, nonce: null })
+    .values({ stake_id: stake.id, hash, submitted_at: now, ...sentByColumns(sentBy) })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
   return transaction
     .updateTable('ethereum_stakes')
-    .set({ status: 'submitted', hash, block_number: null, block_hash: null, check_at: sql<Date>`now()`, checked_head: null })
-    .where('id', '=', stakeId)
+    .set({
+      status: 'submitted',
+      hash,
+      block_number: null,
+      block_hash: null,
+      failure_reason: null,
+      check_at: sql<Date>`now()`,
+      checked_head: null,
+    })
+    .where('id', '=', stake.id)
     .returningAll()
     .executeTakeFirstOrThrow()
 }
 
-export const rememberSender = (db: Db, stakeId: string, hash: Hex, sender: Hex, nonce: number) =>
-  db
-    .updateTable('ethereum_stake_hashes')
-    .set({ sender, nonce: BigInt(nonce) })
-    .where('stake_id', '=', stakeId)
-    .where('hash', '=', hash)
-    .execute()
+export const rememberSender = (db: Db, stakeId: string, hash: Hex, sentBy: SentBy) =>
+  db.updateTable('ethereum_stake_hashes').set(sentByColumns(sentBy)).where('stake_id', '=', stakeId).where('hash', '=', hash).execute()
 
 /**
  * Takes up to `limit` stakes that are due, and that the chain can tell something new of. What is taken is due again after `intervalMs`, for

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { encodeAbiParameters, parseAbiParameters } from 'viem'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { computeDepositDomain } from '../../../src/chains/ethereum/deposit.ts'
+import { computeDepositDomain, depositEventTopic } from '../../../src/chains/ethereum/deposit.ts'
 import { verifyDeposit } from '../../../src/chains/ethereum/verify-deposit.ts'
 import { depositData, unsignedTransaction } from '../../../src/contract/schemas/ethereum-stake.ts'
 import { type Gwei, parseEth } from '../../../src/lib/amounts.ts'
@@ -9,8 +10,10 @@ import { Secret } from '../../../src/lib/secret.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import type { DatabaseConfig } from '../../../src/service/store/database.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
-import { networkConfig, seedHex, startService, type TestService, withdrawalAddress } from './harness.ts'
+import { type Ask, networkConfig, seedHex, startService, type TestService, withdrawalAddress } from './harness.ts'
 
+/** Who sends what the chain shows. */
+const payer = `0x${'1'.repeat(40)}` as const
 const hash = () => `0x${randomBytes(32).toString('hex')}` as const
 const stakes = '/v1/ethereum/stakes'
 const body = { network: 'devnet', amountEth: 32, withdrawalAddress }
@@ -284,8 +287,10 @@ describe.each([
   })
 
   describe('reporting the transaction', () => {
-    const submit = (stakeId: string, transactionHash: string, more: object = {}) =>
-      service.call('PUT', `${stakes}/${stakeId}/submission`, { key, body: { transactionHash }, ...more })
+    const submit = (stakeId: string, transactionHash: string, more: object = {}, ask: Ask = {}) =>
+      service.call('PUT', `${stakes}/${stakeId}/submission`, { key, body: { transactionHash, ...more }, ...ask })
+    const read = async (stakeId: string) => (await service.call('GET', `${stakes}/${stakeId}`, { key })).body
+    const told = (nonce: number, from: string = payer) => ({ from, nonce })
 
     test('makes the stake submitted, and again changes nothing', async () => {
       const { stakeId } = (await service.stake(key)).body
@@ -295,11 +300,135 @@ describe.each([
       expect((await submit(stakeId, one.toUpperCase().replace('0X', '0x'))).body).toEqual(first.body)
     })
 
-    test('takes another hash while the chain does not know the first', async () => {
+    test('refuses another hash though the chain does not know the first: that proves nothing', async () => {
       const { stakeId } = (await service.stake(key)).body
       const [one, two] = [hash(), hash()]
       await submit(stakeId, one)
-      expect(await submit(stakeId, two)).toMatchObject({ status: 200, body: { transaction: { status: 'submitted', hash: two } } })
+      expect(await submit(stakeId, two)).toMatchObject({ status: 409, body: { code: 'already-submitted' } })
+      expect(await submit(stakeId, two, told(1))).toMatchObject({ status: 409, body: { code: 'already-submitted' } })
+      expect((await read(stakeId)).transaction).toEqual({ status: 'submitted', hash: one })
+    })
+
+    describe('before it is sent', () => {
+      test('remembers every attempt under one sender and nonce, whatever the case of the address, and refuses any other', async () => {
+        const { stakeId } = (await service.stake(key)).body
+        const [one, two, three] = [hash(), hash(), hash()]
+        expect(await submit(stakeId, one, told(7))).toMatchObject({
+          status: 200,
+          body: { transaction: { status: 'submitted', hash: one } },
+        })
+        // Nothing of it is asked of the chain: it has not been sent.
+        service.chain.failing = 'unavailable'
+        expect((await submit(stakeId, two, told(7, payer.toLowerCase()))).body.transaction).toEqual({ status: 'submitted', hash: two })
+        service.chain.failing = undefined
+        for (const other of [told(8), told(7, `0x${'9'.repeat(40)}`), {}]) {
+          expect(await submit(stakeId, three, other)).toMatchObject({ status: 409, body: { code: 'already-submitted' } })
+        }
+        expect((await submit(stakeId, one, told(7))).status).toBe(200)
+        // Neither time nor the tracker drops what nobody knows.
+        await pass(service)
+        expect((await read(stakeId)).transaction).toEqual({ status: 'submitted', hash: two })
+        const rows = await service.store.db.selectFrom('ethereum_stake_hashes').selectAll().where('stake_id', '=', stakeId).execute()
+        expect(rows.map((row) => [row.hash, row.sender, row.nonce])).toEqual(
+          [one, two]
+            .sort((a, b) => rows.findIndex((row) => row.hash === a) - rows.findIndex((row) => row.hash === b))
+            .map((h) => [h, payer, 7n]),
+        )
+      })
+
+      test('follows all attempts of one nonce: whichever lands counts', async () => {
+        const stake = (await service.stake(key)).body
+        const [one, two] = [hash(), hash()]
+        await submit(stake.stakeId, one, told(7))
+        await submit(stake.stakeId, two, told(7))
+        land(service, one, { success: true, pays: stake, nonce: 7 })
+        await pass(service)
+        expect((await read(stake.stakeId)).transaction).toMatchObject({ status: 'confirmed', hash: one })
+        expect(await submit(stake.stakeId, hash(), told(8))).toMatchObject({ status: 409, body: { code: 'already-submitted' } })
+      })
+
+      test('takes an attempt under another nonce once the earlier nonce is final with something else, and not before', async () => {
+        const externalReference = `EthereumStake/ns/${hash()}`
+        const { stakeId } = (await service.stake(key, { externalReference })).body
+        const [payment, cancel, next] = [hash(), hash(), hash()]
+        await submit(stakeId, payment, told(7))
+        await submit(stakeId, cancel, told(7))
+        expect((await submit(stakeId, next, told(8))).status).toBe(409)
+        land(service, cancel, { success: true, nonce: 7, at: 9n })
+        expect((await submit(stakeId, next, told(8))).status).toBe(409)
+        land(service, cancel, { success: true, nonce: 7 })
+        await pass(service)
+        expect((await read(stakeId)).transaction).toMatchObject({ status: 'failed', hash: cancel })
+        expect((await submit(stakeId, next, {})).status).toBe(409)
+        expect((await submit(stakeId, next, told(8))).body.transaction).toEqual({ status: 'submitted', hash: next })
+        await pass(service)
+        expect((await read(stakeId)).transaction).toEqual({ status: 'submitted', hash: next })
+        // It holds its reference again.
+        expect(await service.stake(key, { externalReference })).toMatchObject({ status: 409, body: { existingId: stakeId } })
+      })
+
+      test('takes it at once when the cancel is final, before the tracker has looked', async () => {
+        const { stakeId } = (await service.stake(key)).body
+        const [payment, cancel, next] = [hash(), hash(), hash()]
+        await submit(stakeId, payment, told(7))
+        await submit(stakeId, cancel, told(7))
+        land(service, cancel, { success: true, nonce: 7 })
+        expect((await submit(stakeId, next, told(8))).body.transaction).toEqual({ status: 'submitted', hash: next })
+      })
+
+      test('is not taken up again when another stake holds the reference meanwhile', async () => {
+        const externalReference = `EthereumStake/ns/${hash()}`
+        const { stakeId } = (await service.stake(key, { externalReference })).body
+        const cancel = hash()
+        await submit(stakeId, cancel, told(7))
+        land(service, cancel, { success: true, nonce: 7 })
+        await pass(service)
+        const other = (await service.stake(key, { externalReference })).body
+        expect(await submit(stakeId, hash(), told(8))).toMatchObject({
+          status: 409,
+          body: { code: 'reference-exists', existingId: other.stakeId },
+        })
+      })
+
+      test('learns sender and nonce of a hash later, from the client or the chain, and the chain is right', async () => {
+        const { stakeId } = (await service.stake(key)).body
+        const [one, two] = [hash(), hash()]
+        await submit(stakeId, one)
+        expect((await submit(stakeId, two, told(7))).status).toBe(409)
+        expect((await submit(stakeId, one, told(7))).status).toBe(200)
+        expect((await submit(stakeId, two, told(7))).status).toBe(200)
+        const wrong = {
+          status: 422,
+          body: { code: 'validation-failed', errors: [{ pointer: '/body/nonce', code: 'other-sender-or-nonce' }] },
+        }
+        expect(await submit(stakeId, one, told(8))).toMatchObject(wrong)
+        const three = hash()
+        show(service, three, { nonce: 9 })
+        expect(await submit(stakeId, three, told(8))).toMatchObject(wrong)
+      })
+
+      test('takes the payment that was made after a hash that nobody has ever seen', async () => {
+        const stake = (await service.stake(key)).body
+        await submit(stake.stakeId, hash())
+        const paid = hash()
+        land(service, paid, { success: true, pays: stake, nonce: 3 })
+        expect((await submit(stake.stakeId, paid)).status).toBe(200)
+        await pass(service)
+        expect((await read(stake.stakeId)).transaction).toMatchObject({ status: 'confirmed', hash: paid })
+      })
+
+      test.each([{ from: payer }, { nonce: 7 }, { from: payer, nonce: -1 }, { from: 'me', nonce: 7 }])('refuses %j', async (wrong) => {
+        const { stakeId } = (await service.stake(key)).body
+        expect(await submit(stakeId, hash(), wrong)).toMatchObject({ status: 400, body: { code: 'invalid-request' } })
+      })
+    })
+
+    test('refuses the hash of no transaction', async () => {
+      const { stakeId } = (await service.stake(key)).body
+      expect(await submit(stakeId, `0x${'0'.repeat(64)}`)).toMatchObject({
+        status: 422,
+        body: { code: 'validation-failed', errors: [{ pointer: '/body/transactionHash', code: 'zero-hash' }] },
+      })
     })
 
     test.each([
@@ -353,11 +482,11 @@ describe.each([
       const { stakeId } = (await service.stake(key)).body
       const idempotencyKey = hash()
       const one = hash()
-      const first = await submit(stakeId, one, { idempotencyKey })
-      const again = await submit(stakeId, one, { idempotencyKey })
+      const first = await submit(stakeId, one, {}, { idempotencyKey })
+      const again = await submit(stakeId, one, {}, { idempotencyKey })
       expect(again.headers.get('idempotency-replayed')).toBe('true')
       expect(again.text).toBe(first.text)
-      expect(await submit(stakeId, hash(), { idempotencyKey })).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
+      expect(await submit(stakeId, hash(), {}, { idempotencyKey })).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
     })
 
     test.each([{ transactionHash: '0x12' }, { transactionHash: 5 }, {}, { transactionHash: hash(), more: 1 }])(
@@ -554,7 +683,7 @@ function show(
 ): void {
   service.chain.transactions.set(transactionHash, {
     hash: transactionHash,
-    from: `0x${'1'.repeat(40)}`,
+    from: payer,
     to: `0x${'2'.repeat(40)}`,
     data: '0x',
     valueWei: 0n as never,
@@ -562,20 +691,49 @@ function show(
   })
 }
 
-/** The chain shows a transaction in a final block. */
-function land(service: TestService, transactionHash: `0x${string}`, { success }: { success: boolean }): void {
-  show(service, transactionHash, { nonce: 1, blockNumber: 5n })
+/** The chain shows a transaction in a block, a final one unless told otherwise; `pays` is the stake whose deposit it makes. */
+function land(
+  service: TestService,
+  transactionHash: `0x${string}`,
+  {
+    success,
+    pays,
+    nonce = 1,
+    at = 5n,
+  }: { success: boolean; pays?: { unsignedTransaction: object; depositData: object }; nonce?: number; at?: bigint },
+): void {
+  show(service, transactionHash, { nonce, blockNumber: at })
+  const shown = service.chain.transactions.get(transactionHash)
+  if (shown === undefined) throw new Error('it is not shown')
+  const call = pays && z.decode(unsignedTransaction, pays.unsignedTransaction as never)
+  const deposit = pays && z.decode(depositData, pays.depositData as never)
+  if (call !== undefined) {
+    service.chain.transactions.set(transactionHash, { ...shown, to: call.to, data: call.data, valueWei: call.valueWei })
+  }
   service.chain.receipts.set(transactionHash, {
     hash: transactionHash,
-    from: `0x${'1'.repeat(40)}`,
+    from: payer,
     success,
-    blockNumber: 5n,
+    blockNumber: at,
     blockHash: `0x${'b'.repeat(64)}`,
     gasUsed: 1n,
     effectiveGasPrice: 1n as never,
-    logs: [],
+    logs: deposit === undefined ? [] : [depositLog(deposit)],
   })
 }
+
+/** As the deposit contract writes it. */
+const depositLog = (deposit: z.output<typeof depositData>) => ({
+  address: deposit.depositContractAddress,
+  topics: [depositEventTopic],
+  data: encodeAbiParameters(parseAbiParameters('bytes pubkey, bytes withdrawal_credentials, bytes amount, bytes signature, bytes index'), [
+    deposit.pubkey,
+    deposit.withdrawalCredentials,
+    `0x${Buffer.from(new BigUint64Array([deposit.amountGwei]).buffer).toString('hex')}`,
+    deposit.signature,
+    `0x${'00'.repeat(8)}`,
+  ]),
+})
 
 async function pass(service: TestService): Promise<void> {
   const network = service.networks.get('devnet')

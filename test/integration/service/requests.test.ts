@@ -342,6 +342,59 @@ describe('submission', () => {
     expect((await report(request, 'withdrawal', keccak256(raw), ask)).status).toBe(200)
   })
 
+  test.each(kinds)('of an %s before it is sent is recorded, and a further hash must have the same sender and nonce', async (kind) => {
+    const request = await made(chain.fresh(), kind)
+    const payer = createPayer(chain.anvil)
+    const nonce = await payer.nonce()
+    const [slow, fast] = [
+      await payer.sign(request.unsignedTransaction, nonce, 20),
+      await payer.sign(request.unsignedTransaction, nonce, 40),
+    ]
+    const tell = (raw: Hex, more: object) => {
+      const body = { transactionHash: keccak256(raw), ...more }
+      return call('PUT', `${pathOf(request.pubkey, kind)}/${request.requestId}/submission`, { body })
+    }
+    const sentBy = { from: payer.address, nonce }
+    const early = kind === 'exit' ? 200 : 202
+    expect(await tell(slow, sentBy)).toMatchObject({ status: early, body: { status: 'submitted', transaction: { hash: keccak256(slow) } } })
+    expect((await read(request, kind)).transaction).toEqual({ hash: keccak256(slow) })
+    expect(await tell(fast, { ...sentBy, nonce: nonce + 1 })).toMatchObject({ status: 409, body: { code: 'already-submitted' } })
+    expect((await tell(fast, sentBy)).status).toBe(early)
+    // The first one lands all the same.
+    await payer.broadcast(slow)
+    await final()
+    await eventually(() => read(request, kind), { status: 'confirmed', transaction: { hash: keccak256(slow) } })
+  })
+
+  test('of a cancel closes its nonce, and the next attempt may have another one', async () => {
+    const request = await made(chain.fresh(), 'withdrawal')
+    const payer = createPayer(chain.anvil)
+    const nonce = await payer.nonce()
+    const [payment, again] = [
+      await payer.sign(request.unsignedTransaction, nonce),
+      await payer.sign(request.unsignedTransaction, nonce + 1),
+    ]
+    const cancel = await payer.sign({ to: payer.address, data: '0x', valueWei: 0n }, nonce, 40)
+    const tell = (raw: Hex, at: number) => {
+      const body = { transactionHash: keccak256(raw), from: payer.address, nonce: at }
+      return call('PUT', `${pathOf(request.pubkey, 'withdrawal')}/${request.requestId}/submission`, { body })
+    }
+    await tell(payment, nonce)
+    await tell(cancel, nonce)
+    await payer.broadcast(cancel)
+    expect(await tell(again, nonce + 1)).toMatchObject({ status: 409, body: { code: 'already-submitted' } })
+    await final()
+    await eventually(() => read(request, 'withdrawal'), { status: 'failed', transaction: { hash: keccak256(cancel) } })
+    expect(await tell(again, nonce + 1)).toMatchObject({
+      status: 202,
+      body: { status: 'submitted', transaction: { hash: keccak256(again) } },
+    })
+    await payer.broadcast(again)
+    await final()
+    const landed = { status: 'confirmed', transaction: { hash: keccak256(again) }, consensus: { status: 'accepted' } }
+    await eventually(() => read(request, 'withdrawal'), landed)
+  })
+
   test('of an exit is 200 at once', async () => {
     const request = await made(chain.fresh(), 'exit')
     const hash = `0x${'3'.repeat(64)}`

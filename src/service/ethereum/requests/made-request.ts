@@ -9,6 +9,7 @@ import {
 import { gwei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { RequestRow } from '../../store/requests.ts'
+import type { Mismatch } from '../observe.ts'
 
 /** What a stored request asks for. */
 export const requestOf = (row: Pick<RequestRow, 'pubkey' | 'amount_gwei'>): ValidatorRequest =>
@@ -27,6 +28,15 @@ export function madeRequest(receipt: Pick<ChainReceipt, 'logs'>, wanted: Validat
   if (match === undefined) return { mismatch: 'the transaction makes another request than this one' }
   if (more.length > 0) return { mismatch: `the transaction makes this request ${more.length + 1} times` }
   return match
+}
+
+/** Why a mined transaction is not what a stored request asks for. */
+export function requestMismatch(row: Pick<RequestRow, 'pubkey' | 'amount_gwei'>): Mismatch {
+  const wanted = requestOf(row)
+  return (receipt) => {
+    const made = madeRequest(receipt, wanted)
+    return 'mismatch' in made ? made.mismatch : undefined
+  }
 }
 
 function decoded(log: Parameters<typeof decodeRequestLog>[0]): LoggedRequest[] {

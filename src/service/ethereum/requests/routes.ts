@@ -69,13 +69,13 @@ export function validatorRoutes(app: FastifyInstance, deps: RequestRoutesDeps): 
 
   serve(app, routes.submitExitRequest, async ({ caller, params, body, idempotent, signal }) => {
     const write = (row: Parameters<typeof exitBody>[0]) => answer(routes.submitExitRequest, 200, exitBody(row))
-    const report = { key: keyOf('exit', caller, params), hash: body.transactionHash, idempotent, tellsVisibility: false, write }
+    const report = { key: keyOf('exit', caller, params), submission: body, idempotent, tellsVisibility: false, write }
     const done = await submit(report, signal)
     return 'notVisible' in done ? { status: 200, body: exitBody(done.notVisible) } : done
   })
   serve(app, routes.submitWithdrawalRequest, async ({ caller, params, body, idempotent, signal }) => {
     const write = (row: Parameters<typeof withdrawalBody>[0]) => answer(routes.submitWithdrawalRequest, 200, withdrawalBody(row))
-    const report = { key: keyOf('withdrawal', caller, params), hash: body.transactionHash, idempotent, tellsVisibility: true, write }
+    const report = { key: keyOf('withdrawal', caller, params), submission: body, idempotent, tellsVisibility: true, write }
     const done = await submit(report, signal)
     if (!('notVisible' in done)) return done
     return { status: 202, body: withdrawalBody(done.notVisible), retryAfterSeconds: visibleRetrySeconds }

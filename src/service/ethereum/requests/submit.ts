@@ -1,12 +1,22 @@
 import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import type { HashSubmission } from '../../../contract/schemas/ethereum-stake.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { ProblemError } from '../../errors.ts'
 import type { Answer, Idempotency, Idempotent } from '../../idempotency.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Store } from '../../store/database.ts'
-import { addRequestHash, findRequest, lockRequest, type RequestKey, type RequestRow, requestHashes } from '../../store/requests.ts'
-import { attempts, mayReport, Stale } from '../may-report.ts'
+import {
+  addRequestHash,
+  findRequest,
+  lockRequest,
+  type RequestKey,
+  type RequestRow,
+  rememberRequestSender,
+  requestHashes,
+} from '../../store/requests.ts'
+import { attempts, mayReport, Stale, toldOf } from '../may-report.ts'
 import type { EthereumNetworks } from '../networks.ts'
+import { requestMismatch } from './made-request.ts'
 
 export interface SubmitRequestDeps {
   readonly store: Store
@@ -18,7 +28,7 @@ export interface SubmitRequestDeps {
 
 export interface RequestReport {
   readonly key: RequestKey
-  readonly hash: Hex
+  readonly submission: HashSubmission
   readonly idempotent: Idempotent | undefined
   /** Whether the answer tells a hash that the chain doesn't show yet from one that it does. */
   readonly tellsVisibility: boolean
@@ -39,7 +49,7 @@ class NotVisible extends Error {
 }
 
 /**
- * Records the hash of a request's transaction. Idempotent by nature; the tracker finds out what became of it.
+ * Records the hash of a request's transaction, which may not have been sent yet. Idempotent by nature; the tracker finds out what became of it.
  * "Not visible yet" is not stored under the Idempotency-Key, as it is true for a moment only: the hash is recorded all the same.
  * @throws ProblemError
  */
@@ -50,7 +60,7 @@ export function submitRequest(
   const { db } = store
 
   async function isVisible(row: RequestRow, hash: Hex, signal: AbortSignal): Promise<boolean> {
-    if (row.status === 'confirmed' || row.status === 'failed') return true
+    if (row.hash === hash && (row.status === 'confirmed' || row.status === 'failed')) return true
     try {
       return (await networks.get(row.network)?.chain.transaction(hash, signal)) !== undefined
     } catch (error) {
@@ -59,7 +69,9 @@ export function submitRequest(
     }
   }
 
-  return async ({ key, hash, idempotent, tellsVisibility, write }, signal) => {
+  return async ({ key, submission, idempotent, tellsVisibility, write }, signal) => {
+    const hash = submission.transactionHash
+    const told = toldOf(submission)
     try {
       const answered = await idempotency.run(idempotent, async (commit) => {
         for (let attempt = 1; ; attempt++) {
@@ -68,14 +80,21 @@ export function submitRequest(
           if (request.status === 'cancelled') throw new ProblemError('invalid-state', `the request ${key.id} is cancelled`)
           const hashes = await requestHashes(db, [key.id])
           const what = request.kind === 'exit' ? 'the exit request' : 'the withdrawal request'
-          await mayReport({ subject: request, what, network: networks.get(request.network), hashes, hash }, signal)
+          const sentBy = await mayReport(
+            { subject: request, what, network: networks.get(request.network), hashes, hash, told, mismatchIn: requestMismatch(request) },
+            signal,
+          )
           const record = async (transaction: Parameters<typeof lockRequest>[0]): Promise<RequestRow> => {
             const current = await lockRequest(transaction, key)
             if (current === undefined) throw notFound(key)
             const now = await requestHashes(transaction, [key.id])
-            if (now.some((one) => one.hash === hash)) return current
+            const same = now.find((one) => one.hash === hash)
+            if (same !== undefined) {
+              if (same.sender === null && sentBy !== undefined) await rememberRequestSender(transaction, key.id, hash, sentBy)
+              return current
+            }
             if (now.length !== hashes.length || (current.status !== request.status && current.status !== 'submitted')) throw new Stale()
-            return addRequestHash(transaction, key.id, hash, clock.now())
+            return addRequestHash(transaction, current, { hash, sentBy, now: clock.now() })
           }
           try {
             if (tellsVisibility && !(await isVisible(request, hash, signal))) throw new NotVisible(await db.transaction().execute(record))

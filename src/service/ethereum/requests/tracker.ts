@@ -1,5 +1,4 @@
 import type { ChainHead } from '../../../chains/ethereum/chain.ts'
-import type { Clock } from '../../../lib/clock.ts'
 import type { Logger } from '../../../lib/log.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Store } from '../../store/database.ts'
@@ -13,11 +12,11 @@ import {
   takeDueRequests,
 } from '../../store/requests.ts'
 import type { EthereumNetwork } from '../networks.ts'
-import { type Mismatch, observe } from '../observe.ts'
+import { hasNewSender, observe } from '../observe.ts'
 import { type Observed, type Outcome, outcomeOf } from '../outcome.ts'
 import { inParallel } from '../parallel.ts'
 import { judgeRequest, type Verdict } from './consensus.ts'
-import { madeRequest, requestOf } from './made-request.ts'
+import { madeRequest, requestMismatch, requestOf } from './made-request.ts'
 
 const batchSize = 50
 const concurrency = 4
@@ -32,21 +31,16 @@ export interface RequestTracker {
  * Follows exit and withdrawal requests: their transactions as those of stakes, and then what the consensus layer made of them, told soon after the block
  * and again when the block is final. It shares the work with other instances as the tracker of stakes does.
  */
-export function createRequestTracker(deps: { store: Store; clock: Clock; log: Logger; metrics: Metrics }): RequestTracker {
-  const { clock, log, metrics } = deps
+export function createRequestTracker(deps: { store: Store; log: Logger; metrics: Metrics }): RequestTracker {
+  const { log, metrics } = deps
   const { db } = deps.store
 
   async function look(network: EthereumNetwork, head: ChainHead, row: RequestRow, hashes: readonly RequestHashRow[], signal: AbortSignal) {
-    const wanted = requestOf(row)
-    const mismatchIn: Mismatch = (receipt) => {
-      const made = madeRequest(receipt, wanted)
-      return 'mismatch' in made ? made.mismatch : undefined
-    }
-    const observed = await observe({ chain: network.chain, head }, hashes, mismatchIn, signal)
+    const observed = await observe({ chain: network.chain, head }, hashes, requestMismatch(row), signal)
     const [first, ...rest] = observed
     if (first === undefined) return
     await rememberSenders(row, hashes, observed)
-    const outcome = outcomeOf([first, ...rest], head, clock.now())
+    const outcome = outcomeOf([first, ...rest], head)
     const verdict = await verdictOn(network, row, outcome, observed, signal)
     const settled = outcome.status === 'failed' || (outcome.status === 'confirmed' && verdict.status !== 'pending')
     const recorded = await recordRequest(db, row, hashes.length, {
@@ -87,9 +81,7 @@ export function createRequestTracker(deps: { store: Store; clock: Clock; log: Lo
   const rememberSenders = (row: RequestRow, hashes: readonly RequestHashRow[], observed: readonly Observed[]) =>
     Promise.all(
       observed.map(async ({ hash, sentBy }) => {
-        if (sentBy !== undefined && hashes.some((one) => one.hash === hash && one.sender === null)) {
-          await rememberRequestSender(db, row.id, hash, sentBy.sender, sentBy.nonce)
-        }
+        if (sentBy !== undefined && hasNewSender(hashes, hash, sentBy)) await rememberRequestSender(db, row.id, hash, sentBy)
       }),
     )
 
