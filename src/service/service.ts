@@ -7,6 +7,7 @@ import { createApiKeys } from './api-keys.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
 import { countErrors } from './ethereum/networks.ts'
 import { createTakeNewKey } from './ethereum/new-key.ts'
+import { createPaymentTracker } from './ethereum/requests/payments.ts'
 import { validatorRoutes } from './ethereum/requests/routes.ts'
 import { createRequestTracker } from './ethereum/requests/tracker.ts'
 import { ethereumStakeRoutes } from './ethereum/routes.ts'
@@ -69,7 +70,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     log,
     metrics,
     intervalMs: deps.trackerIntervalMs,
-    requests: createRequestTracker({ store, log, metrics }),
+    requests: createRequestTracker({ store, log, metrics, payments: createPaymentTracker({ store, log }) }),
   })
 
   const app = createApp({ log, metrics, stopping })

@@ -101,6 +101,19 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
         return { slot, epoch: epochOf(slot, node.spec), validator, pendingPartialWithdrawals, pendingConsolidations }
       }, signal),
 
+    hasBlock: (slot, signal) =>
+      nodes.first(async (node) => {
+        const at = await slotOf(node, slot, signal)
+        const request = { endpoint: 'headers', path: `/eth/v1/beacon/headers/${at}`, schema: formats.header, notFound: noBlock }
+        try {
+          const { canonical, header } = await node.get(request, signal)
+          return canonical && header.message.slot === at
+        } catch (error) {
+          if (error === noBlock) return false
+          throw error
+        }
+      }, signal),
+
     pendingDeposits: (at, signal) =>
       nodes.first(async (node) => {
         const slot = await slotOf(node, at, signal)
@@ -108,6 +121,8 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
       }, signal),
   }
 }
+
+const noBlock = new BeaconError('state-not-kept', 'the slot has no block')
 
 const ofState = (slot: number, endpoint: string) => ({
   endpoint,

@@ -132,6 +132,8 @@ export const spec = data(
       PENDING_PARTIAL_WITHDRAWALS_LIMIT: small,
       DEPOSIT_CHAIN_ID: small,
       DEPOSIT_CONTRACT_ADDRESS: address,
+      // Clients that don't know the fork yet leave it out; FAR_FUTURE_EPOCH is one that has no date.
+      GLOAS_FORK_EPOCH: epoch.optional(),
     })
     .transform((value, context): BeaconSpec => {
       // Newer clients give milliseconds, older ones seconds; a client may give both.
@@ -148,9 +150,12 @@ export const spec = data(
         pendingPartialWithdrawalsLimit: value.PENDING_PARTIAL_WITHDRAWALS_LIMIT,
         depositChainId: value.DEPOSIT_CHAIN_ID,
         depositContractAddress: value.DEPOSIT_CONTRACT_ADDRESS,
+        gloasForkEpoch: value.GLOAS_FORK_EPOCH,
       }
     }),
 )
+
+export const header = data(z.object({ canonical: z.boolean(), header: z.object({ message: z.object({ slot: small }) }) }))
 
 export const syncing = data(
   z.object({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { gwei } from '../../lib/amounts.ts'
 import type { BeaconSpec, BeaconValidator, PendingPartialWithdrawal, WithdrawalView } from './beacon.ts'
-import { requestOutcome } from './beacon-outcome.ts'
+import { type RequestOutcome, requestOutcome } from './beacon-outcome.ts'
 import type { Hex } from './chain.ts'
 import type { ValidatorRequest } from './requests.ts'
 
@@ -48,10 +48,10 @@ const entry = (amount: bigint, validatorIndex = 7, withdrawableEpoch = 1_300): P
 })
 const exit: ValidatorRequest = { kind: 'exit', pubkey }
 const withdrawal = (amount: bigint): ValidatorRequest => ({ kind: 'withdrawal', pubkey, amountGwei: gwei(amount) })
-const judge = (request: ValidatorRequest, before: WithdrawalView, after: WithdrawalView, sender = source) => {
-  const outcome = requestOutcome({ logged: { source: sender, request }, spec, before, after })
-  return outcome.status === 'accepted' ? outcome : { status: outcome.status, codes: outcome.broken.map(({ code }) => code) }
-}
+const shown = (outcome: RequestOutcome) =>
+  outcome.status === 'dropped' ? { status: outcome.status, codes: outcome.broken.map(({ code }) => code) } : outcome
+const judge = (request: ValidatorRequest, before: WithdrawalView, after: WithdrawalView, sender = source) =>
+  shown(requestOutcome({ logged: { source: sender, request }, spec, before, after }))
 
 describe('an exit request', () => {
   test('that has set the exit epoch is accepted', () => {
@@ -85,9 +85,27 @@ describe('an exit request', () => {
       after: view({ validator: { exitEpoch: 1_005 } }),
       codes: ['already-exiting'],
     },
-    { name: 'for no reason that the state shows', before: view(), after: view(), codes: [] },
+    {
+      name: 'while a withdrawal was pending that the same block paid',
+      before: view({ queue: [entry(1n, 7, 1_000)] }),
+      after: view(),
+      codes: ['pending-withdrawals'],
+    },
+    {
+      name: 'of a validator that was slashed in the same block',
+      before: view(),
+      after: view({ validator: { slashed: true, exitEpoch: 1_005 } }),
+      codes: ['slashed'],
+    },
   ])('$name is dropped', ({ before, after, sender, codes }) => {
     expect(judge(exit, before, after, sender)).toEqual({ status: 'dropped', codes })
+  })
+  test('that breaks no rule and has no effect is not dropped: these states do not show what became of it', () => {
+    expect(judge(exit, view(), view())).toEqual({ status: 'not shown' })
+  })
+  test('that was too young in the epoch before is taken in the epoch of the block that processes it', () => {
+    const after = view({ epoch: 261, validator: { exitEpoch: 266 } })
+    expect(judge(exit, view({ epoch: 260 }), after)).toMatchObject({ status: 'accepted', exitEpoch: 266 })
   })
 })
 
@@ -113,9 +131,12 @@ describe('a withdrawal request', () => {
     })
   })
   test.each<{ name: string; before: WithdrawalView; after: WithdrawalView; codes: string[] }>([
-    { name: 'not in the queue', before: view(), after: view(), codes: [] },
-    { name: 'whose like was there before', before: view({ queue: [entry(5n)] }), after: view({ queue: [entry(5n)] }), codes: [] },
-    { name: 'beside one of another validator', before: view(), after: view({ queue: [entry(5n, 8)] }), codes: [] },
+    {
+      name: 'of a balance that only a reward of the same block lifts over 32 ETH',
+      before: view({ validator: { balanceGwei: gwei(32_000_000_000n) } }),
+      after: view({ validator: { balanceGwei: gwei(32_000_000_500n) } }),
+      codes: ['nothing-available'],
+    },
     {
       name: 'of a validator with 32 ETH',
       before: view({ validator: { balanceGwei: gwei(32_000_000_000n) } }),
@@ -125,7 +146,53 @@ describe('a withdrawal request', () => {
   ])('$name is dropped', ({ before, after, codes }) => {
     expect(judge(withdrawal(5n), before, after)).toEqual({ status: 'dropped', codes })
   })
-  test('over what is available is no reason to drop it', () => {
-    expect(judge(withdrawal(9_000_000_000n), view(), view())).toEqual({ status: 'dropped', codes: [] })
+  test.each<{ name: string; amount: bigint; before: WithdrawalView; after: WithdrawalView }>([
+    { name: 'that is not in the queue', amount: 5n, before: view(), after: view() },
+    { name: 'whose like was there before', amount: 5n, before: view({ queue: [entry(5n)] }), after: view({ queue: [entry(5n)] }) },
+    { name: 'beside one of another validator', amount: 5n, before: view(), after: view({ queue: [entry(5n, 8)] }) },
+    { name: 'over what is available', amount: 9_000_000_000n, before: view(), after: view() },
+    { name: 'of less than what was queued', amount: 5n, before: view(), after: view({ queue: [entry(6n)] }) },
+  ])('$name, against no rule, is not dropped: these states do not show what became of it', ({ amount, before, after }) => {
+    expect(judge(withdrawal(amount), before, after)).toEqual({ status: 'not shown' })
+  })
+})
+
+describe('of several requests of one validator in a block', () => {
+  const batch = (...requests: readonly (ValidatorRequest | { request: ValidatorRequest; source: Hex })[]) =>
+    requests.map((one) => ('request' in one ? one : { request: one, source }))
+  const outcomes = (requests: ReturnType<typeof batch>, before: WithdrawalView, after: WithdrawalView) =>
+    requests.map((logged, index) => shown(requestOutcome({ logged, spec, before, after, batch: requests, index })))
+  const taken = (amountGwei: bigint) => ({ status: 'accepted', kind: 'withdrawal', amountGwei, withdrawableEpoch: 1_300 })
+  const emptied = { balanceGwei: gwei(32_000_000_005n) }
+
+  test('each withdrawal is told its own amount, though another of its size is beside it', () => {
+    const requests = batch(withdrawal(5n), withdrawal(3n), withdrawal(5n))
+    expect(outcomes(requests, view(), view({ queue: [entry(5n), entry(3n), entry(5n)] }))).toEqual([taken(5n), taken(3n), taken(5n)])
+  })
+  test('what was cut belongs to the one that was cut, and leaves nothing for the next', () => {
+    const after = view({ validator: emptied, queue: [entry(5n)] })
+    expect(outcomes(batch(withdrawal(9n), withdrawal(5n)), view({ validator: emptied }), after)).toEqual([
+      taken(5n),
+      { status: 'dropped', codes: ['nothing-available'] },
+    ])
+  })
+  test("a stranger's request takes nothing of the owner's", () => {
+    const stranger: Hex = `0x${'11'.repeat(20)}`
+    const requests = batch({ request: withdrawal(5n), source: stranger }, withdrawal(5n))
+    expect(outcomes(requests, view(), view({ queue: [entry(5n)] }))).toEqual([
+      { status: 'dropped', codes: ['sender-not-withdrawal-address'] },
+      taken(5n),
+    ])
+  })
+  test('an exit after a withdrawal waits for it, and a second exit is one too many', () => {
+    expect(outcomes(batch(withdrawal(5n), exit), view(), view({ queue: [entry(5n)] }))).toEqual([
+      taken(5n),
+      { status: 'dropped', codes: ['pending-withdrawals'] },
+    ])
+    expect(outcomes(batch(exit, exit, withdrawal(5n)), view(), view({ validator: { exitEpoch: 1_005 } }))).toEqual([
+      { status: 'accepted', kind: 'exit', exitEpoch: 1_005, withdrawableEpoch: undefined },
+      { status: 'dropped', codes: ['already-exiting'] },
+      { status: 'dropped', codes: ['already-exiting'] },
+    ])
   })
 })

@@ -64,6 +64,8 @@ export interface BeaconSpec {
   readonly pendingPartialWithdrawalsLimit: number
   readonly depositChainId: number
   readonly depositContractAddress: Address
+  /** From this epoch on, a block's requests are processed by the next block (EIP-7732). Undefined: the network has no date for it. */
+  readonly gloasForkEpoch?: number | undefined
 }
 
 export interface BeaconGenesis {
@@ -134,6 +136,8 @@ export interface BeaconChain {
   validators(pubkeys: readonly Hex[], at: StateAt, signal: AbortSignal): Promise<BeaconView>
   /** What the rules of exits and withdrawals look at. */
   withdrawalView(pubkey: Hex, at: StateAt, signal: AbortSignal): Promise<WithdrawalView>
+  /** Whether the canonical chain has a block at a slot; false for one that was missed. Slots ahead of the head are `behind`. */
+  hasBlock(slot: number, signal: AbortSignal): Promise<boolean>
   /** All of them, in order; on a busy network tens of thousands. */
   pendingDeposits(at: StateAt, signal: AbortSignal): Promise<readonly PendingDeposit[]>
 }

@@ -8,9 +8,11 @@ import { ChainError, type ChainErrorCode, type ChainHead, type ContractReads, ty
 import { createDepositHistory } from './deposit-history.ts'
 import { depositNode } from './deposit-node.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
+import type { QueueReads } from './request-queue.ts'
 import { classifyNodeError } from './rpc-errors.ts'
 import { block, blockTimestamp, callData, quantity, read, receipt, smallNumber, toHex, transaction } from './rpc-formats.ts'
 import { type ChainLog, createRpcNodes, type RpcNode } from './rpc-nodes.ts'
+import { createQueueReads } from './rpc-queue-reads.ts'
 
 export interface EthereumChainOptions {
   readonly config: EthereumNetworkConfig
@@ -30,7 +32,7 @@ export interface EthereumChainOptions {
 }
 
 /** A network by JSON-RPC. Share one per network and process: the deposit history is read once. */
-export function createEthereumChain(options: EthereumChainOptions): EthereumChain & ContractReads {
+export function createEthereumChain(options: EthereumChainOptions): EthereumChain & ContractReads & QueueReads {
   const { config, clock, log, timeoutMs = 15_000, maxResponseBytes = 33_554_432 } = options
   const transport = {
     clock,
@@ -124,6 +126,7 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
 
   return {
     network: config.name,
+    ...createQueueReads(nodes),
 
     head: async (signal) => {
       const { latest, final, baseFeePerGas } = await head(signal)

@@ -1,6 +1,6 @@
 import { getAddress } from 'viem'
 import { z } from 'zod'
-import { type Wei, wei } from '../../lib/amounts.ts'
+import { gwei, type Wei, wei } from '../../lib/amounts.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
 import type { Address, ChainReceipt, ChainTransaction, Hex } from './chain.ts'
 
@@ -76,6 +76,20 @@ export function read<T>(schema: z.ZodType<T>, answer: unknown, method: string): 
   throw new RpcFailure('no-answer', `the node's answer to ${method} has another shape than the execution API's`)
 }
 
+/** A block as the queue of requests needs it. */
+export const chainBlock = z.object({
+  number: quantity,
+  hash,
+  parentHash: hash,
+  timestamp: smallQuantity,
+  withdrawals: z
+    .array(
+      z
+        .object({ validatorIndex: smallQuantity, amount: quantity })
+        .transform(({ validatorIndex, amount }) => ({ validatorIndex, amountGwei: gwei(amount) })),
+    )
+    .optional(),
+})
 export const blockTimestamp = z.object({ timestamp: smallQuantity })
 export const callData = data
 

@@ -30,6 +30,24 @@ const requestTransaction = z
   .object({ chainId: z.int().positive(), from: ethereumAddress, to: ethereumAddress, data: hexData(4096), valueWei: weiAmount })
   .meta({ id: 'UnsignedRequestTransaction' })
 
+/**
+ * Accepted is not paid: the consensus layer may cut a withdrawal to what is available, and pays nothing for one whose validator begins to exit before its turn.
+ * `unknown`: it left the queue, and whether it was paid can't be told any more.
+ */
+const withdrawalPayment = z
+  .object({
+    status: z.enum(['waiting', 'paid', 'void', 'unknown']),
+    /** What is to be paid, or was. Less than what was asked for when less was available. */
+    amountGwei: gweiAmount,
+    /** From this epoch on it can be paid. */
+    withdrawableEpoch: count,
+    /** The block of the execution layer that paid it. */
+    blockNumber: count.optional(),
+    /** With `void` and `unknown`. */
+    reason: z.string().max(1024).optional(),
+  })
+  .meta({ id: 'WithdrawalPayment' })
+
 const shape = {
   requestId: id,
   pubkey: hex(48),
@@ -39,7 +57,12 @@ const shape = {
   fee: z.object({ feeWei: weiAmount, quotedAtBlock: count }),
   transaction: z.object(minedFields),
   /** Mined is not accepted: the consensus layer drops what its rules forbid, and says nothing. */
-  consensus: z.object({ status: z.enum(['pending', 'accepted', 'dropped']), reason: z.string().max(1024).optional() }),
+  consensus: z.object({
+    status: z.enum(['pending', 'accepted', 'dropped']),
+    reason: z.string().max(1024).optional(),
+    /** Of an accepted withdrawal. Beyond the interface. */
+    payment: withdrawalPayment.optional(),
+  }),
   createdAt: time,
 }
 

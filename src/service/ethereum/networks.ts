@@ -1,6 +1,7 @@
 import { type BeaconChain, BeaconError } from '../../chains/ethereum/beacon.ts'
 import { ChainError, type ContractReads, type EthereumChain } from '../../chains/ethereum/chain.ts'
 import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
+import type { QueueReads } from '../../chains/ethereum/request-queue.ts'
 import type { Metrics } from '../metrics.ts'
 
 /** A network that the service serves: its constants, and its chain. */
@@ -13,7 +14,7 @@ export interface EthereumNetwork {
 /** What exits, withdrawals and the status of validators need besides. */
 export interface ValidatorAccess {
   readonly beacon: BeaconChain
-  readonly reads: ContractReads
+  readonly reads: ContractReads & QueueReads
 }
 export type EthereumNetworks = ReadonlyMap<string, EthereumNetwork>
 
@@ -58,9 +59,12 @@ const countChain = (chain: EthereumChain, counted: Counted): EthereumChain => ({
   depositsFor: counted((pubkey, signal) => chain.depositsFor(pubkey, signal)),
 })
 
-const countReads = (reads: ContractReads, counted: Counted): ContractReads => ({
+const countReads = (reads: ContractReads & QueueReads, counted: Counted): ContractReads & QueueReads => ({
   call: counted((call, signal) => reads.call(call, signal)),
   blockTime: counted((blockNumber, signal) => reads.blockTime(blockNumber, signal)),
+  blockAt: counted((at, signal) => reads.blockAt(at, signal)),
+  storageAt: counted((address, slots, blockHash, signal) => reads.storageAt(address, slots, blockHash, signal)),
+  logsIn: counted((address, blockHash, signal) => reads.logsIn(address, blockHash, signal)),
 })
 
 const countBeacon = (beacon: BeaconChain, counted: Counted): BeaconChain => ({
@@ -70,5 +74,6 @@ const countBeacon = (beacon: BeaconChain, counted: Counted): BeaconChain => ({
   head: counted((signal) => beacon.head(signal)),
   validators: counted((pubkeys, at, signal) => beacon.validators(pubkeys, at, signal)),
   withdrawalView: counted((pubkey, at, signal) => beacon.withdrawalView(pubkey, at, signal)),
+  hasBlock: counted((slot, signal) => beacon.hasBlock(slot, signal)),
   pendingDeposits: counted((at, signal) => beacon.pendingDeposits(at, signal)),
 })

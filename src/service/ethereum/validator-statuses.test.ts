@@ -52,6 +52,7 @@ function setUp() {
     genesis: unused,
     head: unused,
     withdrawalView: unused,
+    hasBlock: () => Promise.reject(new Error('not called')),
     pendingDeposits: unused,
     validators: async (pubkeys) => {
       world.asked.push(pubkeys)

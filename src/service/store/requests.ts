@@ -114,6 +114,7 @@ export async function addRequestHash(
       failure_reason: null,
       consensus_status: 'pending',
       consensus_reason: null,
+      ...noPayment,
       settled: false,
       check_at: sql<Date>`now()`,
       checked_head: null,
@@ -125,6 +126,16 @@ export async function addRequestHash(
 
 export const rememberRequestSender = (db: Db, id: string, hash: Hex, sentBy: SentBy) =>
   db.updateTable('ethereum_request_hashes').set(sentByColumns(sentBy)).where('request_id', '=', id).where('hash', '=', hash).execute()
+
+const noPayment = {
+  consensus_block: null,
+  payment_status: null,
+  payable_gwei: null,
+  withdrawable_epoch: null,
+  paid_block: null,
+  payment_reason: null,
+  payment_seen_slot: null,
+} as const
 
 /** Takes up to `limit` requests that are due, as `takeDue` takes stakes; one that is confirmed goes on until its judgement is final. */
 export const takeDueRequests = (
@@ -160,6 +171,10 @@ export type SeenOfRequest = Pick<
   | 'failure_reason'
   | 'consensus_status'
   | 'consensus_reason'
+  | 'consensus_block'
+  | 'payment_status'
+  | 'payable_gwei'
+  | 'withdrawable_epoch'
   | 'settled'
   | 'checked_head'
 >
@@ -194,3 +209,43 @@ export const recordRequest = (
     if (seen.status === 'failed') await releaseReference(transaction, request.id)
     return true
   })
+
+/** Takes up to `limit` accepted withdrawals that wait to be paid and are due, as `takeDueRequests` takes requests; due again after `intervalMs`. */
+export const takeDuePayments = (
+  db: Kysely<Database>,
+  given: { network: string; limit: number; intervalMs: number },
+): Promise<RequestRow[]> =>
+  db
+    .updateTable('ethereum_requests')
+    .set({ check_at: sql<Date>`now() + make_interval(secs => ${given.intervalMs / 1000}::double precision)` })
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('ethereum_requests')
+        .select('id')
+        .where('network', '=', given.network)
+        .where('settled', '=', true)
+        .where('payment_status', '=', 'waiting')
+        .where('check_at', '<=', sql<Date>`now()`)
+        .orderBy('check_at')
+        .limit(given.limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returningAll()
+    .execute()
+
+export type SeenPayment = Partial<
+  Pick<RequestRow, 'payment_status' | 'payable_gwei' | 'paid_block' | 'payment_reason' | 'payment_seen_slot'>
+>
+
+/** Writes what was seen of a payment that still waits. */
+export const recordPayment = async (db: Kysely<Database>, id: string, seen: SeenPayment): Promise<boolean> => {
+  const result = await db
+    .updateTable('ethereum_requests')
+    .set(seen)
+    .where('id', '=', id)
+    .where('settled', '=', true)
+    .where('payment_status', '=', 'waiting')
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}

@@ -119,6 +119,17 @@ export interface EthereumRequestsTable {
   consensus_status: Generated<ConsensusStatus>
   /** With `dropped`: the rules. With `pending`: why it can't be told. */
   consensus_reason: string | null
+  /** The block that handed the request on to the consensus layer, which the judgement depends on. */
+  consensus_block: bigint | null
+  /** Of an accepted withdrawal. */
+  payment_status: PaymentStatus | null
+  /** What is to be paid, or was. */
+  payable_gwei: bigint | null
+  withdrawable_epoch: bigint | null
+  paid_block: bigint | null
+  payment_reason: string | null
+  /** The slot of the last finalized state that had it in the queue. */
+  payment_seen_slot: bigint | null
   /** Nothing can change any more: cancelled, failed, or judged on final blocks. */
   settled: Generated<boolean>
   created_at: Date
@@ -127,6 +138,7 @@ export interface EthereumRequestsTable {
 }
 
 export type RequestStatus = StakeTransactionStatus | 'cancelled'
+export type PaymentStatus = 'waiting' | 'paid' | 'void' | 'unknown'
 export type ConsensusStatus = 'pending' | 'accepted' | 'dropped'
 
 export interface EthereumRequestHashesTable {

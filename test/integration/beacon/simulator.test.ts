@@ -65,7 +65,7 @@ async function outcomeOf({ logged, timestamp }: SentRequest) {
     await beacon.withdrawalView(logged.request.pubkey, slot, never),
   ]
   const outcome = requestOutcome({ logged, spec, before, after })
-  return outcome.status === 'accepted' ? outcome : { status: outcome.status, codes: outcome.broken.map(({ code }) => code) }
+  return outcome.status === 'dropped' ? { status: outcome.status, codes: outcome.broken.map(({ code }) => code) } : outcome
 }
 async function rules(pubkey: Hex) {
   const view = await beacon.withdrawalView(pubkey, 'head', never)

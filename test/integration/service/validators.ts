@@ -1,5 +1,6 @@
 import { privateKeyToAccount } from 'viem/accounts'
 import { expect } from 'vitest'
+import type { BeaconChain } from '../../../src/chains/ethereum/beacon.ts'
 import { createBeaconChain } from '../../../src/chains/ethereum/beacon-chain.ts'
 import { type CredentialsType, signDepositMessage, withdrawalCredentials } from '../../../src/chains/ethereum/deposit.ts'
 import type { EthereumNetworkConfig } from '../../../src/chains/ethereum/networks.ts'
@@ -84,13 +85,19 @@ export interface TrackedService {
 export async function startTracked(
   store: Store,
   chain: ValidatorChain,
-  more: { readonly beaconUrls?: readonly string[]; readonly config?: object } = {},
+  more: {
+    readonly beaconUrls?: readonly string[]
+    readonly config?: object
+    /** Stands before the Beacon API, to answer otherwise. */
+    readonly before?: (beacon: BeaconChain) => BeaconChain
+  } = {},
 ): Promise<TrackedService> {
   const ending = new AbortController()
   const config = chain.config(more.config)
   const ethereum = createEthereumChain({ config, clock: systemClock, timeoutMs: 10_000, signal: ending.signal })
   const urls = more.beaconUrls ?? [chain.simulator.url]
-  const beacon = createBeaconChain({ network: config, urls, clock: systemClock, timeoutMs: 10_000 })
+  const api = createBeaconChain({ network: config, urls, clock: systemClock, timeoutMs: 10_000 })
+  const beacon = more.before?.(api) ?? api
   const networks: EthereumNetworks = new Map([
     ['devnet', { config, chain: ethereum, ...(urls.length === 0 ? {} : { validators: { beacon, reads: ethereum } }) }],
   ])

@@ -29,6 +29,23 @@ const common = (row: RequestRow) => ({
     ...(row.block_hash === null ? {} : { blockHash: row.block_hash as Hex }),
     ...(row.failure_reason === null ? {} : { failureReason: row.failure_reason }),
   },
-  consensus: { status: row.consensus_status, ...(row.consensus_reason === null ? {} : { reason: row.consensus_reason }) },
+  consensus: {
+    status: row.consensus_status,
+    ...(row.consensus_reason === null ? {} : { reason: row.consensus_reason }),
+    ...paymentBody(row),
+  },
   createdAt: row.created_at.toISOString(),
 })
+
+const paymentBody = (row: RequestRow) =>
+  row.payment_status === null || row.payable_gwei === null || row.withdrawable_epoch === null
+    ? {}
+    : {
+        payment: {
+          status: row.payment_status,
+          amountGwei: gwei(row.payable_gwei),
+          withdrawableEpoch: Number(row.withdrawable_epoch),
+          ...(row.paid_block === null ? {} : { blockNumber: Number(row.paid_block) }),
+          ...(row.payment_reason === null ? {} : { reason: row.payment_reason }),
+        },
+      }

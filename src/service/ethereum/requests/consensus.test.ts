@@ -8,8 +8,10 @@ import {
   type StateAt,
   type WithdrawalView,
 } from '../../../chains/ethereum/beacon.ts'
-import type { Hex } from '../../../chains/ethereum/chain.ts'
-import type { ValidatorRequest } from '../../../chains/ethereum/requests.ts'
+import { ChainError, type ContractReads, type Hex } from '../../../chains/ethereum/chain.ts'
+import type { QueueReads } from '../../../chains/ethereum/request-queue.ts'
+import { encodeRequestCalldata, type LoggedRequest, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
+import { createContractQueue } from '../../../chains/ethereum/testing.ts'
 import { gwei } from '../../../lib/amounts.ts'
 import { judgeRequest } from './consensus.ts'
 
@@ -56,92 +58,235 @@ const withdrawal: ValidatorRequest = { kind: 'withdrawal', pubkey, amountGwei: g
 
 /** The block is that of slot 32000, in epoch 1000. */
 const slot = 32_000
-function judge(request: ValidatorRequest, stateAt: (at: StateAt) => WithdrawalView, sender = source) {
+const blockHash = (number: bigint): Hex => `0x${number.toString(16).padStart(64, '0')}`
+const transactionHash: Hex = `0x${'77'.repeat(32)}`
+const log = (logged: LoggedRequest, hash: Hex = `0x${'88'.repeat(32)}`) => ({
+  topics: [],
+  data: `${logged.source}${encodeRequestCalldata(logged.request).slice(2)}` as Hex,
+  transactionHash: hash,
+})
+const strangers = (count: number): LoggedRequest[] =>
+  Array.from({ length: count }, () => ({ source: `0x${'cc'.repeat(20)}`, request: { kind: 'exit', pubkey: `0x${'cd'.repeat(48)}` } }))
+
+interface Given {
+  readonly sender?: Hex
+  readonly stateAt: (at: StateAt) => WithdrawalView
+  /** Requests of block 9 before and after ours; block 9 is that of `slot`, and each later block is a slot later. */
+  readonly ahead?: readonly LoggedRequest[]
+  readonly behind?: readonly LoggedRequest[]
+  readonly latest?: bigint
+  readonly storage?: 'not kept' | 'never moves' | 'refused'
+  readonly gloasForkEpoch?: number
+  readonly missed?: readonly number[]
+  readonly head?: number
+}
+
+async function judge(request: ValidatorRequest, given: Given) {
+  const { stateAt, sender = source, latest = 1_000n, missed = [] } = given
+  const ours: LoggedRequest = { source: sender, request }
+  const inBlock = [...(given.ahead ?? []), ours, ...(given.behind ?? [])]
+  const queue = createContractQueue()
+  queue.block(9n, inBlock)
   const asked: StateAt[] = []
   const unused = () => Promise.reject(new Error('not called'))
   const beacon: BeaconChain = {
     network: 'devnet',
-    spec: async () => spec,
+    spec: async () => ({ ...spec, gloasForkEpoch: given.gloasForkEpoch }),
     genesis: async () => ({ genesisTime: 1_000, genesisValidatorsRoot: '0x', genesisForkVersion: '0x' }),
     head: unused,
     validators: unused,
     pendingDeposits: unused,
+    hasBlock: async (at) => {
+      if (at > (given.head ?? slot + 100)) throw new BeaconError('behind', `slot ${at} is ahead`)
+      return !missed.includes(at)
+    },
     withdrawalView: async (_pubkey, at) => {
       asked.push(at)
       return stateAt(at)
     },
   }
-  const reads = { call: unused, blockTime: async () => 1_000 + slot * 12 }
-  return judgeRequest({ beacon, reads }, { logged: { source: sender, request }, blockNumber: 9n }, never).then((verdict) => ({
-    verdict,
-    asked,
-  }))
+  const reads: ContractReads & QueueReads = {
+    call: unused,
+    blockTime: async () => 1_000 + slot * 12,
+    blockAt: async (at) => {
+      const number = typeof at === 'bigint' ? at : BigInt(at)
+      if (number > latest) return undefined
+      return { number, hash: blockHash(number), parentHash: blockHash(number - 1n), timestamp: 1_000 + (slot + Number(number - 9n)) * 12 }
+    },
+    storageAt: async (_address, slots, hash) => {
+      if (given.storage === 'refused') throw new ChainError('unavailable', 'the node cannot answer now')
+      if (given.storage === 'not kept') return undefined
+      if (given.storage === 'never moves') return slots.map((at) => (at === 3n && BigInt(hash) >= 9n ? 1n : 0n))
+      return queue.storageAfter(BigInt(hash), slots)
+    },
+    logsIn: async (_address, hash) =>
+      BigInt(hash) === 9n ? inBlock.map((one) => log(one, one === ours ? transactionHash : undefined)) : [],
+  }
+  const mined = { logged: ours, blockNumber: 9n, blockHash: blockHash(9n), transactionHash, latest }
+  return { verdict: await judgeRequest({ beacon, reads }, mined, never), asked }
 }
 const changesAt = (from: number, after: WithdrawalView) => (at: StateAt) => (typeof at === 'number' && at >= from ? after : view())
 const notKept = (head: WithdrawalView) => (at: StateAt) => {
   if (at === 'head') return head
   throw new BeaconError('state-not-kept', 'gone')
 }
+const stranger: Hex = `0x${'11'.repeat(20)}`
 
 describe('a mined request', () => {
   test.each([
-    { what: 'an exit', request: exit, after: exiting, reason: /epoch 1005.*1261/ },
+    { what: 'an exit', request: exit, after: exiting, reason: /epoch 1005.*1261/, paid: {} },
     {
       what: 'a withdrawal',
       request: withdrawal,
       after: queued(3_000_000_000n),
       reason: /^3000000000 gwei can be paid from epoch 1300 on$/,
+      paid: { payment: { amountGwei: 3_000_000_000n, withdrawableEpoch: 1_300 } },
     },
     {
       what: 'a withdrawal of less',
       request: withdrawal,
       after: queued(2_000_000_000n),
       reason: /^2000000000 gwei of the 3000000000 gwei that were asked for/,
+      paid: { payment: { amountGwei: 2_000_000_000n, withdrawableEpoch: 1_300 } },
     },
-  ])('is accepted when the state of its block shows it: $what', async ({ request, after, reason }) => {
-    const { verdict, asked } = await judge(request, changesAt(slot, after))
-    expect(verdict).toEqual({ status: 'accepted', reason: expect.stringMatching(reason) })
+  ])('is accepted when the state of its block shows it: $what', async ({ request, after, reason, paid }) => {
+    const { verdict, asked } = await judge(request, { stateAt: changesAt(slot, after) })
+    expect(verdict).toEqual({ status: 'accepted', reason: expect.stringMatching(reason), judgedAt: 9n, ...paid })
     expect(asked).toEqual([slot - 1, slot])
   })
 
   test('is dropped with the rule that it broke', async () => {
-    const { verdict } = await judge(exit, () => view(), `0x${'11'.repeat(20)}`)
-    expect(verdict).toEqual({ status: 'dropped', reason: expect.stringMatching(/^sender-not-withdrawal-address: .*0x1111/) })
+    const { verdict } = await judge(exit, { stateAt: () => view(), sender: stranger })
+    expect(verdict).toEqual({
+      status: 'dropped',
+      reason: expect.stringMatching(/^sender-not-withdrawal-address: .*0x1111/),
+      judgedAt: 9n,
+    })
   })
 
-  test("that waits in the contract's queue is found some slots later", async () => {
-    const { verdict, asked } = await judge(exit, changesAt(slot + 3, exiting))
-    expect(verdict.status).toBe('accepted')
-    expect(asked.at(-1)).toBe(slot + 3)
-  })
-
-  test('that nothing came of is dropped after a bounded look', async () => {
-    const { verdict, asked } = await judge(exit, () => view())
-    expect(verdict).toEqual({ status: 'dropped', reason: expect.stringContaining('8 slots') })
-    expect(asked).toHaveLength(9)
+  test('that nothing came of, against no rule, is pending and never dropped', async () => {
+    const { verdict } = await judge(exit, { stateAt: () => view() })
+    expect(verdict).toEqual({ status: 'pending', cannotTell: true, reason: expect.stringContaining('neither an effect nor a rule') })
   })
 
   test.each([
-    { code: 'behind' as const, expected: { status: 'pending', askAgain: true } },
-    { code: 'unavailable' as const, expected: { status: 'pending', askAgain: true, reason: expect.stringContaining('no answer') } },
-    { code: 'wrong-network' as const, expected: { status: 'pending', askAgain: true, reason: expect.stringContaining('no answer') } },
+    { code: 'behind' as const, expected: {} },
+    { code: 'unavailable' as const, expected: { reason: expect.stringContaining('no answer') } },
+    { code: 'wrong-network' as const, expected: { reason: expect.stringContaining('no answer') } },
   ])('is pending while the beacon chain is $code', async ({ code, expected }) => {
-    const { verdict } = await judge(exit, () => {
+    const stateAt = () => {
       throw new BeaconError(code, 'no answer')
-    })
-    expect(verdict).toEqual(expected)
+    }
+    expect((await judge(exit, { stateAt })).verdict).toEqual({ status: 'pending', askAgain: true, cannotTell: true, ...expected })
+  })
+
+  test('is pending while the execution layer gives no answer', async () => {
+    const { verdict } = await judge(exit, { stateAt: changesAt(slot, exiting), storage: 'refused' })
+    expect(verdict).toEqual({ status: 'pending', askAgain: true, cannotTell: true, reason: expect.stringContaining('cannot answer now') })
+  })
+})
+
+describe("in the contract's queue", () => {
+  test('behind 140 others, a request waits for its turn, and is judged by the state of the block whose turn it is', async () => {
+    const given = { ahead: strangers(140), stateAt: changesAt(slot + 8, exiting) }
+    for (const latest of [9n, 16n]) {
+      const { verdict, asked } = await judge(exit, { ...given, latest })
+      expect(verdict).toEqual({ status: 'pending', reason: expect.stringContaining('its turn is block 17') })
+      expect(asked).toEqual([])
+    }
+    const { verdict, asked } = await judge(exit, { ...given, latest: 17n })
+    expect(verdict).toMatchObject({ status: 'accepted', judgedAt: 17n })
+    expect(asked).toEqual([slot + 7, slot + 8])
+  })
+
+  test('a rule that it breaks while it waits says nothing: its turn counts', async () => {
+    const young = view({ validator: { activationEpoch: 990 } })
+    const { verdict } = await judge(exit, { ahead: strangers(140), stateAt: () => young, latest: 10n })
+    expect(verdict.status).toBe('pending')
+  })
+
+  test('of two equal withdrawals of a validator in one turn, each is told its own', async () => {
+    const ours: LoggedRequest = { source, request: withdrawal }
+    const stateAt = changesAt(
+      slot,
+      view({
+        validator: { balanceGwei: gwei(36_000_000_000n) },
+        queue: [3n, 1n].map((eth) => ({ validatorIndex: 7, amountGwei: gwei(eth * 1_000_000_000n), withdrawableEpoch: 1_300 })),
+      }),
+    )
+    expect((await judge(withdrawal, { stateAt, behind: [ours] })).verdict.payment?.amountGwei).toBe(3_000_000_000n)
+    expect((await judge(withdrawal, { stateAt, ahead: [ours] })).verdict.payment?.amountGwei).toBe(1_000_000_000n)
+  })
+
+  test('of two equal withdrawals of a validator in neighbouring blocks, each is told its own', async () => {
+    const ours: LoggedRequest = { source, request: withdrawal }
+    const entry = (amountGwei: bigint) => ({ validatorIndex: 7, amountGwei: gwei(amountGwei), withdrawableEpoch: 1_300 })
+    const stateAt = (at: StateAt) => {
+      const queue = typeof at !== 'number' || at < slot ? [] : at === slot ? [entry(3_000_000_000n)] : [entry(3_000_000_000n), entry(1n)]
+      return view({ queue })
+    }
+    expect((await judge(withdrawal, { stateAt, behind: [...strangers(15), ours] })).verdict.payment?.amountGwei).toBe(3_000_000_000n)
+    const second = await judge(withdrawal, { stateAt, ahead: [ours, ...strangers(15)] })
+    expect(second.verdict).toMatchObject({ payment: { amountGwei: 1n }, judgedAt: 10n })
+  })
+
+  test('that never moves, as on a chain without system calls, the states after its block are looked at', async () => {
+    const seen = await judge(exit, { storage: 'never moves', stateAt: changesAt(slot + 3, exiting) })
+    expect(seen.verdict).toMatchObject({ status: 'accepted' })
+    const none = await judge(exit, { storage: 'never moves', stateAt: () => view() })
+    expect(none.verdict).toEqual({ status: 'pending', cannotTell: true, reason: expect.stringContaining('8 slots') })
+    expect(none.asked).toHaveLength(9)
+  })
+})
+
+describe('from Gloas on', () => {
+  const gloas = { gloasForkEpoch: 1_000 }
+  test('it is judged by the next block, whatever is missed between', async () => {
+    const { verdict, asked } = await judge(exit, { ...gloas, missed: [slot + 1, slot + 2], stateAt: changesAt(slot + 3, exiting) })
+    expect(verdict).toMatchObject({ status: 'accepted', judgedAt: 9n })
+    expect(asked).toEqual([slot + 2, slot + 3])
+  })
+  test('it waits for the next block', async () => {
+    const { verdict } = await judge(exit, { ...gloas, missed: [slot + 1], head: slot + 1, stateAt: () => view() })
+    expect(verdict).toEqual({ status: 'pending', askAgain: true, cannotTell: true })
+  })
+  test('its age is that of the epoch which processes it', async () => {
+    const old = view({ validator: { activationEpoch: 745, exitEpoch: 1_006 } })
+    const young = view({ validator: { activationEpoch: 745 } })
+    const stateAt = (at: StateAt) => (at === slot + 1 ? { ...old, epoch: 1_001 } : young)
+    expect((await judge(exit, { ...gloas, stateAt })).verdict.status).toBe('accepted')
+  })
+  test('a block of the fork before is judged by its own state', async () => {
+    const { verdict, asked } = await judge(exit, { gloasForkEpoch: 1_001, stateAt: changesAt(slot, exiting) })
+    expect(verdict.status).toBe('accepted')
+    expect(asked).toEqual([slot - 1, slot])
   })
 })
 
 describe('a mined request whose states are gone', () => {
+  const gone = [{ storage: undefined }, { storage: 'not kept' as const }]
   test.each([
     { what: 'an exit that is under way', request: exit, head: exiting, status: 'accepted' },
-    { what: 'an exit that is not', request: exit, head: view(), status: 'dropped' },
     { what: 'a withdrawal that waits to be paid', request: withdrawal, head: queued(3_000_000_000n), status: 'accepted' },
     { what: 'a withdrawal that is not there any more', request: withdrawal, head: view(), status: 'pending' },
     { what: 'a withdrawal beside an older one', request: withdrawal, head: queued(3_000_000_000n, 1_200), status: 'pending' },
-  ])('is told by the head, or not at all: $what', async ({ request, head, status }) => {
-    const { verdict } = await judge(request, notKept(head))
-    expect(verdict).toEqual({ status, reason: expect.stringContaining('any more') })
+    { what: 'one from another address', request: exit, sender: stranger, head: view(), status: 'dropped' },
+  ])('is told by the head, or not at all: $what', async ({ request, head, status, sender = source }) => {
+    for (const { storage } of gone) {
+      const { verdict } = await judge(request, { stateAt: notKept(head), sender, ...(storage === undefined ? {} : { storage }) })
+      expect(verdict).toMatchObject({ status, reason: expect.stringContaining('any more') })
+    }
+  })
+
+  test('an exit that did not begin is dropped once the queue has passed it for sure, and not before', async () => {
+    const given = { stateAt: notKept(view()) }
+    expect((await judge(exit, given)).verdict).toMatchObject({
+      status: 'dropped',
+      reason: expect.stringContaining('no exit is taken back'),
+    })
+    expect((await judge(exit, { ...given, storage: 'not kept' })).verdict).toMatchObject({ status: 'pending', cannotTell: true })
+    const young = view({ validator: { activationEpoch: 990 } })
+    expect((await judge(exit, { stateAt: notKept(young) })).verdict.reason).toMatch(/^too-young/)
+    expect((await judge(exit, { stateAt: notKept(young), storage: 'not kept' })).verdict.status).toBe('pending')
   })
 })

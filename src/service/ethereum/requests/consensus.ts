@@ -1,80 +1,140 @@
-import { BeaconError, type BeaconSpec, type WithdrawalView } from '../../../chains/ethereum/beacon.ts'
+import { type BeaconChain, BeaconError, type BeaconSpec, type WithdrawalView } from '../../../chains/ethereum/beacon.ts'
 import { type RequestOutcome, requestOutcome } from '../../../chains/ethereum/beacon-outcome.ts'
-import { slotAt } from '../../../chains/ethereum/beacon-time.ts'
-import type { LoggedRequest } from '../../../chains/ethereum/requests.ts'
+import { epochOf, slotAt } from '../../../chains/ethereum/beacon-time.ts'
+import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import { type HandedOn, placeInQueue } from '../../../chains/ethereum/request-queue.ts'
+import { type LoggedRequest, maxRequestsPerBlock } from '../../../chains/ethereum/requests.ts'
 import type { ValidatorAccess } from '../networks.ts'
+import { byHead } from './consensus-by-head.ts'
+import { cannotTell, maxReason, type Verdict } from './verdict.ts'
 
-/** What the consensus layer made of a request that is mined. */
-export interface Verdict {
-  readonly status: 'pending' | 'accepted' | 'dropped'
-  readonly reason?: string
-  /** With `pending`: the beacon chain may tell more before the execution layer has another block. */
-  readonly askAgain?: true
+export interface MinedRequest {
+  readonly logged: LoggedRequest
+  readonly blockNumber: bigint
+  readonly blockHash: Hex
+  readonly transactionHash: Hex
+  /** The latest block of the execution layer that is known. */
+  readonly latest: bigint
 }
 
-/** The contract hands on 16 requests a block: one behind a long queue is judged some slots later. So many are looked at. */
+/** Where the queue can't be read, so many slots are looked at. */
 const maxSlots = 8
-const maxReason = 1024
+/** Missed slots in a row after which nobody waits for the next block any more: eight epochs of mainnet. */
+const maxMissed = 256
 
 /**
- * Judges a mined request by the states of the beacon chain around its block. Never throws a BeaconError: what can't be told is pending, and says why.
+ * Judges a mined request by the state of the beacon chain that processed it. Until the contract's queue has handed the request on, and that state is there,
+ * it is pending. It is dropped only by a rule that it broke in that state. Never throws a BeaconError or ChainError: what can't be told is pending, and
+ * says why.
  */
-export async function judgeRequest(
-  { beacon, reads }: ValidatorAccess,
-  mined: { readonly logged: LoggedRequest; readonly blockNumber: bigint },
-  signal: AbortSignal,
-): Promise<Verdict> {
-  const { logged, blockNumber } = mined
-  const { pubkey } = logged.request
-  const seconds = await reads.blockTime(blockNumber, signal)
+export async function judgeRequest(access: ValidatorAccess, mined: MinedRequest, signal: AbortSignal): Promise<Verdict> {
+  const { reads } = access
   try {
-    const [genesis, spec] = await Promise.all([beacon.genesis(signal), beacon.spec(signal)])
-    const slot = slotAt(genesis, spec, seconds)
-    if (slot < 0) return { status: 'pending', reason: `block ${blockNumber} is older than the beacon chain's genesis` }
-    try {
-      let before = await beacon.withdrawalView(pubkey, Math.max(0, slot - 1), signal)
-      for (let at = slot; at < slot + maxSlots; at += 1) {
-        const after = await beacon.withdrawalView(pubkey, at, signal)
-        const outcome = requestOutcome({ logged, spec, before, after })
-        // Neither taken nor against a rule: it waits in the contract's queue.
-        if (outcome.status === 'accepted' || outcome.broken.length > 0) return verdictOf(outcome, logged)
-        before = after
-      }
-      return { status: 'dropped', reason: `nothing came of it in ${maxSlots} slots, and the states show no rule that it breaks` }
-    } catch (error) {
-      if (!(error instanceof BeaconError) || error.code !== 'state-not-kept') throw error
-      return byHead(await beacon.withdrawalView(pubkey, 'head', signal), spec, logged, slot)
+    const place = await placeInQueue(reads, mined, signal)
+    switch (place.is) {
+      case 'handed on':
+        return await byProcessingState(access.beacon, mined.logged, place, signal)
+      case 'waiting':
+        return {
+          status: 'pending',
+          reason: `it waits in the queue of the EIP-7002 contract, which hands on ${maxRequestsPerBlock} requests a block: its turn is block ${place.turn}`,
+        }
+      case 'reorganised':
+        return { status: 'pending', askAgain: true }
+      case 'unexpected':
+        return cannotTell('the queue of the EIP-7002 contract does not move as EIP-7002 says, so it is not known which block handed it on')
+      case 'no queue':
+        return await byLooking(access, mined, { queue: 'none' }, signal)
+      case 'not kept':
+        return await byLooking(access, mined, { queue: place.passed ? 'passed' : 'unknown' }, signal)
     }
   } catch (error) {
-    if (!(error instanceof BeaconError)) throw error
     // A beacon node shows a block a moment after the node of the execution layer: nothing to tell anybody.
-    if (error.code === 'behind') return { status: 'pending', askAgain: true }
-    return { status: 'pending', reason: `the beacon chain can't be asked: ${error.message}`.slice(0, maxReason), askAgain: true }
+    if (error instanceof BeaconError && error.code === 'behind') return { status: 'pending', askAgain: true, cannotTell: true }
+    if (error instanceof BeaconError) return { ...cannotTell(`the beacon chain can't be asked: ${error.message}`), askAgain: true }
+    if (error instanceof ChainError) return { ...cannotTell(`the execution layer can't be asked: ${error.message}`), askAgain: true }
+    throw error
   }
 }
 
-/** The states around the block are gone. What the head shows settles an exit, and a withdrawal that still waits to be paid. */
-function byHead(head: WithdrawalView, spec: BeaconSpec, logged: LoggedRequest, slot: number): Verdict {
-  const { validator } = head
-  const { request } = logged
-  const gone = `the beacon nodes don't keep the state at slot ${slot} any more`
-  if (request.kind === 'exit') {
-    // No exit is ever taken back.
-    if (validator?.exitEpoch === undefined)
-      return { status: 'dropped', reason: `the validator is not exiting in epoch ${head.epoch}; ${gone}` }
-    return { status: 'accepted', reason: `the validator's exit is in epoch ${validator.exitEpoch}; ${gone}` }
+async function byProcessingState(beacon: BeaconChain, logged: LoggedRequest, place: HandedOn, signal: AbortSignal): Promise<Verdict> {
+  const { pubkey } = logged.request
+  const { block, batch, index } = place
+  const [genesis, spec] = await Promise.all([beacon.genesis(signal), beacon.spec(signal)])
+  const slot = slotAt(genesis, spec, block.timestamp)
+  if (slot < 0) return cannotTell(`block ${block.number} is older than the beacon chain's genesis`)
+  try {
+    const at = await processingSlot(beacon, spec, slot, signal)
+    if (at === undefined) return cannotTell(`the beacon chain has no block in ${maxMissed} slots after slot ${slot}, which it waits for`)
+    const [before, after] = await Promise.all([
+      beacon.withdrawalView(pubkey, Math.max(0, at - 1), signal),
+      beacon.withdrawalView(pubkey, at, signal),
+    ])
+    const outcome = requestOutcome({ logged, spec, before, after, batch, index })
+    if (outcome.status === 'not shown') {
+      return cannotTell(
+        `block ${block.number} handed it on, and the states around slot ${at} show neither an effect nor a rule that it breaks`,
+      )
+    }
+    return { ...verdictOf(outcome, logged), judgedAt: block.number }
+  } catch (error) {
+    if (!(error instanceof BeaconError) || error.code !== 'state-not-kept') throw error
+    const head = await beacon.withdrawalView(pubkey, 'head', signal)
+    return { ...byHead({ head, spec, logged, slot, passed: true }), judgedAt: block.number }
   }
-  const waiting = head.pendingPartialWithdrawals.find(
-    ({ validatorIndex, amountGwei, withdrawableEpoch }) =>
-      validatorIndex === validator?.index &&
-      amountGwei === request.amountGwei &&
-      withdrawableEpoch >= Math.floor(slot / spec.slotsPerEpoch) + spec.minValidatorWithdrawabilityDelay,
-  )
-  if (waiting !== undefined) return { status: 'accepted', reason: `it is paid after epoch ${waiting.withdrawableEpoch}; ${gone}` }
-  return { status: 'pending', reason: `${gone}, so what became of the request can't be told: configure one that does (an archive node)` }
 }
+
+/**
+ * The slot whose block processes the requests of a payload: its own, and from Gloas on that of the next block, which confirms the payload (EIP-7732;
+ * consensus-specs, gloas/beacon-chain.md: process_parent_execution_payload). Undefined when there is none for long.
+ */
+async function processingSlot(beacon: BeaconChain, spec: BeaconSpec, slot: number, signal: AbortSignal): Promise<number | undefined> {
+  if (spec.gloasForkEpoch === undefined || epochOf(slot, spec) < spec.gloasForkEpoch) return slot
+  for (let at = slot + 1; at <= slot + maxMissed; at += 1) if (await beacon.hasBlock(at, signal)) return at
+  return undefined
+}
+
+/**
+ * Without the queue: whether the states after the request's block show an effect. On a chain without system calls (anvil) a rule that it breaks there is
+ * told too; elsewhere it may still wait for its turn, and the rules of another time are not its own.
+ */
+async function byLooking(
+  { beacon, reads }: ValidatorAccess,
+  { logged, blockNumber }: MinedRequest,
+  { queue }: { readonly queue: 'none' | 'passed' | 'unknown' },
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const { pubkey } = logged.request
+  const seconds = await reads.blockTime(blockNumber, signal)
+  const [genesis, spec] = await Promise.all([beacon.genesis(signal), beacon.spec(signal)])
+  const slot = slotAt(genesis, spec, seconds)
+  if (slot < 0) return cannotTell(`block ${blockNumber} is older than the beacon chain's genesis`)
+  try {
+    let before = await beacon.withdrawalView(pubkey, Math.max(0, slot - 1), signal)
+    for (let at = slot; at < slot + maxSlots; at += 1) {
+      const after = await beacon.withdrawalView(pubkey, at, signal)
+      const outcome = requestOutcome({ logged, spec, before, after })
+      if (queue === 'none' ? outcome.status !== 'not shown' : isOurs(outcome, logged)) {
+        return { ...verdictOf(outcome, logged), judgedAt: blockNumber }
+      }
+      before = after
+    }
+  } catch (error) {
+    if (!(error instanceof BeaconError) || error.code !== 'state-not-kept') throw error
+  }
+  if (queue === 'none') {
+    return cannotTell(`nothing came of it in ${maxSlots} slots, and the states show no rule that it breaks`)
+  }
+  const head: WithdrawalView = await beacon.withdrawalView(pubkey, 'head', signal)
+  return { ...byHead({ head, spec, logged, slot, passed: queue === 'passed' }), judgedAt: blockNumber }
+}
+
+/** An effect that may be another request's is none: a cut withdrawal looks like a smaller one. */
+const isOurs = (outcome: RequestOutcome, { request }: LoggedRequest): boolean =>
+  outcome.status === 'accepted' && (outcome.kind === 'exit' || (request.kind === 'withdrawal' && outcome.amountGwei === request.amountGwei))
 
 function verdictOf(outcome: RequestOutcome, { request }: LoggedRequest): Verdict {
+  if (outcome.status === 'not shown') return cannotTell('the states show neither an effect nor a rule that it breaks')
   if (outcome.status === 'dropped') {
     return {
       status: 'dropped',
@@ -84,8 +144,9 @@ function verdictOf(outcome: RequestOutcome, { request }: LoggedRequest): Verdict
         .slice(0, maxReason),
     }
   }
+  const { withdrawableEpoch } = outcome
   if (outcome.kind === 'exit') {
-    const { exitEpoch, withdrawableEpoch } = outcome
+    const { exitEpoch } = outcome
     return {
       status: 'accepted',
       reason: `the validator exits in epoch ${exitEpoch}${withdrawableEpoch === undefined ? '' : `, and its balance can be paid from epoch ${withdrawableEpoch} on`}`,
@@ -93,5 +154,9 @@ function verdictOf(outcome: RequestOutcome, { request }: LoggedRequest): Verdict
   }
   const asked = request.kind === 'withdrawal' ? request.amountGwei : outcome.amountGwei
   const less = outcome.amountGwei < asked ? ` of the ${asked} gwei that were asked for, as no more was available` : ''
-  return { status: 'accepted', reason: `${outcome.amountGwei} gwei${less} can be paid from epoch ${outcome.withdrawableEpoch} on` }
+  return {
+    status: 'accepted',
+    reason: `${outcome.amountGwei} gwei${less} can be paid from epoch ${outcome.withdrawableEpoch} on`,
+    payment: { amountGwei: outcome.amountGwei, withdrawableEpoch: outcome.withdrawableEpoch },
+  }
 }

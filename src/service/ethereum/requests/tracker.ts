@@ -1,4 +1,5 @@
 import type { ChainHead } from '../../../chains/ethereum/chain.ts'
+import { gwei } from '../../../lib/amounts.ts'
 import type { Logger } from '../../../lib/log.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Store } from '../../store/database.ts'
@@ -15,8 +16,10 @@ import type { EthereumNetwork } from '../networks.ts'
 import { hasNewSender, observe } from '../observe.ts'
 import { type Observed, type Outcome, outcomeOf } from '../outcome.ts'
 import { inParallel } from '../parallel.ts'
-import { judgeRequest, type Verdict } from './consensus.ts'
+import { judgeRequest } from './consensus.ts'
 import { madeRequest, requestMismatch, requestOf } from './made-request.ts'
+import type { PaymentTracker } from './payments.ts'
+import type { Verdict } from './verdict.ts'
 
 const batchSize = 50
 const concurrency = 4
@@ -31,7 +34,7 @@ export interface RequestTracker {
  * Follows exit and withdrawal requests: their transactions as those of stakes, and then what the consensus layer made of them, told soon after the block
  * and again when the block is final. It shares the work with other instances as the tracker of stakes does.
  */
-export function createRequestTracker(deps: { store: Store; log: Logger; metrics: Metrics }): RequestTracker {
+export function createRequestTracker(deps: { store: Store; log: Logger; metrics: Metrics; payments: PaymentTracker }): RequestTracker {
   const { log, metrics } = deps
   const { db } = deps.store
 
@@ -41,8 +44,9 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
     if (first === undefined) return
     await rememberSenders(row, hashes, observed)
     const outcome = outcomeOf([first, ...rest], head)
-    const verdict = await verdictOn(network, row, outcome, observed, signal)
-    const settled = outcome.status === 'failed' || (outcome.status === 'confirmed' && verdict.status !== 'pending')
+    const verdict = await verdictOn(network, head, row, outcome, observed, signal)
+    const judged = verdict.status !== 'pending' && verdict.askAgain !== true && (verdict.judgedAt ?? 0n) <= head.final
+    const settled = outcome.status === 'failed' || (outcome.status === 'confirmed' && judged)
     const recorded = await recordRequest(db, row, hashes.length, {
       ...columnsOf(outcome, verdict),
       settled,
@@ -59,6 +63,7 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
 
   async function verdictOn(
     network: EthereumNetwork,
+    head: ChainHead,
     row: RequestRow,
     outcome: Outcome,
     observed: readonly Observed[],
@@ -66,16 +71,20 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
   ): Promise<Verdict> {
     const receipt = observed.find(({ hash }) => hash === outcome.hash)?.receipt
     if (outcome.status === 'failed' || receipt === undefined || !receipt.success) return { status: 'pending' }
-    if (outcome.status === 'submitted' && row.consensus_status !== 'pending' && row.block_hash === receipt.blockHash) {
-      // Judged by this very block: once more when it is final.
-      return { status: row.consensus_status, ...(row.consensus_reason === null ? {} : { reason: row.consensus_reason }) }
-    }
+    const earlier = row.block_hash === receipt.blockHash ? storedVerdict(row) : undefined
+    // Judged by this very block: once more when all that the judgement depends on is final.
+    if (earlier !== undefined && (outcome.status === 'submitted' || earlier.judgedAt > head.final)) return earlier
     const logged = madeRequest(receipt, requestOf(row))
     if ('mismatch' in logged) return { status: 'pending' }
     if (network.validators === undefined) {
       return { status: 'pending', reason: `${network.config.name} has no beaconApiUrls in the service's configuration any more` }
     }
-    return judgeRequest(network.validators, { logged, blockNumber: receipt.blockNumber }, signal)
+    const { blockNumber, blockHash } = receipt
+    const mined = { logged, blockNumber, blockHash, transactionHash: receipt.hash, latest: head.latest }
+    const verdict = await judgeRequest(network.validators, mined, signal)
+    if (earlier === undefined || verdict.cannotTell !== true) return verdict
+    // The states that it was judged by are gone, or nobody answers now: on the same block it stays true.
+    return { ...earlier, ...(verdict.askAgain === true ? { askAgain: true } : {}) }
   }
 
   const rememberSenders = (row: RequestRow, hashes: readonly RequestHashRow[], observed: readonly Observed[]) =>
@@ -105,6 +114,7 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
         )
         if (rows.length < batchSize) break
       }
+      await deps.payments.pass(network, head, signal)
     },
   }
 }
@@ -117,4 +127,20 @@ const columnsOf = (outcome: Outcome, verdict: Verdict): Omit<SeenOfRequest, 'set
   failure_reason: outcome.status === 'failed' ? outcome.reason : null,
   consensus_status: verdict.status,
   consensus_reason: verdict.reason ?? null,
+  consensus_block: verdict.judgedAt ?? null,
+  payment_status: verdict.payment === undefined ? null : 'waiting',
+  payable_gwei: verdict.payment?.amountGwei ?? null,
+  withdrawable_epoch: verdict.payment === undefined ? null : BigInt(verdict.payment.withdrawableEpoch),
 })
+
+/** The judgement that stands in the row, if there is one. */
+function storedVerdict(row: RequestRow): (Verdict & { readonly judgedAt: bigint }) | undefined {
+  const { consensus_status: status, consensus_reason: reason, payable_gwei: amount, withdrawable_epoch: epoch } = row
+  if (status === 'pending') return undefined
+  return {
+    status,
+    judgedAt: row.consensus_block ?? row.block_number ?? 0n,
+    ...(reason === null ? {} : { reason }),
+    ...(amount === null || epoch === null ? {} : { payment: { amountGwei: gwei(amount), withdrawableEpoch: Number(epoch) } }),
+  }
+}

@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { RpcFailure } from '../../lib/json-rpc.ts'
+import { ChainError } from './chain.ts'
+import type { QueueReads } from './request-queue.ts'
+import { chainBlock, quantity, rawLog, read, toHex } from './rpc-formats.ts'
+import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
+
+/** `QueueReads` by JSON-RPC. A node may lack what another has, an old state above all, so every node is asked until one answers. */
+export function createQueueReads(nodes: Pick<RpcNodes, 'all'>): QueueReads {
+  const found = async <T>(ask: (node: RpcNode) => Promise<T | undefined>, signal: AbortSignal): Promise<T | undefined> => {
+    const answers = await nodes.all(ask, { awakeOnly: true, enough: (value) => value !== undefined }, signal)
+    for (const answer of answers) if ('value' in answer && answer.value !== undefined) return answer.value
+    const [failed] = answers.flatMap((answer) => ('error' in answer ? [answer.error] : []))
+    // One that answered "none" does not outweigh one that could not answer.
+    if (failed !== undefined) throw new ChainError('unavailable', failed.message, failed.retryAfterMs)
+    return undefined
+  }
+
+  return {
+    blockAt: (at, signal) =>
+      found(async (node) => {
+        const answer =
+          typeof at === 'bigint'
+            ? await node.call('eth_getBlockByNumber', [toHex(at), false], signal)
+            : await node.call('eth_getBlockByHash', [at, false], signal)
+        return answer === null ? undefined : read(chainBlock, answer, 'eth_getBlock')
+      }, signal),
+
+    storageAt: (address, slots, blockHash, signal) =>
+      found(async (node) => {
+        try {
+          const at = { blockHash, requireCanonical: true }
+          return await Promise.all(
+            slots.map(async (slot) =>
+              read(quantity, await node.call('eth_getStorageAt', [address, toHex(slot), at], signal), 'eth_getStorageAt'),
+            ),
+          )
+        } catch (error) {
+          if (error instanceof RpcFailure && error.node !== undefined && isNotKept(error.node)) return undefined
+          throw error
+        }
+      }, signal),
+
+    logsIn: async (address, blockHash, signal) => {
+      const logs = await found(
+        async (node) => read(z.array(rawLog), await node.call('eth_getLogs', [{ address, blockHash }], signal), 'eth_getLogs'),
+        signal,
+      )
+      return logs ?? []
+    },
+  }
+}
+
+/**
+ * A node's word that it has no state of then. Sources: geth and its forks (missing trie node, "state … is not available", historical state), Erigon and
+ * reth (pruned), Nethermind ("No state available"), Besu ("World state unavailable"); −32601 is a method that is not served.
+ */
+const isNotKept = ({ code, message }: { readonly code: number; readonly message: string }): boolean =>
+  code === -32601 || /missing trie node|state.{0,80}(not |un)available|no state available|historical state|prun|archive/i.test(message)
