@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
 import { createLogger, type LogLevel } from '../lib/log.ts'
-import type { OperatorHooks } from '../operator/operator.ts'
+import type { OperatorHooks } from '../operator/options.ts'
 import { count, duration, listenAddress, logLevel, stopSignal } from './arguments.ts'
 
 interface OperatorFlags {

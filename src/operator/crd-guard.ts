@@ -1,6 +1,8 @@
 import { customResourceDefinition, type JsonObject } from '../resources/crd.ts'
 import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
 import { stall } from './engine/verdict.ts'
+import type { Follow } from './kube/collections.ts'
+import { keptMetadata } from './kube/kept-metadata.ts'
 import type { KubeObject } from './kube/objects.ts'
 import type { ResourceDefinition } from './kube/resource-client.ts'
 
@@ -73,6 +75,23 @@ export function createCrdGuard(kinds: readonly KindDefinition[]): CrdGuard {
       )
     },
   }
+}
+
+/** Follows the cluster's definitions for the guard. `onChange` is told when one of the group has changed. */
+export function followDefinitions(follow: Follow, guard: CrdGuard, onChange: () => void): void {
+  const definitions = follow<CustomResourceDefinition>(customResourceDefinitions, {
+    // Others' definitions can be large and are of no use here.
+    transform: ({ apiVersion, kind, metadata, spec: { group, names, versions } }) => ({
+      apiVersion,
+      kind,
+      metadata: keptMetadata(metadata, {}),
+      spec: { group, names: { plural: names.plural }, versions: group === GROUP ? versions : [] },
+    }),
+  })
+  definitions.onChange((name, change) => {
+    guard.seen(name, change.type === 'deleted' ? undefined : change.new)
+    if ((change.type === 'deleted' ? change.old : change.new).spec.group === GROUP) onChange()
+  })
 }
 
 const schemaOf = (definition: CustomResourceDefinition): JsonObject | undefined =>

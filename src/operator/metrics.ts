@@ -3,6 +3,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 /** What the operator's metrics are fed with. Names follow the Prometheus conventions: base units, `_total` for counters. */
 export interface OperatorMetrics {
   readonly registry: Registry
+  /** Has the gauges show these from now on. Once only. */
+  readonly read: (readings: Readings) => void
   readonly reconcile: (kind: string, outcome: string, ms: number) => void
   readonly step: (kind: string, step: string, outcome: string, ms: number) => void
   readonly statusWrite: (kind: string) => void
@@ -39,29 +41,14 @@ export interface Readings {
 
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-export function createOperatorMetrics(readings: Readings, build: { readonly version: string }): OperatorMetrics {
+export function createOperatorMetrics(build: { readonly version: string }): OperatorMetrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
   const histogram = <L extends string>(name: string, help: string, labelNames: L[]) =>
     new Histogram({ name, help, labelNames, buckets: seconds, registers })
   const counter = <L extends string>(name: string, help: string, labelNames: L[]) => new Counter({ name, help, labelNames, registers })
-  const gauge = <L extends string>(
-    name: string,
-    help: string,
-    labelNames: L[],
-    read: (set: (labels: Record<L, string>, value: number) => void) => void,
-  ) =>
-    new Gauge({
-      name,
-      help,
-      labelNames,
-      registers,
-      collect() {
-        this.reset()
-        read((labels, value) => this.labels(labels).set(value))
-      },
-    })
+  const gauge = gaugesOf(registry)
 
   const reconciles = histogram('staking_operator_reconcile_duration_seconds', 'Time that one reconcile took, by how it ended.', [
     'kind',
@@ -95,6 +82,45 @@ export function createOperatorMetrics(readings: Readings, build: { readonly vers
   gauge('staking_operator_build_info', 'The running version; the value is always 1.', ['version'], (set) =>
     set({ version: build.version }, 1),
   )
+  return {
+    registry,
+    read: (readings) => registerReadings(gauge, readings),
+    reconcile: (kind, outcome, ms) => reconciles.observe({ kind, outcome }, ms / 1000),
+    step: (kind, step, outcome, ms) => steps.observe({ kind, step, outcome }, ms / 1000),
+    statusWrite: (kind) => statusWrites.inc({ kind }),
+    refused: (kind, reason) => refused.inc({ kind, reason }),
+    kubeRequest: (verb, resource, status, ms) => kube.observe({ verb, resource, status: String(status) }, ms / 1000),
+    rpc: (network, method, outcome, ms) => rpc.observe({ network, method, outcome }, ms / 1000),
+    api: (operation, outcome, ms) => api.observe({ operation, outcome }, ms / 1000),
+    ledgerWrite: (signer, reservations) => {
+      ledgerWrites.inc({ signer })
+      nonces.inc({ signer }, reservations)
+    },
+    queuePicked: (kind, waitedMs) => queueWait.observe({ kind }, waitedMs / 1000),
+  }
+}
+
+type AddGauge = ReturnType<typeof gaugesOf>
+const gaugesOf =
+  (registry: Registry) =>
+  <L extends string>(
+    name: string,
+    help: string,
+    labelNames: L[],
+    read: (set: (labels: Record<L, string>, value: number) => void) => void,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [registry],
+      collect() {
+        this.reset()
+        read((labels, value) => this.labels(labels).set(value))
+      },
+    })
+
+function registerReadings(gauge: AddGauge, readings: Readings): void {
   gauge('staking_operator_leader', '1 while this process holds the lease.', [], (set) => set({}, readings.leader() ? 1 : 0))
   gauge('staking_operator_queue_keys', 'Keys in the work queue, by state.', ['kind', 'state'], (set) => {
     for (const { kind, ready, delayed, processing } of readings.queues()) {
@@ -151,20 +177,4 @@ export function createOperatorMetrics(readings: Readings, build: { readonly vers
   gauge('staking_operator_signer_balance_sol', 'Balance when it was last read, in SOL.', ['signer', 'network'], (set) => {
     for (const { signer, network, balanceSol } of readings.solanaBalances()) set({ signer, network }, balanceSol)
   })
-
-  return {
-    registry,
-    reconcile: (kind, outcome, ms) => reconciles.observe({ kind, outcome }, ms / 1000),
-    step: (kind, step, outcome, ms) => steps.observe({ kind, step, outcome }, ms / 1000),
-    statusWrite: (kind) => statusWrites.inc({ kind }),
-    refused: (kind, reason) => refused.inc({ kind, reason }),
-    kubeRequest: (verb, resource, status, ms) => kube.observe({ verb, resource, status: String(status) }, ms / 1000),
-    rpc: (network, method, outcome, ms) => rpc.observe({ network, method, outcome }, ms / 1000),
-    api: (operation, outcome, ms) => api.observe({ operation, outcome }, ms / 1000),
-    ledgerWrite: (signer, reservations) => {
-      ledgerWrites.inc({ signer })
-      nonces.inc({ signer }, reservations)
-    },
-    queuePicked: (kind, waitedMs) => queueWait.observe({ kind }, waitedMs / 1000),
-  }
 }

@@ -9,27 +9,17 @@ import { type Ledger, type StakingSigner, type StakingSignerSpec, stakingSigner 
 import { type ValidatorExit, type ValidatorExitSpec, validatorExit } from '../../resources/validator-exit.ts'
 import type { ValidatorRequestStatus } from '../../resources/validator-request.ts'
 import { type ValidatorWithdrawal, type ValidatorWithdrawalSpec, validatorWithdrawal } from '../../resources/validator-withdrawal.ts'
-import { readOrigin } from '../engine/origin.ts'
-import { createReconciler } from '../engine/reconcile.ts'
-import { createEthereumStakeEffects } from '../kinds/ethereum-stake/effects.ts'
-import { ethereumStakeKind } from '../kinds/ethereum-stake/kind.ts'
-import { createSignerReconciler, createSignerStore, duplicateOf } from '../kinds/staking-signer/signers.ts'
-import { createValidatorRequestEffects } from '../kinds/validator-request/effects.ts'
-import { validatorRequestKind } from '../kinds/validator-request/kind.ts'
-import { isRequestSettled } from '../kinds/validator-request/status.ts'
-import { validatorIn } from '../kinds/validator-request/target.ts'
 import type { Result } from '../kube/controller.ts'
 import type { EventText } from '../kube/events.ts'
-import type { Informer } from '../kube/informer.ts'
 import type { KubeObject } from '../kube/objects.ts'
-import { type EthereumNetwork, KeyError, type Networks, type SolanaNetwork } from '../ports.ts'
-import { createSignerLedger } from '../transactions/signer-ledger.ts'
+import { type EthereumNetwork, KeyError, type SolanaNetwork } from '../ports.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { createFakeKeys, testAddress } from './fake-keys.ts'
-import { createFakeCollection } from './fake-kube.ts'
+import { createFakeKube } from './fake-kube.ts'
 import { createFakeRequestsApi } from './fake-requests-api.ts'
 import { createFakeStakingApi, makeStake } from './fake-staking-api.ts'
-import { type Around, createMortal, KILLED } from './mortal.ts'
+import { type Around, KILLED } from './mortal.ts'
+import { startInMemory } from './operator-in-memory.ts'
 import { createTestClock } from './test-clock.ts'
 
 export const ETH = 10n ** 18n
@@ -73,34 +63,17 @@ export type Operator = ReturnType<World['start']>
  * memory on the same stores; it can be ended at any point and another started, as a crash and a restart do.
  */
 export function createWorld(options: { readonly depth?: number; readonly bumpAfterMs?: number } = {}) {
-  let revision = 1000
-  const nextRevision = () => ++revision
   const clock = createTestClock()
   const chain = createFakeChain({ chainId: hoodi.chainId, contract: hoodi.depositContractAddress, depth: options.depth ?? 2 })
   const service = createFakeStakingApi(hoodi)
   const requests = createFakeRequestsApi(hoodi, chain)
   requests.state.withdrawalAddress = testAddress(0)
   const keys = createFakeKeys()
-  const exits = createFakeCollection<ValidatorExit & KubeObject>({
-    kind: 'ValidatorExit',
-    revision: nextRevision,
-    statusSchema: validatorExit.status,
-  })
-  const withdrawals = createFakeCollection<ValidatorWithdrawal & KubeObject>({
-    kind: 'ValidatorWithdrawal',
-    revision: nextRevision,
-    statusSchema: validatorWithdrawal.status,
-  })
-  const stakes = createFakeCollection<EthereumStake & KubeObject>({
-    kind: 'EthereumStake',
-    revision: nextRevision,
-    statusSchema: ethereumStake.status,
-  })
-  const signers = createFakeCollection<StakingSigner & KubeObject>({
-    kind: 'StakingSigner',
-    revision: nextRevision,
-    statusSchema: stakingSigner.status,
-  })
+  const kube = createFakeKube(clock)
+  const exits = kube.collection<ValidatorExit & KubeObject>(validatorExit)
+  const withdrawals = kube.collection<ValidatorWithdrawal & KubeObject>(validatorWithdrawal)
+  const stakes = kube.collection<EthereumStake & KubeObject>(ethereumStake)
+  const signers = kube.collection<StakingSigner & KubeObject>(stakingSigner)
   const namespaces = new Map<string, Record<string, string> | undefined>([
     ['team-a', { team: 'a' }],
     ['team-b', { team: 'b' }],
@@ -118,162 +91,57 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
   const refusals: string[] = []
 
   function start(around: Around = () => {}, random: () => number = () => 0.5) {
-    const mortal = createMortal(around)
-    const { instrument, onPoint } = mortal
-    const stakeCache = stakes.cache()
-    const signerCache = signers.cache()
-    const exitCache = exits.cache()
-    const withdrawalCache = withdrawals.cache()
-    const abort = new AbortController()
-    const state = { leads: true, crdsCurrent: undefined as Error | undefined }
-    const assertHeld = () => {
-      if (!state.leads) throw new Error('the lease is not held')
-    }
-    const port: Pick<EthereumNetwork, 'chain' | 'api' | 'requests'> = {
-      chain: instrument('chain', chain.chain),
-      api: instrument('api', service.api),
-      requests: instrument('requests', requests.api),
-    }
-    const networkOf = (name: string): EthereumNetwork | undefined => {
-      const config = networks.get(name)
-      return config && { config, ...port, bumpAfterMs: options.bumpAfterMs ?? 60_000 }
-    }
-    const network: Networks = {
-      ethereum: networkOf,
-      // What a signer's own conditions need of a cluster: the balance.
-      solana: (name) =>
-        name === 'devnet'
-          ? ({ chain: { balance: async (address: string) => lamports(solanaBalances.get(address) ?? 0n) } } as unknown as SolanaNetwork)
-          : undefined,
-      names: (chain) => (chain === 'Ethereum' ? [...networks.keys()] : ['devnet']),
-    }
-    const store = createSignerStore({
-      client: instrument('signers', signers.client),
-      informer: signerCache as unknown as Informer<StakingSigner & KubeObject>,
-      fieldManager: 'test',
-      assertHeld,
-      onWrite: () => {},
-      onPoint,
-    })
-    const resourceOf = ({ kind, namespace, name, origin }: { kind: string; namespace: string; name: string; origin: string }) => {
-      const cache = { EthereumStake: stakeCache, ValidatorExit: exitCache, ValidatorWithdrawal: withdrawalCache }[kind]
-      const resource = cache?.get(`${namespace}/${name}`)
-      if (resource === undefined) return undefined
-      const own = readOrigin(kind, resource.metadata)
-      return own.is === 'own' && own.origin.uid === origin ? resource : undefined
-    }
-    const ledger = createSignerLedger({
-      signers: store,
-      clock,
-      signal: abort.signal,
-      exists: (entry) => resourceOf(entry) !== undefined,
-      isSettled: (entry) => {
-        const resource = resourceOf(entry)
-        return resource !== undefined && resource.kind !== 'EthereumStake' && isRequestSettled(resource.status as ValidatorRequestStatus)
-      },
-    })
-    const mountedKeys = instrument('keys', keys.keys)
-    const common = {
-      networks: network,
-      signers: store,
-      ledger,
-      keys: mountedKeys,
-      clock,
-      namespace: (name: string) => ({ name, labels: namespaces.get(name) }),
-      duplicateOf: (signer: StakingSigner) => duplicateOf(signer, signerCache.list()),
-      assertMayAct: () => {
-        assertHeld()
-        if (state.crdsCurrent !== undefined) throw state.crdsCurrent
-      },
-      onRefusal: (reason: string) => void refusals.push(reason),
-    }
-    const effects = createEthereumStakeEffects({
-      ...common,
-      otherHolder: (stakeId, origin) =>
-        [...stakeCache.list()].some(
-          (stake) =>
-            stake.status?.stakeId === stakeId && (stake.metadata.namespace !== origin.namespace || stake.metadata.name !== origin.name),
-        ),
-    })
-    const stakeOf = (namespace: string, name: string) => stakeCache.get(`${namespace}/${name}`)
-    const requestEffects = createValidatorRequestEffects({
-      ...common,
-      stake: stakeOf,
-      requestsOn: ({ network, pubkey }) =>
-        [...exitCache.list(), ...withdrawalCache.list()].filter(({ spec, metadata }) => {
-          const found = validatorIn({ spec, namespace: metadata.namespace ?? '' }, stakeOf)
-          return found?.network === network && found.pubkey === pubkey.toLowerCase()
-        }),
-    })
-    const recorder = { event: (object: KubeObject, text: EventText) => void events.push({ key: object.metadata.name, text }) }
-    const silent = { debug() {}, info() {}, warn() {}, child: () => silent }
-    const kind = ethereumStakeKind({ ledger, networks: network, intervals: { activatingMs: 60_000, settledMs: 3_600_000 } })
-    const running = {
-      events: recorder,
-      clock,
-      fieldManager: 'test',
-      assertHeld,
-      stallRecheckMs: 300_000,
-      random,
-      onPoint,
-      logFor: () => silent,
-    }
-    const reconcileStake = createReconciler(kind, effects, {
-      client: instrument('stakes', stakes.client),
-      informer: stakeCache,
-      ...running,
-    })
-    const reconcileExit = createReconciler(validatorRequestKind('ValidatorExit', { ledger, networks: network }), requestEffects, {
-      client: instrument('exits', exits.client),
-      informer: exitCache,
-      ...running,
-    })
-    const reconcileWithdrawal = createReconciler(
-      validatorRequestKind('ValidatorWithdrawal', { ledger, networks: network }),
-      requestEffects,
+    const operator = startInMemory(
+      kube,
       {
-        client: instrument('withdrawals', withdrawals.client),
-        informer: withdrawalCache,
-        ...running,
+        clock,
+        random,
+        namespace: (name) => ({ name, labels: namespaces.get(name) }),
+        onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
+        onRefusal: (reason) => void refusals.push(reason),
+        ports(instrument) {
+          const port: Pick<EthereumNetwork, 'chain' | 'api' | 'requests'> = {
+            chain: instrument('chain', chain.chain),
+            api: instrument('api', service.api),
+            requests: instrument('requests', requests.api),
+          }
+          return {
+            networks: {
+              ethereum: (name) => {
+                const config = networks.get(name)
+                return config && { config, ...port, bumpAfterMs: options.bumpAfterMs ?? 60_000 }
+              },
+              // What a signer's own conditions need of a cluster: the balance.
+              solana: (name) =>
+                name === 'devnet'
+                  ? ({
+                      chain: { balance: async (address: string) => lamports(solanaBalances.get(address) ?? 0n) },
+                    } as unknown as SolanaNetwork)
+                  : undefined,
+              names: (chain) => (chain === 'Ethereum' ? [...networks.keys()] : ['devnet']),
+            },
+            keys: instrument('keys', keys.keys),
+            solanaKeys: { ...noSolanaSignatures, address: async (keyName) => keyOfSolana(keyName) },
+          }
+        },
       },
+      around,
     )
-    /** `exit:` and `withdrawal:` before the key say the kind; a stake's has none. */
-    const reconcile = (key: string, signal: AbortSignal): Promise<Result> => {
-      const { kind: of, key: rest } = kindOf(key)
-      return of === 'exit'
-        ? reconcileExit(rest, signal)
-        : of === 'withdrawal'
-          ? reconcileWithdrawal(rest, signal)
-          : reconcileStake(rest, signal)
-    }
-    const reconcileSigner = createSignerReconciler({
-      store,
-      informer: signerCache as unknown as Informer<StakingSigner & KubeObject>,
-      networks: network,
-      keys: mountedKeys,
-      solanaKeys: { address: async (keyName) => keyOfSolana(keyName) },
-      clock,
-      events: recorder,
-      intervalMs: 60_000,
-      onBalance: () => {},
-    })
+    const cacheNamed = { stake: 'stakes', exit: 'exits', withdrawal: 'withdrawals' } as const
     return {
-      kill: mortal.kill,
-      state,
-      effects,
-      ledger,
-      store,
-      caches: { stakes: stakeCache, signers: signerCache, exits: exitCache, withdrawals: withdrawalCache },
-      /** The lease is lost: everything under way aborts. */
-      depose() {
-        state.leads = false
-        abort.abort(new Error('the lease was lost'))
-      },
+      ...operator,
       get killed() {
-        return mortal.isKilled()
+        return operator.killed
       },
-      visit: (key: string): Promise<Result | typeof KILLED> => mortal.untilDeath(reconcile(key, abort.signal)),
-      visitSigner: (name: string): Promise<Result | typeof KILLED> => mortal.untilDeath(reconcileSigner(name, abort.signal)),
+      caches: {
+        stakes: operator.cache<EthereumStake & KubeObject>(ethereumStake),
+        signers: operator.cache<StakingSigner & KubeObject>(stakingSigner),
+        exits: operator.cache<ValidatorExit & KubeObject>(validatorExit),
+        withdrawals: operator.cache<ValidatorWithdrawal & KubeObject>(validatorWithdrawal),
+      },
+      /** `exit:` and `withdrawal:` before the key say the kind; a stake's has none. */
+      visit: (key: string) => operator.reconcile(cacheNamed[kindOf(key).kind], kindOf(key).key),
+      visitSigner: (name: string) => operator.reconcile('signers', name),
     }
   }
 
@@ -290,6 +158,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     return known
   }
   const world = {
+    /** The objects of a kind. */
+    collection: kube.collection,
     clock,
     chain,
     service,
@@ -428,5 +298,10 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
   }
   return world
 }
+
+const refuseToSign = async (): Promise<never> => {
+  throw new Error('nothing is signed for Solana in this world')
+}
+const noSolanaSignatures = { signMessage: refuseToSign, signOffchainMessage: refuseToSign }
 
 export const addressOf = (index: number): Address => testAddress(index)

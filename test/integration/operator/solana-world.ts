@@ -4,16 +4,15 @@ import { createSolanaChain } from '../../../src/chains/solana/rpc-chain.ts'
 import { createStakingClient } from '../../../src/contract/client.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Secret } from '../../../src/lib/secret.ts'
-import { createReconciler } from '../../../src/operator/engine/reconcile.ts'
 import { Halt } from '../../../src/operator/engine/verdict.ts'
-import { createSolanaStakeEffects } from '../../../src/operator/kinds/solana-stake/effects.ts'
-import { solanaStakeKind } from '../../../src/operator/kinds/solana-stake/kind.ts'
 import type { Result } from '../../../src/operator/kube/controller.ts'
 import type { KubeObject } from '../../../src/operator/kube/objects.ts'
 import { apiOver } from '../../../src/operator/networks/staking-api.ts'
 import { KeyError, type SolanaKeys, type SolanaNetwork, type SolanaStakingApi } from '../../../src/operator/ports.ts'
-import { createFakeCollection } from '../../../src/operator/testing/fake-kube.ts'
-import { type Around, createMortal, KILLED } from '../../../src/operator/testing/mortal.ts'
+import { createFakeKeys } from '../../../src/operator/testing/fake-keys.ts'
+import { createFakeKube } from '../../../src/operator/testing/fake-kube.ts'
+import { type Around, KILLED } from '../../../src/operator/testing/mortal.ts'
+import { startInMemory } from '../../../src/operator/testing/operator-in-memory.ts'
 import { type Condition, findCondition } from '../../../src/resources/conditions.ts'
 import { type SolanaStake, type SolanaStakeSpec, type SolanaStakeStatus, solanaStake } from '../../../src/resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../../../src/resources/staking-signer.ts'
@@ -64,18 +63,6 @@ export interface SolanaOperator {
 /** An API server in memory, and operators over the real service, cluster and programs. Time is blocks, which are made by hand. */
 export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer' | 'withdrawer' | 'validator'> & SolanaParts) {
   const { cluster, payer, withdrawer } = parts
-  let revision = 1000
-  const nextRevision = () => ++revision
-  const stakes = createFakeCollection<SolanaStake & KubeObject>({
-    kind: 'SolanaStake',
-    revision: nextRevision,
-    statusSchema: solanaStake.status,
-  })
-  const signers = createFakeCollection<StakingSigner & KubeObject>({
-    kind: 'StakingSigner',
-    revision: nextRevision,
-    statusSchema: stakingSigner.status,
-  })
   const mounted = new Map<string, Wallet>([
     ['payer', payer],
     ['withdrawer', withdrawer],
@@ -88,6 +75,9 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
   const logged: unknown[] = []
   const state: { now: () => Date; rpcUrls: readonly string[] } = { now: () => new Date(), rpcUrls: [cluster.url] }
   const clock = { ...systemClock, now: () => state.now() }
+  const kube = createFakeKube(clock)
+  const stakes = kube.collection<SolanaStake & KubeObject>(solanaStake)
+  const signers = kube.collection<StakingSigner & KubeObject>(stakingSigner)
 
   const walletOf = (keyName: string, expected: string): Wallet => {
     const wallet = mounted.get(keyName)
@@ -123,64 +113,46 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
   })
 
   function start(around: Around = () => {}): SolanaOperator {
-    const mortal = createMortal(around)
-    const { instrument, onPoint } = mortal
-    const cache = stakes.cache()
-    const signerCache = signers.cache()
-    const abort = new AbortController()
-    const network = (): SolanaNetwork => ({
-      config: parts.config,
-      chain: instrument(
-        'chain',
-        createSolanaChain({ config: { ...parts.config, rpcUrls: [...state.rpcUrls] }, clock: systemClock, timeoutMs: 5_000 }),
-      ),
-      api: instrument('api', lying),
-      challengeDomain: domain,
-    })
-    const one = network()
-    const networks = {
-      solana: (name: string) => (name === parts.config.name ? one : undefined),
-      names: () => [parts.config.name],
-    }
-    const effects = createSolanaStakeEffects({
-      networks,
-      signers: signerCache,
-      keys: instrument('keys', keys),
-      clock,
-      namespace: (name) => ({ name, labels: {} }),
-      otherHolder: (stakeId, origin) =>
-        stakes
-          .list()
-          .some(
-            ({ status, metadata }) =>
-              status?.verifiedStakeId === stakeId && `${metadata.namespace}/${metadata.name}` !== `${origin.namespace}/${origin.name}`,
-          ),
-      exists: (key) => stakes.get(key) !== undefined,
-      assertMayAct: () => {},
-      activatingMs: 60_000,
-      onRefusal: (reason) => refusals.push(reason),
-    })
-    const log = { debug: note, info: note, warn: note, child: () => log }
     function note(...line: unknown[]) {
       logged.push(line)
     }
-    const reconcile = createReconciler(solanaStakeKind({ networks, intervals: { activatingMs: 60_000, settledMs: 3_600_000 } }), effects, {
-      client: instrument('stakes', stakes.client),
-      informer: cache,
-      events: { event: (_object: KubeObject, text) => void events.push({ reason: text.reason, note: text.note }) },
-      clock,
-      fieldManager: 'test',
-      assertHeld: () => {},
-      stallRecheckMs: 300_000,
-      random: () => 0.5,
-      onPoint,
-      logFor: () => log,
-    })
+    const log = { debug: note, info: note, warn: note, child: () => log }
+    const operator = startInMemory(
+      kube,
+      {
+        clock,
+        log,
+        namespace: (name) => ({ name, labels: {} }),
+        onEvent: (_object, { reason, note: text }) => void events.push({ reason, note: text }),
+        onRefusal: (reason) => void refusals.push(reason),
+        ports(instrument) {
+          const network: SolanaNetwork = {
+            config: parts.config,
+            chain: instrument(
+              'chain',
+              createSolanaChain({ config: { ...parts.config, rpcUrls: [...state.rpcUrls] }, clock: systemClock, timeoutMs: 5_000 }),
+            ),
+            api: instrument('api', lying),
+            challengeDomain: domain,
+          }
+          return {
+            networks: {
+              ethereum: () => undefined,
+              solana: (name) => (name === parts.config.name ? network : undefined),
+              names: (chain) => (chain === 'Solana' ? [parts.config.name] : []),
+            },
+            keys: createFakeKeys().keys,
+            solanaKeys: instrument('keys', keys),
+          }
+        },
+      },
+      around,
+    )
     return {
       get killed() {
-        return mortal.isKilled()
+        return operator.killed
       },
-      visit: (key: string): Promise<Result | typeof KILLED> => mortal.untilDeath(reconcile(key, abort.signal)),
+      visit: (key) => operator.reconcile('solanaStakes', key),
     }
   }
 

@@ -407,7 +407,7 @@ describe('two resources never pay for one validator', () => {
     expect(['AdoptionMismatch', 'PubkeyAlreadyDeposited']).toContain(world.stalled(loser))
   })
 
-  test('a resource that adopts the stake of another namespace stops, and does not stop the other', async () => {
+  test('a resource that adopts the stake of another namespace that waits, waits too, and stops once the other has its transaction', async () => {
     const world = createWorld()
     world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] } })
     world.addStake(KEY)
@@ -418,10 +418,12 @@ describe('two resources never pay for one validator', () => {
     const thief = 'team-b/thief'
     world.addStake(thief, { adopt: { stakeId: world.status(KEY).stakeId as string } })
     await world.visit(operator, thief)
-    expect(world.stalled(thief)).toBe('AdoptionMismatch')
+    expect(world.condition('Ready', thief)?.reason).toBe('FeeTooHigh')
     world.chain.state.baseFee = 10n ** 10n
     await world.settle(operator, [KEY])
     expect(world.ready(KEY)).toBe(true)
+    await world.settle(operator, [thief], 3)
+    expect(world.stalled(thief)).toBe('AdoptionMismatch')
     world.assertMoney({ deposits: 1 })
   })
 

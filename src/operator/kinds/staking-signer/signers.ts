@@ -20,7 +20,7 @@ import { type SignerFacts, stakingSignerStatus } from './status.ts'
 /** The fenced store of signers: reads from the cache, writes with the resourceVersion of what was read. */
 export function createSignerStore(deps: {
   readonly client: ResourceClient<StakingSigner>
-  readonly informer: Informer<StakingSigner>
+  readonly informer: Pick<Informer<StakingSigner>, 'get' | 'list' | 'put'>
   readonly fieldManager: string
   readonly assertHeld: () => void
   readonly onWrite: () => void
@@ -85,7 +85,7 @@ export function duplicateOf(signer: StakingSigner, all: Iterable<StakingSigner>)
 
 export interface SignerReconcilerDeps {
   readonly store: SignerStore
-  readonly informer: Informer<StakingSigner>
+  readonly informer: Pick<Informer<StakingSigner>, 'get' | 'list'>
   readonly networks: Networks
   readonly keys: EthereumKeys
   readonly solanaKeys: Pick<SolanaKeys, 'address'>

@@ -1,118 +1,92 @@
 import { findCondition } from '../../../resources/conditions.ts'
 import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
-import { type ValidatorExit, validatorExit } from '../../../resources/validator-exit.ts'
-import { type ValidatorWithdrawal, validatorWithdrawal } from '../../../resources/validator-withdrawal.ts'
+import type { ValidatorExit } from '../../../resources/validator-exit.ts'
+import type { ValidatorWithdrawal } from '../../../resources/validator-withdrawal.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import { type AnySagaRuntime, createSagaRuntime, type KindOptions, type RuntimeDeps, type SagaRuntime } from '../../saga-runtime.ts'
+import type { SagaCollection } from '../../saga-collection.ts'
 import type { Owner } from '../../transactions/ledger.ts'
-import { createValidatorRequestEffects } from './effects.ts'
-import { validatorRequestKind } from './kind.ts'
 import { isAccepted, isRequestSettled } from './status.ts'
 import type { FoundValidator } from './steps.ts'
-import { type ValidatorRequestDeps, type ValidatorRequestResource, validatorIn } from './target.ts'
+import { type ValidatorRequestResource, validatorIn } from './target.ts'
 
-type Stakes = SagaRuntime<EthereumStake & KubeObject>
-/** Index of EthereumStakes that `createValidatorRequests` needs: their validators. */
-export const stakesByValidator = ({ spec, status }: EthereumStake): readonly string[] =>
-  status?.depositData === undefined ? [] : [keyOf({ network: spec.network, pubkey: status.depositData.pubkey })]
+type Request = ValidatorRequestResource & KubeObject
+type Stake = EthereumStake & KubeObject
 
 const keyOf = ({ network, pubkey }: FoundValidator): string => `${network}/${pubkey.toLowerCase()}`
 const refOf = ({ metadata }: KubeObject): string => `${metadata.namespace ?? ''}/${metadata.name}`
 
-export interface ValidatorRequests {
-  readonly sagas: readonly AnySagaRuntime[]
-  /** An EthereumStake has changed: those who wait for it look again. */
-  stakeChanged(now: EthereumStake | undefined, before: EthereumStake | undefined): void
+/** Index of EthereumStakes that the look-ups need: their validators. */
+export const stakesByValidator = ({ spec, status }: EthereumStake): readonly string[] =>
+  status?.depositData === undefined ? [] : [keyOf({ network: spec.network, pubkey: status.depositData.pubkey })]
+
+/** Indexes of ValidatorExits and ValidatorWithdrawals that the look-ups need. */
+export const requestIndexers = {
+  stake: ({ spec, metadata }: Request): readonly string[] =>
+    spec.validator.stakeRef === undefined ? [] : [`${metadata.namespace}/${spec.validator.stakeRef.name}`],
+  validator: ({ spec: { validator } }: Request): readonly string[] =>
+    validator.network === undefined || validator.pubkey === undefined
+      ? []
+      : [keyOf({ network: validator.network, pubkey: validator.pubkey })],
+  accepted: ({ status }: Request): readonly string[] =>
+    isAccepted(status) && status?.validator !== undefined ? [status.validator.pubkey.toLowerCase()] : [],
+}
+
+/** Who has to do with one validator: its stakes, exits and withdrawals, by the caches. */
+export interface RequestLookups {
+  stake(namespace: string, name: string): EthereumStake | undefined
+  /** Every exit and withdrawal, of all namespaces, whose validator this is by its spec or its stake. */
+  requestsOn(validator: FoundValidator): Iterable<Request>
+  /** Others on the validator of a request whose outcome is not known yet. */
+  peersOf(request: Request): Iterable<Request>
+  /** Requests whose outcome is not known yet and that name this stake. */
+  waitingFor(stake: Stake): Iterable<Request>
+  /** The stakes whose validator a request is about. */
+  stakesOf(request: Request): Iterable<Stake>
   /** Whether an exit of this validator was accepted: its stake is looked at soon. */
   exitAccepted(pubkey: string): boolean
   /** Whether the outcome of a ledger entry's request is known. */
   isSettled(entry: Owner): boolean
-  /** Reconciles both kinds until aborted: what only the leader does. */
-  lead(
-    deps: Omit<ValidatorRequestDeps, 'stake' | 'requestsOn' | 'onRefusal'> & { readonly onRefusal: (kind: string, reason: string) => void },
-    leading: AbortSignal,
-  ): Promise<void>
 }
 
-/** ValidatorExit and ValidatorWithdrawal: their caches and queues, by validator, so that those on one validator follow one another. */
-export function createValidatorRequests(runtime: RuntimeDeps, stakes: Stakes): ValidatorRequests {
-  const stake = (namespace: string, name: string) => stakes.informer.get(`${namespace}/${name}`)
-  const validatorOf = (request: ValidatorRequestResource) =>
-    validatorIn({ spec: request.spec, namespace: request.metadata.namespace ?? '' }, stake)
+export function createRequestLookups(caches: {
+  readonly stakes: SagaCollection<Stake>
+  readonly exits: SagaCollection<ValidatorExit & KubeObject>
+  readonly withdrawals: SagaCollection<ValidatorWithdrawal & KubeObject>
+}): RequestLookups {
+  const { stakes, exits, withdrawals } = caches
+  const stake = (namespace: string, name: string) => stakes.cache.get(`${namespace}/${name}`)
 
-  const options = <R extends ValidatorRequestResource & KubeObject>(definition: KindOptions<R>['definition']): KindOptions<R> => ({
-    definition,
-    signersOf: ({ spec }) => [spec.signer],
-    isSettled: ({ status }) => isRequestSettled(status),
-    indexers: {
-      stake: ({ spec, metadata }) =>
-        spec.validator.stakeRef === undefined ? [] : [`${metadata.namespace}/${spec.validator.stakeRef.name}`],
-      validator: ({ spec: { validator } }) =>
-        validator.network === undefined || validator.pubkey === undefined
-          ? []
-          : [keyOf({ network: validator.network, pubkey: validator.pubkey })],
-      accepted: ({ status }) => (isAccepted(status) && status?.validator !== undefined ? [status.validator.pubkey.toLowerCase()] : []),
-    },
-    onChange: (now, before) => {
-      if (standing(now) !== standing(before)) wakePeers(now ?? before)
-      if (definition === validatorExit && isAccepted(now?.status) && !isAccepted(before?.status)) wakeStakes(now)
-    },
-  })
-  const exits: SagaRuntime<ValidatorExit & KubeObject> = createSagaRuntime(runtime, options<ValidatorExit & KubeObject>(validatorExit))
-  const withdrawals: SagaRuntime<ValidatorWithdrawal & KubeObject> = createSagaRuntime(
-    runtime,
-    options<ValidatorWithdrawal & KubeObject>(validatorWithdrawal),
-  )
-
-  function* requestsOn(validator: FoundValidator): Generator<ValidatorRequestResource & KubeObject> {
-    const refs = stakes.informer.byIndex('validator', keyOf(validator)).map(refOf)
-    for (const { informer } of [exits, withdrawals]) {
-      yield* informer.byIndex('validator', keyOf(validator))
-      for (const ref of refs) yield* informer.byIndex('stake', ref)
+  function* requestsOn(validator: FoundValidator): Generator<Request> {
+    const refs = stakes.cache.byIndex('validator', keyOf(validator)).map(refOf)
+    for (const { cache } of [exits, withdrawals]) {
+      yield* cache.byIndex('validator', keyOf(validator))
+      for (const ref of refs) yield* cache.byIndex('stake', ref)
     }
-  }
-  const wake = (request: ValidatorRequestResource) =>
-    (request.kind === validatorExit.kind ? exits : withdrawals).wake(refOf(request as KubeObject))
-  function wakePeers(of: ValidatorRequestResource | undefined): void {
-    const validator = of === undefined ? undefined : validatorOf(of)
-    if (validator === undefined) return
-    for (const peer of requestsOn(validator)) if (peer.metadata.uid !== of?.metadata.uid && !isRequestSettled(peer.status)) wake(peer)
-  }
-  function wakeStakes(of: ValidatorRequestResource | undefined): void {
-    if (of?.status?.validator === undefined) return
-    for (const one of stakes.informer.byIndex('validator', keyOf(of.status.validator))) stakes.wake(refOf(one))
   }
 
   return {
-    sagas: [exits, withdrawals],
-    stakeChanged(now, before) {
-      const subject = now ?? before
-      if (subject === undefined) return
-      const seen = (one: EthereumStake | undefined) =>
-        [one?.metadata.uid, one?.status?.transaction?.state, one?.status?.validator?.status, one?.status?.depositData?.pubkey].join()
-      if (seen(now) === seen(before)) return
-      for (const { informer, wake: wakeOne } of [exits, withdrawals])
-        for (const request of informer.byIndex('stake', refOf(subject as KubeObject)))
-          if (!isRequestSettled(request.status)) wakeOne(refOf(request))
+    stake,
+    requestsOn,
+    *peersOf({ spec, metadata }) {
+      const validator = validatorIn({ spec, namespace: metadata.namespace ?? '' }, stake)
+      if (validator === undefined) return
+      for (const peer of requestsOn(validator)) if (peer.metadata.uid !== metadata.uid && !isRequestSettled(peer.status)) yield peer
     },
-    exitAccepted: (pubkey) => exits.informer.byIndex('accepted', pubkey.toLowerCase()).length > 0,
+    *waitingFor(of) {
+      for (const { cache } of [exits, withdrawals])
+        for (const request of cache.byIndex('stake', refOf(of))) if (!isRequestSettled(request.status)) yield request
+    },
+    stakesOf: ({ status }) => (status?.validator === undefined ? [] : stakes.cache.byIndex('validator', keyOf(status.validator))),
+    exitAccepted: (pubkey) => exits.cache.byIndex('accepted', pubkey.toLowerCase()).length > 0,
     isSettled(entry) {
-      const saga = entry.kind === exits.kind ? exits : entry.kind === withdrawals.kind ? withdrawals : undefined
-      return saga?.owns(entry) === true && isRequestSettled(saga.informer.get(`${entry.namespace}/${entry.name}`)?.status)
-    },
-    async lead({ onRefusal, ...deps }, leading) {
-      const effects = (kind: string) =>
-        createValidatorRequestEffects({ ...deps, stake, requestsOn, onRefusal: (reason) => onRefusal(kind, reason) })
-      await Promise.all([
-        exits.lead(validatorRequestKind('ValidatorExit', deps), effects(exits.kind), leading),
-        withdrawals.lead(validatorRequestKind('ValidatorWithdrawal', deps), effects(withdrawals.kind), leading),
-      ])
+      const saga = [exits, withdrawals].find(({ kind }) => kind === entry.kind)
+      return saga?.owns(entry) === true && isRequestSettled(saga.cache.get(`${entry.namespace}/${entry.name}`)?.status)
     },
   }
 }
 
-/** What of a request matters to the others on its validator. */
-const standing = (request: ValidatorRequestResource | undefined): string =>
+/** What of a request matters to the others on its validator: where it changes, they look again. */
+export const standing = (request: ValidatorRequestResource | undefined): string =>
   request === undefined
     ? ''
     : [
@@ -122,3 +96,7 @@ const standing = (request: ValidatorRequestResource | undefined): string =>
         request.metadata.deletionTimestamp,
         request.status?.transaction === undefined,
       ].join()
+
+/** What of a stake matters to the requests that name it: where it changes, they look again. */
+export const stakeStanding = (stake: EthereumStake | undefined): string =>
+  [stake?.metadata.uid, stake?.status?.transaction?.state, stake?.status?.validator?.status, stake?.status?.depositData?.pubkey].join()

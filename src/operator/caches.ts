@@ -1,0 +1,48 @@
+import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
+import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
+import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
+import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
+import { type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
+import { createStakeCacheForm } from './kinds/ethereum-stake/cache-form.ts'
+import { isSettledSolanaStake } from './kinds/solana-stake/kind.ts'
+import { requestIndexers, stakesByValidator } from './kinds/validator-request/requests.ts'
+import { isRequestSettled } from './kinds/validator-request/status.ts'
+import type { KubeObject } from './kube/objects.ts'
+import { type Collections, createSagaCollection } from './saga-collection.ts'
+
+/** What every instance of the operator has, leader or not: the caches of the kinds that it reconciles, by name. */
+export type Caches = ReturnType<typeof createCaches>
+
+export function createCaches(collection: Collections) {
+  return {
+    stakes: createSagaCollection<EthereumStake & KubeObject>(collection, {
+      definition: ethereumStake,
+      signersOf: ({ spec }) => [spec.signer],
+      isSettled: ({ status }) => status?.transaction?.state === 'Confirmed',
+      transform: createStakeCacheForm(),
+      indexers: { stakeId: byStakeId, validator: stakesByValidator },
+    }),
+    exits: createSagaCollection<ValidatorExit & KubeObject>(collection, {
+      definition: validatorExit,
+      signersOf: ({ spec }) => [spec.signer],
+      isSettled: ({ status }) => isRequestSettled(status),
+      indexers: requestIndexers,
+    }),
+    withdrawals: createSagaCollection<ValidatorWithdrawal & KubeObject>(collection, {
+      definition: validatorWithdrawal,
+      signersOf: ({ spec }) => [spec.signer],
+      isSettled: ({ status }) => isRequestSettled(status),
+      indexers: requestIndexers,
+    }),
+    solanaStakes: createSagaCollection<SolanaStake & KubeObject>(collection, {
+      definition: solanaStake,
+      signersOf: ({ spec }) => [...new Set([spec.stakeAuthority.signer, spec.withdrawAuthority.signer])],
+      isSettled: isSettledSolanaStake,
+      indexers: { stakeId: byStakeId },
+    }),
+    signers: collection<StakingSigner & KubeObject>(stakingSigner),
+  }
+}
+
+const byStakeId = ({ status }: { readonly status?: { readonly stakeId?: string | undefined } }): readonly string[] =>
+  status?.stakeId === undefined ? [] : [status.stakeId]

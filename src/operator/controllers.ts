@@ -1,0 +1,58 @@
+import type { Clock } from '../lib/clock.ts'
+import type { Logger } from '../lib/log.ts'
+import type { Reconcile } from './compose.ts'
+import type { Collection } from './kube/collections.ts'
+import { createController } from './kube/controller.ts'
+import { refOf } from './kube/objects.ts'
+import { createQueue, type Queue, type QueueStats } from './kube/queue.ts'
+import type { OperatorMetrics } from './metrics.ts'
+
+/** Collections by name. */
+type Kinds<Name extends string> = { readonly [Key in Name]: { readonly client: Pick<Collection<never>['client'], 'definition'> } }
+
+export interface Controllers<Name extends string> {
+  /** One for each kind; every instance has them, so that whoever comes to lead knows what is to be done. */
+  readonly queues: Readonly<Record<Name, Queue<string>>>
+  stats(): readonly (QueueStats & { readonly kind: string })[]
+  /** Reconciles what is queued until aborted: what only the leader does. */
+  run(reconcile: Readonly<Record<Name, Reconcile>>, signal: AbortSignal): Promise<void>
+}
+
+/** A queue and a controller for each kind. */
+export function createControllers<Name extends string>(
+  kinds: Kinds<Name>,
+  deps: {
+    readonly clock: Clock
+    readonly log: Logger
+    readonly metrics: Pick<OperatorMetrics, 'queuePicked' | 'reconcile'>
+    readonly workers: (name: Name) => number
+  },
+): Controllers<Name> {
+  const { clock, log, metrics } = deps
+  const names = Object.keys(kinds) as Name[]
+  const kindOf = (name: Name): string => kinds[name].client.definition.kind
+  const queueFor = (kind: string) =>
+    createQueue<string>({ clock, baseDelayMs: 500, maxDelayMs: 60_000, onPicked: (waitedMs) => metrics.queuePicked(kind, waitedMs) })
+  const queues = Object.fromEntries(names.map((name) => [name, queueFor(kindOf(name))])) as Record<Name, Queue<string>>
+
+  return {
+    queues,
+    stats: () => names.map((name) => ({ kind: kindOf(name), ...queues[name].stats() })),
+    async run(reconcile, signal) {
+      const controllers = names.map((name) => {
+        const kind = kindOf(name)
+        return createController<string>({
+          name: kind,
+          queue: queues[name],
+          workers: deps.workers(name),
+          reconcile: reconcile[name],
+          clock,
+          log,
+          logFields: (key) => ({ kind, ...refOf(key) }),
+          onResult: (_key, outcome, ms) => metrics.reconcile(kind, outcome, ms),
+        })
+      })
+      await Promise.all(controllers.map((controller) => controller.run(signal)))
+    },
+  }
+}

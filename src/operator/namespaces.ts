@@ -1,0 +1,20 @@
+import type { Follow } from './kube/collections.ts'
+import { createCompact } from './kube/compact.ts'
+import type { KubeObject } from './kube/objects.ts'
+import type { ResourceDefinition } from './kube/resource-client.ts'
+import type { NamespaceFacts } from './transactions/policy.ts'
+
+const namespaces: ResourceDefinition = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false }
+
+/** Follows the namespaces, as far as policies look at them. `onLabels` is told of each whose labels have changed. @returns a namespace as policy sees it now */
+export function followNamespaces(follow: Follow, onLabels: (name: string) => void): (name: string) => NamespaceFacts {
+  const compact = createCompact({ labels: true })
+  const { cache, onChange } = follow<KubeObject>(namespaces, {
+    transform: ({ apiVersion, kind, metadata }) => compact({ apiVersion, kind, metadata }),
+  })
+  onChange((name, change) => {
+    if (change.type === 'updated' && JSON.stringify(change.old.metadata.labels) === JSON.stringify(change.new.metadata.labels)) return
+    onLabels(name)
+  })
+  return (name) => ({ name, labels: cache.get(name)?.metadata.labels })
+}

@@ -1,0 +1,77 @@
+import { type Condition, findCondition } from '../resources/conditions.ts'
+import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
+import type { InFlight } from '../resources/staking-signer.ts'
+import { KEPT } from './engine/kept.ts'
+import { readOrigin } from './engine/origin.ts'
+import type { CacheOptions, Collection } from './kube/collections.ts'
+import { createCompact } from './kube/compact.ts'
+import type { KubeObject } from './kube/objects.ts'
+import type { ResourceDefinition } from './kube/resource-client.ts'
+
+export const definitionOf = ({ plural, kind, scope }: KindDefinition): ResourceDefinition => ({
+  group: GROUP,
+  version: VERSION,
+  plural,
+  kind,
+  namespaced: scope === 'Namespaced',
+})
+
+/** Makes the client and the cache of a kind of the group. */
+export type Collections = <R extends KubeObject>(definition: KindDefinition, options?: CacheOptions<R>) => Collection<R>
+
+/** A resource that a saga reconciles, as far as its cache and queue look into it. */
+export type SagaResource = KubeObject & {
+  readonly status?: { readonly phase?: string | undefined; readonly conditions?: readonly Condition[] | undefined }
+}
+
+export interface SagaOptions<R extends SagaResource> extends CacheOptions<R> {
+  readonly definition: KindDefinition
+  /** Names of the signers that it is signed with. */
+  readonly signersOf: (resource: R) => readonly string[]
+  /** Nothing of it is to be signed any more: looked at after all others, and not woken by what concerns signatures. */
+  readonly isSettled: (resource: R) => boolean
+}
+
+/** What a resource is found by, beside its kind's own indexes. */
+export type SagaIndex = 'signer' | 'namespace'
+
+/** All resources of a kind that a saga reconciles. */
+export interface SagaCollection<R extends SagaResource> extends Collection<R> {
+  readonly kind: string
+  readonly isSettled: (resource: R) => boolean
+  /** Those that may have to sign yet. */
+  unsettled(by: SagaIndex, value: string): readonly R[]
+  /** Whether the resource of a ledger's entry still exists and is the same. */
+  owns(entry: Pick<InFlight, 'namespace' | 'name' | 'origin'>): boolean
+  /** Phase, and reason where stalled ('' where not), of each resource. */
+  states(): Iterable<{ readonly phase: string; readonly stalled: string }>
+}
+
+export function createSagaCollection<R extends SagaResource>(collection: Collections, options: SagaOptions<R>): SagaCollection<R> {
+  const { definition, isSettled, signersOf } = options
+  const { kind } = definition
+  const { client, cache, onChange } = collection<R>(definition, {
+    transform: options.transform ?? createCompact(KEPT),
+    indexers: { ...options.indexers, signer: signersOf, namespace: ({ metadata }) => [metadata.namespace ?? ''] },
+  })
+  return {
+    kind,
+    client,
+    cache,
+    onChange,
+    isSettled,
+    unsettled: (by, value) => cache.byIndex(by, value).filter((resource) => !isSettled(resource)),
+    owns({ namespace, name, origin }) {
+      const resource = cache.get(`${namespace}/${name}`)
+      if (resource === undefined) return false
+      const own = readOrigin(kind, resource.metadata)
+      return own.is === 'own' && own.origin.uid === origin
+    },
+    *states() {
+      for (const { status } of cache.list()) {
+        const stalled = findCondition(status?.conditions, 'Stalled')
+        yield { phase: status?.phase ?? 'Pending', stalled: stalled?.status === 'True' ? stalled.reason : '' }
+      }
+    },
+  }
+}

@@ -1,0 +1,134 @@
+import { expect, test } from 'vitest'
+import type { Condition } from '../resources/conditions.ts'
+import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
+import { solanaStake } from '../resources/solana-stake.ts'
+import { stakingSigner } from '../resources/staking-signer.ts'
+import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
+import { type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
+import { type Caches, createCaches } from './caches.ts'
+import type { KubeObject } from './kube/objects.ts'
+import { Priority, type Queue } from './kube/queue.ts'
+import { createFakeKube } from './testing/fake-kube.ts'
+import { createTestClock } from './testing/test-clock.ts'
+import { wireWakes } from './wake.ts'
+
+const pubkey = `0x${'ab'.repeat(48)}`
+const validator = { network: 'hoodi', pubkey }
+const condition = (type: string, status: string): Condition =>
+  ({ type, status, reason: 'Said', message: '', lastTransitionTime: '2030-01-01T00:00:00Z', observedGeneration: 1 }) as Condition
+
+/** One resource of each kind, all of signer-1 and of one validator, and what their changes wake. */
+function wired() {
+  const kube = createFakeKube(createTestClock())
+  const caches = createCaches(kube.follow)
+  let woken: string[] = []
+  const queueOf = (name: string) =>
+    ({
+      add: (key: string, options: { priority?: number } = {}) =>
+        void woken.push(`${name} ${key}${options.priority === Priority.high ? '' : ', low'}`),
+    }) as Queue<string>
+  const queues = Object.fromEntries(Object.keys(caches).map((name) => [name, queueOf(name)])) as Record<keyof Caches, Queue<string>>
+  const wakes = wireWakes(caches, queues)
+  const stakes = kube.collection<EthereumStake & KubeObject>(ethereumStake)
+  const exits = kube.collection<ValidatorExit & KubeObject>(validatorExit)
+  const withdrawals = kube.collection<ValidatorWithdrawal & KubeObject>(validatorWithdrawal)
+  const signers = kube.collection<KubeObject>(stakingSigner)
+  const solanaStakes = kube.collection<KubeObject>(solanaStake)
+  const metadata = (name: string) => ({ name, namespace: 'team-a' })
+  stakes.create({ metadata: metadata('stake'), spec: { network: 'hoodi', signer: 'signer-1' }, status: { depositData: { pubkey } } })
+  exits.create({ metadata: metadata('exit'), spec: { validator, signer: 'signer-1' } })
+  withdrawals.create({ metadata: metadata('withdrawal'), spec: { validator: { stakeRef: { name: 'stake' } }, signer: 'signer-1' } })
+  solanaStakes.create({
+    metadata: metadata('solana'),
+    spec: { stakeAuthority: { signer: 'signer-1' }, withdrawAuthority: { signer: 'signer-1' } },
+  })
+  signers.create({ metadata: { name: 'signer-1' }, spec: { chain: 'Ethereum' }, status: { conditions: [condition('Ready', 'True')] } })
+  const edit = <T>(collection: { edit(key: string, change: (object: T) => unknown): unknown }, key: string, change: object): void => {
+    collection.edit(key, (object) => ({ ...object, ...change }))
+  }
+  const wokenBy = (act: () => void): string[] => {
+    act()
+    return woken.splice(0).toSorted()
+  }
+  woken = []
+  return { caches, wakes, stakes, exits, withdrawals, signers, edit, wokenBy }
+}
+type Wired = ReturnType<typeof wired>
+
+const everySaga = ['exits team-a/exit', 'solanaStakes team-a/solana', 'stakes team-a/stake', 'withdrawals team-a/withdrawal']
+const everything = [...everySaga, 'signers signer-1, low'].toSorted()
+const confirmed = { transaction: { state: 'Confirmed' } }
+
+test.each<{ what: string; does: (world: Wired) => void; wakes: readonly string[] }>([
+  {
+    what: 'a stake whose spec is edited',
+    does: ({ stakes, edit }) => edit(stakes, 'team-a/stake', { spec: { network: 'hoodi', signer: 'signer-1', suspend: true } }),
+    wakes: ['stakes team-a/stake'],
+  },
+  {
+    what: 'a stake whose transaction is final',
+    does: ({ stakes, edit }) => edit(stakes, 'team-a/stake', { status: { depositData: { pubkey }, ...confirmed } }),
+    // Only a request that names it waits for it.
+    wakes: ['stakes team-a/stake, low', 'withdrawals team-a/withdrawal'],
+  },
+  {
+    what: 'an own write to a stake',
+    does: ({ caches, stakes }) => {
+      const stake = stakes.get('team-a/stake')
+      if (stake !== undefined) caches.stakes.cache.put({ ...stake, metadata: { ...stake.metadata, resourceVersion: '999999' } })
+    },
+    wakes: [],
+  },
+  {
+    what: 'an exit that is suspended',
+    does: ({ exits, edit }) => edit(exits, 'team-a/exit', { spec: { validator, signer: 'signer-1', suspend: true } }),
+    wakes: ['exits team-a/exit', 'withdrawals team-a/withdrawal'],
+  },
+  {
+    what: 'an exit that is gone',
+    does: ({ exits }) => exits.remove('team-a/exit'),
+    wakes: ['exits team-a/exit', 'withdrawals team-a/withdrawal'],
+  },
+  {
+    what: 'an exit that was accepted',
+    does: ({ exits, edit }) =>
+      edit(exits, 'team-a/exit', { status: { validator, transaction: { state: 'Confirmed' }, consensus: { status: 'Accepted' } } }),
+    wakes: ['exits team-a/exit, low', 'stakes team-a/stake', 'withdrawals team-a/withdrawal'],
+  },
+  {
+    what: 'a signer whose policy is edited',
+    does: ({ signers, edit }) => edit(signers, 'signer-1', { spec: { chain: 'Ethereum', policy: {} } }),
+    wakes: everything,
+  },
+  {
+    what: 'a signer that is not ready any more',
+    does: ({ signers, edit }) => edit(signers, 'signer-1', { status: { conditions: [condition('Ready', 'False')] } }),
+    wakes: everything,
+  },
+  {
+    what: "a signer's ledger",
+    does: ({ signers, edit }) => edit(signers, 'signer-1', { status: { conditions: [condition('Ready', 'True')], ledgers: [] } }),
+    wakes: ['signers signer-1, low'],
+  },
+  { what: 'a namespace', does: ({ wakes }) => wakes.namespace('team-a'), wakes: everySaga },
+  { what: 'another namespace', does: ({ wakes }) => wakes.namespace('team-b'), wakes: [] },
+  {
+    what: 'a change of networks, keys or CRDs',
+    does: ({ wakes }) => wakes.all(),
+    wakes: everything,
+  },
+])('$what wakes $wakes', ({ does, wakes }) => {
+  const world = wired()
+  expect(world.wokenBy(() => does(world))).toEqual(wakes)
+})
+
+test('a stake whose transaction is final is not woken by its signer or its namespace', () => {
+  const world = wired()
+  world.edit(world.stakes, 'team-a/stake', { status: { depositData: { pubkey }, ...confirmed } })
+  world.wokenBy(() => {})
+  const woken = world.wokenBy(() => {
+    world.wakes.namespace('team-a')
+    world.edit(world.signers, 'signer-1', { spec: { chain: 'Ethereum', policy: {} } })
+  })
+  expect(woken.filter((one) => one.startsWith('stakes'))).toEqual([])
+})
