@@ -1,46 +1,30 @@
 import { z } from 'zod'
 import type { Clock } from './clock.ts'
+import { readText, retryAfter, splitCredentials } from './http-answer.ts'
+import { type NodeError, RpcFailure, type RpcFailureKind } from './rpc-failure.ts'
 
-/** The `error` of a JSON-RPC answer. `data` is the node's own: it may hold anything. */
-export interface NodeError {
-  readonly code: number
-  readonly message: string
-  readonly data?: unknown
-}
-
-/**
- * Why a call gave no result. `node`: the node answered with an error. `too-large`: more bytes than allowed. `timeout` and `no-answer` (reset,
- * 5xx, HTML, rate limit, another shape): nothing is known. The message holds neither the URL, which often is a credential, nor the answer.
- */
-export type RpcFailureKind = 'node' | 'too-large' | 'timeout' | 'no-answer'
-export class RpcFailure extends Error {
-  override readonly name = 'RpcFailure'
-  readonly kind: RpcFailureKind
-  readonly node: NodeError | undefined
-  readonly retryAfterMs: number | undefined
-  constructor(kind: RpcFailureKind, message: string, more: { node?: NodeError; retryAfterMs?: number | undefined } = {}) {
-    super(message)
-    this.kind = kind
-    this.node = more.node
-    this.retryAfterMs = more.retryAfterMs
-  }
-}
+export { type NodeError, RpcFailure, type RpcFailureKind } from './rpc-failure.ts'
 
 export type RpcCall = (method: string, params: readonly unknown[], signal: AbortSignal) => Promise<unknown>
+
+export interface RpcRequest {
+  readonly method: string
+  readonly params: readonly unknown[]
+}
+/** Each request's result or failure, in the order of the requests. Throws `RpcFailure` when there was no answer at all. */
+export type RpcBatch = (requests: readonly RpcRequest[], signal: AbortSignal) => Promise<readonly RpcResult[]>
+export type RpcResult = { readonly value: unknown } | { readonly failure: RpcFailure }
+
+export interface RpcClient {
+  readonly call: RpcCall
+  /** Many calls in one request; one by one for a node that refuses batches. */
+  readonly batch: RpcBatch
+}
 
 /** Told of every call: `outcome` is `ok` or the kind of failure. */
 export type OnRpcCall = (method: string, outcome: 'ok' | RpcFailureKind, ms: number) => void
 
-const envelope = z.object({
-  result: z.unknown().optional(),
-  error: z.object({ code: z.number().catch(-32000), message: z.string().catch(''), data: z.unknown().optional() }).optional(),
-})
-
-/**
- * JSON-RPC 2.0 over one http(s) URL, one call a request, no retries, no redirects. User name and password of the URL become Basic
- * authentication. Throws `RpcFailure`, or the signal's reason when that aborts.
- */
-export function createRpcCall(options: {
+export interface RpcClientOptions {
   readonly url: string
   readonly clock: Clock
   /** From the first to the last byte. */
@@ -50,7 +34,23 @@ export function createRpcCall(options: {
   /** Reads the text of an answer. Default JSON.parse, which rounds numbers beyond 2^53. */
   readonly parse?: ((text: string) => unknown) | undefined
   readonly onCall?: OnRpcCall | undefined
-}): RpcCall {
+}
+
+const nodeError = z.object({ code: z.number().catch(-32000), message: z.string().catch(''), data: z.unknown().optional() })
+const envelope = z.object({ result: z.unknown().optional(), error: nodeError.optional() })
+type Envelope = z.output<typeof envelope>
+const batchEnvelope = z.array(envelope.extend({ id: z.unknown() }))
+
+/** Nodes bound their batches, some at 20. */
+const batchSize = 20
+/** How long a node that refused a batch is asked one by one. */
+const noBatchMs = 600_000
+
+/**
+ * JSON-RPC 2.0 over one http(s) URL, no retries, no redirects. User name and password of the URL become Basic authentication. Throws `RpcFailure`, or the
+ * signal's reason when that aborts.
+ */
+export function createRpcClient(options: RpcClientOptions): RpcClient {
   const { clock, timeoutMs, maxBytes, onCall, parse = JSON.parse } = options
   const { url, authorization } = splitCredentials(options.url)
   const headers = {
@@ -59,36 +59,62 @@ export function createRpcCall(options: {
     ...(authorization === undefined ? {} : { authorization }),
   }
   let id = 0
+  let batchesFrom = 0
 
-  const send = async (method: string, params: readonly unknown[], signal: AbortSignal): Promise<unknown> => {
-    id += 1
-    const request = {
-      method: 'POST',
-      headers,
-      body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
-      redirect: 'error',
-      signal,
-    } as const
+  const post = async (body: unknown, signal: AbortSignal) => {
+    const request = { method: 'POST', headers, body: JSON.stringify(body), redirect: 'error', signal } as const
     const response = await (options.fetch ?? globalThis.fetch)(url, request)
     const text = await readText(response, maxBytes)
-    const retryAfterMs = retryAfter(response.headers.get('retry-after'))
-    let answer: z.output<typeof envelope>
+    return { text, status: response.status, ok: response.ok, retryAfterMs: retryAfter(response.headers.get('retry-after')) }
+  }
+
+  const send = async ({ method, params }: RpcRequest, signal: AbortSignal): Promise<unknown> => {
+    id += 1
+    const { text, ...http } = await post({ jsonrpc: '2.0', id, method, params }, signal)
+    let answer: Envelope
     try {
       answer = envelope.parse(parse(text))
     } catch {
-      throw new RpcFailure('no-answer', `the node answered ${method} with status ${response.status} and no JSON-RPC`, { retryAfterMs })
+      throw noResult(method, http, 'no JSON-RPC')
     }
-    // Many nodes send their errors with 4xx or 5xx: the error itself says more.
-    if (answer.error !== undefined) throw new RpcFailure('node', `the node refused ${method}`, { node: answer.error, retryAfterMs })
-    if (!response.ok || answer.result === undefined) {
-      throw new RpcFailure('no-answer', `the node answered ${method} with status ${response.status} and no result`, { retryAfterMs })
-    }
-    return answer.result
+    return resultOf(method, answer, http)
   }
 
-  return async (method, params, signal) => {
+  /** Undefined: the node refuses batches. */
+  const sendBatch = async (requests: readonly RpcRequest[], signal: AbortSignal): Promise<readonly RpcResult[] | undefined> => {
+    const first = id + 1
+    id += requests.length
+    const body = requests.map(({ method, params }, index) => ({ jsonrpc: '2.0', id: first + index, method, params }))
+    const { text, ...http } = await post(body, signal)
+    let parsed: unknown
+    try {
+      parsed = parse(text)
+    } catch {
+      if (refusesBatch(http.status)) return undefined
+      throw noResult('a batch', http, 'no JSON-RPC')
+    }
+    if (!Array.isArray(parsed)) {
+      // Too many requests, or a failure of its own, is no refusal of batches.
+      if (http.ok || refusesBatch(http.status)) return undefined
+      throw noResult('a batch', http, 'one answer for all')
+    }
+    const answers = batchEnvelope.safeParse(parsed)
+    if (!answers.success) throw noResult('a batch', http, 'another shape')
+    const byId = new Map(answers.data.map((answer) => [Number(answer.id), answer]))
+    return requests.map(({ method }, index): RpcResult => {
+      try {
+        const answer = byId.get(first + index)
+        if (answer === undefined) throw noResult(method, http, 'no answer to this call of a batch')
+        return { value: resultOf(method, answer, http) }
+      } catch (error) {
+        if (error instanceof RpcFailure) return { failure: error }
+        throw error
+      }
+    })
+  }
+
+  const timed = async <T>(method: string, use: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> => {
     signal.throwIfAborted()
-    const start = clock.monotonicMs()
     const done = new AbortController()
     const timeout = new AbortController()
     clock.sleep(timeoutMs, done.signal).then(
@@ -96,20 +122,108 @@ export function createRpcCall(options: {
       () => {},
     )
     try {
-      const result = await send(method, params, AbortSignal.any([signal, timeout.signal]))
-      onCall?.(method, 'ok', clock.monotonicMs() - start)
-      return result
+      return await use(AbortSignal.any([signal, timeout.signal]))
     } catch (error) {
       signal.throwIfAborted()
-      const failure = toFailure(error, timeout.signal.aborted, method, timeoutMs)
-      onCall?.(method, failure.kind, clock.monotonicMs() - start)
-      throw failure
+      throw toFailure(error, timeout.signal.aborted, method, timeoutMs)
     } finally {
       // With a reason of its own, or a DOMException is made, with its stack, for every call.
       done.abort('over')
     }
   }
+
+  const call: RpcCall = async (method, params, signal) => {
+    const start = clock.monotonicMs()
+    try {
+      const result = await timed(method, (bounded) => send({ method, params }, bounded), signal)
+      onCall?.(method, 'ok', clock.monotonicMs() - start)
+      return result
+    } catch (error) {
+      if (error instanceof RpcFailure) onCall?.(method, error.kind, clock.monotonicMs() - start)
+      throw error
+    }
+  }
+
+  /** In order. A node that gives no answer at all isn't asked for the rest. */
+  const oneByOne = async (requests: readonly RpcRequest[], signal: AbortSignal): Promise<readonly RpcResult[]> => {
+    const results: RpcResult[] = []
+    for (const { method, params } of requests) {
+      try {
+        results.push({ value: await call(method, params, signal) })
+      } catch (error) {
+        if (!(error instanceof RpcFailure) || error.kind === 'timeout' || error.kind === 'no-answer') throw error
+        results.push({ failure: error })
+      }
+    }
+    return results
+  }
+
+  const oneBatch = async (requests: readonly RpcRequest[], signal: AbortSignal): Promise<readonly RpcResult[]> => {
+    if (requests.length <= 1 || clock.monotonicMs() < batchesFrom) return oneByOne(requests, signal)
+    const start = clock.monotonicMs()
+    let results: readonly RpcResult[] | undefined
+    try {
+      results = await timed('a batch', (bounded) => sendBatch(requests, bounded), signal)
+    } catch (error) {
+      if (error instanceof RpcFailure) for (const { method } of requests) onCall?.(method, error.kind, clock.monotonicMs() - start)
+      throw error
+    }
+    if (results === undefined) {
+      batchesFrom = clock.monotonicMs() + noBatchMs
+      return oneByOne(requests, signal)
+    }
+    for (const [index, result] of results.entries())
+      onCall?.(requests[index]?.method ?? '', 'value' in result ? 'ok' : result.failure.kind, clock.monotonicMs() - start)
+    return results
+  }
+
+  return {
+    call,
+    batch: async (requests, signal) => {
+      const results: RpcResult[] = []
+      for (let from = 0; from < requests.length; from += batchSize)
+        results.push(...(await oneBatch(requests.slice(from, from + batchSize), signal)))
+      return results
+    },
+  }
 }
+
+interface Http {
+  readonly status: number
+  readonly ok: boolean
+  readonly retryAfterMs: number | undefined
+}
+
+/** Statuses that say that this shape of request is not taken. */
+const refusesBatch = (status: number): boolean => [400, 404, 405, 406, 413, 415, 422, 501].includes(status)
+/** Unauthorized, payment required, forbidden: as a status, or as the code of an error. */
+const isForbidden = (code: number): boolean => code === 401 || code === 402 || code === 403
+/** JSON-RPC 2.0, section 5.1: the method does not exist. */
+const methodNotFound = -32601
+
+function resultOf(method: string, { error, result }: Envelope, http: Http): unknown {
+  const { retryAfterMs } = http
+  // Many nodes send their errors with 4xx or 5xx: the error itself says more.
+  if (error !== undefined) {
+    if (error.code === methodNotFound || isForbidden(error.code) || isForbidden(http.status))
+      throw refusalOf(method, { node: error, retryAfterMs })
+    throw new RpcFailure('node', `the node refused ${method}`, { node: error, retryAfterMs, method })
+  }
+  if (!http.ok || result === undefined) throw noResult(method, http, 'no result')
+  return result
+}
+
+const noResult = (method: string, { status, retryAfterMs }: Http, what: string): RpcFailure =>
+  isForbidden(status)
+    ? refusalOf(method, { retryAfterMs })
+    : new RpcFailure('no-answer', `the node answered ${method} with status ${status} and ${what}`, { retryAfterMs })
+
+/** What is said of a method that a node does not serve. */
+export const refusalOf = (method: string, more: { node?: NodeError; retryAfterMs?: number | undefined } = {}): RpcFailure =>
+  new RpcFailure('refused', `the node does not serve ${method} (not found, not allowed, or not on its plan): configure a node that does`, {
+    ...more,
+    method,
+  })
 
 function toFailure(error: unknown, timedOut: boolean, method: string, timeoutMs: number): RpcFailure {
   if (error instanceof RpcFailure) return error
@@ -117,31 +231,3 @@ function toFailure(error: unknown, timedOut: boolean, method: string, timeoutMs:
   // fetch's errors and their causes may hold the URL.
   return new RpcFailure('no-answer', `the node could not be reached for ${method}`)
 }
-
-/** The body as text, read only as far as it is allowed to go. Throws `too-large`. */
-export async function readText(response: Response, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength
-    // Leaving the loop cancels the stream.
-    if (size > maxBytes) throw new RpcFailure('too-large', `the node's answer is larger than ${maxBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-/** fetch refuses URLs with a user name or password. */
-export function splitCredentials(text: string): { url: string; authorization: string | undefined } {
-  const url = new URL(text)
-  const { username, password } = url
-  url.username = ''
-  url.password = ''
-  const none = username === '' && password === ''
-  const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64')
-  return { url: url.href, authorization: none ? undefined : `Basic ${basic}` }
-}
-
-/** Seconds only, as RPC providers send it; at most a minute, since there may be other nodes. */
-export const retryAfter = (header: string | null): number | undefined =>
-  header !== null && /^\d{1,6}$/.test(header) ? Math.min(Number(header) * 1000, 60_000) : undefined

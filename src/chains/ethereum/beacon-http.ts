@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
-import { RpcFailure, readText, retryAfter, splitCredentials } from '../../lib/json-rpc.ts'
+import { readText, retryAfter, splitCredentials } from '../../lib/http-answer.ts'
+import { RpcFailure } from '../../lib/rpc-failure.ts'
 import { BeaconError } from './beacon.ts'
 
 /** Told of every call: the endpoint without ids, and `ok` or the HTTP status or what failed. */

@@ -25,6 +25,7 @@ export interface ChainTransaction {
   readonly valueWei: Wei
   /** Absent while it waits in the node's pool. */
   readonly blockNumber?: bigint
+  readonly blockHash?: Hex
 }
 
 export interface ChainReceipt {
@@ -91,12 +92,71 @@ export class ChainError extends Error {
   }
 }
 
+/** Numbers of transactions sent from an address, by all nodes that answered sanely: final ≤ latest ≤ pending. */
+export interface LaneCounts {
+  /** Highest final count that any node gives. */
+  readonly final: number
+  /** Lowest final count over all configured nodes; undefined while one of them gives no sane answer. */
+  readonly finalEverywhere: number | undefined
+  /** Highest. */
+  readonly latest: number
+  /** Highest. */
+  readonly pending: number
+  /** By node, in the order of the configuration; undefined for one that gave no sane answer. */
+  readonly nodes: readonly ({ readonly final: number; readonly latest: number; readonly pending: number } | undefined)[]
+}
+
+/** What all nodes say of a set of transactions that exclude one another: versions under one nonce, or all attempts of one purpose. */
+export interface Trace {
+  /** Landed for good: receipt, the block of that number and the final block come from one node's view with equal hashes, and no other node that has that height says otherwise. */
+  readonly final?: ChainReceipt
+  /** Mined on the canonical chain of a healthy node (block hash compared), not final yet, or final but contradicted. */
+  readonly mined?: ChainReceipt
+  /** Two nodes have different blocks at a height that matters, or one shows a receipt of a block that is not in its own chain. Node numbers count from 1. */
+  readonly disagreement?: { readonly height: bigint; readonly nodes: readonly number[] }
+  /** For each hash, in lower case: indexes (from 0) of nodes that answered and have it neither in the pool nor in their chain. */
+  readonly lackedBy: ReadonlyMap<Hex, readonly number[]>
+  /** Hashes, in lower case, that any node has in its pool or chain. */
+  readonly known: ReadonlySet<Hex>
+  /** Indexes (from 0) of nodes that did not answer. */
+  readonly silent: readonly number[]
+}
+
+/** Which transaction used a nonce, named and proven: every configured node has its block as final, with the same hash. */
+export type NonceUse =
+  /** Some node's final count is not beyond the nonce. */
+  | { readonly is: 'unused' }
+  | { readonly is: 'used'; readonly transaction: ChainTransaction; readonly receipt: ChainReceipt }
+  /** A node is silent, behind, or disagrees, or none can name the transaction. `why` is in plain words, without a URL. */
+  | { readonly is: 'unproven'; readonly why: string }
+
+/** One node's answer to a broadcast. `node` is its index, from 0. */
+export type Sent = { readonly node: number } & ({ readonly is: 'taken' } | { readonly is: 'refused'; readonly code: ChainErrorCode })
+
+/** An EIP-7002 request that its contract logged. */
+export interface RequestLog {
+  readonly amountGwei: bigint
+  readonly transactionHash: Hex
+  readonly blockNumber: bigint
+  readonly blockHash: Hex
+}
+
+/** Head and final block of one node, in one look. */
+export interface ChainView {
+  /** `timestamp` in seconds since 1970. */
+  readonly latest: { readonly number: bigint; readonly hash: Hex; readonly timestamp: number }
+  readonly final: { readonly number: bigint; readonly hash: Hex }
+  readonly baseFeePerGas: Wei
+}
+
 /**
- * One Ethereum network, as the operator and the service see it: the first configured RPC URL that answers, on the right chain.
- * Every call throws `ChainError`; none retries a broadcast by itself.
+ * One Ethereum network, as the operator and the service see it, over all its configured nodes. What is for people and timing comes from the first
+ * healthy node; what decides about money asks all of them. Every call throws `ChainError`; none retries a broadcast by itself.
  */
 export interface EthereumChain {
   readonly network: string
+  /** Hash of block 0: with the chain id it names a chain for good. All nodes that are used have the same. */
+  genesisHash(signal: AbortSignal): Promise<Hex>
   head(signal: AbortSignal): Promise<ChainHead>
   /** Number of transactions sent from an address: `pending` counts the node's pool, `final` counts up to `ChainHead.final`. */
   transactionCount(address: Address, at: 'latest' | 'pending' | 'final', signal: AbortSignal): Promise<number>
@@ -111,6 +171,23 @@ export interface EthereumChain {
   receipt(hash: Hex, signal: AbortSignal): Promise<ChainReceipt | undefined>
   /** Every deposit ever made for this public key, up to the latest block, in order. Throws `history-syncing` until the history was read. */
   depositsFor(pubkey: Hex, signal: AbortSignal): Promise<readonly DepositLog[]>
+  /** Asks all nodes. @throws ChainError when none answers sanely */
+  laneCounts(address: Address, signal: AbortSignal): Promise<LaneCounts>
+  /** Asks all nodes. @throws ChainError when none answers */
+  trace(hashes: readonly Hex[], signal: AbortSignal): Promise<Trace>
+  /** Whether a block is in the final chain of every configured node. `unknown`: one is silent or behind. Never throws for nodes that fail. */
+  finalEverywhere(block: { readonly number: bigint; readonly hash: Hex }, signal: AbortSignal): Promise<'agreed' | 'disagreed' | 'unknown'>
+  /** Which transaction used this nonce of this address. Never throws for nodes that fail: that is `unproven`. */
+  nonceUse(address: Address, nonce: number, signal: AbortSignal): Promise<NonceUse>
+  /** Sends signed bytes to nodes by index (from 0) and waits for all their answers. Never throws for a refusal; a node that has the bytes has taken them. */
+  send(raw: Hex, nodes: readonly number[] | 'all', signal: AbortSignal): Promise<readonly Sent[]>
+  /** EIP-7002 requests that this sender made for this key, from a block on, as the contract logged them: all that any healthy node shows. */
+  requestLogs(
+    query: { readonly sender: Address; readonly pubkey: Hex; readonly fromBlock: bigint },
+    signal: AbortSignal,
+  ): Promise<readonly RequestLog[]>
+  /** Head and final block of the first healthy node. */
+  view(signal: AbortSignal): Promise<ChainView>
 }
 
 /**

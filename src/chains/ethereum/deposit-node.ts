@@ -1,7 +1,7 @@
 import { decodeFunctionResult, encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import type { ChainHead, Hex } from './chain.ts'
+import type { Hex } from './chain.ts'
 import { depositContractAbi, depositEventTopic } from './deposit-abi.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { type RawLog, rawLog, read, toHex } from './rpc-formats.ts'
@@ -30,7 +30,7 @@ export function depositNode({
 }: {
   readonly node: RpcNode
   readonly config: EthereumNetworkConfig
-  readonly headOf: () => Promise<ChainHead & { readonly hash: Hex }>
+  readonly headOf: () => Promise<{ readonly latest: bigint; readonly final: bigint; readonly hash: Hex }>
   readonly signal: AbortSignal
 }): DepositNode {
   const address = config.depositContractAddress

@@ -53,6 +53,8 @@ export const ethereumNetworkConfig = z
     /** Standard Beacon API, tried in order; optional. */
     beaconApiUrls: z.array(httpUrl).max(8).default([]),
     chainId: z.int().positive().optional(),
+    /** Hash of block 0. Two networks may share a chain id, never this. Without it, the nodes must agree on one. */
+    genesisHash: hex(32).optional(),
     depositContractAddress: hex(20).optional(),
     genesisForkVersion: hex(4).optional(),
     depositContractBlock: z.int().nonnegative().optional(),

@@ -2,15 +2,18 @@ import { keccak256 } from 'viem'
 import type { z } from 'zod'
 import { type Wei, wei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { createRpcCall, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
+import { createRpcClient, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
 import { shareCall } from '../../lib/shared-call.ts'
-import { ChainError, type ChainErrorCode, type ChainHead, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
+import type { NodeReading } from '../nodes/nodes.ts'
+import { createAgreement, sendRaw, worst } from './agreement.ts'
+import { ChainError, type ChainReceipt, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
 import { createDepositHistory } from './deposit-history.ts'
 import { depositNode } from './deposit-node.ts'
+import { countsOf } from './lane-counts.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
+import { viewOf } from './node-view.ts'
 import type { QueueReads } from './request-queue.ts'
-import { classifyNodeError } from './rpc-errors.ts'
-import { block, blockTimestamp, callData, quantity, read, receipt, smallNumber, toHex, transaction } from './rpc-formats.ts'
+import { block, blockRef, blockTimestamp, callData, quantity, read, receipt, smallNumber, toHex, transaction } from './rpc-formats.ts'
 import { type ChainLog, createRpcNodes, type RpcNode } from './rpc-nodes.ts'
 import { createQueueReads } from './rpc-queue-reads.ts'
 
@@ -25,6 +28,8 @@ export interface EthereumChainOptions {
   readonly fetch?: typeof globalThis.fetch
   /** For metrics. */
   readonly onCall?: OnRpcCall
+  /** Told once how the nodes' health is read, for metrics. */
+  readonly onNodes?: (read: () => readonly NodeReading[]) => void
   /** Ends the reading of the deposit history, which goes on between calls. */
   readonly signal?: AbortSignal
   /** How long `depositsFor` waits for the history before it throws `history-syncing`. Default 5 s. */
@@ -41,43 +46,16 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
     onCall: options.onCall,
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
   }
-  const nodes = createRpcNodes({
-    calls: config.rpcUrls.map((url) => createRpcCall({ url, ...transport })),
-    chainId: config.chainId,
-    network: config.name,
-    clock,
-    log,
-  })
+  const nodes = createRpcNodes({ clients: config.rpcUrls.map((url) => createRpcClient({ url, ...transport })), config, clock, log })
+  options.onNodes?.(nodes.readings)
 
   /** The highest block that this process was ever told to be final. */
   let knownFinal = 0n
 
-  const blockBy = async (node: RpcNode, tag: 'latest' | 'finalized', signal: AbortSignal) => {
-    const answer = await node.call('eth_getBlockByNumber', [tag, false], signal)
-    return answer === null ? undefined : read(block, answer, 'eth_getBlockByNumber')
-  }
-
-  /** The node's `finalized` block; none before a chain's first finality, which nodes tell by null or by an error. */
-  const finalizedBy = async (node: RpcNode, signal: AbortSignal): Promise<bigint> => {
-    try {
-      return (await blockBy(node, 'finalized', signal))?.number ?? 0n
-    } catch (error) {
-      if (error instanceof RpcFailure && /finalized|unknown block/i.test(error.node?.message ?? '')) return 0n
-      throw error
-    }
-  }
-
-  const headOf = async (node: RpcNode, signal: AbortSignal): Promise<ChainHead & { hash: Hex }> => {
-    const byTag = config.confirmations === 'finalized'
-    const latest = await blockBy(node, 'latest', signal)
-    if (latest === undefined) throw new RpcFailure('no-answer', 'the node has no latest block')
-    // After it, and not beside it: whoever has looked at this head needn't look again before the next one, so its finality must not be an older one's.
-    const finalized = byTag ? await finalizedBy(node, signal) : 0n
-    node.latest = latest.number
-    const depth = config.confirmations === 'finalized' ? 0n : BigInt(config.confirmations)
-    const final = byTag ? min(finalized, latest.number) : max(latest.number - depth, 0n)
-    knownFinal = max(knownFinal, final)
-    return { latest: latest.number, final, baseFeePerGas: latest.baseFeePerGas, hash: latest.hash }
+  const headOf = async (node: RpcNode, signal: AbortSignal) => {
+    const view = await viewOf(node, config.confirmations, [], signal)
+    knownFinal = max(knownFinal, view.final)
+    return view
   }
 
   /**
@@ -90,32 +68,49 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
     schema: z.ZodType<T>,
     hash: Hex,
     signal: AbortSignal,
+    check: (node: RpcNode, found: T) => Promise<void> = async () => {},
   ): Promise<T | undefined> => {
     const ask = async (node: RpcNode): Promise<T | undefined> => {
       const answer = await node.call(method, [hash], signal)
       if (answer !== null) {
         const found = read(schema, answer, method)
         if (found.hash !== hash.toLowerCase()) throw new RpcFailure('no-answer', `the node answered ${method} with another transaction`)
+        await check(node, found)
         return found
       }
-      if (node.latest < knownFinal) node.latest = read(quantity, await node.call('eth_blockNumber', [], signal), 'eth_blockNumber')
-      if (node.latest < knownFinal) throw new ChainError('unavailable', 'the node lags behind what is known to be final')
+      if (knownFinal > 0n) {
+        const latest = read(quantity, await node.call('eth_blockNumber', [], signal), 'eth_blockNumber')
+        node.sees({ height: latest })
+        if (latest < knownFinal) throw new ChainError('unavailable', 'the node lags behind what is known to be final')
+      }
       return undefined
     }
-    const answers = await nodes.all(ask, { awakeOnly: true, enough: (value) => value !== undefined }, signal)
+    const answers = await nodes.race(ask, (value) => value !== undefined, signal)
     const found = answers.find((answer) => 'value' in answer && answer.value !== undefined)
     if (found !== undefined && 'value' in found) return found.value
     if (answers.some((answer) => 'value' in answer)) return undefined
     throw worst(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
   }
 
+  /** A receipt counts only when its block is in the chain of the node that shows it. */
+  const inOwnChain = async (node: RpcNode, { blockNumber, blockHash }: ChainReceipt, signal: AbortSignal): Promise<void> => {
+    const answer = await node.call('eth_getBlockByNumber', [toHex(blockNumber), false], signal)
+    if (answer === null || read(blockRef, answer, 'eth_getBlockByNumber').hash !== blockHash)
+      throw new ChainError('unavailable', `a node of ${config.name} shows a receipt of a block that is not in its chain`)
+  }
+
   // Each call within has its own time-out, so that this needs no signal.
   const never = new AbortController().signal
   const head = shareCall(() => nodes.first((node) => headOf(node, never), never))
   const lifetime = options.signal ?? never
+  const settledHead = async (node: RpcNode) => {
+    const { latest, final } = await headOf(node, lifetime)
+    // A deposit that others made may be in the blocks that it doesn't have.
+    if (node.isOut()) throw new ChainError('unavailable', `node ${node.index + 1} of ${config.name} is behind the others`)
+    return { latest: latest.number, hash: latest.hash, final }
+  }
   const history = createDepositHistory({
-    first: (use) =>
-      nodes.first((node) => use(depositNode({ node, config, headOf: () => headOf(node, lifetime), signal: lifetime })), lifetime),
+    first: (use) => nodes.first((node) => use(depositNode({ node, config, headOf: () => settledHead(node), signal: lifetime })), lifetime),
     fromBlock: BigInt(config.depositContractBlock),
     network: config.name,
     clock,
@@ -128,15 +123,21 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
     network: config.name,
     ...createQueueReads(nodes),
 
+    genesisHash: (signal) =>
+      nodes.first(async (node) => {
+        if (node.identity.genesisHash !== undefined) return node.identity.genesisHash
+        return read(blockRef, await node.call('eth_getBlockByNumber', ['0x0', false], signal), 'eth_getBlockByNumber').hash
+      }, signal),
+
     head: async (signal) => {
       const { latest, final, baseFeePerGas } = await head(signal)
-      return { latest, final, baseFeePerGas }
+      return { latest: latest.number, final, baseFeePerGas }
     },
 
     transactionCount: (address, at, signal) =>
       nodes.first(async (node) => {
-        const tag = at === 'final' ? toHex((await headOf(node, signal)).final) : at
-        return read(smallNumber, await node.call('eth_getTransactionCount', [address, tag], signal), 'eth_getTransactionCount')
+        if (at === 'final') return (await countsOf(node, config.confirmations, address, signal)).counts.final
+        return read(smallNumber, await node.call('eth_getTransactionCount', [address, at], signal), 'eth_getTransactionCount')
       }, signal),
 
     balance: (address, signal) =>
@@ -156,22 +157,19 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
 
     broadcast: async (raw, signal) => {
       const hash = keccak256(raw)
-      const send = async (node: RpcNode): Promise<void> => {
-        try {
-          await node.call('eth_sendRawTransaction', [raw], signal)
-        } catch (error) {
-          const known = error instanceof RpcFailure && error.node !== undefined && classifyNodeError(error.node) === 'already-known'
-          if (!known) throw error
-        }
-      }
-      const answers = await nodes.all(send, { awakeOnly: false, enough: () => true }, signal)
+      const answers = await nodes.race(
+        (node) => sendRaw(node, raw, signal),
+        () => true,
+        signal,
+      )
       if (answers.some((answer) => 'value' in answer)) return hash
       throw worst(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
     },
 
     transaction: (hash, signal) => lookUp('eth_getTransactionByHash', transaction, hash, signal),
-    receipt: (hash, signal) => lookUp('eth_getTransactionReceipt', receipt, hash, signal),
+    receipt: (hash, signal) => lookUp('eth_getTransactionReceipt', receipt, hash, signal, (node, found) => inOwnChain(node, found, signal)),
     depositsFor: (pubkey, signal) => history.depositsFor(pubkey, signal),
+    ...createAgreement({ nodes, config }),
 
     call: ({ to, data, blockNumber }, signal) =>
       nodes.first(async (node) => {
@@ -192,8 +190,8 @@ async function priorityFee(node: RpcNode, signal: AbortSignal): Promise<Wei> {
   try {
     return wei(read(quantity, await node.call('eth_maxPriorityFeePerGas', [], signal), 'eth_maxPriorityFeePerGas'))
   } catch (error) {
-    // -32601: a node without the method. Its gas price is base fee and tip in one.
-    if (!(error instanceof RpcFailure) || error.node?.code !== -32601) throw error
+    // A node without the method: its gas price is base fee and tip in one.
+    if (!(error instanceof RpcFailure) || error.kind !== 'refused') throw error
     const [price, latest] = await Promise.all([
       node.call('eth_gasPrice', [], signal),
       node.call('eth_getBlockByNumber', ['latest', false], signal),
@@ -202,19 +200,4 @@ async function priorityFee(node: RpcNode, signal: AbortSignal): Promise<Wei> {
   }
 }
 
-/** What several nodes' refusals mean together: the one that says most about the transaction. */
-const sayMost: readonly ChainErrorCode[] = [
-  'nonce-too-low',
-  'replacement-underpriced',
-  'insufficient-funds',
-  'underpriced',
-  'reverted',
-  'rejected',
-  'wrong-chain',
-]
-const worst = (errors: readonly ChainError[]): ChainError =>
-  errors.toSorted((a, b) => rank(a.code) - rank(b.code))[0] ?? new ChainError('unavailable', 'no node answered')
-const rank = (code: ChainErrorCode): number => (sayMost.includes(code) ? sayMost.indexOf(code) : sayMost.length)
-
-const min = (a: bigint, b: bigint): bigint => (a < b ? a : b)
 const max = (a: bigint, b: bigint): bigint => (a > b ? a : b)

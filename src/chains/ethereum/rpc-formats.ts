@@ -1,7 +1,7 @@
 import { getAddress } from 'viem'
 import { z } from 'zod'
 import { gwei, type Wei, wei } from '../../lib/amounts.ts'
-import { RpcFailure } from '../../lib/json-rpc.ts'
+import { RpcFailure, type RpcResult } from '../../lib/json-rpc.ts'
 import type { Address, ChainReceipt, ChainTransaction, Hex } from './chain.ts'
 
 /** The answers of the execution API (ethereum/execution-apis), as far as they are used. */
@@ -24,7 +24,11 @@ const address = z
   .regex(/^0x[0-9a-fA-F]{40}$/)
   .transform((text): Address => getAddress(text))
 
-export const block = z.object({ number: quantity, hash, baseFeePerGas: weiQuantity.default(wei(0n)) })
+export const blockRef = z.object({ number: quantity, hash })
+export type BlockRef = z.output<typeof blockRef>
+export const block = blockRef.extend({ baseFeePerGas: weiQuantity.default(wei(0n)), timestamp: smallQuantity.optional() })
+/** Of a block with its transactions' hashes; absent where a node leaves them out. */
+export const blockWithHashes = blockRef.extend({ transactions: z.array(hash).optional() })
 
 export const transaction = z
   .object({
@@ -35,22 +39,27 @@ export const transaction = z
     input: data,
     value: weiQuantity,
     blockNumber: quantity.nullish(),
+    blockHash: hash.nullish(),
   })
   .transform(
-    ({ to, input, value, blockNumber, ...rest }): ChainTransaction => ({
+    ({ to, input, value, blockNumber, blockHash, ...rest }): ChainTransaction => ({
       ...rest,
       to: to ?? undefined,
       data: input,
       valueWei: value,
       ...(blockNumber == null ? {} : { blockNumber }),
+      ...(blockHash == null ? {} : { blockHash }),
     }),
   )
+/** Of a block with its transactions: the ones of one sender are read whole, of the others only who sent them under which nonce. */
+export const blockWithTransactions = blockRef.extend({ transactions: z.array(z.looseObject({ from: address, nonce: smallQuantity })) })
 
 export const rawLog = z.object({
   address,
   topics: z.array(hash),
   data,
   blockNumber: quantity,
+  blockHash: hash.optional(),
   transactionHash: hash,
   removed: z.boolean().optional(),
 })
@@ -68,6 +77,13 @@ export const receipt = z
     logs: z.array(z.object({ address, topics: z.array(hash), data })),
   })
   .transform(({ transactionHash, status, ...rest }): ChainReceipt => ({ ...rest, hash: transactionHash, success: status === 1n }))
+
+/** The value of one call of a batch. @throws RpcFailure */
+export function resultOf(result: RpcResult | undefined): unknown {
+  if (result === undefined) throw new RpcFailure('no-answer', 'the node left a call of a batch out')
+  if ('failure' in result) throw result.failure
+  return result.value
+}
 
 /** Reads an answer by its schema; another shape is no answer. */
 export function read<T>(schema: z.ZodType<T>, answer: unknown, method: string): T {

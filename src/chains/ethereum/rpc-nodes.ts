@@ -1,54 +1,105 @@
 import type { Clock } from '../../lib/clock.ts'
-import { type RpcCall, RpcFailure } from '../../lib/json-rpc.ts'
-import { type ChainLog, createRpcNodes as createNodes, type RpcNodes as Nodes } from '../../lib/rpc-nodes.ts'
-import { ChainError, type ChainErrorCode } from './chain.ts'
+import { type RpcClient, RpcFailure } from '../../lib/json-rpc.ts'
+import { type ChainLog, createNodes, type NodeHandle, type Nodes } from '../nodes/nodes.ts'
+import { withRefusals } from '../nodes/refusals.ts'
+import { ChainError, type ChainErrorCode, type Hex } from './chain.ts'
+import type { EthereumNetworkConfig } from './networks.ts'
 import { classifyNodeError, plainMessages } from './rpc-errors.ts'
+import { block, blockRef, read, resultOf } from './rpc-formats.ts'
 
-export type { ChainLog, RpcNode } from '../../lib/rpc-nodes.ts'
+export type { ChainLog } from '../nodes/nodes.ts'
 
-/** The nodes of one Ethereum network; a node is used only when it serves the right chain id. All throw `ChainError`. */
-export type RpcNodes = Nodes<ChainError>
+/** What a node is: its chain id is the configuration's, and its genesis block that of the network's other nodes. */
+export interface EthereumIdentity {
+  readonly genesisHash?: Hex
+}
+export type RpcNode = RpcClient & NodeHandle<EthereumIdentity>
+/** The nodes of one Ethereum network. All throw `ChainError`. */
+export type RpcNodes = Nodes<RpcClient, EthereumIdentity, ChainError>
+
+/** Mainnet's slot; heads have timestamps, so that this is asked of none. */
+const blockMs = 12_000
 
 export function createRpcNodes(options: {
-  readonly calls: readonly RpcCall[]
-  readonly chainId: number
-  readonly network: string
+  readonly clients: readonly RpcClient[]
+  readonly config: Pick<EthereumNetworkConfig, 'name' | 'chainId' | 'genesisHash' | 'pollIntervalMs'>
   readonly clock: Clock
   readonly log?: ChainLog | undefined
 }): RpcNodes {
-  const { calls, chainId, network, clock, log } = options
+  const { clients, clock, log, config } = options
+  const { name: network, chainId, pollIntervalMs } = config
+  /** Of a network whose configuration does not give it, the first that was seen: its nodes must agree. */
+  let genesisHash = config.genesisHash?.toLowerCase() as Hex | undefined
+
+  const refuse = (number: number, what: string): never => {
+    log?.warn({ network, node: number, chainId }, `a node does not serve ${what}: it is not used`)
+    throw new ChainError('wrong-chain', `node ${number} of ${network} does not serve ${what}`)
+  }
+
+  const verify = async (client: RpcClient, number: number): Promise<EthereumIdentity> => {
+    const { signal } = new AbortController()
+    const chain = { method: 'eth_chainId', params: [] }
+    const first = { method: 'eth_getBlockByNumber', params: ['0x0', false] }
+    // Of one node there is nothing to compare with.
+    const compared = config.genesisHash !== undefined || clients.length > 1
+    const results = await client.batch(compared ? [chain, first] : [chain], signal)
+    const answer = resultOf(results[0])
+    if (typeof answer !== 'string' || !/^0x[0-9a-fA-F]{1,16}$/.test(answer)) throw new RpcFailure('no-answer', 'the node gave no chain id')
+    if (BigInt(answer) !== BigInt(chainId)) refuse(number, `chain id ${chainId}`)
+    if (!compared) return {}
+    const { hash } = read(blockRef, resultOf(results[1]), 'eth_getBlockByNumber')
+    genesisHash ??= hash
+    if (hash !== genesisHash) refuse(number, `the genesis ${genesisHash}`)
+    return { genesisHash }
+  }
+
   return createNodes({
-    calls,
+    clients,
     network,
     clock,
     log,
+    pollMs: pollIntervalMs,
+    blockMs,
     rules: {
-      verify: async (call, number) => {
-        const answer = await call('eth_chainId', [], new AbortController().signal)
-        if (typeof answer !== 'string' || !/^0x[0-9a-fA-F]{1,16}$/.test(answer))
-          throw new RpcFailure('no-answer', 'the node gave no chain id')
-        if (BigInt(answer) === BigInt(chainId)) return
-        log?.warn({ network, node: number, chainId }, 'a node serves another chain id: it is not used')
-        throw new ChainError('wrong-chain', `node ${number} of ${network} does not serve chain id ${chainId}`)
+      verify,
+      head: async (node) => {
+        const answer = await node.call('eth_getBlockByNumber', ['latest', false], new AbortController().signal)
+        const { number, timestamp } = read(block, answer, 'eth_getBlockByNumber')
+        return { height: number, timestamp }
       },
+      guard: withRefusals,
       toError: toChainError,
-      passesOn: ({ code }) => passesOn(code),
+      passesOn: ({ code }) => code === 'unavailable' || code === 'wrong-chain' || code === 'rejected',
+      rests: ({ code }, cause) => code === 'wrong-chain' || (code === 'unavailable' && isNodesOwn(cause)),
+      unknownRefusal: ({ code }, cause) => (code === 'rejected' && cause instanceof RpcFailure ? cause.method : undefined),
       retryAfterMs: (error) => error.retryAfterMs,
       worst: (errors) =>
-        errors.find(({ code }) => code === 'wrong-chain') ?? errors[0] ?? new ChainError('unavailable', `${network} has no node`),
+        errors.find(({ code }) => code === 'wrong-chain') ??
+        errors.toSorted((a, b) => Number(a.code === 'rejected') - Number(b.code === 'rejected'))[0] ??
+        new ChainError('unavailable', `${network} has no node`),
       code: (error) => error.code,
     },
   })
 }
 
-/** Another node may know better. */
-const passesOn = (code: ChainErrorCode): boolean => code === 'unavailable' || code === 'wrong-chain'
+/** The node itself is not well, or wants fewer calls; that it lacks a block or a state says nothing of what else it can. */
+function isNodesOwn(cause: unknown): boolean {
+  if (!(cause instanceof RpcFailure)) return false
+  return (
+    cause.kind !== 'node' || cause.retryAfterMs !== undefined || /rate|too many|limit|capacity|syncing/i.test(cause.node?.message ?? '')
+  )
+}
 
 /** A failed call as the chain's error; what is not one is a defect and stays as it is. */
-function toChainError(error: unknown): ChainError {
+export function toChainError(error: unknown): ChainError {
   if (error instanceof ChainError) return error
   if (!(error instanceof RpcFailure)) throw error
+  if (error.kind === 'refused') return new ChainError('rejected', error.message, error.retryAfterMs)
   if (error.node === undefined) return new ChainError('unavailable', error.message, error.retryAfterMs)
-  const code = classifyNodeError(error.node)
-  return new ChainError(code, plainMessages[code], error.retryAfterMs)
+  const code: ChainErrorCode = classifyNodeError(error.node)
+  const message =
+    code === 'rejected' && error.method !== undefined
+      ? `the node refused ${error.method} for a reason that is not known here`
+      : plainMessages[code]
+  return new ChainError(code, message, error.retryAfterMs)
 }

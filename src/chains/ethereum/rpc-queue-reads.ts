@@ -6,9 +6,9 @@ import { chainBlock, quantity, rawLog, read, toHex } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
 
 /** `QueueReads` by JSON-RPC. A node may lack what another has, an old state above all, so every node is asked until one answers. */
-export function createQueueReads(nodes: Pick<RpcNodes, 'all'>): QueueReads {
+export function createQueueReads(nodes: Pick<RpcNodes, 'race'>): QueueReads {
   const found = async <T>(ask: (node: RpcNode) => Promise<T | undefined>, signal: AbortSignal): Promise<T | undefined> => {
-    const answers = await nodes.all(ask, { awakeOnly: true, enough: (value) => value !== undefined }, signal)
+    const answers = await nodes.race(ask, (value) => value !== undefined, signal)
     for (const answer of answers) if ('value' in answer && answer.value !== undefined) return answer.value
     const [failed] = answers.flatMap((answer) => ('error' in answer ? [answer.error] : []))
     // One that answered "none" does not outweigh one that could not answer.

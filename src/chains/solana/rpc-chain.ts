@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
-import { createRpcCall, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
-import { type ChainLog, createRpcNodes, type RpcNode, type RpcNodes } from '../../lib/rpc-nodes.ts'
+import { createRpcClient, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
+import type { ChainLog, NodeReading } from '../nodes/nodes.ts'
 import type { SolanaAddress } from './addresses.ts'
 import { type SolanaChain, SolanaError, type SolanaErrorCode, type VoteAccountAnswer } from './chain.ts'
 import type { Commitment, LandingFacts } from './expiry.ts'
@@ -23,6 +23,7 @@ import {
   voteAccounts,
   withContext,
 } from './rpc-formats.ts'
+import { createRpcNodes, type RpcNode, type RpcNodes } from './rpc-nodes.ts'
 import { decodeClock, decodeEpochRewards, decodeStakeHistory } from './sysvars.ts'
 import { meaningOf } from './transaction-error.ts'
 
@@ -37,6 +38,8 @@ export interface SolanaChainOptions {
   readonly fetch?: typeof globalThis.fetch
   /** For metrics. */
   readonly onCall?: OnRpcCall
+  /** Told once how the nodes' health is read, for metrics. */
+  readonly onNodes?: (read: () => readonly NodeReading[]) => void
 }
 
 /** A cluster by JSON-RPC. Share one per network and process. */
@@ -44,27 +47,9 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
   const { config, clock, log, timeoutMs = 15_000, maxResponseBytes = 4_194_304 } = options
   const transport = { clock, timeoutMs, maxBytes: maxResponseBytes, parse: parseExact, onCall: options.onCall }
   const fetch = options.fetch === undefined ? {} : { fetch: options.fetch }
-  const nodes = createRpcNodes<SolanaError>({
-    calls: config.rpcUrls.map((url) => createRpcCall({ url, ...transport, ...fetch })),
-    network: config.name,
-    clock,
-    log,
-    rules: {
-      verify: async (call, number) => {
-        const genesis = await call('getGenesisHash', [], new AbortController().signal)
-        if (genesis === config.genesisHash) return
-        if (typeof genesis !== 'string') throw new RpcFailure('no-answer', 'the node gave no genesis hash')
-        log?.warn({ network: config.name, node: number }, 'a node serves another genesis: it is not used')
-        throw new SolanaError('wrong-cluster', `node ${number} of ${config.name} does not serve the genesis ${config.genesisHash}`)
-      },
-      toError: (error) => toSolanaError(error),
-      passesOn: ({ code }) => passesOn(code),
-      retryAfterMs: (error) => error.retryAfterMs,
-      worst: (errors) =>
-        errors.find(({ code }) => code === 'wrong-cluster') ?? errors[0] ?? new SolanaError('unavailable', `${config.name} has no node`),
-      code: ({ code }) => code,
-    },
-  })
+  const clients = config.rpcUrls.map((url) => createRpcClient({ url, ...transport, ...fetch }))
+  const nodes = createRpcNodes({ clients, config, clock, log })
+  options.onNodes?.(nodes.readings)
 
   /** Does what a call says and reads its answer. */
   const ask = <T>(method: string, params: readonly unknown[], schema: Parameters<typeof read<T>>[0], signal: AbortSignal): Promise<T> =>
@@ -188,7 +173,7 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
           if (error.code !== 'already-processed') throw error
         }
       }
-      const answers = await nodes.all(send, { awakeOnly: false, enough: () => true }, signal)
+      const answers = await nodes.race(send, () => true, signal)
       if (answers.some((answer) => 'value' in answer)) return signature
       throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
     },
@@ -196,7 +181,7 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
 }
 
 /** Asks every node; once one has the transaction in a final block, the others are not waited for. */
-function createLandingFacts(nodes: RpcNodes<SolanaError>): SolanaChain['landingFacts'] {
+function createLandingFacts(nodes: RpcNodes): SolanaChain['landingFacts'] {
   return async (signatures, signal) => {
     const factsOf = async (node: RpcNode): Promise<LandingFacts> => {
       // The order matters: a height read first is covered by a history read after it.
@@ -210,7 +195,7 @@ function createLandingFacts(nodes: RpcNodes<SolanaError>): SolanaChain['landingF
       return { finalizedBlockHeight, statuses, ...(since === undefined ? {} : { historySince: since }) }
     }
     const settled = ({ statuses }: LandingFacts) => statuses.some((status) => status?.commitment === 'finalized')
-    const answers = await nodes.all(factsOf, { awakeOnly: true, enough: settled }, signal)
+    const answers = await nodes.race(factsOf, settled, signal)
     const facts = answers.flatMap((answer) => ('value' in answer ? [answer.value] : []))
     if (facts.length > 0) return facts
     throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
@@ -226,9 +211,6 @@ async function historySince(node: RpcNode, signal: AbortSignal): Promise<bigint 
     throw error
   }
 }
-
-/** Another node may know better. */
-const passesOn = (code: SolanaErrorCode): boolean => code === 'unavailable' || code === 'wrong-cluster' || code === 'node-behind'
 
 /** What several nodes' refusals mean together: the one that says most about the transaction. A lagging node may not know the blockhash yet. */
 const saysLittle: readonly SolanaErrorCode[] = ['rejected', 'blockhash-not-found', 'node-behind', 'wrong-cluster', 'unavailable']

@@ -52,12 +52,15 @@ const plainMessages: Readonly<Record<SolanaErrorCode, string>> = {
 export function toSolanaError(error: unknown, programs: readonly string[] = []): SolanaError {
   if (error instanceof SolanaError) return error
   if (!(error instanceof RpcFailure)) throw error
-  const { node, retryAfterMs } = error
+  const { node, retryAfterMs, method } = error
+  if (error.kind === 'refused') return new SolanaError('rejected', error.message, { retryAfterMs })
   if (node === undefined) return new SolanaError('unavailable', error.message, { retryAfterMs })
   const failure = failureIn(node)
   if (failure === undefined) {
     const code = codes[node.code] ?? (node.code === 429 || busy.test(node.message) ? 'unavailable' : 'rejected')
-    return new SolanaError(code, plainMessages[code], { retryAfterMs })
+    const message =
+      code === 'rejected' && method !== undefined ? `the node refused ${method} for a reason that is not known here` : plainMessages[code]
+    return new SolanaError(code, message, { retryAfterMs })
   }
   const code = meaningOf(failure, programs)
   return new SolanaError(code, `${plainMessages[code]} (${describeFailure(failure)})`, { retryAfterMs, failure })

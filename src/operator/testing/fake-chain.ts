@@ -12,13 +12,10 @@ import {
 import { decodeDepositCalldata, depositDataRoot, depositEventTopic } from '../../chains/ethereum/deposit.ts'
 import { decodeRequestCalldata, RequestEncodingError, withdrawalRequestContract } from '../../chains/ethereum/requests.ts'
 import { type Gwei, gwei, type Wei, wei } from '../../lib/amounts.ts'
+import { createFakeNode, createFakeViews, type FakeNode, type PoolTransaction } from './fake-nodes.ts'
 
-export interface PoolTransaction extends ChainTransaction {
-  readonly to: Address
-  readonly gas: bigint
-  readonly maxFeePerGas: bigint
-  readonly maxPriorityFeePerGas: bigint
-}
+export type { FakeNode, PoolTransaction } from './fake-nodes.ts'
+
 interface Mined {
   readonly transaction: PoolTransaction
   readonly success: boolean
@@ -37,11 +34,19 @@ const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCas
 /**
  * An Ethereum network in memory: nonces, balances, a pool with the nodes' rules for replacements, blocks, finality at a depth, reorgs, the deposit
  * contract and the EIP-7002 contract. What was ever sent may still be mined: `mine` can choose a version that the pool has replaced, as another node's would.
+ * It is shown by one node or more, each of which a test can make behave badly (see fake-nodes.ts).
  */
-export function createFakeChain(options: { readonly chainId: number; readonly contract: Address; readonly depth: number }) {
+export function createFakeChain(options: {
+  readonly chainId: number
+  readonly contract: Address
+  readonly depth: number
+  /** Default 1. */
+  readonly nodes?: number
+}) {
   const { chainId, contract } = options
   const blocks: Block[] = [{ hash: keccak256('0x00'), mined: [] }]
   const pool = new Map<string, PoolTransaction>()
+  const nodes = Array.from({ length: options.nodes ?? 1 }, createFakeNode)
   const everSent = new Map<string, PoolTransaction>()
   const funds = new Map<string, bigint>()
   const violations: string[] = []
@@ -74,7 +79,12 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
       .filter(({ transaction }) => same(transaction.from, address))
       .reduce((sum, { transaction, success }) => sum + (success ? transaction.valueWei : 0n) + GAS_USED * state.baseFee, 0n)
   const balanceOf = (address: string): bigint => (funds.get(address.toLowerCase()) ?? 0n) - spentBy(address)
-  const inPool = (address: string, nonce: number) => [...pool.values()].find((entry) => same(entry.from, address) && entry.nonce === nonce)
+  const heldBy = (node: FakeNode): readonly PoolTransaction[] => [...pool.values(), ...node.own.values()]
+  const everywhere = (): readonly Map<string, PoolTransaction>[] => [pool, ...nodes.map(({ own }) => own)]
+  const forgetNonce = (from: string, nonce: number): void => {
+    for (const held of everywhere())
+      for (const entry of [...held.values()]) if (same(entry.from, from) && entry.nonce === nonce) held.delete(entry.hash)
+  }
   const findMined = (hash: string) => {
     for (const [number, block] of blocks.entries())
       for (const [position, mined] of block.mined.entries())
@@ -143,21 +153,133 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
     if (state.wrongChain) throw new ChainError('wrong-chain', 'the node serves chain id 5')
   }
 
+  /** Throws what a node says to bytes that it does not take. */
+  async function accept(raw: Hex, node: FakeNode): Promise<Hex> {
+    const parsed = parseTransaction(raw)
+    if (parsed.type !== 'eip1559' || parsed.to == null) throw new ChainError('rejected', 'not a transaction that this project makes')
+    if (parsed.chainId !== chainId) throw new ChainError('wrong-chain', 'another chain id')
+    const from = await recoverTransactionAddress({ serializedTransaction: raw as `0x02${string}` })
+    const transaction: PoolTransaction = {
+      hash: keccak256(raw),
+      from,
+      to: parsed.to,
+      nonce: parsed.nonce ?? 0,
+      data: parsed.data ?? '0x',
+      valueWei: wei(parsed.value ?? 0n),
+      gas: parsed.gas ?? 0n,
+      maxFeePerGas: parsed.maxFeePerGas ?? 0n,
+      maxPriorityFeePerGas: parsed.maxPriorityFeePerGas ?? 0n,
+    }
+    const held = heldBy(node)
+    if (held.some(({ hash }) => hash === transaction.hash)) throw new ChainError('already-known', 'already known')
+    if (transaction.nonce < countAt(from, views.heightOf(node))) throw new ChainError('nonce-too-low', 'nonce too low')
+    if (transaction.maxPriorityFeePerGas < state.minTip) throw new ChainError('underpriced', 'transaction underpriced')
+    if (balanceOf(from) < transaction.valueWei + transaction.gas * transaction.maxFeePerGas)
+      throw new ChainError('insufficient-funds', 'insufficient funds')
+    const rival = held.find((entry) => same(entry.from, from) && entry.nonce === transaction.nonce)
+    const enough = (next: bigint, old: bigint) => next * 100n >= old * 110n
+    if (
+      rival !== undefined &&
+      !(enough(transaction.maxFeePerGas, rival.maxFeePerGas) && enough(transaction.maxPriorityFeePerGas, rival.maxPriorityFeePerGas))
+    )
+      throw new ChainError('replacement-underpriced', 'replacement transaction underpriced')
+    watchForTwins(transaction)
+    everSent.set(transaction.hash, transaction)
+    if (!state.forgetful && !node.forgetful) {
+      const takenBy = node.keepsToItself ? node.own : pool
+      if (rival !== undefined) {
+        takenBy.delete(rival.hash)
+        node.own.delete(rival.hash)
+      }
+      takenBy.set(transaction.hash, transaction)
+    }
+    return transaction.hash
+  }
+
+  const receiptOf = (hash: Hex): ChainReceipt | undefined => {
+    const found = findMined(hash)
+    if (found === undefined) return undefined
+    const { mined, block, number } = found
+    const { transaction, success, deposit, request } = mined
+    return {
+      hash: transaction.hash,
+      from: transaction.from,
+      success,
+      blockNumber: BigInt(number),
+      blockHash: block.hash,
+      gasUsed: GAS_USED,
+      effectiveGasPrice: wei(state.baseFee),
+      logs: [
+        ...(deposit === undefined ? [] : [{ address: contract, topics: [depositEventTopic], data: depositEventData(deposit) }]),
+        ...(request === undefined
+          ? []
+          : [{ address: withdrawalRequestContract, topics: [], data: `${transaction.from.toLowerCase()}${request.slice(2)}` as Hex }]),
+      ],
+    }
+  }
+
+  const requestsOf = (sender: Address, pubkey: Hex) =>
+    blocks.flatMap(({ mined }, number) =>
+      mined.flatMap(({ transaction, request }) => {
+        const decoded = request === undefined ? undefined : decodeRequestCalldata(request)
+        if (decoded === undefined || !same(transaction.from, sender) || !same(decoded.pubkey, pubkey)) return []
+        const amountGwei: bigint = decoded.kind === 'exit' ? 0n : decoded.amountGwei
+        return [{ amountGwei, transactionHash: transaction.hash, blockNumber: BigInt(number) }]
+      }),
+    )
+
+  const views = createFakeViews(nodes, {
+    latest,
+    depth: () => state.depth,
+    blockHash: (number) => blocks[number]?.hash ?? '0x',
+    countAt,
+    pool: () => pool.values(),
+    minedAt: (hash) => findMined(hash)?.number,
+    transaction: (hash) => findMined(hash)?.mined.transaction,
+    receipt: receiptOf,
+    foundBy: (address, nonce) =>
+      all().find(({ transaction }) => same(transaction.from, address) && transaction.nonce === nonce)?.transaction.hash,
+    requests: requestsOf,
+    baseFee: () => wei(state.baseFee),
+    accept,
+  })
+  /** Every question fails while the configuration is that of another chain. */
+  const guarded =
+    <A extends unknown[], R>(ask: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      guard()
+      return ask(...args)
+    }
+  const { port } = views
+
   const chain: EthereumChain & ContractReads = {
     network: 'hoodi',
+    async genesisHash() {
+      guard()
+      return blocks[0]?.hash ?? '0x'
+    },
+    laneCounts: guarded(port.laneCounts),
+    trace: guarded(port.trace),
+    finalEverywhere: guarded(port.finalEverywhere),
+    nonceUse: guarded(port.nonceUse),
+    send: guarded(port.send),
+    requestLogs: guarded(port.requestLogs),
+    view: guarded(port.view),
     async head() {
       guard()
-      return { latest: BigInt(latest()), final: BigInt(final()), baseFeePerGas: wei(state.baseFee) }
+      const node = views.first()
+      return { latest: BigInt(views.heightOf(node)), final: BigInt(views.finalOf(node)), baseFeePerGas: wei(state.baseFee) }
     },
     async transactionCount(address, at) {
       guard()
-      if (at === 'final') return countAt(address, final())
-      let nonce = countAt(address, latest())
-      if (at === 'pending') while (inPool(address, nonce) !== undefined) nonce++
-      return nonce
+      if (at !== 'final') return views.countOn(views.first('eth_getTransactionCount'), address, at)
+      const counts = nodes.map((node) => views.saneCounts(node, address)).find((one) => one !== undefined)
+      if (counts === undefined) throw new ChainError('unavailable', 'no node counts sanely')
+      return counts.final
     },
     async balance(address) {
       guard()
+      views.first()
       return wei(balanceOf(address))
     },
     async priorityFee() {
@@ -165,74 +287,37 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
     },
     async estimateGas(call) {
       guard()
+      views.first('eth_estimateGas')
       if (balanceOf(call.from) < call.valueWei) throw new ChainError('insufficient-funds', 'the sender does not hold enough')
       if (state.contractReverts) throw new ChainError('reverted', 'the call would be reverted by the contract')
       return state.estimate
     },
     async broadcast(raw) {
       guard()
-      const parsed = parseTransaction(raw)
-      if (parsed.type !== 'eip1559' || parsed.to == null) throw new ChainError('rejected', 'not a transaction that this project makes')
-      if (parsed.chainId !== chainId) throw new ChainError('wrong-chain', 'another chain id')
-      const from = await recoverTransactionAddress({ serializedTransaction: raw as `0x02${string}` })
-      const transaction: PoolTransaction = {
-        hash: keccak256(raw),
-        from,
-        to: parsed.to,
-        nonce: parsed.nonce ?? 0,
-        data: parsed.data ?? '0x',
-        valueWei: wei(parsed.value ?? 0n),
-        gas: parsed.gas ?? 0n,
-        maxFeePerGas: parsed.maxFeePerGas ?? 0n,
-        maxPriorityFeePerGas: parsed.maxPriorityFeePerGas ?? 0n,
+      const able = nodes.filter((node) => views.answers(node, 'eth_sendRawTransaction'))
+      if (able.length === 0) throw new ChainError('unavailable', 'no node answers')
+      const taken: Hex[] = []
+      const errors: unknown[] = []
+      for (const node of able) {
+        try {
+          taken.push(await accept(raw, node))
+        } catch (error) {
+          errors.push(error)
+        }
       }
-      if (pool.has(transaction.hash)) throw new ChainError('already-known', 'already known')
-      if (transaction.nonce < countAt(from, latest())) throw new ChainError('nonce-too-low', 'nonce too low')
-      if (transaction.maxPriorityFeePerGas < state.minTip) throw new ChainError('underpriced', 'transaction underpriced')
-      if (balanceOf(from) < transaction.valueWei + transaction.gas * transaction.maxFeePerGas)
-        throw new ChainError('insufficient-funds', 'insufficient funds')
-      const rival = inPool(from, transaction.nonce)
-      const enough = (next: bigint, old: bigint) => next * 100n >= old * 110n
-      if (
-        rival !== undefined &&
-        !(enough(transaction.maxFeePerGas, rival.maxFeePerGas) && enough(transaction.maxPriorityFeePerGas, rival.maxPriorityFeePerGas))
-      )
-        throw new ChainError('replacement-underpriced', 'replacement transaction underpriced')
-      watchForTwins(transaction)
-      everSent.set(transaction.hash, transaction)
-      if (!state.forgetful) {
-        if (rival !== undefined) pool.delete(rival.hash)
-        pool.set(transaction.hash, transaction)
-      }
-      return transaction.hash
+      const [hash] = taken
+      if (hash === undefined) throw errors[0]
+      return hash
     },
     async transaction(hash): Promise<ChainTransaction | undefined> {
       guard()
-      const mined = findMined(hash)
-      if (mined !== undefined) return { ...mined.mined.transaction, blockNumber: BigInt(mined.number) }
-      return pool.get(hash.toLowerCase())
+      views.first('eth_getTransactionByHash')
+      return nodes.flatMap((node) => (node.silent ? [] : (views.transactionOn(node, hash) ?? [])))[0]
     },
     async receipt(hash): Promise<ChainReceipt | undefined> {
       guard()
-      const found = findMined(hash)
-      if (found === undefined) return undefined
-      const { mined, block, number } = found
-      const { transaction, success, deposit, request } = mined
-      return {
-        hash: transaction.hash,
-        from: transaction.from,
-        success,
-        blockNumber: BigInt(number),
-        blockHash: block.hash,
-        gasUsed: GAS_USED,
-        effectiveGasPrice: wei(state.baseFee),
-        logs: [
-          ...(deposit === undefined ? [] : [{ address: contract, topics: [depositEventTopic], data: depositEventData(deposit) }]),
-          ...(request === undefined
-            ? []
-            : [{ address: withdrawalRequestContract, topics: [], data: `${transaction.from.toLowerCase()}${request.slice(2)}` as Hex }]),
-        ],
-      }
+      views.first('eth_getTransactionReceipt')
+      return nodes.flatMap((node) => (node.silent ? [] : (views.receiptOn(node, hash) ?? [])))[0]
     },
     async call({ to, data }) {
       guard()
@@ -246,12 +331,15 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
     async depositsFor(pubkey) {
       guard()
       if (state.historySyncing) throw new ChainError('history-syncing', 'the deposit history is being read', 5_000)
-      return depositsOf(pubkey)
+      const height = BigInt(views.heightOf(views.first('eth_getLogs')))
+      return depositsOf(pubkey).filter(({ blockNumber }) => blockNumber <= height)
     },
   }
 
   return {
     chain,
+    /** In the order of the configuration; the first is index 0. */
+    nodes,
     state,
     violations,
     pool: () => [...pool.values()],
@@ -290,8 +378,10 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
     },
     /** The pool forgets a transaction, as nodes do. */
     forget(hash?: string) {
-      if (hash === undefined) pool.clear()
-      else pool.delete(hash.toLowerCase())
+      for (const held of everywhere()) {
+        if (hash === undefined) held.clear()
+        else held.delete(hash.toLowerCase())
+      }
     },
     /** Mines blocks. `choose` picks among the versions of one nonce that were ever sent; by default the pool's own. */
     mine(
@@ -313,7 +403,7 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
             const chosen = versions.length === 0 ? undefined : choose(versions)
             if (chosen === undefined || balanceOf(from) < chosen.valueWei) break
             mined.push(execute(chosen))
-            for (const entry of [...pool.values()]) if (same(entry.from, from) && entry.nonce === nonce) pool.delete(entry.hash)
+            forgetNonce(from, nonce)
           }
         }
       }
@@ -338,7 +428,7 @@ export function createFakeChain(options: { readonly chainId: number; readonly co
         maxFeePerGas: state.baseFee,
         maxPriorityFeePerGas: 1n,
       }
-      for (const entry of [...pool.values()]) if (same(entry.from, made.from) && entry.nonce === nonce) pool.delete(entry.hash)
+      forgetNonce(made.from, nonce)
       blocks.push({ hash: keccak256(toHex(`foreign block ${blocks.length} ${salt}`)), mined: [execute(made)] })
       return made.hash
     },

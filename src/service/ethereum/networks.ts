@@ -48,6 +48,7 @@ const counter =
 
 const countChain = (chain: EthereumChain, counted: Counted): EthereumChain => ({
   network: chain.network,
+  genesisHash: counted((signal) => chain.genesisHash(signal)),
   head: counted((signal) => chain.head(signal)),
   transactionCount: counted((address, at, signal) => chain.transactionCount(address, at, signal)),
   balance: counted((address, signal) => chain.balance(address, signal)),
@@ -57,6 +58,13 @@ const countChain = (chain: EthereumChain, counted: Counted): EthereumChain => ({
   transaction: counted((hash, signal) => chain.transaction(hash, signal)),
   receipt: counted((hash, signal) => chain.receipt(hash, signal)),
   depositsFor: counted((pubkey, signal) => chain.depositsFor(pubkey, signal)),
+  laneCounts: counted((address, signal) => chain.laneCounts(address, signal)),
+  trace: counted((hashes, signal) => chain.trace(hashes, signal)),
+  finalEverywhere: counted((block, signal) => chain.finalEverywhere(block, signal)),
+  nonceUse: counted((address, nonce, signal) => chain.nonceUse(address, nonce, signal)),
+  send: counted((raw, nodes, signal) => chain.send(raw, nodes, signal)),
+  requestLogs: counted((query, signal) => chain.requestLogs(query, signal)),
+  view: counted((signal) => chain.view(signal)),
 })
 
 const countReads = (reads: ContractReads & QueueReads, counted: Counted): ContractReads & QueueReads => ({

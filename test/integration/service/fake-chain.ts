@@ -67,6 +67,14 @@ export function createFakeChain(network: string): FakeChain {
     priorityFee: unused,
     estimateGas: unused,
     broadcast: unused,
+    genesisHash: unused,
+    laneCounts: unused,
+    trace: unused,
+    finalEverywhere: unused,
+    nonceUse: unused,
+    send: unused,
+    requestLogs: unused,
+    view: unused,
   }
   return chain
 }

@@ -1,0 +1,206 @@
+import { z } from 'zod'
+import { RpcFailure } from '../../lib/json-rpc.ts'
+import { ChainError, type ChainErrorCode, type EthereumChain, type Hex, type RequestLog, type Sent } from './chain.ts'
+import { countsOf, laneCountsOf } from './lane-counts.ts'
+import { createLogReader } from './log-reader.ts'
+import type { EthereumNetworkConfig } from './networks.ts'
+import { blocksOf, viewOf } from './node-view.ts'
+import { type BlockId, nameNonceUse, unproven } from './nonce-use.ts'
+import { decodeRequestLog, withdrawalRequestContract } from './requests.ts'
+import { classifyNodeError } from './rpc-errors.ts'
+import { blockRef, type RawLog, rawLog, read, toHex } from './rpc-formats.ts'
+import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
+import { blocksAt, heightsOf, lookFor, traceOf } from './trace.ts'
+
+type Agreement = Pick<EthereumChain, 'laneCounts' | 'trace' | 'finalEverywhere' | 'nonceUse' | 'send' | 'requestLogs' | 'view'>
+
+/** What decides about money: each question goes to all nodes, and each answer is one node's view. */
+export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; readonly config: EthereumNetworkConfig }): Agreement {
+  const { confirmations } = config
+  const indexes = Array.from({ length: nodes.count }, (_, index) => index)
+
+  /** By node; and the nodes that gave none. @throws ChainError when none gave one and `required` */
+  const askAll = async <T>(use: (node: RpcNode) => Promise<T>, signal: AbortSignal, only: readonly number[] = indexes) => {
+    const answers = await nodes.each(use, signal, only)
+    const values = answers.map((answer) => (answer !== undefined && 'value' in answer ? answer.value : undefined))
+    const errors = answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer.error] : []))
+    return { values, errors, silent: indexes.filter((index) => values[index] === undefined) }
+  }
+
+  const finalEverywhere = async (block: BlockId, signal: AbortSignal) => {
+    const verdict = async (node: RpcNode): Promise<'agreed' | 'disagreed' | 'behind'> => {
+      const { final, latest } = await viewOf(node, confirmations, [], signal)
+      if (latest.number < block.number) return 'behind'
+      const [own] = await blocksOf(
+        node,
+        [block.number],
+        { whole: false, read: (answer) => read(blockRef, answer, 'eth_getBlockByNumber') },
+        signal,
+      )
+      if (own === undefined) return 'behind'
+      if (own.hash !== block.hash.toLowerCase()) return 'disagreed'
+      return final < block.number ? 'behind' : 'agreed'
+    }
+    const { values } = await askAll(verdict, signal)
+    const against = indexes.filter((index) => values[index] === 'disagreed')
+    if (against.length > 0) {
+      nodes.disagreed(against)
+      return 'disagreed'
+    }
+    return values.every((value) => value === 'agreed') ? 'agreed' : 'unknown'
+  }
+
+  return {
+    laneCounts: async (address, signal) => {
+      const { values, errors, silent } = await askAll(async (node) => (await countsOf(node, confirmations, address, signal)).counts, signal)
+      if (silent.length === nodes.count) throw worst(errors)
+      return laneCountsOf(values)
+    },
+
+    trace: async (given, signal) => {
+      const hashes = [...new Set(given.map((hash) => hash.toLowerCase() as Hex))]
+      const first = await askAll((node) => lookFor(node, confirmations, hashes, signal), signal)
+      const looks = first.values.filter((look) => look !== undefined)
+      if (looks.length === 0) throw worst(first.errors)
+      const heights = heightsOf(looks)
+      const second = await askAll(
+        (node) => blocksAt(node, heights, signal),
+        signal,
+        looks.map(({ index }) => index),
+      )
+      const whole = looks.flatMap((look) => {
+        const blocks = second.values[look.index]
+        return blocks === undefined ? [] : [{ ...look, blocks, healthy: !nodes.isOut(look.index) }]
+      })
+      if (whole.length === 0) throw worst(second.errors)
+      const answered = whole.map(({ index }) => index)
+      const trace = traceOf(
+        hashes,
+        whole,
+        indexes.filter((index) => !answered.includes(index)),
+      )
+      if (trace.disagreement !== undefined) nodes.disagreed(trace.disagreement.nodes.map((number) => number - 1))
+      return trace
+    },
+
+    finalEverywhere,
+
+    nonceUse: async (address, nonce, signal) => {
+      const { values, silent } = await askAll((node) => countsOf(node, confirmations, address, signal), signal)
+      const seen = values.filter((one) => one !== undefined)
+      if (seen.some(({ counts }) => counts.final <= nonce)) return { is: 'unused' }
+      if (silent.length > 0) return { is: 'unproven', why: unproven.notEverywhere(silent) }
+      const at = seen.map(({ finalHeight }) => finalHeight).reduce((lowest, height) => (height < lowest ? height : lowest))
+      const named = await firstOf(indexes, async (index) => {
+        const { values: names } = await askAll((node) => nameNonceUse(node, { address, nonce, at }, signal), signal, [index])
+        return names[index]
+      })
+      if (named === undefined) return { is: 'unproven', why: unproven.unnamed }
+      const block = { number: named.receipt.blockNumber, hash: named.receipt.blockHash }
+      const verdict = await finalEverywhere(block, signal)
+      if (verdict === 'agreed') return { is: 'used', ...named }
+      return { is: 'unproven', why: unproven[verdict](block) }
+    },
+
+    send: async (raw, chosen, signal) => {
+      const answers = await nodes.each((node) => sendRaw(node, raw, signal), signal, chosen === 'all' ? indexes : chosen)
+      return answers.flatMap((answer, node): Sent[] => {
+        if (answer === undefined) return []
+        return 'value' in answer ? [{ node, is: 'taken' }] : [{ node, is: 'refused', code: answer.error.code }]
+      })
+    },
+
+    requestLogs: async ({ sender, pubkey, fromBlock }, signal) => {
+      const logsOf = async (node: RpcNode): Promise<readonly RawLog[]> => {
+        const { latest } = await viewOf(node, confirmations, [], signal)
+        const logs: RawLog[] = []
+        const reader = createLogReader()
+        const source = { logs: (from: bigint, to: bigint) => requestLogsIn(node, from, to, signal) }
+        for await (const chunk of reader.read(source, fromBlock, latest.number, latest.number)) logs.push(...chunk.logs)
+        return logs
+      }
+      // Heads first, or it isn't known who is out.
+      const { values, errors } = await askAll(logsOf, signal)
+      const healthy = values.flatMap((logs, index) => (logs === undefined || nodes.isOut(index) ? [] : [logs]))
+      if (healthy.length === 0) throw worst(errors)
+      return unionOf(healthy, { sender, pubkey })
+    },
+
+    view: (signal) =>
+      nodes.first(async (node) => {
+        const { latest, baseFeePerGas, final } = await viewOf(node, confirmations, [], signal)
+        const [block] = await blocksOf(
+          node,
+          [final],
+          { whole: false, read: (answer) => read(blockRef, answer, 'eth_getBlockByNumber') },
+          signal,
+        )
+        if (block === undefined || block.number !== final) throw new RpcFailure('no-answer', 'the node does not have its own final block')
+        return { latest, final: { number: final, hash: block.hash }, baseFeePerGas }
+      }, signal),
+  }
+}
+
+async function firstOf<T>(indexes: readonly number[], ask: (index: number) => Promise<T | undefined>): Promise<T | undefined> {
+  for (const index of indexes) {
+    const found = await ask(index)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** A node that has the bytes has taken them. @throws RpcFailure */
+export async function sendRaw(node: RpcNode, raw: Hex, signal: AbortSignal): Promise<true> {
+  try {
+    await node.call('eth_sendRawTransaction', [raw], signal)
+  } catch (error) {
+    const known = error instanceof RpcFailure && error.node !== undefined && classifyNodeError(error.node) === 'already-known'
+    if (!known) throw error
+  }
+  return true
+}
+
+async function requestLogsIn(node: RpcNode, from: bigint, to: bigint, signal: AbortSignal): Promise<readonly RawLog[]> {
+  const filter = { address: withdrawalRequestContract, fromBlock: toHex(from), toBlock: toHex(to) }
+  const logs = read(z.array(rawLog), await node.call('eth_getLogs', [filter], signal), 'eth_getLogs')
+  const wrong = logs.some(
+    ({ address, blockNumber, removed }) =>
+      removed || address.toLowerCase() !== withdrawalRequestContract.toLowerCase() || blockNumber < from || blockNumber > to,
+  )
+  if (wrong) throw new RpcFailure('no-answer', 'the node answered eth_getLogs with logs that were not asked for')
+  return logs
+}
+
+/** Logs of one transaction are told apart by their order in it: their index in the block is another one on another fork. */
+function unionOf(views: readonly (readonly RawLog[])[], wanted: { readonly sender: Hex; readonly pubkey: Hex }): readonly RequestLog[] {
+  const found = new Map<string, RequestLog>()
+  for (const logs of views) {
+    const seen = new Map<Hex, number>()
+    for (const log of logs) {
+      if (log.topics.length !== 0 || log.data.length !== 2 + 2 * 76 || log.blockHash === undefined) continue
+      const { source, request } = decodeRequestLog(log)
+      if (source !== wanted.sender.toLowerCase() || request.pubkey !== wanted.pubkey.toLowerCase()) continue
+      const position = seen.get(log.transactionHash) ?? 0
+      seen.set(log.transactionHash, position + 1)
+      const key = `${log.transactionHash}/${position}`
+      if (found.has(key)) continue
+      const { transactionHash, blockNumber, blockHash } = log
+      found.set(key, { amountGwei: request.kind === 'exit' ? 0n : request.amountGwei, transactionHash, blockNumber, blockHash })
+    }
+  }
+  return [...found.values()].toSorted((a, b) => (a.blockNumber < b.blockNumber ? -1 : a.blockNumber > b.blockNumber ? 1 : 0))
+}
+
+/** What several nodes' refusals mean together: the one that says most about the transaction. */
+const sayMost: readonly ChainErrorCode[] = [
+  'nonce-too-low',
+  'replacement-underpriced',
+  'insufficient-funds',
+  'underpriced',
+  'reverted',
+  'rejected',
+  'wrong-chain',
+]
+export const worst = (errors: readonly ChainError[]): ChainError =>
+  errors.toSorted((a, b) => rank(a.code) - rank(b.code))[0] ?? new ChainError('unavailable', 'no node answered')
+const rank = (code: ChainErrorCode): number => (sayMost.includes(code) ? sayMost.indexOf(code) : sayMost.length)

@@ -1,0 +1,128 @@
+import { RpcFailure } from '../../lib/json-rpc.ts'
+import type { ChainReceipt, ChainTransaction, Hex, Trace } from './chain.ts'
+import { blocksOf, type Confirmations, viewOf } from './node-view.ts'
+import { blockWithHashes, read, receipt, resultOf, transaction } from './rpc-formats.ts'
+import type { RpcNode } from './rpc-nodes.ts'
+
+/** What one node says of some transactions. */
+export interface NodeLook {
+  /** From 0. */
+  readonly index: number
+  readonly healthy: boolean
+  readonly latest: bigint
+  readonly final: bigint
+  /** By hash in lower case. */
+  readonly found: ReadonlyMap<Hex, { readonly transaction?: ChainTransaction | undefined; readonly receipt?: ChainReceipt | undefined }>
+  /** The node's own blocks at the heights that matter; absent where it has none. */
+  readonly blocks: ReadonlyMap<bigint, BlockContent>
+}
+export interface BlockContent {
+  readonly hash: Hex
+  /** Hashes, where the node gives them. */
+  readonly transactions?: readonly Hex[] | undefined
+}
+
+/** The first look: heads, transactions and receipts. Blocks are read afterwards, on all nodes, when it is known which matter. @throws RpcFailure */
+export async function lookFor(
+  node: RpcNode,
+  confirmations: Confirmations,
+  hashes: readonly Hex[],
+  signal: AbortSignal,
+): Promise<Omit<NodeLook, 'blocks' | 'healthy'>> {
+  const requests = hashes.flatMap((hash) => [
+    { method: 'eth_getTransactionByHash', params: [hash] },
+    { method: 'eth_getTransactionReceipt', params: [hash] },
+  ])
+  const view = await viewOf(node, confirmations, requests, signal)
+  const found = new Map<Hex, { transaction?: ChainTransaction; receipt?: ChainReceipt }>()
+  for (const [position, hash] of hashes.entries()) {
+    const one = resultOf(view.results[2 * position])
+    const two = resultOf(view.results[2 * position + 1])
+    found.set(hash, {
+      ...(one === null ? {} : { transaction: sameHash(hash, read(transaction, one, 'eth_getTransactionByHash')) }),
+      ...(two === null ? {} : { receipt: sameHash(hash, read(receipt, two, 'eth_getTransactionReceipt')) }),
+    })
+  }
+  return { index: node.index, latest: view.latest.number, final: view.final, found }
+}
+
+function sameHash<T extends { readonly hash: Hex }>(hash: Hex, found: T): T {
+  if (found.hash !== hash) throw new RpcFailure('no-answer', 'the node answered with another transaction than the one asked for')
+  return found
+}
+
+/** The heights at which the nodes' chains are compared. */
+export const heightsOf = (looks: readonly Pick<NodeLook, 'found'>[]): readonly bigint[] => [
+  ...new Set(
+    looks.flatMap(({ found }) =>
+      [...found.values()].flatMap(({ transaction, receipt }) => receipt?.blockNumber ?? transaction?.blockNumber ?? []),
+    ),
+  ),
+]
+
+/** @throws RpcFailure */
+export async function blocksAt(node: RpcNode, heights: readonly bigint[], signal: AbortSignal): Promise<ReadonlyMap<bigint, BlockContent>> {
+  const readBlock = (answer: unknown) => read(blockWithHashes, answer, 'eth_getBlockByNumber')
+  const blocks = await blocksOf(node, heights, { whole: false, read: readBlock }, signal)
+  return new Map(
+    heights.flatMap((height, position) => {
+      const block = blocks[position]
+      return block === undefined || block.number !== height ? [] : [[height, block] as const]
+    }),
+  )
+}
+
+/** What all looks together say. Pure. */
+export function traceOf(hashes: readonly Hex[], looks: readonly NodeLook[], silent: readonly number[]): Trace {
+  const landed: { readonly look: NodeLook; readonly receipt: ChainReceipt }[] = []
+  const disagreements: { readonly height: bigint; readonly indexes: readonly number[] }[] = []
+  const lackedBy = new Map<Hex, number[]>()
+  const known = new Set<Hex>()
+  for (const hash of hashes) {
+    const lacking: number[] = []
+    for (const look of looks) {
+      const { transaction, receipt } = look.found.get(hash) ?? {}
+      const own = receipt !== undefined && isIn(look.blocks.get(receipt.blockNumber), receipt.blockHash, hash)
+      if (own) landed.push({ look, receipt })
+      else if (receipt !== undefined) disagreements.push({ height: receipt.blockNumber, indexes: [look.index] })
+      if (own || (receipt === undefined && transaction !== undefined && isHeld(transaction, look))) known.add(hash)
+      else lacking.push(look.index)
+    }
+    lackedBy.set(hash, lacking)
+  }
+  /** Nodes whose block at the height of a receipt is another one. */
+  const against = ({ blockNumber, blockHash }: ChainReceipt): readonly number[] =>
+    looks.flatMap(({ index, blocks }) => {
+      const block = blocks.get(blockNumber)
+      return block === undefined || block.hash === blockHash ? [] : [index]
+    })
+  for (const { look, receipt } of landed) {
+    const others = against(receipt)
+    if (others.length > 0) disagreements.push({ height: receipt.blockNumber, indexes: [look.index, ...others] })
+  }
+
+  const byHealthy = landed.filter(({ look }) => look.healthy)
+  const final = byHealthy.find(({ look, receipt }) => receipt.blockNumber <= look.final && against(receipt).length === 0)?.receipt
+  const mined = final === undefined ? byHealthy[0]?.receipt : undefined
+  const height = disagreements.map((one) => one.height).toSorted((a, b) => (a < b ? -1 : 1))[0]
+  return {
+    ...(final === undefined ? {} : { final }),
+    ...(mined === undefined ? {} : { mined }),
+    ...(height === undefined ? {} : { disagreement: { height, nodes: numbersAt(height, disagreements) } }),
+    lackedBy,
+    known,
+    silent,
+  }
+}
+
+const isIn = (block: BlockContent | undefined, blockHash: Hex, transactionHash: Hex): boolean =>
+  block !== undefined && block.hash === blockHash && (block.transactions === undefined || block.transactions.includes(transactionHash))
+
+/** In the pool, or in a block of the node's chain whose receipt it doesn't show yet. */
+const isHeld = ({ blockNumber, blockHash, hash }: ChainTransaction, { blocks }: NodeLook): boolean =>
+  blockNumber === undefined || (blockHash !== undefined && isIn(blocks.get(blockNumber), blockHash, hash))
+
+const numbersAt = (height: bigint, all: readonly { readonly height: bigint; readonly indexes: readonly number[] }[]): readonly number[] =>
+  [...new Set(all.filter((one) => one.height === height).flatMap(({ indexes }) => indexes))]
+    .toSorted((a, b) => a - b)
+    .map((index) => index + 1)

@@ -1,0 +1,316 @@
+import type { Clock } from '../../lib/clock.ts'
+import { abortable } from '../../lib/shared-call.ts'
+import { type Health, healthOf, type NodeHead, type Pace, type Sightings, sighted } from './health.ts'
+import { createRefusals, type Refusals } from './refusals.ts'
+
+export interface ChainLog {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+/** What a use gets beside the client: which node it is, and where it tells the heads that it reads. */
+export interface NodeHandle<I> {
+  /** From 0. */
+  readonly index: number
+  /** What the node said of itself when it was verified. */
+  readonly identity: I
+  /** Told of every head that is read from the node: its health comes of it. */
+  sees(head: NodeHead): void
+  /** Behind the others, or standing still while they go on. */
+  isOut(): boolean
+}
+export type NodeAnswer<T, E> = { readonly value: T } | { readonly error: E }
+
+/**
+ * The nodes of one network in the order of the configuration: those that are out (see health.ts) last, before them those that failed a moment ago. A
+ * node is used only when it serves the right chain: that is asked at first, again after each failure, and every few minutes.
+ */
+export interface Nodes<C, I, E extends Error> {
+  readonly count: number
+  /**
+   * Does something on the first node that can. Goes on to the next when a node gives no answer, says that it can't now, or refuses a method; a refused
+   * method is asked of others first for some minutes. What a node says of the matter itself is final. @throws E
+   */
+  first<T>(use: (node: C & NodeHandle<I>) => Promise<T>, signal: AbortSignal): Promise<T>
+  /** Does something on all nodes, or some by index, at once; waits for all of them. By index; undefined for one that was not asked. */
+  each<T>(
+    use: (node: C & NodeHandle<I>) => Promise<T>,
+    signal: AbortSignal,
+    only?: readonly number[],
+  ): Promise<readonly (NodeAnswer<T, E> | undefined)[]>
+  /** Does something on all nodes at once, and stops waiting when an answer is enough. */
+  race<T>(
+    use: (node: C & NodeHandle<I>) => Promise<T>,
+    enough: (value: T) => boolean,
+    signal: AbortSignal,
+  ): Promise<readonly NodeAnswer<T, E>[]>
+  isOut(index: number): boolean
+  /** Counts a disagreement for these nodes (from 0). */
+  disagreed(indexes: readonly number[]): void
+  readings(): readonly NodeReading[]
+}
+
+/** One node for metrics. */
+export interface NodeReading {
+  /** From 1, in the order of the configuration. */
+  readonly node: number
+  readonly height: bigint | undefined
+  readonly lag: bigint
+  /** It failed a moment ago, or is behind the others, or stands still while they go on. */
+  readonly unhealthy: boolean
+  readonly refusedMethods: number
+  /** So often it said something else of the chain than another node. */
+  readonly disagreements: number
+}
+
+/** What a chain makes of its nodes and of their failures. */
+export interface NodeRules<C, I, E extends Error> {
+  /** Throws unless the node serves the right chain. `number` counts from 1, for messages. Calls have their own time-out. */
+  verify(client: C, number: number): Promise<I>
+  /** Reads the head of a node. It tells `sees` itself or by its result. */
+  head(node: C & NodeHandle<I>): Promise<NodeHead>
+  /** A client that remembers what the node refuses, and with `skip` does not ask for it. */
+  guard(client: C, refusals: Refusals, skip: { readonly onSkip: () => void } | undefined): C
+  /** A failed call as the chain's error; throws what is none, a defect, as it is. */
+  toError(error: unknown): E
+  /** Another node may know better. */
+  passesOn(error: E): boolean
+  /** The node is not well: it is asked last for a while and verified again. `cause` is what was thrown. */
+  rests(error: E, cause: unknown): boolean
+  /** The method that the node refused for a reason nobody knows: if another node serves it, it is asked there first. */
+  unknownRefusal(error: E, cause: unknown): string | undefined
+  retryAfterMs(error: E): number | undefined
+  /** The one that says most, when no node could; none when there is no node. */
+  worst(errors: readonly E[]): E
+  /** For the log. */
+  code(error: E): string
+}
+
+export interface NodesOptions<C, I, E extends Error> {
+  readonly clients: readonly C[]
+  readonly network: string
+  readonly clock: Clock
+  readonly log?: ChainLog | undefined
+  readonly rules: NodeRules<C, I, E>
+  /** How often the network is looked at, in ms. */
+  readonly pollMs: number
+  /** One block's time, in ms, for heads without a timestamp. */
+  readonly blockMs: number
+}
+
+/** How long a node that gave no answer is asked last. */
+const restMs = 10_000
+/** How often it is asked for its chain again. */
+const identityMs = 300_000
+/** How long a question waits for the heads of slow nodes. */
+const headWaitMs = 2_000
+/** Polls that a node may be behind, or stand still while others go on. */
+const gracePolls = 3
+
+interface State<C, I, E> {
+  readonly client: C
+  readonly index: number
+  readonly refusals: Refusals
+  verified: { readonly at: number; readonly identity: Promise<I> } | undefined
+  restsUntil: number
+  /** The last failure, until it answers again. */
+  failure: E | undefined
+  seen: Sightings | undefined
+  probe: Promise<unknown> | undefined
+  probedAt: number
+  out: Health['out']
+  disagreements: number
+}
+
+export function createNodes<C extends object, I, E extends Error>(options: NodesOptions<C, I, E>): Nodes<C, I, E> {
+  const { clock, network, log, rules } = options
+  const now = (): number => clock.monotonicMs()
+  const probeMs = Math.min(Math.max(options.pollMs, 1_000), 12_000)
+  const pace: Pace = { graceMs: gracePolls * probeMs, blockMs: options.blockMs }
+  type Node = State<C, I, E>
+  type Use<T> = (node: C & NodeHandle<I>) => Promise<T>
+  type Attempt<T> =
+    | { readonly value: T }
+    | { readonly error: E; readonly kind: 'skipped' | 'final' | 'passes on'; readonly unknown?: string | undefined }
+
+  const nodes = options.clients.map(
+    (client, index): Node => ({
+      client,
+      index,
+      refusals: createRefusals(now, (method) =>
+        log?.warn({ network, node: index + 1, method }, 'a node does not serve a method: others are asked for it'),
+      ),
+      verified: undefined,
+      restsUntil: Number.NEGATIVE_INFINITY,
+      failure: undefined,
+      seen: undefined,
+      probe: undefined,
+      probedAt: Number.NEGATIVE_INFINITY,
+      out: undefined,
+      disagreements: 0,
+    }),
+  )
+
+  const health = (node: Node): Health => {
+    const others = nodes.filter((other) => other !== node).map(({ seen }) => seen)
+    const found = healthOf(node.seen, others, pace, { now: now(), wallSeconds: clock.now().getTime() / 1000 })
+    if (found.out !== node.out) {
+      const fields = { network, node: node.index + 1, lag: Number(found.lag) }
+      if (found.out === undefined) log?.info(fields, 'a node has come along with the others: it is asked again')
+      else log?.warn({ ...fields, why: found.out }, 'a node is behind the others: it is asked last until it comes along')
+      node.out = found.out
+    }
+    return found
+  }
+  const isOut = (node: Node): boolean => health(node).out !== undefined
+  const isResting = (node: Node): boolean => node.restsUntil > now()
+
+  const identityOf = (node: Node): Promise<I> => {
+    if (node.verified === undefined || now() - node.verified.at > identityMs) {
+      // Not the caller's signal: others may wait for the same check.
+      const identity = rules.verify(rules.guard(node.client, node.refusals, undefined), node.index + 1)
+      identity.catch(() => {})
+      node.verified = { at: now(), identity }
+    }
+    return node.verified.identity
+  }
+
+  const rest = (node: Node, error: E): void => {
+    node.verified = undefined
+    node.failure = error
+    node.restsUntil = now() + Math.max(restMs, rules.retryAfterMs(error) ?? 0)
+  }
+
+  const attempt = async <T>(node: Node, use: Use<T>, signal: AbortSignal, passOver: boolean): Promise<Attempt<T>> => {
+    let skipped = false
+    let verified = false
+    const onSkip = (): void => {
+      skipped = true
+    }
+    try {
+      const identity = await abortable(identityOf(node), signal)
+      verified = true
+      const client = rules.guard(node.client, node.refusals, passOver ? { onSkip } : undefined)
+      const sees = (head: NodeHead): void => {
+        node.seen = sighted(node.seen, head, now())
+        node.probedAt = now()
+      }
+      const value = await use({ ...client, index: node.index, identity, sees, isOut: () => isOut(node) })
+      node.failure = undefined
+      return { value }
+    } catch (caught) {
+      signal.throwIfAborted()
+      const error = rules.toError(caught)
+      if (skipped) return { error, kind: 'skipped' }
+      if (!verified || rules.rests(error, caught)) rest(node, error)
+      if (verified && !rules.passesOn(error)) return { error, kind: 'final' }
+      log?.warn({ network, node: node.index + 1, code: rules.code(error) }, error.message)
+      return { error, kind: 'passes on', unknown: rules.unknownRefusal(error, caught) }
+    }
+  }
+
+  const probe = (node: Node): Promise<unknown> => {
+    node.probedAt = now()
+    const { signal } = new AbortController()
+    const running = attempt(
+      node,
+      async (handle) => {
+        handle.sees(await rules.head(handle))
+      },
+      signal,
+      true,
+    )
+      .catch(() => {})
+      .finally(() => {
+        if (node.probe === running) node.probe = undefined
+      })
+    node.probe = running
+    return running
+  }
+
+  /** Looks at the heads of all nodes when that is due; slow nodes are not waited for long. Of one node there is nothing to compare. */
+  const lookAround = async (signal: AbortSignal): Promise<void> => {
+    if (nodes.length < 2) return
+    const due = nodes.filter((node) => node.probe === undefined && !isResting(node) && now() - node.probedAt >= probeMs)
+    if (due.length === 0) return
+    const looks = Promise.all(due.map(probe))
+    const done = new AbortController()
+    const enough = clock.sleep(headWaitMs, AbortSignal.any([done.signal, signal])).catch(() => {})
+    await abortable(Promise.race([looks, enough]), signal).finally(() => done.abort('over'))
+  }
+
+  const inOrder = (): readonly Node[] => {
+    const ranked = nodes.map((node) => ({ node, rank: isOut(node) ? 2 : isResting(node) ? 1 : 0 }))
+    return ranked.toSorted((a, b) => a.rank - b.rank || a.node.index - b.node.index).map(({ node }) => node)
+  }
+
+  /** A node that failed is left out while others answer, until its rest is over and it has shown its head again. */
+  const leftOut = (node: Node): E | undefined => {
+    if (node.failure === undefined || nodes.every(({ failure }) => failure !== undefined)) return undefined
+    if (!isResting(node) && node.probe === undefined) probe(node)
+    return node.failure
+  }
+
+  return {
+    count: nodes.length,
+    first: async (use, signal) => {
+      signal.throwIfAborted()
+      await lookAround(signal)
+      const failures: { readonly node: Node; readonly error: E; readonly unknown: string | undefined }[] = []
+      const skipped: Node[] = []
+      const tryOn = async (order: readonly Node[], passOver: boolean) => {
+        for (const node of order) {
+          const answer = await attempt(node, use, signal, passOver)
+          if ('value' in answer) {
+            // Another node serves what these refused.
+            for (const failure of failures) if (failure.unknown !== undefined) failure.node.refusals.add(failure.unknown)
+            return answer
+          }
+          if (answer.kind === 'final') throw answer.error
+          if (answer.kind === 'skipped') skipped.push(node)
+          else failures.push({ node, error: answer.error, unknown: answer.unknown })
+        }
+        return undefined
+      }
+      // None serves it, as far as is remembered: that may have changed.
+      const answer = (await tryOn(inOrder(), true)) ?? (await tryOn(skipped.splice(0), false))
+      if (answer !== undefined) return answer.value
+      throw rules.worst(failures.map(({ error }) => error))
+    },
+    each: (use, signal, only) =>
+      Promise.all(
+        nodes.map(async (node) => {
+          if (only !== undefined && !only.includes(node.index)) return undefined
+          const error = leftOut(node)
+          return error !== undefined ? { error } : attempt(node, use, signal, false)
+        }),
+      ),
+    race: <T>(use: Use<T>, enough: (value: T) => boolean, signal: AbortSignal) => {
+      const { promise, resolve, reject } = Promise.withResolvers<readonly NodeAnswer<T, E>[]>()
+      const answers: NodeAnswer<T, E>[] = []
+      const chosen = nodes.filter((node) => leftOut(node) === undefined)
+      const take = (answer: NodeAnswer<T, E>) => {
+        answers.push(answer)
+        if (answers.length === chosen.length || ('value' in answer && enough(answer.value))) resolve([...answers])
+      }
+      for (const node of chosen) attempt(node, use, signal, false).then(take, reject)
+      return promise
+    },
+    isOut: (index) => nodes.some((node) => node.index === index && isOut(node)),
+    disagreed: (indexes) => {
+      for (const node of nodes) if (indexes.includes(node.index)) node.disagreements += 1
+    },
+    readings: () =>
+      nodes.map((node) => {
+        const { out, lag } = health(node)
+        return {
+          node: node.index + 1,
+          height: node.seen?.head.height,
+          lag,
+          unhealthy: out !== undefined || isResting(node),
+          refusedMethods: node.refusals.list().length,
+          disagreements: node.disagreements,
+        }
+      }),
+  }
+}

@@ -1,0 +1,62 @@
+import type { Clock } from '../../lib/clock.ts'
+import { type RpcClient, RpcFailure } from '../../lib/json-rpc.ts'
+import { type ChainLog, createNodes, type NodeHandle, type Nodes } from '../nodes/nodes.ts'
+import { withRefusals } from '../nodes/refusals.ts'
+import { SolanaError } from './chain.ts'
+import type { SolanaNetworkConfig } from './networks.ts'
+import { clockSysvar } from './programs.ts'
+import { toSolanaError } from './rpc-errors.ts'
+import { account, read, withContext } from './rpc-formats.ts'
+import { decodeClock } from './sysvars.ts'
+
+export type RpcNode = RpcClient & NodeHandle<string>
+/** The nodes of one cluster; a node is used only when it serves the right genesis. All throw `SolanaError`. */
+export type RpcNodes = Nodes<RpcClient, string, SolanaError>
+
+/** A slot's time, in ms. Source: Solana documentation, "Terminology": about 400 ms. */
+const blockMs = 400
+
+export function createRpcNodes(options: {
+  readonly clients: readonly RpcClient[]
+  readonly config: SolanaNetworkConfig
+  readonly clock: Clock
+  readonly log?: ChainLog | undefined
+}): RpcNodes {
+  const { clients, config, clock, log } = options
+  return createNodes({
+    clients,
+    network: config.name,
+    clock,
+    log,
+    pollMs: config.pollIntervalMs,
+    blockMs,
+    rules: {
+      verify: async (client, number) => {
+        const genesis = await client.call('getGenesisHash', [], new AbortController().signal)
+        if (genesis === config.genesisHash) return config.genesisHash
+        if (typeof genesis !== 'string') throw new RpcFailure('no-answer', 'the node gave no genesis hash')
+        log?.warn({ network: config.name, node: number }, 'a node serves another genesis: it is not used')
+        throw new SolanaError('wrong-cluster', `node ${number} of ${config.name} does not serve the genesis ${config.genesisHash}`)
+      },
+      // The clock's account comes with the slot that it is of, and holds the time of day.
+      head: async (node) => {
+        const params = [clockSysvar, { commitment: 'confirmed', encoding: 'base64' }]
+        const answer = await node.call('getAccountInfo', params, new AbortController().signal)
+        const { context, value } = read(withContext(account), answer, 'getAccountInfo')
+        return { height: context.slot, timestamp: value === null ? undefined : Number(decodeClock(value.data).unixTimestamp) }
+      },
+      guard: withRefusals,
+      toError: (error) => toSolanaError(error),
+      passesOn: ({ code }) => code === 'unavailable' || code === 'wrong-cluster' || code === 'node-behind' || code === 'rejected',
+      rests: ({ code }, cause) =>
+        code === 'wrong-cluster' || code === 'node-behind' || (code === 'unavailable' && cause instanceof RpcFailure),
+      unknownRefusal: ({ code }, cause) => (code === 'rejected' && cause instanceof RpcFailure ? cause.method : undefined),
+      retryAfterMs: (error) => error.retryAfterMs,
+      worst: (errors) =>
+        errors.find(({ code }) => code === 'wrong-cluster') ??
+        errors.toSorted((a, b) => Number(a.code === 'rejected') - Number(b.code === 'rejected'))[0] ??
+        new SolanaError('unavailable', `${config.name} has no node`),
+      code: ({ code }) => code,
+    },
+  })
+}

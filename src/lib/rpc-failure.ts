@@ -1,0 +1,32 @@
+/** The `error` of a JSON-RPC answer. `data` is the node's own: it may hold anything. */
+export interface NodeError {
+  readonly code: number
+  readonly message: string
+  readonly data?: unknown
+}
+
+/**
+ * Why a call gave no result. `node`: the node answered with an error. `refused`: it does not serve the method, or not to us (-32601, or 401, 402, 403
+ * as a status or as an error's code). `too-large`: more bytes than allowed. `timeout` and `no-answer` (reset, 5xx, HTML, rate limit, another shape):
+ * nothing is known. The message holds neither the URL, which often is a credential, nor the answer.
+ */
+export type RpcFailureKind = 'node' | 'refused' | 'too-large' | 'timeout' | 'no-answer'
+export class RpcFailure extends Error {
+  override readonly name = 'RpcFailure'
+  readonly kind: RpcFailureKind
+  readonly node: NodeError | undefined
+  readonly retryAfterMs: number | undefined
+  /** Of `node` and `refused`. */
+  readonly method: string | undefined
+  constructor(
+    kind: RpcFailureKind,
+    message: string,
+    more: { node?: NodeError | undefined; retryAfterMs?: number | undefined; method?: string | undefined } = {},
+  ) {
+    super(message)
+    this.kind = kind
+    this.node = more.node
+    this.retryAfterMs = more.retryAfterMs
+    this.method = more.method
+  }
+}
