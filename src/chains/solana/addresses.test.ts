@@ -53,6 +53,18 @@ describe('an address', () => {
     expect(() => addressBytes(text)).toThrow(AddressError)
   })
 
+  test.each([
+    { what: "the System program's, which is y = 0", bytes: '00'.repeat(32) },
+    { what: 'the identity', bytes: `01${'00'.repeat(31)}` },
+    { what: 'a point of order 8', bytes: '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05' },
+    { what: 'the same with its sign', bytes: '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85' },
+    { what: 'the other point of order 8', bytes: 'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a' },
+    { what: 'the point of order 2', bytes: `ec${'ff'.repeat(30)}7f` },
+    { what: 'y = 0 that is not reduced', bytes: `ed${'ff'.repeat(30)}7f` },
+  ])('of small order is one that nobody signs for: $what', ({ bytes }) => {
+    expect(isOnCurve(encodeBase58(Buffer.from(bytes, 'hex')))).toBe(false)
+  })
+
   test('of a key is on the curve, one that is derived is not', () => {
     expect(isOnCurve(testAddress(1))).toBe(true)
     const off = ['a', 'b', 'c', 'd', 'e', 'f'].map((seed) => stakeAccountAddress(example.feePayer, seed))

@@ -103,6 +103,11 @@ export const createWithdrawalTransactionBody = z
   .strictObject({
     /** Default: the withdraw authority. */
     destination: solanaAddress.optional(),
+    /**
+     * The destination is off the curve or an account of a program, and meant: a multisig's vault, an escrow. Without it such a destination is refused, since
+     * money that goes to a mint or a vote account is lost. Beyond the interface.
+     */
+    destinationException: z.boolean().optional(),
   })
   .nullish()
   .meta({ id: 'CreateWithdrawalTransaction' })

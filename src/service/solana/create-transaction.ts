@@ -1,3 +1,4 @@
+import { isAddress } from '../../chains/solana/addresses.ts'
 import { verifyChallengeSignature } from '../../chains/solana/challenge.ts'
 import { routes } from '../../contract/routes.ts'
 import { ProblemError, validationFailed } from '../errors.ts'
@@ -149,7 +150,12 @@ export function createTransactions(deps: SolanaDeps) {
       idempotency.run(idempotent, async (commit) => {
         const found = await find(caller.account, params.stakeId)
         const destination = body?.destination ?? found.stake.withdraw_authority
-        const broken = brokenDestinationRules(destination, found.stake.stake_account)
+        const broken = brokenDestinationRules({
+          destination,
+          stakeAccount: found.stake.stake_account,
+          account: isAddress(destination) ? await found.network.chain.account(destination, 'confirmed', signal) : undefined,
+          exception: body?.destinationException === true,
+        })
         if (broken.length > 0) throw validationFailed(broken)
         return change(commit, { ...found, action: { kind: 'withdrawal', destination }, signal, route: withdrawalRoute })
       }),

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { VoteAccountAnswer } from '../../chains/solana/chain.ts'
+import { isOnCurve } from '../../chains/solana/addresses.ts'
+import type { ChainAccount, VoteAccountAnswer } from '../../chains/solana/chain.ts'
+import { burnAddress, stakeProgram, systemProgram, sysvarOwner, voteProgram } from '../../chains/solana/programs.ts'
 import { stakeAccountAddress } from '../../chains/solana/stake.ts'
 import { testAddress } from '../../chains/solana/testing.ts'
 import { lamports } from '../../lib/amounts.ts'
@@ -16,6 +18,9 @@ describe('who must sign has an address for which someone can', () => {
     { change: { stakeAuthority: offCurve }, broken: ['/body/stakeAuthority address-off-curve'] },
     { change: { withdrawAuthority: offCurve }, broken: ['/body/withdrawAuthority address-off-curve'] },
     { change: { feePayer: offCurve }, broken: ['/body/feePayer address-off-curve'] },
+    { change: { stakeAuthority: systemProgram }, broken: ['/body/stakeAuthority address-off-curve'] },
+    { change: { withdrawAuthority: systemProgram }, broken: ['/body/withdrawAuthority address-off-curve'] },
+    { change: { feePayer: systemProgram }, broken: ['/body/feePayer address-off-curve'] },
     { change: { feePayer: '1'.repeat(44) }, broken: ['/body/feePayer invalid-address'] },
     { change: { voteAccount: '1'.repeat(44) }, broken: ['/body/voteAccount invalid-address'] },
     { change: { voteAccount: undefined }, broken: ['/body/voteAccount vote-account-required'] },
@@ -54,10 +59,50 @@ describe('a stake goes to a vote account that votes', () => {
   })
 })
 
-test.each([
-  { destination: testAddress(2), broken: [] },
-  { destination: offCurve, broken: ['/body/destination destination-is-stake'] },
-  { destination: '1'.repeat(44), broken: ['/body/destination invalid-address'] },
-])('lamports are withdrawn to an account that is not the stake itself: $broken', ({ destination, broken }) => {
-  expect(codes(brokenDestinationRules(destination, offCurve))).toEqual(broken)
+describe('money is withdrawn to', () => {
+  const account = (owner: string, executable = false): ChainAccount => ({
+    lamports: lamports(1n),
+    owner,
+    data: new Uint8Array(),
+    executable,
+  })
+  const refused = (destination: string, found?: ChainAccount, exception = false) =>
+    codes(brokenDestinationRules({ destination, stakeAccount: stakeAccountAddress(testAddress(1), 'own'), account: found, exception }))
+  const derived = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+    .map((seed) => stakeAccountAddress(testAddress(1), seed))
+    .find((one) => !isOnCurve(one))
+
+  test('a wallet, whether it has ever held anything or not', () => {
+    expect(refused(testAddress(2))).toEqual([])
+    expect(refused(testAddress(2), account(systemProgram))).toEqual([])
+  })
+  test.each([
+    { what: 'a mint or a token account', owner: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA' },
+    { what: 'a vote account', owner: voteProgram },
+    { what: "somebody's stake account", owner: stakeProgram },
+    { what: 'an account of any program', owner: testAddress(9) },
+  ])('not $what, unless it is named as an exception', ({ owner }) => {
+    expect(refused(testAddress(2), account(owner))).toEqual(['/body/destination destination-of-program'])
+    expect(refused(testAddress(2), account(owner), true)).toEqual([])
+  })
+  test('not an address off the curve, unless it is named as an exception', () => {
+    expect(refused(derived ?? '')).toEqual(['/body/destination destination-off-curve'])
+    expect(refused(derived ?? '', account(systemProgram))).toEqual(['/body/destination destination-off-curve'])
+    expect(refused(derived ?? '', undefined, true)).toEqual([])
+  })
+  test.each([
+    { what: 'the incinerator', destination: burnAddress, found: account(systemProgram), code: 'destination-burns' },
+    { what: 'a point of small order', destination: systemProgram, found: undefined, code: 'destination-without-key' },
+    { what: 'a program', destination: testAddress(2), found: account(testAddress(9), true), code: 'destination-is-program' },
+    { what: 'a sysvar', destination: testAddress(2), found: account(sysvarOwner), code: 'destination-is-sysvar' },
+    { what: 'no address', destination: '1'.repeat(44), found: undefined, code: 'invalid-address' },
+    {
+      what: 'the stake itself',
+      destination: stakeAccountAddress(testAddress(1), 'own'),
+      found: account(stakeProgram),
+      code: 'destination-is-stake',
+    },
+  ])('never $what', ({ destination, found, code }) => {
+    for (const exception of [false, true]) expect(refused(destination, found, exception)).toEqual([`/body/destination ${code}`])
+  })
 })

@@ -1,5 +1,6 @@
 import { isAddress, isOnCurve } from '../../chains/solana/addresses.ts'
-import type { VoteAccountAnswer } from '../../chains/solana/chain.ts'
+import type { ChainAccount, VoteAccountAnswer } from '../../chains/solana/chain.ts'
+import { unfitDestination } from '../../chains/solana/destination.ts'
 import type { ProblemDetail } from '../../contract/problems.ts'
 
 /** The largest amount that the builders of transactions take exactly: nine million SOL. */
@@ -17,7 +18,9 @@ export function brokenAddressRules(given: {
 }): readonly ProblemDetail[] {
   const { stakeAuthority, withdrawAuthority, feePayer, voteAccount } = given
   const signers = Object.entries({ stakeAuthority, withdrawAuthority, feePayer }).flatMap(([field, address]) =>
-    isOnCurve(address) ? [] : [invalidAddress(field, address, 'an address that can sign: it is not on the curve')],
+    isOnCurve(address)
+      ? []
+      : [invalidAddress(field, address, 'an address that can sign: no key has this one (off the curve, or of small order)')],
   )
   if (voteAccount === undefined)
     return [
@@ -31,11 +34,24 @@ export function brokenAddressRules(given: {
   return isAddress(voteAccount) ? signers : [...signers, invalidAddress('voteAccount', voteAccount)]
 }
 
-/** An account may get money without being able to sign; but not the stake account itself, which is closed by the withdrawal. */
-export function brokenDestinationRules(destination: string, stakeAccount: string): readonly ProblemDetail[] {
-  if (!isAddress(destination)) return [invalidAddress('destination', destination)]
-  if (destination !== stakeAccount) return []
-  return [{ pointer: '/body/destination', code: 'destination-is-stake', detail: 'the destination is the stake account itself' }]
+/**
+ * Money goes where its owner can spend it again (see `unfitDestination`), and not to the stake account itself, which is closed by the withdrawal.
+ * @param account What the cluster shows at the destination.
+ * @param exception The client names the destination as an exception: a program is meant to give the money back.
+ */
+export function brokenDestinationRules(given: {
+  readonly destination: string
+  readonly stakeAccount: string
+  readonly account: ChainAccount | undefined
+  readonly exception: boolean
+}): readonly ProblemDetail[] {
+  const { destination, stakeAccount, account, exception } = given
+  const broken = (code: string, detail: string): readonly ProblemDetail[] => [{ pointer: '/body/destination', code, detail }]
+  if (destination === stakeAccount) return broken('destination-is-stake', 'the destination is the stake account itself')
+  const unfit = unfitDestination(destination, account)
+  if (unfit === undefined || (unfit.mayBeMeant && exception)) return []
+  const hint = unfit.mayBeMeant ? ' (if a program gives it back to you, say destinationException: true)' : ''
+  return broken(unfit.code, `the money would be lost at ${destination}: it ${unfit.what}${hint}`)
 }
 
 const invalidAddress = (field: string, address: string, what = ''): ProblemDetail =>

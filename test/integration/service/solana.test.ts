@@ -353,7 +353,7 @@ describe('a transaction', () => {
   })
 
   test('is made only in the state that it is for, and one at a time', async () => {
-    const { withTransaction, post, cluster, land } = await start()
+    const { withTransaction, post, cluster, land, validator } = await start()
     const { path, transaction, stake } = await withTransaction()
     const refused = { status: 409, body: { code: 'invalid-state' } }
     for (const kind of ['deactivation', 'withdrawal']) expect(await post(`${path}/${kind}-transactions`)).toMatchObject(refused)
@@ -367,12 +367,24 @@ describe('a transaction', () => {
     await land(path, live.body)
     expect(await post(`${path}/deactivation-transactions`)).toMatchObject(refused)
     cluster.nextEpoch()
+    const mint = wallet().address
+    const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'
+    cluster.ledger.plant(mint, { owner: tokenProgram, lamports: 1_461_600n, data: new Uint8Array(82), executable: false })
     const bad = [
       { destination: stake.stakeAccount, code: 'destination-is-stake' },
       { destination: 'z'.repeat(44), code: 'invalid-address' },
+      { destination: '1nc1nerator11111111111111111111111111111111', code: 'destination-burns' },
+      { destination: '1'.repeat(32), code: 'destination-without-key' },
+      { destination: validator.voteAccount, code: 'destination-of-program' },
+      { destination: mint, code: 'destination-of-program' },
+      { destination: 'SysvarC1ock11111111111111111111111111111111', code: 'destination-is-sysvar' },
+      { destination: 'Stake11111111111111111111111111111111111111', code: 'destination-is-program' },
     ]
     for (const { destination, code } of bad)
       expect(await post(`${path}/withdrawal-transactions`, { destination })).toMatchObject({ status: 422, body: { errors: [{ code }] } })
+    // An owner who means it says so.
+    const meant = await post(`${path}/withdrawal-transactions`, { destination: mint, destinationException: true })
+    expect(meant.status).toBe(201)
   })
 
   test('offers no more than the policy allows, however dear the cluster is', async () => {
