@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { reservedAddress, systemContracts } from '../lib/system-addresses.ts'
 import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { transactionFields } from './ethereum-transaction.ts'
@@ -44,10 +45,24 @@ const spec = z.object({
     'amountEth',
   ).describe('Amount to deposit in ETH, as text: 32 for Execution credentials, 32 to 2048 for Compounding ones, at most 9 decimals.'),
   withdrawalAddress: immutable(
-    cel(inWords(hexBytes(20), 'must be an Ethereum address: 0x and 40 hex digits'), {
-      rule: "!self.matches('^0x0{40}$')",
-      message: 'must not be the zero address: nobody can withdraw from there',
-    }),
+    cel(
+      inWords(hexBytes(20), 'must be an Ethereum address: 0x and 40 hex digits'),
+      {
+        rule: "!self.matches('^0x0{40}$')",
+        message: 'must not be the zero address: nobody can withdraw from there',
+      },
+      {
+        rule: `self.matches('^0x0{40}$') || !self.matches('${reservedAddress.source}')`,
+        message: 'must not be a precompile (EIP-1352: 0x0001 to 0xffff): nobody can withdraw from there',
+      },
+      {
+        rule: `!(self.lowerAscii() in [${Object.keys(systemContracts)
+          .map((address) => `'${address}'`)
+          .join(', ')}])`,
+        message:
+          'must not be a contract of the protocol (deposit contract, EIP-7002, EIP-7251, EIP-4788, EIP-2935): it never pays anything out',
+      },
+    ),
     'withdrawalAddress',
   ).describe(
     'Address that the stake and its rewards are paid to: 20 bytes in hex with 0x. It becomes part of the withdrawal credentials and can never be changed. Mixed case must be a valid EIP-55 checksum.',

@@ -150,3 +150,8 @@ test('a message quotes what was expected, and nothing of the answer', () => {
   expect(text).not.toContain(other.slice(2).toLowerCase())
   expect(text).not.toContain('deadbeef')
 })
+
+test('an address that nobody can spend from is refused, though the answer is as was asked for', () => {
+  const lost: Address = '0x00000961Ef480Eb55e80D19ad83579A64c007002'
+  expect(codes(answer({ address: lost }), { ...expected, withdrawalAddress: lost })).toEqual(['unspendable-address'])
+})

@@ -10,12 +10,15 @@ import {
   verifyDepositSignature,
   withdrawalCredentials,
 } from './deposit.ts'
+import { unspendable } from './unspendable.ts'
 
 export type DepositMismatchCode =
   /** Not a BLS public key: money sent to it is lost. */
   | 'invalid-pubkey'
   /** The money would go back to another address, or under other rules. */
   | 'wrong-credentials'
+  /** The address that is asked for is one that nobody can spend from. */
+  | 'unspendable-address'
   | 'wrong-amount'
   /** The consensus layer would drop the deposit, and the money would be lost. */
   | 'invalid-signature'
@@ -78,6 +81,7 @@ export function verifyDeposit(given: {
   const { expected, depositData, unsignedTransaction } = given
   const { network } = expected
   const credentials = withdrawalCredentials(expected.credentialsType, expected.withdrawalAddress)
+  const lost = unspendable(expected.withdrawalAddress, network)
   const chain = (id: number) => id === network.chainId
   const contract = (address: Address) => sameHex(address, network.depositContractAddress)
 
@@ -91,6 +95,11 @@ export function verifyDeposit(given: {
       code: 'wrong-credentials',
       holds: () => sameHex(depositData.withdrawalCredentials, credentials),
       message: `the withdrawal credentials are not ${credentials}, which spec.withdrawalAddress and spec.credentialsType make`,
+    },
+    {
+      code: 'unspendable-address',
+      holds: () => lost === undefined,
+      message: `spec.withdrawalAddress ${expected.withdrawalAddress} would lose the stake: ${lost}`,
     },
     {
       code: 'wrong-amount',

@@ -40,7 +40,7 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
   return async ({ caller, body, idempotent, signal }) => {
     const { amountEth: amount, credentialsType, withdrawalAddress, externalReference: reference } = body
     const network = networks.get(body.network)
-    const broken = brokenRules({ networkKnown: network !== undefined, network: body.network, amount, credentialsType, withdrawalAddress })
+    const broken = brokenRules({ networkName: body.network, network: network?.config, amount, credentialsType, withdrawalAddress })
     if (network === undefined || broken.length > 0) throw validationFailed(broken)
 
     const answered = await idempotency.run(idempotent, async (commit) => {

@@ -1,11 +1,19 @@
 import { describe, expect, test } from 'vitest'
+import type { Address } from '../../chains/ethereum/chain.ts'
+import { knownNetworks } from '../../chains/ethereum/networks.ts'
+import { withdrawalRequestContract } from '../../chains/ethereum/requests.ts'
 import { parseEth } from '../../lib/amounts.ts'
 import { brokenRules, checksummed } from './rules.ts'
 
 const address = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
-const valid = { networkKnown: true, network: 'hoodi', amount: parseEth('32'), credentialsType: '0x02' as const, withdrawalAddress: address }
-const codes = (change: Partial<typeof valid> | { credentialsType: '0x01' }) =>
-  brokenRules({ ...valid, ...change }).map(({ pointer, code }) => `${pointer} ${code}`)
+const valid: Parameters<typeof brokenRules>[0] = {
+  networkName: 'hoodi',
+  network: knownNetworks.hoodi,
+  amount: parseEth('32'),
+  credentialsType: '0x02',
+  withdrawalAddress: address,
+}
+const codes = (change: Partial<typeof valid>) => brokenRules({ ...valid, ...change }).map(({ pointer, code }) => `${pointer} ${code}`)
 
 describe('a new stake', () => {
   test.each([
@@ -37,12 +45,17 @@ describe('a new stake', () => {
       why: 'one letter in the wrong case',
     },
     { withdrawalAddress: `0x${'0'.repeat(40)}`, broken: ['/body/withdrawalAddress zero-address'], why: 'nobody has the key' },
+    ...[withdrawalRequestContract, '0x00000000219ab540356cBB839Cbe05303d7705Fa', `0x${'0'.repeat(38)}0b`].map((withdrawalAddress) => ({
+      withdrawalAddress,
+      broken: ['/body/withdrawalAddress unspendable-address'],
+      why: 'a contract of the protocol or a precompile pays nothing out',
+    })),
   ])('to $withdrawalAddress: $why', ({ withdrawalAddress, broken }) => {
-    expect(codes({ withdrawalAddress })).toEqual(broken)
+    expect(codes({ withdrawalAddress: withdrawalAddress as Address })).toEqual(broken)
   })
 
   test('everything that is wrong is said at once', () => {
-    expect(codes({ networkKnown: false, amount: parseEth('1'), withdrawalAddress: `0x${'0'.repeat(40)}` })).toEqual([
+    expect(codes({ network: undefined, amount: parseEth('1'), withdrawalAddress: `0x${'0'.repeat(40)}` })).toEqual([
       '/body/network unknown-network',
       '/body/amountEth amount-out-of-range',
       '/body/withdrawalAddress zero-address',

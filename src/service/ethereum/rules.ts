@@ -1,5 +1,6 @@
 import { getAddress, isAddress } from 'viem'
 import type { Address } from '../../chains/ethereum/chain.ts'
+import { unspendable } from '../../chains/ethereum/unspendable.ts'
 import type { ProblemDetail } from '../../contract/problems.ts'
 import type { CredentialsType } from '../../contract/schemas/ethereum-stake.ts'
 import { formatEth, type Gwei, gwei } from '../../lib/amounts.ts'
@@ -8,26 +9,25 @@ import { formatEth, type Gwei, gwei } from '../../lib/amounts.ts'
 const minActivationBalance = gwei(32_000_000_000n)
 const maxEffectiveBalance: Readonly<Record<CredentialsType, Gwei>> = { '0x01': minActivationBalance, '0x02': gwei(2_048_000_000_000n) }
 
-const zeroAddress = /^0x0{40}$/
-
 /**
  * The rules of the chain for a new stake. An amount below 32 ETH never activates; above the cap of its credentials it earns nothing.
  * The address gets the withdrawn money and can't be changed later: a mistyped one is lost money.
  */
 export function brokenRules(given: {
-  networkKnown: boolean
-  network: string
+  networkName: string
+  /** Undefined: the service has no network of this name. */
+  network: { readonly depositContractAddress: Address } | undefined
   amount: Gwei
   credentialsType: CredentialsType
-  withdrawalAddress: string
+  withdrawalAddress: Address
 }): readonly ProblemDetail[] {
   const broken: ProblemDetail[] = []
   const { amount, credentialsType, withdrawalAddress } = given
-  if (!given.networkKnown) {
+  if (given.network === undefined) {
     broken.push({
       pointer: '/body/network',
       code: 'unknown-network',
-      detail: `"${given.network}" is not a network of this service: see GET /v1/networks`,
+      detail: `"${given.networkName}" is not a network of this service: see GET /v1/networks`,
     })
   }
   const max = maxEffectiveBalance[credentialsType]
@@ -39,8 +39,10 @@ export function brokenRules(given: {
       detail: `a stake with ${credentialsType} credentials is ${rule}, not ${formatEth(amount)}`,
     })
   }
-  if (zeroAddress.test(withdrawalAddress)) {
-    broken.push({ pointer: '/body/withdrawalAddress', code: 'zero-address', detail: 'nobody can spend from the zero address' })
+  const lost = unspendable(withdrawalAddress, given.network)
+  if (lost !== undefined) {
+    const code = /^0x0+$/.test(withdrawalAddress) ? 'zero-address' : 'unspendable-address'
+    broken.push({ pointer: '/body/withdrawalAddress', code, detail: `the stake would be lost at ${withdrawalAddress}: ${lost}` })
   } else if (!hasValidChecksum(withdrawalAddress)) {
     broken.push({
       pointer: '/body/withdrawalAddress',

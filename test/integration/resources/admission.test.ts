@@ -56,6 +56,26 @@ describe('an EthereumStake', () => {
       spec: { withdrawalAddress: `0x${'0'.repeat(40)}` },
       says: 'must not be the zero address: nobody can withdraw from there',
     },
+    {
+      what: 'a precompile',
+      spec: { withdrawalAddress: `0x${'0'.repeat(38)}0B` },
+      says: 'must not be a precompile (EIP-1352: 0x0001 to 0xffff): nobody can withdraw from there',
+    },
+    {
+      what: 'the deposit contract',
+      spec: { withdrawalAddress: '0x00000000219ab540356cBB839Cbe05303d7705Fa' },
+      says: 'must not be a contract of the protocol',
+    },
+    {
+      what: 'the EIP-7002 contract in lower case',
+      spec: { withdrawalAddress: '0x00000961ef480eb55e80d19ad83579a64c007002' },
+      says: 'must not be a contract of the protocol',
+    },
+    {
+      what: 'the EIP-7251 contract in upper case',
+      spec: { withdrawalAddress: '0x0000BBDDC7CE488642FB579F8B00F3A590007251' },
+      says: 'must not be a contract of the protocol',
+    },
     { what: 'a short address', spec: { withdrawalAddress: '0x1234' }, says: 'must be an Ethereum address: 0x and 40 hex digits' },
     {
       what: 'an address without 0x',

@@ -1,0 +1,39 @@
+import { privateKeyToAddress } from 'viem/accounts'
+import { describe, expect, test } from 'vitest'
+import type { Address } from './chain.ts'
+import { knownNetworks } from './networks.ts'
+import { withdrawalRequestContract } from './requests.ts'
+import { unspendable } from './unspendable.ts'
+
+const short = (digits: string): Address => `0x${digits.padStart(40, '0')}`
+const own: Address = '0x1234567890123456789012345678901234567890'
+
+describe('money is never sent to', () => {
+  test.each<{ what: string; address: Address; why: RegExp }>([
+    { what: 'the zero address', address: short(''), why: /zero address/ },
+    { what: 'the first precompile', address: short('1'), why: /precompiles/ },
+    { what: 'the last of the BLS precompiles', address: short('11'), why: /precompiles/ },
+    { what: 'the secp256r1 precompile', address: short('100'), why: /precompiles/ },
+    { what: 'the usual burn address', address: short('dEaD'), why: /precompiles/ },
+    { what: "mainnet's and hoodi's deposit contract", address: '0x00000000219ab540356cBB839Cbe05303d7705Fa', why: /deposit contract/ },
+    { what: 'the EIP-7002 contract', address: withdrawalRequestContract, why: /7002/ },
+    { what: 'the EIP-7251 contract', address: '0x0000BBdDc7CE488642fb579F8B00f3a590007251', why: /7251/ },
+    { what: 'the EIP-4788 contract', address: '0x000F3df6D732807Ef1319fB7B8bB8522d0Beac02', why: /4788/ },
+    { what: 'the EIP-2935 contract', address: '0x0000F90827F1C53a10cb7A02335B175320002935', why: /2935/ },
+    { what: 'the system address', address: '0xfffffffffffffffffffffffffffffffffffffffe', why: /SYSTEM_ADDRESS/ },
+    { what: "a private network's deposit contract", address: own, why: /deposit contract/ },
+  ])('$what, however it is written', ({ address, why }) => {
+    for (const written of [address, address.toLowerCase() as Address, `0x${address.slice(2).toUpperCase()}` as Address]) {
+      expect(unspendable(written, { depositContractAddress: own })).toMatch(why)
+    }
+  })
+})
+
+test("a wallet's address is spendable, and so is a contract that nothing is known of", () => {
+  expect(unspendable(privateKeyToAddress(`0x${'11'.repeat(32)}`), { depositContractAddress: own })).toBeUndefined()
+  expect(unspendable(own)).toBeUndefined()
+})
+
+test("every known network's deposit contract is refused without being told the network", () => {
+  for (const { depositContractAddress } of Object.values(knownNetworks)) expect(unspendable(depositContractAddress)).toBeDefined()
+})
