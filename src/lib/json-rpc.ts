@@ -194,8 +194,8 @@ interface Http {
   readonly retryAfterMs: number | undefined
 }
 
-/** Statuses that say that this shape of request is not taken. */
-const refusesBatch = (status: number): boolean => [400, 404, 405, 406, 413, 415, 422, 501].includes(status)
+/** Statuses that say that this shape of request, or one of its calls, is not taken: asked one by one, it shows which. */
+const refusesBatch = (status: number): boolean => [400, 401, 402, 403, 404, 405, 406, 413, 415, 422, 501].includes(status)
 /** Unauthorized, payment required, forbidden: as a status, or as the code of an error. */
 const isForbidden = (code: number): boolean => code === 401 || code === 402 || code === 403
 /** JSON-RPC 2.0, section 5.1: the method does not exist. */

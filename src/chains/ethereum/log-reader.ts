@@ -26,7 +26,11 @@ export function createLogReader({ initial = 10_000n, largest = 50_000n }: { read
         try {
           logs = await node.logs(next, end)
         } catch (error) {
-          if (end === next || !mayBeTooMuch(error)) throw error
+          if (end === next || !mayBeTooMuch(error)) {
+            // It wasn't the size: the next node is not asked in small steps for that.
+            size = max(size, initial)
+            throw error
+          }
           size = max((end - next + 1n) / (isTimeout(error) ? 8n : 2n), 1n)
           successes = 0
           continue
@@ -49,7 +53,9 @@ const isTimeout = (error: unknown): boolean => error instanceof RpcFailure && er
 function mayBeTooMuch(error: unknown): boolean {
   if (!(error instanceof RpcFailure)) return false
   if (error.kind === 'too-large' || error.kind === 'timeout') return true
-  return error.kind === 'node' && !/rate|per second|too many requests|daily|quota|unauthori[sz]ed/i.test(error.node?.message ?? '')
+  return (
+    error.kind === 'node' && !/rate|per second|too many requests|daily|quota|unauthori[sz]ed|forbidden/i.test(error.node?.message ?? '')
+  )
 }
 
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b)

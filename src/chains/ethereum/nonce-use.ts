@@ -26,7 +26,7 @@ export async function nameNonceUse(
     { whole: true, read: (answer) => read(blockWithTransactions, answer, 'eth_getBlockByNumber') },
     signal,
   )
-  const raw = block?.transactions.find((one) => one.from.toLowerCase() === address.toLowerCase() && one.nonce === nonce)
+  const raw = block?.transactions.find((one) => one.from.toLowerCase() === address.toLowerCase() && BigInt(one.nonce) === BigInt(nonce))
   if (block === undefined || raw === undefined) return undefined
   const found = read(transaction, raw, 'eth_getBlockByNumber')
   const [answer] = await node.batch([{ method: 'eth_getTransactionReceipt', params: [found.hash] }], signal)

@@ -51,10 +51,13 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
 
   /** The highest block that this process was ever told to be final. */
   let knownFinal = 0n
+  /** By node, the highest block that it is known to have. */
+  const heights: bigint[] = []
 
   const headOf = async (node: RpcNode, signal: AbortSignal) => {
     const view = await viewOf(node, config.confirmations, [], signal)
     knownFinal = max(knownFinal, view.final)
+    heights[node.index] = view.latest.number
     return view
   }
 
@@ -78,11 +81,9 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
         await check(node, found)
         return found
       }
-      if (knownFinal > 0n) {
-        const latest = read(quantity, await node.call('eth_blockNumber', [], signal), 'eth_blockNumber')
-        node.sees({ height: latest })
-        if (latest < knownFinal) throw new ChainError('unavailable', 'the node lags behind what is known to be final')
-      }
+      if ((heights[node.index] ?? 0n) < knownFinal)
+        heights[node.index] = read(quantity, await node.call('eth_blockNumber', [], signal), 'eth_blockNumber')
+      if ((heights[node.index] ?? 0n) < knownFinal) throw new ChainError('unavailable', 'the node lags behind what is known to be final')
       return undefined
     }
     const answers = await nodes.race(ask, (value) => value !== undefined, signal)
@@ -106,7 +107,7 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
   const settledHead = async (node: RpcNode) => {
     const { latest, final } = await headOf(node, lifetime)
     // A deposit that others made may be in the blocks that it doesn't have.
-    if (node.isOut()) throw new ChainError('unavailable', `node ${node.index + 1} of ${config.name} is behind the others`)
+    if (node.isLagging()) throw new ChainError('unavailable', `node ${node.index + 1} of ${config.name} is behind the others`)
     return { latest: latest.number, hash: latest.hash, final }
   }
   const history = createDepositHistory({

@@ -51,8 +51,10 @@ export const transaction = z
       ...(blockHash == null ? {} : { blockHash }),
     }),
   )
-/** Of a block with its transactions: the ones of one sender are read whole, of the others only who sent them under which nonce. */
-export const blockWithTransactions = blockRef.extend({ transactions: z.array(z.looseObject({ from: address, nonce: smallQuantity })) })
+/** Of a block with its transactions, each as it came: of others than the one that is looked for, only sender and nonce are read. */
+export const blockWithTransactions = blockRef.extend({
+  transactions: z.array(z.looseObject({ from: z.string(), nonce: z.string().regex(/^0x[0-9a-fA-F]{1,16}$/) })),
+})
 
 export const rawLog = z.object({
   address,

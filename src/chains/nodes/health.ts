@@ -30,6 +30,8 @@ export interface Health {
   readonly out: 'behind' | 'still' | undefined
   /** Blocks below the highest head of all nodes. */
   readonly lag: bigint
+  /** More than a few blocks below it, and not at the pace of the day by itself: what is new may be missing, though it may come along in time. */
+  readonly lagging: boolean
   /** It has not moved for longer than the grace, and nor has any other: that may be a chain that mines on demand. */
   readonly still: boolean
 }
@@ -54,20 +56,21 @@ export function sighted(before: Sightings | undefined, head: NodeHead, at: numbe
  * whatever another one claims; nor is a single node, or all of them when all stand still.
  */
 export function healthOf(node: Sightings | undefined, others: readonly (Sightings | undefined)[], pace: Pace, moment: Moment): Health {
-  if (node === undefined) return { out: undefined, lag: 0n, still: false }
+  if (node === undefined) return { out: undefined, lag: 0n, lagging: false, still: false }
   const { height } = node.head
   const ahead = others.flatMap((other) => (other !== undefined && other.head.height > height ? [other] : []))
   const lag = ahead.reduce((most, other) => (other.head.height - height > most ? other.head.height - height : most), 0n)
   const movedAt = node.trail.at(-1)?.at ?? node.seenAt
   const still = moment.now - movedAt > pace.graceMs
-  if (ahead.length === 0) return { out: undefined, lag, still }
+  if (ahead.length === 0) return { out: undefined, lag, lagging: false, still }
 
   const overtakenAt = Math.min(...ahead.map((other) => other.trail.find((step) => step.height > height)?.at ?? other.seenAt))
   const longAgo = moment.now - overtakenAt > pace.graceMs
   const farBehind = ahead.some((other) => other.head.height - height > fewBlocks && lagMs(node.head, other.head, pace) > pace.graceMs)
   const keepsPace = !still && node.head.timestamp !== undefined && (moment.wallSeconds - node.head.timestamp) * 1000 <= pace.graceMs
-  if (keepsPace || !(longAgo || farBehind)) return { out: undefined, lag, still }
-  return { out: still ? 'still' : 'behind', lag, still }
+  if (keepsPace) return { out: undefined, lag, lagging: false, still }
+  const out = longAgo || farBehind ? (still ? 'still' : 'behind') : undefined
+  return { out, lag, lagging: out !== undefined || lag > fewBlocks, still }
 }
 
 const lagMs = (behind: NodeHead, ahead: NodeHead, { blockMs }: Pace): number =>

@@ -16,8 +16,8 @@ export interface NodeHandle<I> {
   readonly identity: I
   /** Told of every head that is read from the node: its health comes of it. */
   sees(head: NodeHead): void
-  /** Behind the others, or standing still while they go on. */
-  isOut(): boolean
+  /** More than a few blocks behind the others, or standing still while they go on: what is new may be missing here. */
+  isLagging(): boolean
 }
 export type NodeAnswer<T, E> = { readonly value: T } | { readonly error: E }
 
@@ -44,6 +44,7 @@ export interface Nodes<C, I, E extends Error> {
     enough: (value: T) => boolean,
     signal: AbortSignal,
   ): Promise<readonly NodeAnswer<T, E>[]>
+  /** Whether a node (from 0) is asked last, as it is behind the others or stands still while they go on. */
   isOut(index: number): boolean
   /** Counts a disagreement for these nodes (from 0). */
   disagreed(indexes: readonly number[]): void
@@ -107,6 +108,9 @@ const headWaitMs = 2_000
 /** Polls that a node may be behind, or stand still while others go on. */
 const gracePolls = 3
 
+/** No new block on any node for so long is worth a word. */
+const quietMs = 300_000
+
 interface State<C, I, E> {
   readonly client: C
   readonly index: number
@@ -151,6 +155,16 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
     }),
   )
 
+  let quiet = false
+  /** All stand still: a chain may do so that mines on demand, so that nobody is out; but it is said. */
+  const reportQuiet = (): void => {
+    const moved = nodes.flatMap(({ seen }) => seen?.trail.at(-1)?.at ?? [])
+    const asked = Math.max(...nodes.flatMap(({ seen }) => seen?.seenAt ?? []))
+    const isQuiet = moved.length > 0 && asked - Math.max(...moved) > quietMs
+    if (isQuiet && !quiet) log?.warn({ network }, 'no node of the network has shown a new block for minutes')
+    quiet = isQuiet
+  }
+
   const health = (node: Node): Health => {
     const others = nodes.filter((other) => other !== node).map(({ seen }) => seen)
     const found = healthOf(node.seen, others, pace, { now: now(), wallSeconds: clock.now().getTime() / 1000 })
@@ -160,6 +174,7 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
       else log?.warn({ ...fields, why: found.out }, 'a node is behind the others: it is asked last until it comes along')
       node.out = found.out
     }
+    reportQuiet()
     return found
   }
   const isOut = (node: Node): boolean => health(node).out !== undefined
@@ -195,7 +210,7 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
         node.seen = sighted(node.seen, head, now())
         node.probedAt = now()
       }
-      const value = await use({ ...client, index: node.index, identity, sees, isOut: () => isOut(node) })
+      const value = await use({ ...client, index: node.index, identity, sees, isLagging: () => health(node).lagging })
       node.failure = undefined
       return { value }
     } catch (caught) {

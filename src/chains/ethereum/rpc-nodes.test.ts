@@ -1,0 +1,227 @@
+import { describe, expect, test } from 'vitest'
+import { wei } from '../../lib/amounts.ts'
+import type { Hex } from './chain.ts'
+import { chainOfBlocks, chainOverNodes, createTestNode, httpStatus, rpcError, type TestNode, testHash, testSender } from './test-nodes.ts'
+
+const never = new AbortController().signal
+const minute = 60_000
+const balances = (node: TestNode): number => node.seen.filter((method) => method === 'eth_getBalance').length
+const asked = (node: TestNode, method: string): boolean => node.seen.includes(method)
+const forget = (...nodes: TestNode[]): void => {
+  for (const node of nodes) node.seen.length = 0
+}
+const estimate = { from: testSender, to: testSender, data: '0x' as Hex, valueWei: wei(1n) }
+
+describe('a first node that stands still while the second goes on', () => {
+  /** Both at block 100; then time passes, and only the second has new blocks. */
+  async function stuckFirst() {
+    const nodes = [createTestNode(), createTestNode()] as const
+    const over = chainOverNodes(nodes)
+    expect((await over.chain.head(never)).latest).toBe(100n)
+    for (let block = 101; block <= 106; block++) {
+      over.clock.advance(12_000)
+      nodes[1].blocks = chainOfBlocks(block)
+      await over.chain.head(never)
+    }
+    forget(...nodes)
+    return { ...over, nodes }
+  }
+
+  test('is out: the second answers', async () => {
+    const { chain, nodes, log, readings } = await stuckFirst()
+    expect((await chain.head(never)).latest).toBe(106n)
+    await chain.balance(testSender, never)
+    expect(nodes.map(balances)).toEqual([0, 1])
+    expect(log.join()).toContain('asked last')
+    expect(readings()).toMatchObject([
+      { node: 1, height: 100n, lag: 6n, unhealthy: true },
+      { node: 2, height: 106n, lag: 0n, unhealthy: false },
+    ])
+  })
+
+  test('comes back when it moves', async () => {
+    const { chain, nodes, clock, log } = await stuckFirst()
+    nodes[0].blocks = chainOfBlocks(107)
+    nodes[1].blocks = chainOfBlocks(107)
+    clock.advance(12_000)
+    await chain.balance(testSender, never)
+    expect(nodes.map(balances)).toEqual([1, 0])
+    expect(log.join()).toContain('asked again')
+  })
+
+  test('answers when the other is gone, but not for the history of deposits', async () => {
+    const { chain, nodes } = await stuckFirst()
+    nodes[1].down = true
+    expect(await chain.balance(testSender, never)).toBe(7n)
+    await expect(chain.depositsFor(`0x${'aa'.repeat(48)}`, never)).rejects.toMatchObject({ code: 'unavailable' })
+  })
+
+  test('shows nothing as mined', async () => {
+    const { chain, nodes } = await stuckFirst()
+    nodes[0].blocks = chainOfBlocks(100, { 99: [{ hash: testHash(1), from: testSender, nonce: 0 }] }, { from: 99, name: 'orphaned' })
+    const trace = await chain.trace([testHash(1)], never)
+    expect(trace).toMatchObject({ disagreement: { height: 99n, nodes: [1, 2] } })
+    expect(trace.mined ?? trace.final).toBeUndefined()
+  })
+})
+
+test('a node that is far behind when it is first asked is out at once', async () => {
+  const nodes = [createTestNode({ blocks: chainOfBlocks(10) }), createTestNode()]
+  const { chain } = chainOverNodes(nodes)
+  expect((await chain.head(never)).latest).toBe(100n)
+})
+
+test('a node that claims to be far ahead puts no other out', async () => {
+  const nodes = [createTestNode(), createTestNode({ blocks: chainOfBlocks(3_000) })] as const
+  const { chain, clock } = chainOverNodes(nodes)
+  for (let block = 101; block <= 110; block++) {
+    clock.advance(12_000)
+    nodes[0].blocks = chainOfBlocks(block)
+    expect((await chain.head(never)).latest).toBe(BigInt(block))
+  }
+})
+
+test.each([1, 2])('%i that all stand still go on answering, and it is said', async (count) => {
+  const nodes = Array.from({ length: count }, () => createTestNode())
+  const { chain, clock, log, readings } = chainOverNodes(nodes)
+  for (let minutes = 0; minutes < 10; minutes++) {
+    expect((await chain.head(never)).latest).toBe(100n)
+    clock.advance(minute)
+  }
+  readings()
+  expect(readings().map(({ unhealthy }) => unhealthy)).toEqual(Array(count).fill(false))
+  expect(log.filter((line) => line.includes('no node of the network has shown a new block'))).toHaveLength(1)
+})
+
+describe('a method that the first node refuses', () => {
+  const refusals: { name: string; says: () => unknown }[] = [
+    { name: '-32601', says: rpcError(-32601, 'the method eth_estimateGas does not exist/is not available') },
+    { name: 'not on the plan', says: rpcError(-32600, 'eth_estimateGas is not on your plan, upgrade at https://secret') },
+    { name: '401 as an error', says: rpcError(401, 'unauthorized') },
+    { name: '402 as an error', says: rpcError(402, 'payment required') },
+    { name: '403 as an error', says: rpcError(403, 'forbidden') },
+    { name: '401 by HTTP', says: httpStatus(401) },
+    { name: '402 by HTTP', says: httpStatus(402) },
+    { name: '403 by HTTP', says: httpStatus(403) },
+    { name: 'an error nobody knows', says: rpcError(-32098, 'a mood') },
+  ]
+  const refusing = (says: () => unknown) => createTestNode({ says: new Map([['eth_estimateGas', says]]) })
+  const serving = () => createTestNode({ says: new Map([['eth_estimateGas', () => '0x9']]) })
+
+  test.each(refusals)('is asked of the next, and of that one first for some minutes ($name)', async ({ says }) => {
+    const [first, second] = [refusing(says), serving()]
+    const { chain, clock } = chainOverNodes([first, second])
+    expect(await chain.estimateGas(estimate, never)).toBe(9n)
+    expect(asked(first, 'eth_estimateGas')).toBe(true)
+    forget(first, second)
+    expect(await chain.estimateGas(estimate, never)).toBe(9n)
+    expect(asked(first, 'eth_estimateGas')).toBe(false)
+    // Only this method.
+    await chain.balance(testSender, never)
+    expect([first, second].map(balances)).toEqual([1, 0])
+    // Then it is tried again.
+    clock.advance(6 * minute)
+    await chain.estimateGas(estimate, never)
+    expect(asked(first, 'eth_estimateGas')).toBe(true)
+  })
+
+  test.each(refusals)('is named when there is no other node ($name)', async ({ says }) => {
+    const only = refusing(says)
+    const { chain } = chainOverNodes([only])
+    for (let times = 0; times < 2; times++) {
+      const error = await chain.estimateGas(estimate, never).catch((caught: unknown) => caught)
+      expect(error).toMatchObject({ code: 'rejected', message: expect.stringContaining('eth_estimateGas') })
+      expect(String(error)).not.toMatch(/secret|mood|plan, upgrade/)
+    }
+    // It is asked each time, since nobody else could be.
+    expect(only.seen.filter((method) => method === 'eth_estimateGas')).toHaveLength(2)
+    // The node is well otherwise.
+    expect(await chain.balance(testSender, never)).toBe(7n)
+  })
+
+  test('is not remembered where the others refuse it alike: then it is the question', async () => {
+    const nodes = [refusing(rpcError(-32602, 'invalid params')), refusing(rpcError(-32602, 'invalid params'))]
+    const { chain, readings } = chainOverNodes(nodes)
+    await expect(chain.estimateGas(estimate, never)).rejects.toMatchObject({ code: 'rejected' })
+    expect(readings().map(({ refusedMethods }) => refusedMethods)).toEqual([0, 0])
+  })
+
+  test.each([
+    ['nonce-too-low', 'nonce too low'],
+    ['underpriced', 'transaction underpriced'],
+    ['insufficient-funds', 'insufficient funds for gas * price + value'],
+    ['reverted', 'execution reverted'],
+  ])('is another thing than what a node says of the transaction: %s is final', async (code, message) => {
+    const second = serving()
+    const { chain } = chainOverNodes([refusing(rpcError(-32000, message)), second])
+    await expect(chain.estimateGas(estimate, never)).rejects.toMatchObject({ code })
+    expect(asked(second, 'eth_estimateGas')).toBe(false)
+  })
+
+  test('is counted for each node', async () => {
+    const { chain, readings, log } = chainOverNodes([refusing(rpcError(-32601, 'no')), serving()])
+    await chain.estimateGas(estimate, never)
+    expect(readings().map(({ refusedMethods, unhealthy }) => ({ refusedMethods, unhealthy }))).toEqual([
+      { refusedMethods: 1, unhealthy: false },
+      { refusedMethods: 0, unhealthy: false },
+    ])
+    expect(log.join()).toContain('eth_estimateGas')
+  })
+})
+
+describe('the identity of a node', () => {
+  const other = chainOfBlocks(100, {}, { from: 0, name: 'another network of the same chain id' })
+
+  test('is its genesis too: one of another is not used', async () => {
+    const nodes = [createTestNode(), createTestNode({ blocks: other })]
+    const { chain, log } = chainOverNodes(nodes)
+    await chain.balance(testSender, never)
+    expect(await chain.laneCounts(testSender, never)).toMatchObject({ nodes: [{ final: 0 }, undefined] })
+    expect(log.join()).toContain('genesis')
+  })
+
+  test('is the one of the configuration, where that gives it', async () => {
+    const genesis = other[0]?.hash
+    const { chain } = chainOverNodes([createTestNode(), createTestNode({ blocks: other })], { config: { genesisHash: genesis } })
+    expect(await chain.genesisHash(never)).toBe(genesis)
+    const alone = chainOverNodes([createTestNode()], { config: { genesisHash: genesis } })
+    await expect(alone.chain.balance(testSender, never)).rejects.toMatchObject({ code: 'wrong-chain' })
+  })
+
+  test('is asked again every few minutes', async () => {
+    const nodes = [createTestNode(), createTestNode()] as const
+    const { chain, clock } = chainOverNodes(nodes)
+    await chain.balance(testSender, never)
+    nodes[0].blocks = other
+    clock.advance(6 * minute)
+    forget(...nodes)
+    await chain.balance(testSender, never)
+    expect(nodes.map(balances)).toEqual([0, 1])
+  })
+
+  test('is asked again after a failure', async () => {
+    const nodes = [createTestNode(), createTestNode()] as const
+    const { chain, clock } = chainOverNodes(nodes)
+    await chain.balance(testSender, never)
+    nodes[0].down = true
+    await chain.balance(testSender, never)
+    nodes[0].down = false
+    nodes[0].blocks = other
+    clock.advance(11_000)
+    forget(...nodes)
+    await chain.balance(testSender, never)
+    expect(nodes.map(balances)).toEqual([0, 1])
+  })
+})
+
+test('a node that failed is left out of what goes to all until its rest is over and it has shown its head', async () => {
+  const nodes = [createTestNode({ down: true }), createTestNode()] as const
+  const { chain, clock } = chainOverNodes(nodes)
+  expect(await chain.trace([testHash(1)], never)).toMatchObject({ silent: [0] })
+  nodes[0].down = false
+  expect(await chain.trace([testHash(1)], never)).toMatchObject({ silent: [0] })
+  expect(nodes[0].seen).toEqual([])
+  clock.advance(11_000)
+  await chain.head(never)
+  expect(await chain.trace([testHash(1)], never)).toMatchObject({ silent: [] })
+})
