@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { createNodeBoard, type NodeBoard, registerNodeMetrics } from '../chains/nodes/board.ts'
 
 /** What the operator's metrics are fed with. Names follow the Prometheus conventions: base units, `_total` for counters. */
 export interface OperatorMetrics {
@@ -14,6 +15,8 @@ export interface OperatorMetrics {
   readonly api: (operation: string, outcome: string, ms: number) => void
   readonly ledgerWrite: (signer: string, reservations: number) => void
   readonly queuePicked: (kind: string, waitedMs: number) => void
+  /** The networks' nodes, read at scrape time. */
+  readonly nodes: NodeBoard
 }
 
 /** What is read at scrape time, so that no gauge can be stale. */
@@ -50,6 +53,9 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
   const counter = <L extends string>(name: string, help: string, labelNames: L[]) => new Counter({ name, help, labelNames, registers })
   const gauge = gaugesOf(registry)
 
+  const nodes = createNodeBoard()
+  registerNodeMetrics(registry, 'staking_operator', nodes)
+
   const reconciles = histogram('staking_operator_reconcile_duration_seconds', 'Time that one reconcile took, by how it ended.', [
     'kind',
     'outcome',
@@ -84,6 +90,7 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
   )
   return {
     registry,
+    nodes,
     read: (readings) => registerReadings(gauge, readings),
     reconcile: (kind, outcome, ms) => reconciles.observe({ kind, outcome }, ms / 1000),
     step: (kind, step, outcome, ms) => steps.observe({ kind, step, outcome }, ms / 1000),

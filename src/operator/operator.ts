@@ -40,7 +40,14 @@ export async function runOperator(
   const identity = options.identity ?? hostname()
   const userAgent = `staking-operator/${version}`
   const metrics = createOperatorMetrics({ version })
-  const networks = await createNetworks(options.networksFile, { clock, log, userAgent, onRpc: metrics.rpc, onApi: metrics.api })
+  const networks = await createNetworks(options.networksFile, {
+    clock,
+    log,
+    userAgent,
+    onRpc: metrics.rpc,
+    onApi: metrics.api,
+    nodes: metrics.nodes,
+  })
   const api = createKubeApi({
     ...(options.kubeconfig === undefined ? { inCluster: true as const } : { kubeconfigPath: options.kubeconfig }),
     clock,

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { type NodeBoard, registerNodeMetrics } from '../chains/nodes/board.ts'
 
 /** The service's metrics, in a registry of its own. Names and units follow Prometheus' conventions. */
 export interface Metrics {
@@ -11,6 +12,8 @@ export interface Metrics {
   stakeSettled(network: string, status: 'confirmed' | 'failed'): void
   requestSettled(network: string, kind: 'exit' | 'withdrawal', outcome: 'accepted' | 'dropped' | 'failed'): void
   trackerPass(network: string, at: Date): void
+  /** Shows the networks' nodes, read at each scrape. */
+  showNodes(board: NodeBoard): void
   /** Asked for at each scrape. */
   onScrape(read: () => Promise<readonly { network: string; status: string; count: bigint }[]>): void
 }
@@ -76,6 +79,7 @@ export function createMetrics(): Metrics {
     stakeSettled: (network, status) => settled.inc({ network, status }),
     requestSettled: (network, kind, outcome) => requestsSettled.inc({ network, kind, outcome }),
     trackerPass: (network, at) => lastPass.set({ network }, at.getTime() / 1000),
+    showNodes: (board) => registerNodeMetrics(registry, 'staking_service', board),
     onScrape(read) {
       new Gauge({
         name: 'staking_service_stakes',

@@ -1,5 +1,6 @@
 import { createBeaconChain } from '../chains/ethereum/beacon-chain.ts'
 import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
+import { createNodeBoard, type NodeBoard } from '../chains/nodes/board.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { createLogger, type Logger } from '../lib/log.ts'
 import { createAdmin, serveAdmin } from './admin.ts'
@@ -44,17 +45,20 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   try {
     if (config.database.kind === 'embedded') await releaseAllClaims(store)
     const indices = await openKeyIndices({ store, seedFingerprint: keys.fingerprint, floor: BigInt(config.keyIndexFloor) })
+    const nodes = createNodeBoard()
     const { app, tracker } = await createService({
       store,
       keys,
       indices,
-      networks: connectNetworks(config, clock, log, ending.signal),
+      networks: connectNetworks(config, clock, log, ending.signal, nodes),
       solanaNetworks: connectSolanaNetworks({
         networks: config.networks.filter((network) => network.chain === 'Solana'),
         defaultVoteAccounts: config.solana.defaultVoteAccounts,
         clock,
         log,
+        nodes,
       }),
+      nodes,
       solanaPolicy: { domain: config.solana.domain, maxPriorityFeeLamports: BigInt(config.solana.maxPriorityFeeLamports) },
       clock,
       log,
@@ -94,10 +98,10 @@ const isEthereum = (network: ServiceConfig['networks'][number]) => network.chain
 /** Of one call to a beacon node: several fit into the time that a request has. */
 const beaconTimeoutMs = 6_000
 
-const connectNetworks = (config: ServiceConfig, clock: Clock, log: Logger, signal: AbortSignal): EthereumNetworks =>
+const connectNetworks = (config: ServiceConfig, clock: Clock, log: Logger, signal: AbortSignal, nodes: NodeBoard): EthereumNetworks =>
   new Map(
     config.networks.filter(isEthereum).map((network) => {
-      const chain = createEthereumChain({ config: network, clock, log, signal })
+      const chain = createEthereumChain({ config: network, clock, log, signal, onNodes: (read) => nodes.set(network.name, read) })
       const urls = network.beaconApiUrls
       const validators =
         urls.length === 0

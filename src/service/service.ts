@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import type { NodeBoard } from '../chains/nodes/board.ts'
 import { openApiDocument } from '../contract/openapi.ts'
 import { fastifyUrl, type Route, routes } from '../contract/routes.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -43,6 +44,8 @@ export interface ServiceDeps {
   readonly trackerIntervalMs: number
   /** How long a crashed instance holds an Idempotency-Key, in ms. Only tests want it shorter. */
   readonly leaseMs?: number
+  /** Shows the networks' nodes, for metrics. */
+  readonly nodes?: NodeBoard
   /** Aborted when the service is about to end: it says so to those who ask whether it is ready. */
   readonly stopping: AbortSignal
 }
@@ -58,6 +61,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const { store, clock, log, stopping } = deps
   const metrics = createMetrics()
   metrics.onScrape(() => countByState(store.db))
+  if (deps.nodes !== undefined) metrics.showNodes(deps.nodes)
   const networks: EthereumNetworks = new Map([...deps.networks].map(([name, network]) => [name, countErrors(network, metrics)]))
   const solanaNetworks: SolanaNetworks = new Map(
     [...(deps.solanaNetworks ?? [])].map(([name, network]) => [name, asProblems(network, metrics)]),

@@ -157,7 +157,7 @@ function ofChain(error: ChainError): Verdict {
     case 'rejected': {
       const message =
         error.code === 'rejected'
-          ? "The network's RPC node refused the call; it is tried again."
+          ? `The network's RPC node refused the call: ${error.message}. It is tried again.`
           : "The network's RPC node does not answer usefully; it is tried again."
       return error.retryAfterMs === undefined
         ? { kind: 'retry', reason: 'ChainUnavailable', message }
@@ -224,7 +224,7 @@ function ofSolana(error: SolanaError): Verdict {
     case 'rejected': {
       const message =
         error.code === 'rejected'
-          ? "The network's RPC node refused the call; it is tried again."
+          ? `The network's RPC node refused the call: ${error.message}. It is tried again.`
           : "The network's RPC node does not answer usefully; it is tried again."
       return error.retryAfterMs === undefined
         ? { kind: 'retry', reason: 'ChainUnavailable', message }

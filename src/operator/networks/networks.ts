@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Agent } from 'undici'
 import { createEthereumChain } from '../../chains/ethereum/rpc-chain.ts'
+import type { NodeBoard } from '../../chains/nodes/board.ts'
+import type { NodeReading } from '../../chains/nodes/nodes.ts'
 import { createSolanaChain } from '../../chains/solana/rpc-chain.ts'
 import { createStakingClient, type StakingClient } from '../../contract/client.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -23,6 +25,8 @@ interface Wiring {
   readonly userAgent: string
   readonly onRpc?: (network: string, method: string, outcome: string, ms: number) => void
   readonly onApi?: (operation: string, outcome: string, ms: number) => void
+  /** Shows the nodes' health, for metrics. */
+  readonly nodes?: NodeBoard
 }
 
 /** The networks of a file, reloaded when it changes. A file that can't be used any more is told and the last good one stays. */
@@ -64,11 +68,18 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
         clock: Clock
         log: Logger
         onCall: (method: string, outcome: string, ms: number) => void
+        onNodes: (read: () => readonly NodeReading[]) => void
       }) => Chain,
     ): Chain =>
       before !== undefined && JSON.stringify(before.config) === JSON.stringify(config)
         ? before.chain
-        : create({ config, clock, log, onCall: (...call) => wiring.onRpc?.(config.name, ...call) })
+        : create({
+            config,
+            clock,
+            log,
+            onCall: (...call) => wiring.onRpc?.(config.name, ...call),
+            onNodes: (read) => wiring.nodes?.set(config.name, read),
+          })
     ethereum = new Map(
       file.ethereum.map(({ config, api, bumpAfterMs }) => [
         config.name,
@@ -92,6 +103,7 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
       ]),
     )
     clients = kept
+    wiring.nodes?.keep([...ethereum.keys(), ...solana.keys()])
   }
 
   async function load(): Promise<boolean> {

@@ -4,7 +4,7 @@ import type { HashSubmission } from '../../contract/schemas/ethereum-stake.ts'
 import { chainUnavailable, ProblemError, validationFailed } from '../errors.ts'
 import type { HashRow } from '../store/stakes.ts'
 import type { EthereumNetwork } from './networks.ts'
-import type { Mismatch } from './observe.ts'
+import { type Mismatch, receiptIn } from './observe.ts'
 import { isFinal } from './outcome.ts'
 import { isSameNonce, maySupersede, type SenderAndNonce } from './supersede.ts'
 
@@ -131,7 +131,7 @@ async function look(
   mismatchIn: Mismatch,
   signal: AbortSignal,
 ): Promise<Looked> {
-  const [transaction, receipt] = await Promise.all([chain.transaction(known.hash, signal), chain.receipt(known.hash, signal)])
+  const [transaction, receipt] = await Promise.all([chain.transaction(known.hash, signal), receiptIn(chain, head, known.hash, signal)])
   const sentBy = transaction === undefined ? known.sentBy : { sender: transaction.from, nonce: transaction.nonce }
   // Both or none: what two nodes say, one before and one after a block, proves nothing.
   if (receipt === undefined || transaction === undefined) {

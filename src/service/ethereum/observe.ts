@@ -31,6 +31,21 @@ export function mismatchOf(stake: StakeRow): Mismatch {
 }
 
 /**
+ * A transaction's receipt as far as all nodes bear it out. One whose block is at a final height counts only where that block is in the chain of the
+ * node that shows it and no other node says otherwise: a node may show a receipt of a block that has left the chain, or stand on a fork.
+ */
+export async function receiptIn(
+  chain: Pick<EthereumChain, 'trace'>,
+  head: ChainHead,
+  hash: Hex,
+  signal: AbortSignal,
+): Promise<ChainReceipt | undefined> {
+  const { final, mined } = await chain.trace([hash], signal)
+  if (final !== undefined) return final
+  return mined === undefined || isFinal(mined, head) ? undefined : mined
+}
+
+/**
  * Reads from the chain what is needed to judge a stake or a request, and no more: a receipt for each hash, the transaction itself for those that are
  * final or whose sender isn't known yet, and, only where one has failed for good, whether the others still wait somewhere.
  */
@@ -44,7 +59,7 @@ export async function observe(
   const observed = await Promise.all(
     hashes.map(async (row): Promise<Observed> => {
       const known = { hash: row.hash, ...sentByOf(row) }
-      const receipt = await chain.receipt(row.hash, signal)
+      const receipt = await receiptIn(chain, head, row.hash, signal)
       if (receipt !== undefined && !isFinal(receipt, head)) return { ...known, receipt }
       // Who sent it is learnt while a node shows it: once it is replaced, none does.
       if (receipt === undefined && known.sentBy !== undefined) return known

@@ -1,3 +1,4 @@
+import type { NodeBoard } from '../../chains/nodes/board.ts'
 import type { SolanaNetworkConfig } from '../../chains/solana/networks.ts'
 import { createSolanaChain } from '../../chains/solana/rpc-chain.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -14,12 +15,14 @@ export const connectSolanaNetworks = (given: {
   readonly defaultVoteAccounts: Readonly<Record<string, string>>
   readonly clock: Clock
   readonly log: Logger
+  /** Shows the nodes' health, for metrics. */
+  readonly nodes?: NodeBoard
 }): SolanaNetworks =>
   new Map(
     given.networks.map((config) => {
       const { clock, log } = given
       const defaultVoteAccount = given.defaultVoteAccounts[config.name]
-      const chain = createSolanaChain({ config, clock, log, timeoutMs })
+      const chain = createSolanaChain({ config, clock, log, timeoutMs, onNodes: (read) => given.nodes?.set(config.name, read) })
       return [config.name, { config, chain, ...(defaultVoteAccount === undefined ? {} : { defaultVoteAccount }) }]
     }),
   )

@@ -69,7 +69,12 @@ export function createFakeChain(network: string): FakeChain {
     broadcast: unused,
     genesisHash: unused,
     laneCounts: unused,
-    trace: unused,
+    trace: (hashes) =>
+      answer(() => {
+        const receipt = hashes.map((hash) => chain.receipts.get(hash)).find((one) => one !== undefined)
+        const landed = receipt === undefined ? {} : receipt.blockNumber <= chain.final ? { final: receipt } : { mined: receipt }
+        return { ...landed, lackedBy: new Map(), known: new Set(), silent: [] }
+      }),
     finalEverywhere: unused,
     nonceUse: unused,
     send: unused,
