@@ -23,7 +23,7 @@ import {
   type SolanaStakeEffects,
   type StakeTerms,
 } from './steps.ts'
-import { createSolanaTransactions, feePayerOf, messageOf } from './transaction.ts'
+import { createSolanaTransactions, feePayerOf, MAX_BLOCKS_AHEAD, messageOf } from './transaction.ts'
 
 /** Attempts that landed and failed, after which a person should look: each has cost a fee, though its simulation succeeded. */
 const MAX_FAILURES = 5
@@ -39,7 +39,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
   const transactions = createSolanaTransactions(deps, requests)
   const service = createServiceTransactions(deps, requests)
   const { assertCanReceive, assertVotes, amountProblem } = createSolanaStakeRules(requests)
-  const { networkOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertUnclaimed } = requests
+  const { networkOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertUnclaimed, refuse } = requests
   const { verifiedNow, simulate, sign, assertFunds, landingOf, isProven, signedAgain, forged } = transactions
 
   return {
@@ -68,25 +68,45 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
       return own
     },
 
-    async findStake(plan, visit, signal) {
-      const { network, terms, look } = await lookFor(plan, visit, signal)
-      if (isReached('stake', look, 0)) return found(plan, look)
-      const stake = await network.api.solanaStake(terms.stakeId, signal)
+    // It only looks. Neither an admission nor a key is needed for that: a resource that was refused before anything was signed must be able to go.
+    async findStake({ request, stakeId, stakeAccount, tentative }, _visit, signal) {
+      const network = networkOf(request.network)
+      const stake = await network.api.solanaStake(stakeId, signal)
+      const isOwn = requests.isMadeFor(request, stake)
+      // Of another's stake, or one that was to be taken over, nothing is this resource's unless it was verified.
+      if (tentative && (!isOwn || request.adoptStakeId !== undefined)) return undefined
+      if (!isOwn)
+        refuse(
+          'VerificationFailed',
+          `status.stakeId is ${stakeId}, which the staking API has for another resource: whether anything was staked for this one cannot be told. If somebody changed status, put it back as it was.`,
+        )
+      const accounts = [...new Set([...(stakeAccount === undefined ? [] : [stakeAccount]), ...requests.accountsOf(request, stake)])]
+      const look = async () => {
+        const looks = await Promise.all(accounts.map((account) => lookAt(network.chain, account, signal)))
+        return looks.find((one) => isReached('stake', one, 0))
+      }
+      const there = await look()
+      if (there !== undefined) return found({}, there)
       const made = stake.transactions.filter(({ kind, status }) => kind === 'stake' && status !== 'failed')
-      const height = await network.chain.blockHeight('finalized', signal)
-      const last = Math.max(0, ...made.map(({ lastValidBlockHeight }) => lastValidBlockHeight))
-      if (height <= BigInt(last))
+      const [final, confirmed] = await Promise.all([
+        network.chain.blockHeight('finalized', signal),
+        network.chain.blockHeight('confirmed', signal),
+      ])
+      // One that claims to live longer than any can was never signed.
+      const ends = made.map((one) => one.lastValidBlockHeight).filter((last) => BigInt(last) <= confirmed + MAX_BLOCKS_AHEAD)
+      const last = Math.max(0, ...ends)
+      if (final <= BigInt(last))
         throw wait(
           'AwaitingFinality',
           `A stake transaction of this resource may have been sent; whether it landed is certain once block height ${last + 1} is final.`,
           network.config.pollIntervalMs,
         )
       // Read again, after the height was: what landed up to that height is seen here.
-      const now = await lookAt(network.chain, terms.stakeAccount, signal)
-      if (isReached('stake', now, 0)) return found(plan, now)
+      const since = await look()
+      if (since !== undefined) return found({}, since)
       const landed = made.find(({ status }) => status === 'confirmed')
       // It was made, and is gone: withdrawn before its status was lost.
-      if (stake.protocol.status === 'WITHDRAWN' || landed !== undefined) return found(plan, now)
+      if (stake.protocol.status === 'WITHDRAWN' || landed !== undefined) return found({}, { slot: final })
       if (stake.protocol.status !== 'CREATED')
         throw wait(
           'ChainUnavailable',
@@ -302,7 +322,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): Perform<SolanaS
   }
 
   /** The work is done on the chain already: by a transaction that status has lost, or by somebody else. */
-  function found({ previous }: SolanaPlan, look: StakeLook): SolanaTransaction {
+  function found({ previous }: Pick<SolanaPlan, 'previous'>, look: Pick<StakeLook, 'slot'>): SolanaTransaction {
     const { signature, txId, attempt = 0, earlier } = previous ?? {}
     return {
       attempt,

@@ -211,6 +211,20 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     refuse('AdoptionMismatch', `Stake ${adoptStakeId} was made for another resource of this cluster, which is there still.`)
   }
 
+  /** Whether the service has a stake for this resource: by the reference that it was created with, or because it is the one to be taken over. */
+  const isMadeFor = ({ adoptStakeId, externalReference }: SolanaStakeRequest, stake: SolanaStakeBody): boolean =>
+    adoptStakeId === undefined
+      ? stake.externalReference === undefined || stake.externalReference === externalReference
+      : stake.stakeId === adoptStakeId
+
+  /** The addresses at which the money of a stake is: those made of its id and its fee payer, by the signer's word and by the service's. */
+  function accountsOf({ stakeSigner }: SolanaStakeRequest, { stakeId, feePayer }: SolanaStakeBody): readonly SolanaAddress[] {
+    const declared = signers.get(stakeSigner)?.spec.address
+    return [feePayer, ...(declared !== undefined && isAddress(declared) ? [declared] : [])].flatMap(
+      (payer) => derived(payer, stakeId) ?? [],
+    )
+  }
+
   /** The terms of the service's stake, verified against the spec. They are remembered. */
   function verifiedTerms(request: SolanaStakeRequest, body: SolanaStakeBody, parties: Parties): StakeTerms {
     const wrong = mismatches(request, body, parties)
@@ -267,7 +281,21 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     known.delete(keyOf(request))
   }
 
-  return { networkOf, amountOf, feeCapOf, partiesOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertUnclaimed, forget, refuse }
+  return {
+    networkOf,
+    amountOf,
+    feeCapOf,
+    partiesOf,
+    partiesFor,
+    serviceStake,
+    verifiedTerms,
+    ownTerms,
+    assertUnclaimed,
+    isMadeFor,
+    accountsOf,
+    forget,
+    refuse,
+  }
 }
 
 function derived(feePayer: SolanaAddress, stakeId: string): string | undefined {

@@ -43,6 +43,15 @@ export interface StakeTerms {
   readonly voteAccount: string
 }
 
+/** Where something may have been staked, for all that status says. */
+export interface StakeSearch {
+  readonly request: SolanaStakeRequest
+  readonly stakeId: string
+  readonly stakeAccount?: string
+  /** The stake was never verified, and so nothing was ever signed for it, as far as status says. */
+  readonly tentative: boolean
+}
+
 /** What a transaction is made from. */
 export interface SolanaPlan {
   readonly request: SolanaStakeRequest
@@ -77,7 +86,7 @@ export type SolanaStakeEffects = {
     result: StakeTerms
   }
   /** Whether a stake that is not wanted any more was made all the same: undefined where there is none, and none can come. */
-  readonly findStake: { args: SolanaPlan; result: SolanaTransaction | undefined }
+  readonly findStake: { args: StakeSearch; result: SolanaTransaction | undefined }
   readonly prepareTransaction: { args: SolanaPlan; result: SolanaTransaction }
   readonly broadcastTransaction: { args: InFlightSolana; result: { is: 'sent' } | SolanaOutcome }
   readonly reportTransaction: {
@@ -156,6 +165,10 @@ export const isNothingStaked = (status: SolanaStakeStatus | undefined): boolean 
   const state = transactionOf(status, 'stake')?.state
   return state === 'Expired' || state === 'Failed' || (state === undefined && status?.looked === true)
 }
+
+/** Nothing was ever made of the stake in status: it was not verified yet, or refused. */
+const isTentative = ({ verifiedStakeId, transactions }: SolanaStakeStatus): boolean =>
+  verifiedStakeId === undefined && transactions === undefined
 
 /** A slot at which the account was there. */
 export const madeAtSlot = (status: SolanaStakeStatus): number => (isFunded(status) ? (transactionOf(status, 'stake')?.slot ?? 0) : 0)
@@ -241,7 +254,7 @@ const verifyStake = step({
   args: (view) => ({
     request: solanaRequestOf(view),
     terms: evidence(termsOf(view.status), 'stake'),
-    tentative: view.status.verifiedStakeId === undefined && view.status.transactions === undefined,
+    tentative: isTentative(view.status),
   }),
   absorb: (status, terms) => ({ ...status, ...terms, verifiedStakeId: terms.stakeId }),
 })
@@ -344,9 +357,14 @@ const settleStake: readonly SolanaStep[] = [
     name: 'FindStake',
     done: (status) => status.looked === true || transactionOf(status, 'stake') !== undefined,
     effect: 'findStake',
-    args: planOf('stake'),
+    args: ({ origin, spec, status }) => ({
+      request: solanaRequestOf({ origin, spec }),
+      stakeId: evidence(status.stakeId, 'stakeId'),
+      ...(status.stakeAccount === undefined ? {} : { stakeAccount: status.stakeAccount }),
+      tentative: isTentative(status),
+    }),
     absorb: (status, found) => (found === undefined ? { ...status, looked: true } : withTransaction(status, 'stake', found)),
-    watches: (status) => termsOf(status) !== undefined,
+    watches: (status) => status.stakeId !== undefined,
   }),
   confirm('stake', { resend: false, skip: nothing, endsOver: true }),
 ]

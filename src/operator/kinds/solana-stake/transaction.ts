@@ -18,7 +18,7 @@ import { type ActionKind, type InFlightSolana, type SolanaPlan, type StakeTerms,
 /** More than any transaction of a stake needs: `computeUnits` with room. */
 const MAX_COMPUTE_UNITS = 200_000
 /** Blocks that a blockhash may live from now, twice over: nodes differ in height. A block height far beyond would have the operator wait for good. */
-const MAX_BLOCKS_AHEAD = 300n
+export const MAX_BLOCKS_AHEAD = 300n
 
 /** Lamports that are more than the rent reserve of an account without data has ever been (890,880): the cluster need not be asked. */
 const ASK_FOR_RENT = 10_000_000n

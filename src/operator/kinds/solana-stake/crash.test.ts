@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest'
+import { SolanaError } from '../../../chains/solana/chain.ts'
+import { StakingApiError } from '../../../contract/client-error.ts'
+import { KubeError, KubeTransportError } from '../../kube/errors.ts'
+import { KeyError } from '../../ports.ts'
+import type { Around } from '../../testing/mortal.ts'
+import { createSolanaWorld, KEY, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
+import { seededRandom } from '../../testing/test-clock.ts'
+
+function newWorld(): SolanaWorld {
+  const world = createSolanaWorld()
+  world.addSigners()
+  world.addStake()
+  return world
+}
+
+const order = ['Active', 'Inactive', 'Withdrawn'] as const
+/** From its creation to its withdrawal; what the spec says next is set as soon as the last is reached. */
+async function live(world: SolanaWorld, operator: SolanaOperator): Promise<void> {
+  for (const desiredState of order) {
+    const now = world.stakes.get(KEY)?.spec.desiredState ?? 'Active'
+    if (order.indexOf(now) > order.indexOf(desiredState)) continue
+    world.editSpec({ desiredState })
+    await world.settle(operator)
+    if (operator.killed) return
+    expect(world.ready(), world.explain()).toBe(true)
+    expect(world.status().phase).toBe(desiredState)
+  }
+}
+
+function assertLivedOnce(world: SolanaWorld): void {
+  world.assertMoney({ funded: 1, withdrawn: 1 })
+  expect(world.service.stakes()).toHaveLength(1)
+  // One of each kind, and none of them tried twice.
+  expect(world.cluster.landed().map(({ failure }) => failure)).toEqual([undefined, undefined, undefined])
+}
+
+/** Where the world is about to be changed, or has just been: to end anywhere else is to end at the one before. */
+const changes = /^(before|after) (stakes\.mergePatch|api\.(create|renew|refresh|submit)|chain\.sendTransaction)/
+const pointsOf = async (run: (world: SolanaWorld, operator: SolanaOperator) => Promise<void>): Promise<readonly string[]> => {
+  const world = newWorld()
+  const points: string[] = []
+  await run(
+    world,
+    world.start((point) => void (changes.test(point) && points.push(point))),
+  )
+  return points
+}
+/** Ends the operator at the point of this number, of those that `pointsOf` counts. */
+const endAt = (fatal: number): Around => {
+  let passed = 0
+  return (point, operator) => {
+    if (changes.test(point) && passed++ === fatal) operator.kill()
+  }
+}
+
+test('ended at every point of its life and started again, the operator has funded one account once, and all came back but the fees', async () => {
+  const points = await pointsOf(async (world, operator) => {
+    await live(world, operator)
+    assertLivedOnce(world)
+  })
+  expect(points.length).toBeGreaterThan(40)
+
+  for (let fatal = 0; fatal < points.length; fatal++) {
+    const world = newWorld()
+    const doomed = world.start(endAt(fatal))
+    try {
+      await live(world, doomed)
+      expect(doomed.killed).toBe(true)
+      await live(world, world.start())
+      assertLivedOnce(world)
+    } catch (error) {
+      throw new Error(`after an end at ${points[fatal]}`, { cause: error })
+    }
+  }
+}, 120_000)
+
+test('deleted after an end at any point before its stake is active, it holds its money, or goes with nothing staked', async () => {
+  const points = await pointsOf((world, operator) => world.settle(operator))
+  const ends = { held: 0, gone: 0 }
+  for (let fatal = 0; fatal < points.length; fatal++) {
+    const world = newWorld()
+    await world.settle(world.start(endAt(fatal)))
+    world.stakes.remove(KEY)
+    const operator = world.start()
+    for (let round = 0; round < 6 && world.stakes.get(KEY) !== undefined; round++) {
+      await world.visit(operator)
+      world.cluster.expire()
+      world.clock.advance(60_000)
+    }
+    const isHeld = world.stakes.get(KEY) !== undefined
+    ends[isHeld ? 'held' : 'gone'] += 1
+    try {
+      world.assertMoney({ funded: isHeld ? 1 : 0, withdrawn: 0 })
+    } catch (error) {
+      throw new Error(`deleted after an end at ${points[fatal]}`, { cause: error })
+    }
+  }
+  expect(Math.min(ends.held, ends.gone)).toBeGreaterThan(5)
+}, 120_000)
+
+/** What each port throws when there was no answer, whether or not it did what was asked. */
+function failureOf(point: string, random: () => number): Error {
+  switch (point.split(' ')[1]?.split('.')[0]) {
+    case 'chain':
+      return new SolanaError('unavailable', 'no answer')
+    case 'api':
+      return new StakingApiError('no answer', { kind: random() < 0.5 ? 'timeout' : 'invalid-response', outcomeUnknown: true })
+    case 'keys':
+      return new KeyError('missing', 'the Secret is being replaced')
+    default:
+      return random() < 0.5 ? new KubeTransportError('TIMEOUT', 'no answer') : new KubeError(500, 'InternalError', 'etcd has no leader')
+  }
+}
+
+/** More of them on demand: FUZZ_SEEDS=500. */
+const seeds = Array.from({ length: Number(process.env.FUZZ_SEEDS ?? 4) }, (_, seed) => seed)
+
+describe('whatever befalls it', { timeout: 60_000 }, () => {
+  test.each(seeds)('it is funded once, and all comes back but the fees (seed %i)', async (seed) => {
+    const world = newWorld()
+    const random = seededRandom(4000 + seed)
+    const log: string[] = []
+    const around: Around = (point, operator) => {
+      if (log.length < 100 && random() < 0.005) {
+        log.push(`ended at ${point}`)
+        operator.kill()
+      }
+      if (!point.includes('.')) return
+      if (log.length < 100 && random() < 0.02) {
+        log.push(`failed at ${point}`)
+        throw failureOf(point, random)
+      }
+    }
+    // Two leaders at once: that must cost nothing but time.
+    const leaders = [world.start(around), world.start(around)]
+    for (let round = 0; round < 200 && !(world.ready() && world.status().phase === 'Withdrawn'); round++) {
+      const calm = round > 100
+      world.cluster.state.forgetful = !calm && random() < 0.2
+      if (!calm && random() < 0.1) world.cluster.forget()
+      if (!calm && random() < 0.1) world.cluster.expire()
+      if (!calm && random() < 0.05) world.editStatus(() => undefined)
+      for (const { caches } of leaders) {
+        if (!calm && random() < 0.1) caches.stakes.frozen = true
+        else caches.stakes.thaw()
+      }
+      await Promise.all(leaders.map((leader) => leader.visit(KEY).catch(() => undefined)))
+      for (const [index, leader] of leaders.entries()) if (leader.killed) leaders[index] = world.start(around)
+      world.cluster.produce(1)
+      world.clock.advance(60_000)
+      const { phase } = world.status()
+      if (phase === 'Activating' || phase === 'Deactivating') world.cluster.nextEpoch()
+      if (world.ready() && phase !== 'Withdrawn') world.editSpec({ desiredState: phase === 'Active' ? 'Inactive' : 'Withdrawn' })
+    }
+    try {
+      expect(world.ready(), world.explain()).toBe(true)
+      world.assertMoney({ funded: 1, withdrawn: 1 })
+    } catch (error) {
+      throw new Error(`seed ${seed}: ${(error as Error).message}\n${log.join('\n')}`)
+    }
+  })
+})

@@ -1,0 +1,204 @@
+import { createHash } from 'node:crypto'
+import { addressOf } from '../../chains/solana/addresses.ts'
+import { type ChainAccount, type Commitment, type SolanaAddress, type SolanaChain, SolanaError } from '../../chains/solana/chain.ts'
+import type { SignatureStatus } from '../../chains/solana/expiry.ts'
+import { decodeInstruction } from '../../chains/solana/instructions.ts'
+import { type DecodedMessage, decodeMessage, splitTransaction, transactionSignature, verifySignature } from '../../chains/solana/message.ts'
+import { systemProgram, voteProgram } from '../../chains/solana/programs.ts'
+import { transactionFee } from '../../chains/solana/stake.ts'
+import { meaningOf, type TransactionFailure } from '../../chains/solana/transaction-error.ts'
+import { lamports } from '../../lib/amounts.ts'
+import { type Accounts, execute, MINIMUM_DELEGATION, RENT } from './fake-solana-program.ts'
+
+/** How many blocks a blockhash lives (MAX_PROCESSING_AGE). */
+const LIFE = 150
+/** Blocks on top that make one final. */
+const DEPTH = 2
+
+export interface LandedSolana {
+  readonly signature: string
+  readonly message: DecodedMessage
+  readonly height: number
+  readonly fee: bigint
+  readonly failure?: TransactionFailure
+}
+interface Block {
+  readonly blockhash: string
+  readonly epoch: bigint
+  readonly accounts: Accounts
+}
+
+/**
+ * A Solana cluster in memory: blocks that are made by hand, each with its slot as its height; blockhashes that expire; finality two blocks behind;
+ * epochs at whose end a stake is wholly warm or cold. It executes real messages with real signatures.
+ */
+export function createFakeSolanaChain(network: string) {
+  const hashOf = (height: number) => addressOf(createHash('sha256').update(`block ${height}`).digest())
+  const blocks: Block[] = [{ blockhash: hashOf(0), epoch: 100n, accounts: new Map() }]
+  const landed = new Map<string, LandedSolana>()
+  let pool: { readonly signature: string; readonly message: DecodedMessage }[] = []
+  const state = {
+    /** It takes transactions and loses them. */
+    forgetful: false,
+    /** The vote account is not voting now. */
+    delinquent: false,
+  }
+
+  const height = () => blocks.length - 1
+  const heightAt = (commitment: Commitment) => (commitment === 'finalized' ? Math.max(0, height() - DEPTH) : height())
+  const blockAt = (at: number): Block => blocks[at] as Block
+  const tip = () => blockAt(height())
+  const lives = (blockhash: string) => blocks.slice(-LIFE - 1).some((block) => block.blockhash === blockhash)
+  const copy = (account: ChainAccount | undefined) => account && { ...account, data: new Uint8Array(account.data) }
+
+  const feeOf = ({ instructions, signers }: DecodedMessage): bigint => {
+    const budget = { units: 0, price: 0n }
+    for (const one of instructions.map(decodeInstruction)) {
+      if (one.kind === 'compute-unit-limit') budget.units = one.units
+      if (one.kind === 'compute-unit-price') budget.price = one.microLamports
+    }
+    return transactionFee({ signatures: signers.length, computeUnitLimit: budget.units, computeUnitPriceMicroLamports: budget.price })
+  }
+  /** The fee is paid whether or not the rest works. */
+  const runOn = (accounts: Accounts, message: DecodedMessage, epoch: bigint) => {
+    const fee = feeOf(message)
+    const payer = accounts.get(message.feePayer)
+    if (payer === undefined || payer.lamports < fee) return { accounts, failure: { name: 'InsufficientFundsForFee' }, fee: 0n, paid: false }
+    const charged = new Map(accounts).set(message.feePayer, { ...payer, lamports: lamports(payer.lamports - fee) })
+    return { ...execute(charged, message, epoch), fee, paid: true }
+  }
+  const errorOf = (failure: TransactionFailure, message: DecodedMessage): SolanaError => {
+    const meaning = meaningOf(
+      failure,
+      message.instructions.map(({ program }) => program),
+    )
+    return new SolanaError(meaning, `the transaction would fail: ${failure.name}`, { failure })
+  }
+  const simulated = (message: DecodedMessage) => {
+    if (!lives(message.recentBlockhash)) return { accounts: tip().accounts, failure: { name: 'BlockhashNotFound' } }
+    return runOn(tip().accounts, message, tip().epoch)
+  }
+
+  const produce = (count = 1, epoch = tip().epoch): void => {
+    for (let made = 0; made < count; made++) {
+      let { accounts } = tip()
+      const waiting = pool
+      pool = []
+      const at = height() + 1
+      for (const { signature, message } of waiting) {
+        if (landed.has(signature) || !lives(message.recentBlockhash)) continue
+        const result = runOn(accounts, message, epoch)
+        if (!result.paid) continue
+        accounts = result.accounts
+        const failure = 'failure' in result && result.failure !== undefined ? { failure: result.failure } : {}
+        landed.set(signature, { signature, message, height: at, fee: result.fee, ...failure })
+      }
+      blocks.push({ blockhash: hashOf(at), epoch, accounts })
+    }
+  }
+  const change = (address: SolanaAddress, to: (account: ChainAccount | undefined) => ChainAccount): void => {
+    blocks[height()] = { ...tip(), accounts: new Map(tip().accounts).set(address, to(tip().accounts.get(address))) }
+  }
+  const plain = (amount: bigint, owner = systemProgram): ChainAccount => ({
+    lamports: lamports(amount),
+    owner,
+    data: new Uint8Array(),
+    executable: false,
+  })
+
+  const chain: SolanaChain = {
+    network,
+    epochInfo: async (commitment) => {
+      const at = heightAt(commitment)
+      return { epoch: blockAt(at).epoch, slot: BigInt(at), slotIndex: 0n, slotsInEpoch: 432_000n, blockHeight: BigInt(at) }
+    },
+    blockHeight: async (commitment) => BigInt(heightAt(commitment)),
+    latestBlockhash: async () => ({
+      blockhash: tip().blockhash,
+      lastValidBlockHeight: BigInt(height() + LIFE),
+      slot: BigInt(height()),
+    }),
+    account: async (address, commitment) => copy(blockAt(heightAt(commitment)).accounts.get(address)),
+    balance: async (address, commitment) => lamports(blockAt(heightAt(commitment)).accounts.get(address)?.lamports ?? 0n),
+    rentExemption: async (bytes) => lamports(bytes === 0 ? 890_880n : RENT),
+    minimumDelegation: async () => lamports(MINIMUM_DELEGATION),
+    stakeView: async (address, commitment) => {
+      const at = heightAt(commitment)
+      const { epoch, accounts } = blockAt(at)
+      const clock = { slot: BigInt(at), epoch, unixTimestamp: 1_900_000_000n }
+      // Without a history every epoch that is over counts as long over: wholly warm, or wholly cold.
+      return { slot: BigInt(at), account: copy(accounts.get(address)), clock, history: new Map(), rewardsActive: false }
+    },
+    async voteAccount(address) {
+      const account = tip().accounts.get(address)
+      if (account === undefined) return { kind: 'missing' }
+      if (account.owner !== voteProgram) return { kind: 'not-a-vote-account' }
+      const { delinquent } = state
+      return { kind: 'vote-account', account: { address, node: address, commission: 5, activatedStake: lamports(10n ** 15n), delinquent } }
+    },
+    async landingFacts(signatures) {
+      const statuses = signatures.map((signature): SignatureStatus | undefined => {
+        const found = landed.get(signature)
+        if (found === undefined) return undefined
+        const commitment = found.height <= heightAt('finalized') ? 'finalized' : 'confirmed'
+        return { slot: BigInt(found.height), commitment, ...(found.failure === undefined ? {} : { failure: found.failure }) }
+      })
+      return [{ finalizedBlockHeight: BigInt(heightAt('finalized')), statuses }]
+    },
+    async feeFor(message) {
+      const decoded = decodeMessage(message)
+      return lives(decoded.recentBlockhash) ? lamports(feeOf(decoded)) : undefined
+    },
+    recentPriorityFee: async () => 1_000n,
+    async simulate(message, { watch = [] }) {
+      const decoded = decodeMessage(message)
+      const { accounts, failure } = simulated(decoded)
+      return {
+        ...(failure === undefined ? {} : { failure, meaning: errorOf(failure, decoded).code as never }),
+        unitsConsumed: 10_000n,
+        accounts: watch.map((address) => copy(accounts.get(address))),
+      }
+    },
+    async sendTransaction(raw, { skipPreflight }) {
+      const { signatures, message: bytes } = splitTransaction(raw)
+      const message = decodeMessage(bytes)
+      const signature = transactionSignature(raw)
+      for (const [index, signer] of message.signers.entries())
+        if (!verifySignature(signer, bytes, signatures[index] ?? new Uint8Array()))
+          throw new SolanaError('signature-failure', 'a signature is not its signer’s', { failure: { name: 'SignatureFailure' } })
+      if (!skipPreflight) {
+        const { failure } = landed.has(signature) ? { failure: { name: 'AlreadyProcessed' } } : simulated(message)
+        if (failure !== undefined) throw errorOf(failure, message)
+      }
+      if (!state.forgetful && !pool.some((one) => one.signature === signature)) pool.push({ signature, message })
+      return signature
+    },
+  }
+
+  return {
+    chain,
+    state,
+    height,
+    /** Makes blocks: what waits comes into the first. */
+    produce,
+    /** Makes blocks until what has landed is final. */
+    settle: () => produce(DEPTH + 1),
+    /** Makes the next epoch begin, and its beginning final. */
+    nextEpoch: () => produce(DEPTH + 1, tip().epoch + 1n),
+    /** Makes as many blocks as a blockhash lives, and their finality. */
+    expire: () => produce(LIFE + DEPTH + 1),
+    /** Loses what waits. */
+    forget: () => {
+      pool = []
+    },
+    fund: (address: SolanaAddress, amount: bigint) =>
+      change(address, (account) => ({ ...(account ?? plain(0n)), lamports: lamports((account?.lamports ?? 0n) + amount) })),
+    addProgram: (address: SolanaAddress) => change(address, () => ({ ...plain(1n), executable: true })),
+    addVoteAccount: (address: SolanaAddress) => change(address, () => plain(10n ** 9n, voteProgram)),
+    /** Now, whether final or not. */
+    balance: (address: SolanaAddress): bigint => tip().accounts.get(address)?.lamports ?? 0n,
+    /** All transactions in blocks, in their order. */
+    landed: () => [...landed.values()],
+  }
+}
+export type FakeSolanaChain = ReturnType<typeof createFakeSolanaChain>

@@ -1,0 +1,218 @@
+import { decodeInstruction } from '../../chains/solana/instructions.ts'
+import { testAddress } from '../../chains/solana/testing.ts'
+import { type Condition, findCondition } from '../../resources/conditions.ts'
+import { type SolanaStake, type SolanaStakeSpec, type SolanaStakeStatus, solanaStake } from '../../resources/solana-stake.ts'
+import { type StakingSigner, type StakingSignerSpec, stakingSigner } from '../../resources/staking-signer.ts'
+import { Halt } from '../engine/verdict.ts'
+import type { Result } from '../kube/controller.ts'
+import type { EventText } from '../kube/events.ts'
+import type { KubeObject } from '../kube/objects.ts'
+import type { SolanaNetwork } from '../ports.ts'
+import { createFakeKeys } from './fake-keys.ts'
+import { createFakeKube } from './fake-kube.ts'
+import { createFakeSolanaChain } from './fake-solana-chain.ts'
+import { createFakeSolanaKeys } from './fake-solana-keys.ts'
+import { createFakeSolanaStakingApi } from './fake-solana-staking-api.ts'
+import { type Around, KILLED } from './mortal.ts'
+import { startInMemory } from './operator-in-memory.ts'
+import { createTestClock } from './test-clock.ts'
+
+export const KEY = 'team-a/stake-1'
+export const SOL = 1_000_000_000n
+export const AMOUNT = 5n * SOL
+const NETWORK = 'devnet'
+const DOMAIN = 'staking.example'
+/** Keys of `testKey` by folder, each with a StakingSigner of its name. */
+const numbers = new Map([
+  ['payer', 1],
+  ['withdrawer', 2],
+])
+export const payer = testAddress(1)
+export const withdrawer = testAddress(2)
+export const voteAccount = testAddress(3)
+const FUNDS = 1_000n * SOL
+
+export type SolanaWorld = ReturnType<typeof createSolanaWorld>
+/** One running operator, as far as time is driven by the world. */
+export interface SolanaOperator {
+  readonly killed: boolean
+  visit(key: string): Promise<Result | typeof KILLED>
+}
+
+/**
+ * Everything that SolanaStakes need, in memory: an API server, a cluster that executes real messages, a staking API, keys, time. `start` starts an
+ * operator, by its own composition, with fresh memory on the same stores.
+ */
+export function createSolanaWorld() {
+  const clock = createTestClock()
+  const kube = createFakeKube(clock)
+  const stakes = kube.collection<SolanaStake & KubeObject>(solanaStake)
+  const signers = kube.collection<StakingSigner & KubeObject>(stakingSigner)
+  const cluster = createFakeSolanaChain(NETWORK)
+  cluster.addVoteAccount(voteAccount)
+  for (const address of [payer, withdrawer]) cluster.fund(address, FUNDS)
+  cluster.settle()
+  const service = createFakeSolanaStakingApi({ chain: cluster.chain, clock, domain: DOMAIN, voteAccount })
+  const keys = createFakeSolanaKeys(numbers)
+  const namespaces = new Map<string, Record<string, string> | undefined>([['team-a', {}]])
+  const events: { readonly key: string; readonly text: EventText }[] = []
+  const refusals: string[] = []
+
+  function start(around: Around = () => {}) {
+    const operator = startInMemory(
+      kube,
+      {
+        clock,
+        namespace: (name) => ({ name, labels: namespaces.get(name) }),
+        onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
+        onRefusal: (reason) => void refusals.push(reason),
+        ports(instrument) {
+          const network: SolanaNetwork = {
+            config: {
+              name: NETWORK,
+              chain: 'Solana',
+              rpcUrls: ['http://127.0.0.1:1'],
+              genesisHash: testAddress(98),
+              pollIntervalMs: 5_000,
+            },
+            chain: instrument('chain', cluster.chain),
+            api: instrument('api', service.api),
+            challengeDomain: DOMAIN,
+          }
+          return {
+            networks: {
+              ethereum: () => undefined,
+              solana: (name) => (name === NETWORK ? network : undefined),
+              names: (chain) => (chain === 'Solana' ? [NETWORK] : []),
+            },
+            keys: createFakeKeys().keys,
+            solanaKeys: instrument('keys', keys.keys),
+          }
+        },
+      },
+      around,
+    )
+    return {
+      kill: operator.kill,
+      get killed() {
+        return operator.killed
+      },
+      caches: {
+        stakes: operator.cache<SolanaStake & KubeObject>(solanaStake),
+        signers: operator.cache<StakingSigner & KubeObject>(stakingSigner),
+      },
+      visit: (key: string) => operator.reconcile('solanaStakes', key),
+      visitSigner: (name: string) => operator.reconcile('signers', name),
+    }
+  }
+
+  const statusOf = (key = KEY): SolanaStakeStatus => stakes.get(key)?.status ?? {}
+  const world = {
+    /** The objects of a kind. */
+    collection: kube.collection,
+    clock,
+    cluster,
+    service,
+    keys,
+    stakes,
+    signers,
+    namespaces,
+    events,
+    refusals,
+    start,
+    addSigners(policy: Partial<StakingSignerSpec['policy']> = {}) {
+      for (const [name, number] of numbers)
+        signers.create({
+          metadata: { name },
+          spec: {
+            chain: 'Solana',
+            keyName: name,
+            address: testAddress(number),
+            policy: {
+              allowedNamespaces: { names: ['team-a'] },
+              maxPerTransaction: String(100n * SOL),
+              maxFeePerGasGwei: '100',
+              maxPriorityFeeLamports: '100000',
+              ...policy,
+            },
+          },
+        })
+    },
+    addStake(change: Partial<SolanaStakeSpec> = {}, key = KEY, metadata: object = {}) {
+      const [namespace = '', name = ''] = key.split('/')
+      return stakes.create({
+        metadata: { namespace, name, ...metadata },
+        spec: {
+          network: NETWORK,
+          amountLamports: String(AMOUNT),
+          stakeAuthority: { signer: 'payer' },
+          withdrawAuthority: { signer: 'withdrawer' },
+          desiredState: 'Active',
+          maxPriorityFeeLamports: '10000',
+          ...change,
+        },
+      })
+    },
+    status: statusOf,
+    condition: (type: string, key = KEY): Condition | undefined => findCondition(statusOf(key).conditions, type),
+    ready: (key = KEY): boolean => findCondition(statusOf(key).conditions, 'Ready')?.status === 'True',
+    /** Why it needs a person; '' when it doesn't. */
+    stalled(key = KEY): string {
+      const condition = findCondition(statusOf(key).conditions, 'Stalled')
+      return condition?.status === 'True' ? condition.reason : ''
+    },
+    editStatus: (change: (status: SolanaStakeStatus) => object | undefined, key = KEY) =>
+      stakes.edit(key, (stake) => ({ ...stake, status: change(stake.status ?? {}) })),
+    editSpec: (change: Partial<SolanaStakeSpec>, key = KEY) =>
+      stakes.edit(key, (stake) => ({ ...stake, spec: { ...stake.spec, ...change } })),
+    editPolicy: (change: object, name = 'payer') =>
+      signers.edit(name, (signer) => ({ ...signer, spec: { ...signer.spec, policy: { ...signer.spec.policy, ...change } } })),
+    /** Visits a resource until it has nothing to do at once. @returns the last result, or the error. */
+    async visit(operator: SolanaOperator, key = KEY): Promise<Result | { kind: 'error'; error: unknown } | { kind: 'killed' }> {
+      for (let count = 0; count < 20; count++) {
+        try {
+          const result = await operator.visit(key)
+          if (result === KILLED) return { kind: 'killed' }
+          if (result.kind === 'again' || (result.kind === 'wait' && result.afterMs < 1_000)) continue
+          return result
+        } catch (error) {
+          return { kind: 'error', error }
+        }
+      }
+      throw new Error(`${key} always has something to do at once: a loop without an end`)
+    },
+    /** Visits, and makes blocks and where it waits for one an epoch, by turns, until it is Ready, gone, ended or in need of a person. */
+    async settle(operator: SolanaOperator, key = KEY, rounds = 20): Promise<void> {
+      for (let round = 0; round < rounds; round++) {
+        const result = await world.visit(operator, key)
+        // What often passes is a Halt; all else is a defect, of the operator or of the test.
+        if (result.kind === 'error' && !(result.error instanceof Halt)) throw result.error
+        if (result.kind === 'killed' || stakes.get(key) === undefined || world.ready(key) || world.stalled(key) !== '') return
+        cluster.settle()
+        clock.advance(60_000)
+        const { phase } = statusOf(key)
+        if (phase === 'Activating' || phase === 'Deactivating') cluster.nextEpoch()
+      }
+    },
+    /** What must hold whatever happened: each stake's account was funded once with its amount at most, and all money is where it belongs. */
+    assertMoney(expected: { readonly funded: number; readonly withdrawn: number }): void {
+      const problems: string[] = []
+      const landed = cluster.landed()
+      const made = landed
+        .filter(({ failure }) => failure === undefined)
+        .flatMap(({ message }) => message.instructions.map(decodeInstruction))
+        .flatMap((one) => (one.kind === 'initialize' ? [one.account] : []))
+      if (new Set(made).size !== made.length) problems.push('an account was funded twice')
+      if (made.length !== expected.funded) problems.push(`${made.length} accounts were funded instead of ${expected.funded}`)
+      const fees = landed.reduce((sum, { fee }) => sum + fee, 0n)
+      const staked = BigInt(expected.funded - expected.withdrawn) * AMOUNT
+      const back = BigInt(expected.withdrawn) * AMOUNT
+      const holds = { payer: cluster.balance(payer), withdrawer: cluster.balance(withdrawer) }
+      if (holds.payer !== FUNDS - staked - back - fees) problems.push(`the payer holds ${holds.payer} lamports after ${fees} of fees`)
+      if (holds.withdrawer !== FUNDS + back) problems.push(`the withdrawer holds ${holds.withdrawer} lamports`)
+      if (problems.length > 0) throw new Error(problems.join('\n'))
+    },
+    explain: (key = KEY): string => JSON.stringify({ status: statusOf(key), events }, null, 1),
+  }
+  return world
+}
