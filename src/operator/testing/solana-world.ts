@@ -1,10 +1,7 @@
 import { decodeInstruction } from '../../chains/solana/instructions.ts'
 import { testAddress } from '../../chains/solana/testing.ts'
-import { type Condition, findCondition } from '../../resources/conditions.ts'
-import { type SolanaStake, type SolanaStakeSpec, type SolanaStakeStatus, solanaStake } from '../../resources/solana-stake.ts'
-import { type StakingSigner, type StakingSignerSpec, stakingSigner } from '../../resources/staking-signer.ts'
-import { Halt } from '../engine/verdict.ts'
-import type { Result } from '../kube/controller.ts'
+import { type SolanaStake, solanaStake } from '../../resources/solana-stake.ts'
+import { type StakingSigner, stakingSigner } from '../../resources/staking-signer.ts'
 import type { EventText } from '../kube/events.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { SolanaNetwork } from '../ports.ts'
@@ -13,12 +10,12 @@ import { createFakeKube } from './fake-kube.ts'
 import { createFakeSolanaChain } from './fake-solana-chain.ts'
 import { createFakeSolanaKeys } from './fake-solana-keys.ts'
 import { createFakeSolanaStakingApi } from './fake-solana-staking-api.ts'
-import { type Around, KILLED } from './mortal.ts'
+import type { Around } from './mortal.ts'
 import { startInMemory } from './operator-in-memory.ts'
+import { KEY, SOL, solanaResources } from './solana-resources.ts'
 import { createTestClock } from './test-clock.ts'
 
-export const KEY = 'team-a/stake-1'
-export const SOL = 1_000_000_000n
+export { KEY, SOL, type SolanaOperator } from './solana-resources.ts'
 export const AMOUNT = 5n * SOL
 const NETWORK = 'devnet'
 const DOMAIN = 'staking.example'
@@ -33,12 +30,6 @@ export const voteAccount = testAddress(3)
 const FUNDS = 1_000n * SOL
 
 export type SolanaWorld = ReturnType<typeof createSolanaWorld>
-/** One running operator, as far as time is driven by the world. */
-export interface SolanaOperator {
-  readonly killed: boolean
-  visit(key: string): Promise<Result | typeof KILLED>
-}
-
 /**
  * Everything that SolanaStakes need, in memory: an API server, a cluster that executes real messages, a staking API, keys, time. `start` starts an
  * operator, by its own composition, with fresh memory on the same stores.
@@ -106,8 +97,20 @@ export function createSolanaWorld() {
     }
   }
 
-  const statusOf = (key = KEY): SolanaStakeStatus => stakes.get(key)?.status ?? {}
-  const world = {
+  const resources = solanaResources(
+    { stakes, signers },
+    {
+      network: NETWORK,
+      amount: AMOUNT,
+      signers: { payer, withdrawer },
+      passTime: () => {
+        cluster.settle()
+        clock.advance(60_000)
+      },
+      nextEpoch: cluster.nextEpoch,
+    },
+  )
+  return {
     /** The objects of a kind. */
     collection: kube.collection,
     clock,
@@ -120,80 +123,7 @@ export function createSolanaWorld() {
     events,
     refusals,
     start,
-    addSigners(policy: Partial<StakingSignerSpec['policy']> = {}) {
-      for (const [name, number] of numbers)
-        signers.create({
-          metadata: { name },
-          spec: {
-            chain: 'Solana',
-            keyName: name,
-            address: testAddress(number),
-            policy: {
-              allowedNamespaces: { names: ['team-a'] },
-              maxPerTransaction: String(100n * SOL),
-              maxFeePerGasGwei: '100',
-              maxPriorityFeeLamports: '100000',
-              ...policy,
-            },
-          },
-        })
-    },
-    addStake(change: Partial<SolanaStakeSpec> = {}, key = KEY, metadata: object = {}) {
-      const [namespace = '', name = ''] = key.split('/')
-      return stakes.create({
-        metadata: { namespace, name, ...metadata },
-        spec: {
-          network: NETWORK,
-          amountLamports: String(AMOUNT),
-          stakeAuthority: { signer: 'payer' },
-          withdrawAuthority: { signer: 'withdrawer' },
-          desiredState: 'Active',
-          maxPriorityFeeLamports: '10000',
-          ...change,
-        },
-      })
-    },
-    status: statusOf,
-    condition: (type: string, key = KEY): Condition | undefined => findCondition(statusOf(key).conditions, type),
-    ready: (key = KEY): boolean => findCondition(statusOf(key).conditions, 'Ready')?.status === 'True',
-    /** Why it needs a person; '' when it doesn't. */
-    stalled(key = KEY): string {
-      const condition = findCondition(statusOf(key).conditions, 'Stalled')
-      return condition?.status === 'True' ? condition.reason : ''
-    },
-    editStatus: (change: (status: SolanaStakeStatus) => object | undefined, key = KEY) =>
-      stakes.edit(key, (stake) => ({ ...stake, status: change(stake.status ?? {}) })),
-    editSpec: (change: Partial<SolanaStakeSpec>, key = KEY) =>
-      stakes.edit(key, (stake) => ({ ...stake, spec: { ...stake.spec, ...change } })),
-    editPolicy: (change: object, name = 'payer') =>
-      signers.edit(name, (signer) => ({ ...signer, spec: { ...signer.spec, policy: { ...signer.spec.policy, ...change } } })),
-    /** Visits a resource until it has nothing to do at once. @returns the last result, or the error. */
-    async visit(operator: SolanaOperator, key = KEY): Promise<Result | { kind: 'error'; error: unknown } | { kind: 'killed' }> {
-      for (let count = 0; count < 20; count++) {
-        try {
-          const result = await operator.visit(key)
-          if (result === KILLED) return { kind: 'killed' }
-          if (result.kind === 'again' || (result.kind === 'wait' && result.afterMs < 1_000)) continue
-          return result
-        } catch (error) {
-          return { kind: 'error', error }
-        }
-      }
-      throw new Error(`${key} always has something to do at once: a loop without an end`)
-    },
-    /** Visits, and makes blocks and where it waits for one an epoch, by turns, until it is Ready, gone, ended or in need of a person. */
-    async settle(operator: SolanaOperator, key = KEY, rounds = 20): Promise<void> {
-      for (let round = 0; round < rounds; round++) {
-        const result = await world.visit(operator, key)
-        // What often passes is a Halt; all else is a defect, of the operator or of the test.
-        if (result.kind === 'error' && !(result.error instanceof Halt)) throw result.error
-        if (result.kind === 'killed' || stakes.get(key) === undefined || world.ready(key) || world.stalled(key) !== '') return
-        cluster.settle()
-        clock.advance(60_000)
-        const { phase } = statusOf(key)
-        if (phase === 'Activating' || phase === 'Deactivating') cluster.nextEpoch()
-      }
-    },
+    ...resources,
     /** What must hold whatever happened: each stake's account was funded once with its amount at most, and all money is where it belongs. */
     assertMoney(expected: { readonly funded: number; readonly withdrawn: number }): void {
       const problems: string[] = []
@@ -212,7 +142,6 @@ export function createSolanaWorld() {
       if (holds.withdrawer !== FUNDS + back) problems.push(`the withdrawer holds ${holds.withdrawer} lamports`)
       if (problems.length > 0) throw new Error(problems.join('\n'))
     },
-    explain: (key = KEY): string => JSON.stringify({ status: statusOf(key), events }, null, 1),
+    explain: (key = KEY): string => JSON.stringify({ status: resources.status(key), events }, null, 1),
   }
-  return world
 }

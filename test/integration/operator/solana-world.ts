@@ -4,27 +4,25 @@ import { createSolanaChain } from '../../../src/chains/solana/rpc-chain.ts'
 import { createStakingClient } from '../../../src/contract/client.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Secret } from '../../../src/lib/secret.ts'
-import { Halt } from '../../../src/operator/engine/verdict.ts'
-import type { Result } from '../../../src/operator/kube/controller.ts'
 import type { KubeObject } from '../../../src/operator/kube/objects.ts'
 import { apiOver } from '../../../src/operator/networks/staking-api.ts'
 import { KeyError, type SolanaKeys, type SolanaNetwork, type SolanaStakingApi } from '../../../src/operator/ports.ts'
 import { createFakeKeys } from '../../../src/operator/testing/fake-keys.ts'
 import { createFakeKube } from '../../../src/operator/testing/fake-kube.ts'
-import { type Around, KILLED } from '../../../src/operator/testing/mortal.ts'
+import type { Around } from '../../../src/operator/testing/mortal.ts'
 import { startInMemory } from '../../../src/operator/testing/operator-in-memory.ts'
-import { type Condition, findCondition } from '../../../src/resources/conditions.ts'
-import { type SolanaStake, type SolanaStakeSpec, type SolanaStakeStatus, solanaStake } from '../../../src/resources/solana-stake.ts'
+import { KEY, type SolanaOperator, solanaResources } from '../../../src/operator/testing/solana-resources.ts'
+import { type SolanaStake, solanaStake } from '../../../src/resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../../../src/resources/staking-signer.ts'
 import type { Store } from '../../../src/service/store/database.ts'
 import { domain, type SolanaService, sol, startSolanaService } from '../service/solana-harness.ts'
 import type { Wallet } from '../solana-chain/wallet.ts'
 
-export const KEY = 'team-a/stake-1'
 export const AMOUNT = 5n * sol
 export const FEE = 5_000n
 
 export type { Around } from '../../../src/operator/testing/mortal.ts'
+export { KEY, type SolanaOperator } from '../../../src/operator/testing/solana-resources.ts'
 
 /** What a port's method answers in place of what it would: the lies of a service. */
 type Lie = (answer: never) => unknown
@@ -54,12 +52,6 @@ export async function startSolanaParts(store: Store) {
 export type SolanaParts = Awaited<ReturnType<typeof startSolanaParts>>
 
 export type SolanaWorld = ReturnType<typeof createSolanaWorld>
-/** One running operator, as far as time is driven by the world. */
-export interface SolanaOperator {
-  readonly killed: boolean
-  visit(key: string): Promise<Result | typeof KILLED>
-}
-
 /** An API server in memory, and operators over the real service, cluster and programs. Time is blocks, which are made by hand. */
 export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer' | 'withdrawer' | 'validator'> & SolanaParts) {
   const { cluster, payer, withdrawer } = parts
@@ -156,8 +148,17 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
     }
   }
 
-  const statusOf = (key = KEY): SolanaStakeStatus => stakes.get(key)?.status ?? {}
-  const world = {
+  const resources = solanaResources(
+    { stakes, signers },
+    {
+      network: parts.config.name,
+      amount: AMOUNT,
+      signers: { payer: payer.address, withdrawer: withdrawer.address },
+      passTime: cluster.settle,
+      nextEpoch: () => void cluster.nextEpoch(),
+    },
+  )
+  return {
     parts,
     cluster,
     stakes,
@@ -172,90 +173,12 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
     logged,
     state,
     start,
-    addSigners(policy: Partial<StakingSigner['spec']['policy']> = {}) {
-      for (const [name, { address }] of [
-        ['payer', payer],
-        ['withdrawer', withdrawer],
-      ] as const)
-        signers.create({
-          metadata: { name },
-          spec: {
-            chain: 'Solana',
-            keyName: name,
-            address,
-            policy: {
-              allowedNamespaces: { names: ['team-a'] },
-              maxPerTransaction: String(100n * sol),
-              maxFeePerGasGwei: '100',
-              maxPriorityFeeLamports: '100000',
-              ...policy,
-            },
-          },
-        })
-    },
-    addStake(change: Partial<SolanaStakeSpec> = {}, key = KEY, metadata: object = {}) {
-      const [namespace = '', name = ''] = key.split('/')
-      return stakes.create({
-        metadata: { namespace, name, ...metadata },
-        spec: {
-          network: parts.config.name,
-          amountLamports: String(AMOUNT),
-          stakeAuthority: { signer: 'payer' },
-          withdrawAuthority: { signer: 'withdrawer' },
-          desiredState: 'Active',
-          maxPriorityFeeLamports: '10000',
-          ...change,
-        },
-      })
-    },
-    status: statusOf,
-    condition: (type: string, key = KEY): Condition | undefined => findCondition(statusOf(key).conditions, type),
-    ready: (key = KEY): boolean => findCondition(statusOf(key).conditions, 'Ready')?.status === 'True',
-    stalled(key = KEY): string {
-      const condition = findCondition(statusOf(key).conditions, 'Stalled')
-      return condition?.status === 'True' ? condition.reason : ''
-    },
-    editStatus: (change: (status: SolanaStakeStatus) => object | undefined, key = KEY) =>
-      stakes.edit(key, (stake) => ({ ...stake, status: change(stake.status ?? {}) })),
-    editSpec: (change: Partial<SolanaStakeSpec>, key = KEY) =>
-      stakes.edit(key, (stake) => ({ ...stake, spec: { ...stake.spec, ...change } })),
-    annotate: (annotations: Record<string, string>, key = KEY) =>
-      stakes.edit(key, (stake) => ({
-        ...stake,
-        metadata: { ...stake.metadata, annotations: { ...stake.metadata.annotations, ...annotations } },
-      })),
-    /** Visits a resource until it has nothing to do at once. */
-    async visit(operator: SolanaOperator, key = KEY): Promise<Result | { kind: 'error'; error: unknown } | { kind: 'killed' }> {
-      for (let count = 0; count < 20; count++) {
-        try {
-          const result = await operator.visit(key)
-          if (result === KILLED) return { kind: 'killed' }
-          if (result.kind === 'again' || (result.kind === 'wait' && result.afterMs < 500)) continue
-          return result
-        } catch (error) {
-          return { kind: 'error', error }
-        }
-      }
-      throw new Error(`${key} always has something to do at once: a loop without an end`)
-    },
-    /** Visits, and makes blocks and now and then an epoch, until it is Ready, gone, stalled, or the rounds are over. */
-    async settle(operator: SolanaOperator, { key = KEY, rounds = 16 }: { key?: string; rounds?: number } = {}): Promise<void> {
-      for (let round = 0; round < rounds; round++) {
-        const result = await world.visit(operator, key)
-        // What often passes is a Halt; all else is a defect, of the operator or of the test.
-        if (result.kind === 'error' && !(result.error instanceof Halt)) throw result.error
-        if (result.kind === 'killed' || stakes.get(key) === undefined || world.ready(key) || world.stalled(key) !== '') return
-        cluster.settle()
-        const phase = statusOf(key).phase
-        if (phase === 'Activating' || phase === 'Deactivating') cluster.nextEpoch()
-      }
-    },
+    ...resources,
     /** Makes as many blocks as a blockhash lives, and their finality. */
     expire: () => {
       cluster.produce(160)
       cluster.settle()
     },
-    explain: (key = KEY): string => JSON.stringify({ status: statusOf(key), events }, null, 1),
+    explain: (key = KEY): string => JSON.stringify({ status: resources.status(key), events }, null, 1),
   }
-  return world
 }

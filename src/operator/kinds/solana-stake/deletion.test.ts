@@ -108,7 +108,7 @@ describe('a stake that was refused before anything was signed, deleted, goes at 
     await world.settle(operator)
     const thief = 'team-a/thief'
     world.addStake({ adopt: { stakeId: world.status().stakeId ?? '' } }, thief)
-    await world.settle(operator, thief)
+    await world.settle(operator, { key: thief })
     expect(world.stalled(thief)).toBe('AdoptionMismatch')
     world.stakes.remove(thief)
     await world.visit(operator, thief)
