@@ -1,6 +1,8 @@
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
+import { signerNonce } from '../resources/signer-nonce.ts'
 import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
+import { stakingTransaction } from '../resources/staking-transaction.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
 import { type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { createStakeCacheForm } from './kinds/ethereum-stake/cache-form.ts'
@@ -9,6 +11,8 @@ import { requestIndexers, stakesByValidator } from './kinds/validator-request/re
 import { isRequestSettled } from './kinds/validator-request/status.ts'
 import type { KubeObject } from './kube/objects.ts'
 import { type Collections, createSagaCollection } from './saga-collection.ts'
+import { createPlaceCacheForm, createRecordCacheForm } from './transactions/cache-form.ts'
+import { type PlaceObject, placeIndexers, type RecordObject, recordIndexers } from './transactions/store.ts'
 
 /** What every instance of the operator has, leader or not: the caches of the kinds that it reconciles, by name. */
 export type Caches = ReturnType<typeof createCaches>
@@ -41,6 +45,8 @@ export function createCaches(collection: Collections) {
       indexers: { stakeId: byStakeId },
     }),
     signers: collection<StakingSigner & KubeObject>(stakingSigner),
+    records: collection<RecordObject>(stakingTransaction, { transform: createRecordCacheForm(), indexers: recordIndexers }),
+    places: collection<PlaceObject>(signerNonce, { transform: createPlaceCacheForm(), indexers: placeIndexers }),
   }
 }
 

@@ -2,10 +2,12 @@ import type { Clock } from '../lib/clock.ts'
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
 import { solanaStake } from '../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
+import type { TransactionOwner } from '../resources/staking-transaction.ts'
 import type { Caches } from './caches.ts'
-import type { Origin } from './engine/origin.ts'
+import { type Origin, readOrigin } from './engine/origin.ts'
 import { createReconciler, type ObservationIntervals, type SagaKind, type VisitLog } from './engine/reconcile.ts'
 import type { EffectTable } from './engine/step.ts'
+import { stall } from './engine/verdict.ts'
 import type { Visit } from './engine/visit.ts'
 import { createEthereumStakeEffects } from './kinds/ethereum-stake/effects.ts'
 import { ethereumStakeKind } from './kinds/ethereum-stake/kind.ts'
@@ -15,17 +17,25 @@ import { createSignerReconciler, createSignerStore, duplicateOf } from './kinds/
 import { createValidatorRequestEffects } from './kinds/validator-request/effects.ts'
 import { validatorRequestKind } from './kinds/validator-request/kind.ts'
 import { createRequestLookups } from './kinds/validator-request/requests.ts'
+import type { ValidatorRequestResource } from './kinds/validator-request/target.ts'
 import type { Result } from './kube/controller.ts'
+import { isNotFound } from './kube/errors.ts'
 import type { EventRecorder } from './kube/events.ts'
 import { type KubeObject, refOf } from './kube/objects.ts'
+import type { ResourceClient } from './kube/resource-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import type { SagaCollection, SagaResource } from './saga-collection.ts'
+import { createLane } from './transactions/lane.ts'
+import { createTransactionLog } from './transactions/log.ts'
+import { createMemory } from './transactions/memory.ts'
+import type { TransactionEvent } from './transactions/moment.ts'
 import type { NamespaceFacts } from './transactions/policy.ts'
-import { createSignerLedger } from './transactions/signer-ledger.ts'
+import { createSigning } from './transactions/signing.ts'
+import { createTransactionStore, type RecordObject } from './transactions/store.ts'
 
 /** What is counted and measured of the work. */
-export interface Report extends Pick<OperatorMetrics, 'statusWrite' | 'step' | 'refused' | 'ledgerWrite'> {
+export interface Report extends Pick<OperatorMetrics, 'statusWrite' | 'step' | 'refused' | 'transaction'> {
   /** What a signer's address holds on a network, in wei or lamports. */
   readonly balance: (signer: string, network: string, amount: bigint) => void
 }
@@ -57,11 +67,15 @@ export interface OperatorParts {
   readonly random?: () => number
   /** Before and after each effect and each write: crash tests end the process here. */
   readonly onPoint?: (point: string, key: string) => void
+  /** The resource of this kind has news in the log. */
+  readonly onNews: (owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>) => void
 }
 
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<Result>
-/** What looks after a resource of each kind, by the names of the caches. */
-export type Reconciles = { readonly [Name in keyof Caches]: Reconcile }
+/** Kinds that something looks after: a place in a lane is looked after by its lane. */
+export type Reconciled = Exclude<keyof Caches, 'places'>
+/** What looks after a resource of each kind, by the names of the caches. `records` looks after lanes: its keys are theirs. */
+export type Reconciles = { readonly [Name in Reconciled]: Reconcile }
 
 /** What the leader does, put together once: production runs it by queues, the tests by hand. Whatever decides about money is wired here and nowhere else. */
 export function composeOperator(parts: OperatorParts) {
@@ -79,41 +93,70 @@ export function composeOperator(parts: OperatorParts) {
     onWrite: () => report.statusWrite(stakingSigner.kind),
     ...onPoint,
   })
-  const ledger = createSignerLedger({
-    signers: store,
-    clock,
-    signal: parts.signal,
-    // Of a kind that isn't known here nothing is given away.
-    exists: (entry) => sagas.find(({ kind }) => kind === entry.kind)?.owns(entry) ?? true,
-    isSettled: requests.isSettled,
-    onWrite: report.ledgerWrite,
+  const transactions = createTransactionStore({ records: caches.records, places: caches.places, fieldManager, assertHeld, ...onPoint })
+  const memory = createMemory((name) => {
+    const record = transactions.record(name)
+    if (record !== undefined) parts.onNews(record.spec.owner)
+  })
+  const owners = Object.fromEntries(sagas.map((saga) => [saga.kind, saga]))
+  /** The resource of a record as it stands now: from the cache, or read past it. */
+  const resource = async (
+    kind: string,
+    ref: { readonly namespace: string; readonly name: string },
+    fresh: boolean,
+    signal: AbortSignal,
+  ) => {
+    const saga = owners[kind]
+    if (saga === undefined) return undefined
+    if (!fresh) return saga.cache.get(`${ref.namespace}/${ref.name}`)
+    return (saga.client as ResourceClient<KubeObject>).get(ref, signal).catch((error: unknown) => {
+      if (isNotFound(error)) return undefined
+      throw error
+    })
+  }
+  const mayAct = () => {
+    assertHeld()
+    parts.assertCurrent()
+  }
+  const log = createTransactionLog({
+    store: transactions,
+    memory,
+    async ownerExists(owner, signal) {
+      // Of a kind that isn't known here nothing is given away.
+      if (owners[owner.kind] === undefined) return true
+      const found = await resource(owner.kind, owner, true, signal)
+      const origin = found === undefined ? undefined : readOrigin(owner.kind, found.metadata)
+      return origin?.is === 'own' && origin.origin.uid === owner.originUid
+    },
+    assertMayAct: mayAct,
   })
   const signing = {
     networks,
     signers: store,
     clock,
     namespace: parts.namespace,
-    assertMayAct: () => {
-      assertHeld()
-      parts.assertCurrent()
-    },
+    assertMayAct: mayAct,
   }
   const ethereum = (kind: string) => ({
     ...signing,
-    ledger,
+    log,
     keys,
     duplicateOf: (signer: StakingSigner) => duplicateOf(signer, signers.cache.list()),
     onRefusal: (reason: string) => report.refused(kind, reason),
   })
 
-  const stakeEffects = createEthereumStakeEffects({
+  const deposit = createEthereumStakeEffects({
     ...ethereum(ethereumStake.kind),
-    // One that has no transaction yet may be waiting just as this one is: the ledger settles who goes first.
-    otherHolder: (stakeId, origin) =>
-      stakes.cache.byIndex('stakeId', stakeId).some((stake) => stake.status?.transaction !== undefined && isAnother(stake, origin)),
+    stake: async (ref, fresh, signal) => (await resource(ethereumStake.kind, ref, fresh, signal)) as EthereumStake | undefined,
   })
-  const requestEffects = (kind: string) =>
-    createValidatorRequestEffects({ ...ethereum(kind), stake: requests.stake, requestsOn: requests.requestsOn })
+  // One for both kinds: who goes first on a validator is decided for both together.
+  const request = createValidatorRequestEffects({
+    ...ethereum(exits.kind),
+    stake: requests.stake,
+    requestsOn: requests.requestsOn,
+    resource: async (kind, ref, fresh, signal) => (await resource(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
+    onRefusal: (reason, kind) => report.refused(kind, reason),
+  })
   const solanaEffects = createSolanaStakeEffects({
     ...signing,
     keys: solanaKeys,
@@ -143,14 +186,19 @@ export function composeOperator(parts: OperatorParts) {
       onStep: (step, outcome, ms) => report.step(kind.kind, step, outcome, ms),
       logFor: (key) => parts.log.child({ kind: kind.kind, ...refOf(key), uid: cache.get(key)?.metadata.uid }),
     })
+  const transactionKinds = [deposit.deposits, request.requests]
   const reconcile: Reconciles = {
-    stakes: saga(stakes, ethereumStakeKind({ ledger, networks, intervals, exitAccepted: requests.exitAccepted }), stakeEffects),
-    exits: saga(exits, validatorRequestKind('ValidatorExit', { ledger, networks }), requestEffects(exits.kind)),
-    withdrawals: saga(withdrawals, validatorRequestKind('ValidatorWithdrawal', { ledger, networks }), requestEffects(withdrawals.kind)),
+    stakes: saga(stakes, ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted }), deposit.effects),
+    exits: saga(exits, validatorRequestKind('ValidatorExit', { log }), request.effects),
+    withdrawals: saga(withdrawals, validatorRequestKind('ValidatorWithdrawal', { log }), request.effects),
     solanaStakes: saga(solanaStakes, solanaStakeKind({ networks, intervals }), solanaEffects),
     signers: createSignerReconciler({
       store,
       informer: signers.cache,
+      client: signers.client,
+      put: (signer) => signers.cache.put(signer),
+      fieldManager,
+      assertHeld,
       networks,
       keys,
       solanaKeys,
@@ -158,10 +206,45 @@ export function composeOperator(parts: OperatorParts) {
       events,
       intervalMs: parts.signerIntervalMs,
       onBalance: report.balance,
+      transactions,
+    }),
+    records: createLane({
+      store: transactions,
+      network: (chainId) => {
+        const name = networks.names('Ethereum').find((one) => networks.ethereum(one)?.config.chainId === chainId)
+        return name === undefined ? undefined : networks.ethereum(name)
+      },
+      kindOf: (record) => {
+        const found = transactionKinds.find(({ purposes }) => purposes.includes(record.spec.purpose))
+        if (found === undefined) throw stall('InvalidSpec', `The operator knows no purpose ${record.spec.purpose}.`)
+        return found
+      },
+      signing: createSigning({ keys, clock, signers: () => signers.cache.list(), assertMayAct: mayAct }),
+      signers: () => signers.cache.list(),
+      memory,
+      clock,
+      assertMayAct: mayAct,
+      onEvent: (record, event) => audit(parts, record, event),
+      ...onPoint,
     }),
   }
-  return { reconcile, ledger, store, stakeEffects }
+  return { reconcile, store, log, transactions, stakeEffects: deposit.effects }
 }
+
+/** One line for each thing that happens to money, and a count. */
+function audit({ log, report }: OperatorParts, { metadata, spec }: RecordObject, event: TransactionEvent): void {
+  const { owner, purpose, amount, signer, from, network } = spec
+  log
+    .child({ kind: owner.kind, namespace: owner.namespace, name: owner.name })
+    .info({ transaction: metadata.name, purpose, amount, signer, from, network, ...event }, auditWords[event.is])
+  report.transaction(network, purpose, event.is === 'outcome' ? event.outcome : event.is === 'closed' ? `closed:${event.by}` : event.is)
+}
+const auditWords = {
+  attempt: 'a transaction is written down and signed',
+  sent: 'a transaction is sent',
+  closed: 'a place is closed without doing what it is for',
+  outcome: 'the outcome of a transaction is final',
+} as const
 
 const isAnother = ({ metadata }: EthereumStake | KubeObject, origin: Origin): boolean =>
   metadata.namespace !== origin.namespace || metadata.name !== origin.name

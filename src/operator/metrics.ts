@@ -13,7 +13,8 @@ export interface OperatorMetrics {
   readonly kubeRequest: (verb: string, resource: string, status: number, ms: number) => void
   readonly rpc: (network: string, method: string, outcome: string, ms: number) => void
   readonly api: (operation: string, outcome: string, ms: number) => void
-  readonly ledgerWrite: (signer: string, reservations: number) => void
+  /** What happened to a transaction: `attempt`, `sent`, its outcome, or how a place was closed. */
+  readonly transaction: (network: string, purpose: string, what: string) => void
   readonly queuePicked: (kind: string, waitedMs: number) => void
   /** The networks' nodes, read at scrape time. */
   readonly nodes: NodeBoard
@@ -81,8 +82,11 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
     'outcome',
   ])
   const api = histogram('staking_operator_staking_api_request_duration_seconds', 'Calls to the staking API.', ['operation', 'outcome'])
-  const ledgerWrites = counter('staking_operator_ledger_writes_total', "Writes of a signer's nonce ledger.", ['signer'])
-  const nonces = counter('staking_operator_nonces_reserved_total', 'Nonces given out.', ['signer'])
+  const transactions = counter('staking_operator_transactions_total', 'What happened to transactions of the log.', [
+    'network',
+    'purpose',
+    'event',
+  ])
   const queueWait = histogram('staking_operator_queue_wait_seconds', 'Time that a due key waited for a worker.', ['kind'])
 
   gauge('staking_operator_build_info', 'The running version; the value is always 1.', ['version'], (set) =>
@@ -99,10 +103,7 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
     kubeRequest: (verb, resource, status, ms) => kube.observe({ verb, resource, status: String(status) }, ms / 1000),
     rpc: (network, method, outcome, ms) => rpc.observe({ network, method, outcome }, ms / 1000),
     api: (operation, outcome, ms) => api.observe({ operation, outcome }, ms / 1000),
-    ledgerWrite: (signer, reservations) => {
-      ledgerWrites.inc({ signer })
-      nonces.inc({ signer }, reservations)
-    },
+    transaction: (network, purpose, event) => transactions.inc({ network, purpose, event }),
     queuePicked: (kind, waitedMs) => queueWait.observe({ kind }, waitedMs / 1000),
   }
 }

@@ -76,8 +76,9 @@ export async function runOperator(
 
   const collections = createKubeCollections({ api, clock, log })
   const caches = createCaches((definition, cached) => collections.follow(definitionOf(definition), cached))
-  const workers = (name: keyof typeof caches) => (name === 'signers' ? 2 : options.workers)
-  const controllers = createControllers(caches, { clock, log, metrics, workers })
+  const { places: _byTheirLanes, ...reconciled } = caches
+  const workers = (name: keyof typeof reconciled) => (name === 'signers' ? 2 : name === 'records' ? 4 : options.workers)
+  const controllers = createControllers(reconciled, { clock, log, metrics, workers })
   const wakes = wireWakes(caches, controllers.queues)
   const namespace = followNamespaces(collections.follow, wakes.namespace)
   const guard = createCrdGuard(kinds)
@@ -121,6 +122,7 @@ export async function runOperator(
       signerIntervalMs: options.signerIntervalMs,
       observation: options.observation,
       signal: leading,
+      onNews: wakes.owner,
       ...(hooks.onPoint === undefined ? {} : { onPoint: hooks.onPoint }),
     })
     wakes.all()

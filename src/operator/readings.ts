@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts'
 import { findCondition } from '../resources/conditions.ts'
 import { stakingSigner } from '../resources/staking-signer.ts'
 import type { Caches } from './caches.ts'
+import type { Reconciled } from './compose.ts'
 import type { Controllers } from './controllers.ts'
 import type { KubeCollections } from './kube/collections.ts'
 import type { Readings } from './metrics.ts'
@@ -21,7 +22,7 @@ export function createBalances() {
 export function createReadings(deps: {
   readonly isLeader: () => boolean
   readonly caches: Caches
-  readonly controllers: Pick<Controllers<keyof Caches>, 'stats'>
+  readonly controllers: Pick<Controllers<Reconciled>, 'stats'>
   readonly collections: Pick<KubeCollections, 'informers'>
   readonly networks: Pick<Networks, 'names'>
   readonly balances: ReturnType<typeof createBalances>
@@ -52,12 +53,12 @@ export function createReadings(deps: {
     },
     *signers() {
       for (const { metadata, status } of signers.cache.list()) {
-        for (const { network, inFlight, nextNonce } of status?.ledgers ?? []) {
+        for (const { network, open, nextNonce } of status?.lanes ?? []) {
           const balance = balances.get(metadata.name, network)
           yield {
             signer: metadata.name,
             network,
-            inFlight: inFlight?.length ?? 0,
+            inFlight: open,
             nextNonce,
             balanceEth: balance === undefined ? undefined : Number(formatWeiAsEth(wei(balance))),
           }

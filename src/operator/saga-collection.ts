@@ -1,8 +1,6 @@
 import { type Condition, findCondition } from '../resources/conditions.ts'
 import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
-import type { InFlight } from '../resources/staking-signer.ts'
 import { KEPT } from './engine/kept.ts'
-import { readOrigin } from './engine/origin.ts'
 import type { CacheOptions, Collection } from './kube/collections.ts'
 import { createCompact } from './kube/compact.ts'
 import type { KubeObject } from './kube/objects.ts'
@@ -41,8 +39,6 @@ export interface SagaCollection<R extends SagaResource> extends Collection<R> {
   readonly isSettled: (resource: R) => boolean
   /** Those that may have to sign yet. */
   unsettled(by: SagaIndex, value: string): readonly R[]
-  /** Whether the resource of a ledger's entry still exists and is the same. */
-  owns(entry: Pick<InFlight, 'namespace' | 'name' | 'origin'>): boolean
   /** Phase, and reason where stalled ('' where not), of each resource. */
   states(): Iterable<{ readonly phase: string; readonly stalled: string }>
 }
@@ -61,12 +57,6 @@ export function createSagaCollection<R extends SagaResource>(collection: Collect
     onChange,
     isSettled,
     unsettled: (by, value) => cache.byIndex(by, value).filter((resource) => !isSettled(resource)),
-    owns({ namespace, name, origin }) {
-      const resource = cache.get(`${namespace}/${name}`)
-      if (resource === undefined) return false
-      const own = readOrigin(kind, resource.metadata)
-      return own.is === 'own' && own.origin.uid === origin
-    },
     *states() {
       for (const { status } of cache.list()) {
         const stalled = findCondition(status?.conditions, 'Stalled')

@@ -1,6 +1,8 @@
 import { findCondition } from '../resources/conditions.ts'
 import type { StakingSigner } from '../resources/staking-signer.ts'
+import type { TransactionOwner } from '../resources/staking-transaction.ts'
 import type { Caches } from './caches.ts'
+import type { Reconciled } from './compose.ts'
 import { createRequestLookups, stakeStanding, standing } from './kinds/validator-request/requests.ts'
 import { isAccepted } from './kinds/validator-request/status.ts'
 import type { ValidatorRequestResource } from './kinds/validator-request/target.ts'
@@ -8,24 +10,40 @@ import type { Change } from './kube/delivery.ts'
 import { cacheKey, type KubeObject } from './kube/objects.ts'
 import { Priority, type Queue } from './kube/queue.ts'
 import type { SagaCollection, SagaIndex, SagaResource } from './saga-collection.ts'
+import { laneKey } from './transactions/names.ts'
+import type { RecordObject } from './transactions/store.ts'
 
 export interface Wakes {
   /** Everything is looked at again: the networks, the keys or the CRDs have changed. */
   all(): void
   /** Whatever a namespace has yet to sign is looked at again: its labels have changed. */
   namespace(name: string): void
+  /** The resource that a record of the log is for has news there. */
+  owner(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): void
 }
 
 const nowOf = <T>(change: Change<T>): T | undefined => (change.type === 'deleted' ? undefined : change.new)
 const beforeOf = <T>(change: Change<T>): T | undefined => (change.type === 'added' ? undefined : change.old)
 
 /** Who is woken by whose change. To be wired before the caches run. */
-export function wireWakes(caches: Caches, queues: { readonly [Name in keyof Caches]: Queue<string> }): Wakes {
+export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled]: Queue<string> }): Wakes {
   const requests = createRequestLookups(caches)
   const stakes = wakerOf(caches.stakes, queues.stakes)
   const exits = wakerOf(caches.exits, queues.exits)
   const withdrawals = wakerOf(caches.withdrawals, queues.withdrawals)
-  const sagas = [stakes, exits, withdrawals, wakerOf(caches.solanaStakes, queues.solanaStakes)]
+  const solanaStakes = wakerOf(caches.solanaStakes, queues.solanaStakes)
+  const sagas = [stakes, exits, withdrawals, solanaStakes]
+  const byKind = new Map([
+    [caches.stakes.kind, stakes] as const,
+    [caches.exits.kind, exits] as const,
+    [caches.withdrawals.kind, withdrawals] as const,
+    [caches.solanaStakes.kind, solanaStakes] as const,
+  ])
+  const wakeOwner: Wakes['owner'] = ({ kind, namespace, name }) => byKind.get(kind)?.wake(`${namespace}/${name}`)
+  const wakeLane = ({ metadata, spec }: RecordObject) =>
+    queues.records.add(spec.chainId === undefined ? metadata.name : laneKey({ chainId: spec.chainId, address: spec.from }), {
+      priority: Priority.high,
+    })
 
   const wakeRequests = (which: Iterable<ValidatorRequestResource & KubeObject>) => {
     for (const request of which) (request.kind === caches.exits.kind ? exits : withdrawals).wake(cacheKey(request.metadata))
@@ -55,8 +73,23 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in keyof Cach
     if (mattersToUsers(change)) for (const saga of sagas) saga.wakeUnsettled('signer', name)
   })
 
+  caches.records.onChange((_name, change) => {
+    const record = nowOf(change) ?? beforeOf(change)
+    if (record === undefined) return
+    // What a lane has written itself it goes on with by itself; what a kind has made is news to it.
+    if (change.type !== 'updated' || !change.own) wakeLane(record)
+    wakeOwner(record.spec.owner)
+    if (change.type !== 'updated' || change.old.status?.outcome !== change.new.status?.outcome) queues.signers.add(record.spec.signer)
+  })
+  caches.signers.onChange((name, change) => {
+    if (mattersToUsers(change))
+      for (const record of caches.records.cache.byIndex('signer', name)) if (record.status?.outcome === undefined) wakeLane(record)
+  })
+
   return {
+    owner: wakeOwner,
     all() {
+      for (const record of caches.records.cache.list()) if (record.status?.outcome === undefined) wakeLane(record)
       for (const { metadata } of caches.signers.cache.list()) queues.signers.add(metadata.name)
       for (const saga of sagas) saga.wakeAll()
     },
@@ -83,7 +116,7 @@ function wakerOf<R extends SagaResource>({ cache, isSettled, unsettled, onChange
   }
 }
 
-/** What matters to those who use a signer: its spec, and whether it may be used. The ledger's own writes are no news to them. */
+/** What matters to those who use a signer: its spec, and whether it may be used. What it says of its lanes is no news to them. */
 function mattersToUsers(change: Change<StakingSigner>): boolean {
   if (change.type !== 'updated') return true
   const seen = ({ metadata, status }: StakingSigner) =>

@@ -71,8 +71,12 @@ describe.each(kinds)('the CRD of $kind', (kind) => {
     for (const { path, node } of nodes)
       if (path !== '.metadata' && !path.endsWith('[]')) expect(node.description, path).toEqual(expect.any(String))
   })
-  test('has lists of conditions as maps by type', () => {
-    expect(nodes.find(({ path }) => path === '.status.conditions')?.node).toMatchObject({
+  test('has lists of conditions as maps by type, where it has conditions', () => {
+    // What only the operator writes is no kind that a tool waits for.
+    const conditions = nodes.find(({ path }) => path === '.status.conditions')?.node
+    expect(conditions === undefined).toBe(kind.kind === 'StakingTransaction' || kind.kind === 'SignerNonce')
+    if (conditions === undefined) return
+    expect(conditions).toMatchObject({
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['type'],
     })

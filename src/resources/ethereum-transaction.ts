@@ -27,21 +27,18 @@ const transaction = (to: string) =>
     broadcastHash: hexBytes(32).optional().describe('The version that a node has accepted last.'),
     reportedHash: hexBytes(32).optional().describe('The version that the staking API was told last.'),
     state: z
-      .enum(['Prepared', 'Broadcast', 'Confirmed', 'Failed'])
-      .describe('Prepared (signed by nobody’s node yet), Broadcast, Confirmed (final) or Failed.'),
+      .enum(['Prepared', 'Broadcast', 'Confirmed', 'Failed', 'FrontRun'])
+      .describe(
+        "Prepared (no node has it yet), Broadcast, Confirmed (final), Failed (reverted), or FrontRun (second to somebody else's deposit).",
+      ),
     minedHash: hexBytes(32).optional().describe('The version that landed.'),
     blockNumber: wholeNumber().optional().describe('Block that it landed in.'),
     blockHash: hexBytes(32).optional().describe('Hash of that block.'),
   })
-/** A transaction of a resource, as its status keeps it: written down before it is sent. */
+/** A transaction of a resource, as its status mirrors it. */
 export type EthereumTransaction = z.output<ReturnType<typeof transaction>>
 
 /** The status fields of every kind that sends one Ethereum transaction. `what` names it, `to` the contract that it calls. */
 export const transactionFields = (what: string, to: string) => ({
-  transaction: transaction(to).optional().describe(`${what}, written down before it is sent.`),
-  superseded: z
-    .array(attempt)
-    .max(32)
-    .optional()
-    .describe('Transactions whose nonce another transaction of the signer has used at finality: they can never land.'),
+  transaction: transaction(to).optional().describe(`${what}, as its StakingTransaction has it. For people: nothing is decided by it.`),
 })

@@ -6,12 +6,19 @@ export const API_VERSION = `${GROUP}/${VERSION}`
 
 /** Keeps a resource from vanishing while a transaction may land or its stake holds money. */
 export const FINALIZER = 'staking.dev/holds-money'
+/** Keeps a signer while its lane has open places: what was signed with its key is followed, replaced and cancelled with it. */
+export const LANE_FINALIZER = 'staking.dev/open-lane'
 /** `<uid at first sight>/<namespace>/<name>`: see operator/engine/origin.ts. */
 export const ORIGIN_ANNOTATION = 'staking.dev/origin'
 /** Set to the resource's own name, it confirms that a stake that holds money may be forgotten. */
 export const CONFIRM_DELETE_ANNOTATION = 'staking.dev/confirm-delete'
 /** Any new value asks for a reconcile now. */
 export const RECONCILE_ANNOTATION = 'staking.dev/reconcile-at'
+
+/** On a StakingTransaction: a hash that the staking API was told and that a person knows can never land. */
+export const DISREGARD_SUBMISSION_ANNOTATION = 'staking.dev/disregard-submission'
+/** On a StakingTransaction: how many more times than by itself it may be made again. */
+export const ALLOW_REMAKES_ANNOTATION = 'staking.dev/allow-remakes'
 
 export interface ObjectMeta {
   readonly name: string

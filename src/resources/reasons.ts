@@ -59,6 +59,20 @@ export const reasons = {
   Exiting: { stalled: false, means: 'The validator leaves, or has left and its balance is still to be withdrawn.' },
   Slashed: { stalled: false, means: 'The validator was slashed: it loses a part of its balance and leaves.' },
   WaitingForNonce: { stalled: false, means: 'An earlier transaction of the same signer has to be settled first.' },
+  NodesDisagree: {
+    stalled: false,
+    means:
+      'RPC nodes of the network show different blocks at one height: nothing is concluded until they agree, or the wrong one is taken out of the configuration.',
+  },
+  NonceUseUnproven: {
+    stalled: false,
+    means:
+      'The nonce was used by a transaction that the log does not know, and not every RPC node has shown yet which. Nothing is made again before.',
+  },
+  Cancelling: {
+    stalled: false,
+    means: 'The transaction cannot be sent now and others wait behind it: its nonce is being cancelled; it is made again later.',
+  },
   SignerNotReady: { stalled: false, means: 'The signer exists but cannot be used now; its own conditions say why.' },
 
   InvalidSpec: {
@@ -84,6 +98,33 @@ export const reasons = {
   UnaccountedTransactions: {
     stalled: true,
     means: "The chain shows transactions of this key that the signer's ledger doesn't know. Look at them, then set spec.acknowledgedNonce.",
+  },
+  OwnerGone: { stalled: true, means: 'The resource that the transaction was made for is gone: nothing more of it is signed.' },
+  SignerChanged: {
+    stalled: true,
+    means:
+      'The StakingSigner has another address than when the transaction was made. It is followed to its end; nothing is signed with another key before.',
+  },
+  UnknownSubmission: {
+    stalled: true,
+    means: 'The staking API was told of a transaction that no RPC node knows. It may still land: a person must end the wait.',
+  },
+  DoneElsewhere: {
+    stalled: true,
+    means: 'What this asks for was done by a transaction of somebody else, or of another key. Nothing is signed.',
+  },
+  RemadeTooOften: {
+    stalled: true,
+    means: 'The transaction was closed several times without doing what it is for. It is not made again before a person has looked.',
+  },
+  FrontRun: {
+    stalled: true,
+    means:
+      "Somebody else's deposit for this public key came first: its withdrawal credentials count, not this resource's. Look at it at once.",
+  },
+  KeyUsedElsewhere: {
+    stalled: true,
+    means: "A transaction that is not in the log used a nonce of the signer's key: the key is used elsewhere, or was stolen.",
   },
   CopiedResource: {
     stalled: true,

@@ -178,15 +178,31 @@ const ledger = z.object({
 })
 export type Ledger = z.output<typeof ledger>
 
+const lane = z.object({
+  network: dnsLabel().describe('Network that the lane belongs to.'),
+  nextNonce: wholeNumber().describe('The nonce that is given out next.'),
+  open: wholeNumber().describe('Transactions that may land yet.'),
+  waiting: wholeNumber().describe('Transactions that wait for a nonce.'),
+  oldestNonce: wholeNumber().optional().describe('The lowest nonce that is not settled.'),
+  balanceWei: integerText().optional().describe('Balance in wei when it was read last.'),
+})
+export type SignerLane = z.output<typeof lane>
+
 const status = z.object({
   observedGeneration: observedGeneration(),
   address: z.string().max(44).optional().describe('Address of the mounted key.'),
+  lanes: z
+    .array(lane)
+    .max(32)
+    .optional()
+    .meta(listMap('network'))
+    .describe('Where the key stands on each network, for people: what was signed stands in StakingTransactions and SignerNonces.'),
   ledgers: z
     .array(ledger)
     .max(32)
     .optional()
     .meta(listMap('network'))
-    .describe('The nonce ledger, one per network. It is written, fenced, before any transaction is sent.'),
+    .describe('Written by versions before the transaction log. It is taken into the log and then removed.'),
   conditions,
 })
 
@@ -197,7 +213,7 @@ export const stakingSigner = {
   shortNames: ['signer', 'signers'],
   scope: 'Cluster',
   description:
-    'StakingSigner is a key that stakes may be paid with: where it is mounted, whose resources may use it and within which limits. Its status keeps the ledger of nonces given out.',
+    'StakingSigner is a key that stakes may be paid with: where it is mounted, whose resources may use it and within which limits. Its transactions are in StakingTransactions.',
   spec: cel(
     spec,
     {
@@ -237,5 +253,5 @@ export type StakingSignerStatus = z.output<typeof status>
 export type StakingSigner = Resource<StakingSignerSpec, StakingSignerStatus>
 export const stakingSignerSpec: z.ZodType<StakingSignerSpec> = spec
 export const STAKING_SIGNER_API = { apiVersion: API_VERSION, kind: stakingSigner.kind } as const
-export const stakingSignerConditions = ['Ready', 'Reconciling', 'Stalled', 'KeyValid', 'Funded'] as const
+export const stakingSignerConditions = ['Ready', 'Reconciling', 'Stalled', 'KeyValid', 'Funded', 'KeyUsedElsewhere'] as const
 export type StakingSignerCondition = (typeof stakingSignerConditions)[number]

@@ -23,8 +23,8 @@ describe('a new transaction', () => {
 
 describe('a replacement', () => {
   test.each([
-    { name: 'ten percent more', previous: fees(100n, 10n), base: 10n, tip: 1n, cap: 1000n, expected: { kind: 'fees', ...fees(110n, 11n) } },
-    { name: 'rounded up', previous: fees(101n, 11n), base: 10n, tip: 1n, cap: 1000n, expected: { kind: 'fees', ...fees(112n, 13n) } },
+    { name: 'an eighth more', previous: fees(100n, 10n), base: 10n, tip: 1n, cap: 1000n, expected: { kind: 'fees', ...fees(113n, 12n) } },
+    { name: 'rounded up', previous: fees(101n, 11n), base: 10n, tip: 1n, cap: 1000n, expected: { kind: 'fees', ...fees(114n, 13n) } },
     {
       name: 'one wei more than one wei',
       previous: fees(1n, 1n),
@@ -39,7 +39,7 @@ describe('a replacement', () => {
       base: 10n,
       tip: 0n,
       cap: 1000n,
-      expected: { kind: 'fees', ...fees(110n, 1n) },
+      expected: { kind: 'fees', ...fees(113n, 1n) },
     },
     {
       name: 'what the market asks, when that is more',
@@ -62,16 +62,16 @@ describe('a replacement', () => {
       previous: fees(100n, 10n),
       base: 10n,
       tip: 1n,
-      cap: 110n,
-      expected: { kind: 'fees', ...fees(110n, 11n) },
+      cap: 113n,
+      expected: { kind: 'fees', ...fees(113n, 12n) },
     },
     {
       name: 'capped',
       previous: fees(100n, 10n),
       base: 10n,
       tip: 1n,
-      cap: 109n,
-      expected: { kind: 'capped', needed: fees(110n, 11n), cap: 109n },
+      cap: 112n,
+      expected: { kind: 'capped', needed: fees(113n, 12n), cap: 112n },
     },
     {
       name: 'no use under this base fee: wait',

@@ -40,9 +40,9 @@ export function priceTransaction({
 }
 
 /**
- * Prices a replacement under the same nonce: at least 10 % more in *both* fields, rounded up, or the pool refuses it (geth's
- * --txpool.pricebump; Nethermind, Erigon, reth and Besu have the same), and what the market asks for now.
- * `capped`: the cap does not allow 10 % more. `wait`: it would be allowed, and yet not pay for the base fee.
+ * Prices a replacement under the same nonce: an eighth more in *both* fields, rounded up, and what the market asks for now. Pools refuse less than 10 %
+ * more (geth's --txpool.pricebump; Nethermind, Erigon, reth and Besu have the same).
+ * `capped`: the cap does not allow an eighth more. `wait`: it would be allowed, and yet not pay for the base fee.
  */
 export function bumpFees({
   previous,
@@ -54,8 +54,8 @@ export function bumpFees({
   readonly cap: Wei
 }): ({ readonly kind: 'fees' } & Fees) | FeesWait | { readonly kind: 'capped'; readonly needed: Fees; readonly cap: Wei } {
   const needed = {
-    maxFeePerGas: wei(tenPercentMore(previous.maxFeePerGas)),
-    maxPriorityFeePerGas: wei(tenPercentMore(previous.maxPriorityFeePerGas)),
+    maxFeePerGas: wei(anEighthMore(previous.maxFeePerGas)),
+    maxPriorityFeePerGas: wei(anEighthMore(previous.maxPriorityFeePerGas)),
   }
   if (needed.maxFeePerGas > cap || needed.maxPriorityFeePerGas > cap) return { kind: 'capped', needed, cap }
   const now = priceTransaction({ market, cap })
@@ -69,4 +69,4 @@ export function bumpFees({
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b)
 const max = (a: bigint, b: bigint): bigint => (a > b ? a : b)
 /** Rounded up; from 0 it is 1, since a replacement must pay more. */
-const tenPercentMore = (fee: bigint): bigint => max((fee * 110n + 99n) / 100n, fee + 1n)
+const anEighthMore = (fee: bigint): bigint => max((fee * 9n + 7n) / 8n, fee + 1n)

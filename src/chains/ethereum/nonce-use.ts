@@ -60,7 +60,7 @@ async function firstHeight(
   for (let step = 1n; step < at; step *= 2n) steps.push(at - step)
   const used = await usedAt(steps)
   if (used[0] !== true) return undefined
-  const below = used.findIndex((one) => one === false)
+  const below = used.indexOf(false)
   // Before block 0 nobody has sent anything.
   let low: bigint | undefined = below < 0 ? (used.includes(undefined) ? undefined : 0n) : steps[below]
   let high: bigint = steps[used.lastIndexOf(true)] ?? at

@@ -1,5 +1,22 @@
-import { CONFIRM_DELETE_ANNOTATION, FINALIZER, ORIGIN_ANNOTATION, RECONCILE_ANNOTATION } from '../../resources/meta.ts'
+import {
+  ALLOW_REMAKES_ANNOTATION,
+  CONFIRM_DELETE_ANNOTATION,
+  DISREGARD_SUBMISSION_ANNOTATION,
+  FINALIZER,
+  LANE_FINALIZER,
+  ORIGIN_ANNOTATION,
+  RECONCILE_ANNOTATION,
+} from '../../resources/meta.ts'
 import type { Kept } from '../kube/kept-metadata.ts'
 
 /** What the operator reads of a resource's metadata, beside what every object is known by. */
-export const KEPT: Kept = { annotations: [ORIGIN_ANNOTATION, CONFIRM_DELETE_ANNOTATION, RECONCILE_ANNOTATION], finalizers: [FINALIZER] }
+export const KEPT: Kept = {
+  annotations: [
+    ORIGIN_ANNOTATION,
+    CONFIRM_DELETE_ANNOTATION,
+    RECONCILE_ANNOTATION,
+    DISREGARD_SUBMISSION_ANNOTATION,
+    ALLOW_REMAKES_ANNOTATION,
+  ],
+  finalizers: [FINALIZER, LANE_FINALIZER],
+}

@@ -59,7 +59,7 @@ describe('first sight', () => {
 })
 
 describe('writes', () => {
-  test('a whole life costs at most eight status writes, and one of the ledger', async () => {
+  test('a whole life costs at most eight status writes, and none of the signer', async () => {
     const { world, operator } = withStake()
     await world.settle(operator)
     const { stakeId } = world.status()
@@ -71,7 +71,9 @@ describe('writes', () => {
     expect(world.condition('Active')).toMatchObject({ status: 'True' })
     expect(world.status()).toMatchObject({ phase: 'Active', validator: { index: '7' } })
     expect(world.stakes.statusWrites(KEY)).toBeLessThanOrEqual(8)
-    expect(world.signers.statusWrites('signer-1')).toBe(1)
+    expect(world.signers.statusWrites('signer-1')).toBe(0)
+    // Named with its first attempt, and its outcome.
+    expect(world.records.statusWrites(world.record()?.metadata.name ?? '')).toBe(2)
   })
 
   test('a settled stake that is visited again and again writes nothing, also by a new operator, and keeps its times', async () => {
@@ -91,10 +93,10 @@ describe('writes', () => {
   })
 
   test.each<{ wait: string; prepare: (world: World) => void; writes: number }>([
-    { wait: 'a high price', prepare: (world) => Object.assign(world.chain.state, { baseFee: 500n * GWEI }), writes: 2 },
-    { wait: 'the history', prepare: (world) => Object.assign(world.chain.state, { historySyncing: true }), writes: 2 },
+    { wait: 'a high price', prepare: (world) => Object.assign(world.chain.state, { baseFee: 500n * GWEI }), writes: 3 },
+    { wait: 'the history', prepare: (world) => Object.assign(world.chain.state, { historySyncing: true }), writes: 3 },
     { wait: 'a person', prepare: (world) => void world.editPolicy({ maxPerTransaction: '1' }), writes: 2 },
-    { wait: 'a node', prepare: (world) => Object.assign(world.chain.state, { wrongChain: true }), writes: 2 },
+    { wait: 'a node', prepare: (world) => Object.assign(world.chain.state, { wrongChain: true }), writes: 3 },
   ])('one that waits for $wait writes no more than that', async ({ prepare, writes }) => {
     const { world, operator } = withStake()
     prepare(world)
@@ -106,16 +108,16 @@ describe('writes', () => {
     expect(world.stakes.statusWrites(KEY)).toBe(writes)
   })
 
-  test('a service that is down costs one write, and then back-off', async () => {
+  test('a node that is down costs one write more, and then nothing', async () => {
     const world = createWorld()
     world.addSigner()
     world.addStake()
     const operator = world.start((point) => {
       if (point === 'before chain.depositsFor') throw new ChainError('unavailable', 'no answer')
     })
-    for (let count = 0; count < 10; count++) expect((await world.visit(operator)).kind).toBe('error')
+    for (let count = 0; count < 10; count++) expect((await world.visit(operator)).kind).toBe('wait')
     expect(world.condition('Ready')).toMatchObject({ reason: 'ChainUnavailable', status: 'False' })
-    expect(world.stakes.statusWrites(KEY)).toBe(2)
+    expect(world.stakes.statusWrites(KEY)).toBe(3)
   })
 
   test('a write that meets a newer version (409) is dropped, and nothing that it was to hold is sent', async () => {
@@ -129,9 +131,8 @@ describe('writes', () => {
         interfered += 1
         world.annotate({ poke: String(interfered) })
       }
-      if (point === 'before chain.broadcast') {
-        const written = world.status().transaction
-        expect(written?.hash).toBe(world.keys.signed.at(-1)?.hash)
+      if (point === 'before chain.send') {
+        expect(world.record()?.status?.attempts?.at(-1)?.hash).toBe(world.keys.signed.at(-1)?.hash)
       }
     })
     await world.settle(operator)
@@ -199,6 +200,7 @@ describe('copies and restores', () => {
     const { stakeId } = world.status()
     world.stakes.vanish(KEY)
     world.signers.vanish('signer-1')
+    world.loseLog()
     world.addSigner('signer-1', { acknowledgedNonce: 1 })
     world.addStake()
     const rebuilt = world.start()
@@ -256,10 +258,9 @@ describe('suspended', () => {
     world.addSigner()
     world.addStake()
     const operator = world.start((point) => {
-      if (point === 'after chain.broadcast') throw new ChainError('unavailable', 'no answer')
+      if (point === 'after chain.send') throw new ChainError('unavailable', 'no answer')
     })
     await world.visit(operator)
-    expect(world.status().transaction?.broadcastHash).toBeUndefined()
     world.editSpec({ suspend: true })
     await world.settle(operator)
     expect(world.status().transaction?.state).toBe('Confirmed')
@@ -361,7 +362,7 @@ describe('deletion', () => {
     expect(gone(world)).toBe(true)
   })
 
-  test('with its status lost and a transaction in the ledger: it is held, and looked at again', async () => {
+  test('with its status lost and a transaction in the log: it is held, and looked at again', async () => {
     const { world, operator } = withStake()
     await world.visit(operator)
     world.editStatus(() => undefined)
@@ -385,7 +386,7 @@ describe('events and waits', () => {
   test('one event for each change of phase, none for what stays', async () => {
     const { world, operator } = withStake()
     await world.settle(operator)
-    expect(world.events.map(({ text }) => text.reason)).toEqual(['Pending', 'Prepared', 'Confirming', 'Confirmed'])
+    expect(world.events.map(({ text }) => text.reason)).toEqual(['Pending', 'Created', 'Confirming', 'Confirmed'])
   })
 
   test('a stall is told once, and told again when it is another', async () => {

@@ -13,7 +13,7 @@ import { type KubeObject, refOf } from '../kube/objects.ts'
 import { Priority } from '../kube/queue.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
 import { classify } from './classify.ts'
-import { type Origin, originAnnotation, readOrigin } from './origin.ts'
+import { type Origin, type OriginReading, originAnnotation, readOrigin } from './origin.ts'
 import type { Progress } from './progress.ts'
 import { type EffectTable, nextStep, type Step } from './step.ts'
 import { Halt, stall, type Verdict } from './verdict.ts'
@@ -40,12 +40,15 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
   readonly isSuspended: (resource: R) => boolean
   readonly view: (resource: R, origin: Origin, status: S) => View
   readonly say: (resource: R, status: S, progress: Progress, now: Date) => S
+  /**
+   * Status is a mirror: what it shows of the log is put right before anything is read from it, whoever wrote it. The very same object comes back where
+   * nothing differs. `origin` is undefined for a copy.
+   */
+  readonly mirror?: (resource: R, status: S, origin: Origin | undefined) => S
   readonly decideDeletion: (resource: R, status: S, origin: Origin | undefined) => AnyDeletion
   /** How often a settled resource is looked at, in ms; undefined when there is nothing left to see. */
   readonly observeEvery: (status: S) => number | undefined
   readonly observe: (resource: R, status: S, signal: AbortSignal) => Promise<S>
-  /** The resource stopped (stalled, suspended, being deleted) with a nonce that it may not use soon. */
-  readonly onStalled?: (resource: R, origin: Origin, status: S) => void
 }
 
 /** How often a settled resource is looked at. */
@@ -155,6 +158,9 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     }
 
     const origin = readOrigin(kind.kind, resource.metadata)
+    const mirrored = kind.mirror?.(resource, status, originIn(kind.kind, resource, origin)) ?? status
+    unsaved = mirrored !== status
+    status = mirrored
     const deleting = resource.metadata.deletionTimestamp !== undefined
     const finalized = resource.metadata.finalizers?.includes(FINALIZER) === true
     if (deleting && !finalized) return { kind: 'done' }
@@ -241,23 +247,24 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
           const halt = asHalt(error)
           deps.onStep?.(step.name, halt.verdict.kind === 'conflict' ? 'conflict' : halt.verdict.reason, clock.monotonicMs() - startedAt)
           if (halt.verdict.kind === 'conflict') throw halt
+          if (halt.evidence !== undefined) {
+            status = step.absorb(status, halt.evidence as never)
+            unsaved = true
+          }
           failed.set(step.name, halt)
           if (!step.independent) break
         }
       }
-      return conclude(by, steps, failed, advanced, watchOnly, idle)
+      return conclude(steps, failed, advanced, watchOnly, idle)
     }
 
     async function conclude(
-      by: Origin,
       steps: readonly Step<View, S, Effects>[],
       failed: ReadonlyMap<string, Halt>,
       advanced: boolean,
       watchOnly: boolean,
       idle: () => Progress,
     ): Promise<Result> {
-      // Nothing of it is sent any more as long as that lasts: whoever comes next need not wait behind its nonce.
-      if (watchOnly) kind.onStalled?.(resource, by, status)
       const [name, halt] = worst(failed) ?? []
       if (halt !== undefined && name !== undefined) {
         const verdict = undeletable(halt.verdict as Halted, idle())
@@ -269,7 +276,6 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
           case 'wait':
             return { kind: 'wait', afterMs: jitter(verdict.afterMs, random), priority: Priority.high }
           case 'stall':
-            kind.onStalled?.(resource, by, status)
             return verdict.recheck
               ? {
                   kind: 'wait',
@@ -286,7 +292,11 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       if (watchOnly && (step !== undefined || advanced)) {
         await flush(idle())
         // What was seen may decide anew: whether the resource may go, or is settled.
-        return advanced ? { kind: 'again' } : { kind: 'done' }
+        if (advanced) return { kind: 'again' }
+        // What it waits for may be settled where no watch sees it.
+        return idle().at === 'deleting'
+          ? { kind: 'wait', afterMs: jitter(deps.stallRecheckMs, random), priority: Priority.low }
+          : { kind: 'done' }
       }
       if (step !== undefined) {
         await flush({ at: 'step', step: step.name })
@@ -327,6 +337,12 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
         signal.throwIfAborted()
         // What is settled stays so; the look is taken again next time.
         log.warn({ err: error }, 'a settled resource could not be looked at')
+      }
+      const step = progress.at === 'settled' ? nextStep(kind.steps(resource), status) : undefined
+      if (step !== undefined) {
+        // What had been reached is not there any more.
+        await flush({ at: 'step', step: step.name })
+        return { kind: 'again' }
       }
       await flush(progress)
       return { kind: 'wait', afterMs: jitter(kind.observeEvery(status) ?? every, random), priority: Priority.low }
@@ -372,6 +388,12 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
 /** What keeps a deleted resource from going needs a person, who is told besides how to have it forgotten. */
 const undeletable = (verdict: Halted, progress: Progress): Halted =>
   progress.at === 'deleting' && verdict.kind === 'stall' ? { ...verdict, message: `${verdict.message} ${progress.message}` } : verdict
+
+/** Whose records a resource may show: its own. One that was never marked has none but those of its own UID; a copy shows what stands at its place. */
+function originIn(kind: string, { metadata: { uid, namespace = '', name } }: KubeObject, reading: OriginReading): Origin | undefined {
+  if (reading.is === 'own') return reading.origin
+  return reading.is === 'absent' ? { uid, kind, namespace, name } : undefined
+}
 
 function asHalt(error: unknown): Halt {
   if (error instanceof Halt) return error

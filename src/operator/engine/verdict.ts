@@ -24,9 +24,17 @@ export type Verdict =
 export class Halt extends Error {
   override readonly name = 'Halt'
   readonly verdict: Verdict
+  /** What the step has found out all the same: it is absorbed, though the step is not done. */
+  evidence: unknown
   constructor(verdict: Verdict, options?: ErrorOptions) {
     super(verdict.kind === 'conflict' ? 'conflict' : `${verdict.reason}: ${verdict.message}`, options)
     this.verdict = verdict
+  }
+
+  /** With what the step has found out all the same. */
+  with(evidence: unknown): this {
+    this.evidence = evidence
+    return this
   }
 }
 

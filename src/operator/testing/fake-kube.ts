@@ -105,7 +105,8 @@ function createFakeCollection<T extends Stored>(definition: KindDefinition, serv
     const metadata = {
       creationTimestamp: '2030-01-01T00:00:00Z',
       generation: 1,
-      uid: `uid-${++uids}-of-${object.metadata.name}`,
+      // As long as a real one may get.
+      uid: `uid-${++uids}-of-${object.metadata.name}`.slice(0, 36),
       ...object.metadata,
     }
     return store(cacheKey(metadata), { apiVersion: API_VERSION, kind, ...object, metadata } as unknown as T)

@@ -34,7 +34,7 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     /** What creation answers besides. */
     refusal: undefined as StakingApiError | undefined,
     /** What the consensus layer makes of a final request. */
-    consensus: (_request: ValidatorRequest): FakeRequestBody['consensus'] => ({ status: 'accepted' }),
+    consensus: (_request: ValidatorRequest, _hash: Hex): FakeRequestBody['consensus'] => ({ status: 'accepted' }),
     /** The service doesn't see the chain's pool. */
     blind: false,
     capacity: {} as Partial<WithdrawalCapacityBody>,
@@ -53,12 +53,14 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
       if (cancelled) return { status: 'cancelled' } as Partial<FakeRequestBody>
       const hash = hashes.at(-1)
       if (hash === undefined) return {}
-      for (const one of hashes) {
+      const final = hashes.flatMap((one) => {
         const seen = fake.outcome(one)
-        if (seen === undefined || !seen.final) continue
-        if (!seen.success) return { status: 'failed', transaction: { hash: one } }
-        return { status: 'confirmed', transaction: { hash: one }, consensus: state.consensus(request) }
-      }
+        return seen?.final === true ? [{ one, success: seen.success }] : []
+      })
+      const made = final.find(({ success }) => success)
+      if (made !== undefined) return { status: 'confirmed', transaction: { hash: made.one }, consensus: state.consensus(request, made.one) }
+      // One that was reverted may be followed by another.
+      if (final.some(({ one }) => one === hash)) return { status: 'failed', transaction: { hash } }
       return { status: 'submitted', transaction: { hash } }
     })()
     const whole = { ...body, ...now } as FakeRequestBody

@@ -33,15 +33,20 @@ export function startInMemory(kube: FakeKube, given: Given, around: Around = not
   const abort = new AbortController()
   const state = { leads: true, crdsCurrent: undefined as Error | undefined }
   const informers = new Map<string, unknown>()
+  const news = new Set<string>()
   const caches = createCaches(<R extends KubeObject>(definition: KindDefinition, options?: CacheOptions<R>): Collection<R> => {
     const { client, cache, onChange } = kube.follow<R>(definition, options)
     informers.set(definition.plural, cache)
     return { client: instrument(portName(definition), client), cache, onChange }
   })
+  const tell = ({ kind, namespace, name }: { readonly kind: string; readonly namespace: string; readonly name: string }) =>
+    void news.add(`${kind}/${namespace}/${name}`)
+  // As `wake.ts` does in production.
+  caches.records.onChange((_name, change) => tell((change.type === 'deleted' ? change.old : change.new).spec.owner))
   const report: Report = {
     statusWrite: nothing,
     step: nothing,
-    ledgerWrite: nothing,
+    transaction: nothing,
     balance: nothing,
     refused: (_kind, reason) => given.onRefusal(reason),
   }
@@ -65,12 +70,16 @@ export function startInMemory(kube: FakeKube, given: Given, around: Around = not
     },
     signal: abort.signal,
     onPoint,
+    onNews: tell,
   })
   return {
     kill: mortal.kill,
     state,
-    ledger: operator.ledger,
+    log: operator.log,
+    transactions: operator.transactions,
     store: operator.store,
+    /** Whether the log has told of news for a resource since this was asked last. */
+    hasNews: (owner: string): boolean => news.delete(owner),
     effects: operator.stakeEffects,
     /** The cache of a kind. */
     cache: <R extends KubeObject>({ plural }: KindDefinition) => informers.get(plural) as FakeInformer<R>,

@@ -5,7 +5,9 @@ import type { SolanaAddress } from '../../chains/solana/chain.ts'
 import { gwei, lamports } from '../../lib/amounts.ts'
 import { type Condition, findCondition } from '../../resources/conditions.ts'
 import { type EthereumStake, type EthereumStakeSpec, type EthereumStakeStatus, ethereumStake } from '../../resources/ethereum-stake.ts'
-import { type Ledger, type StakingSigner, type StakingSignerSpec, stakingSigner } from '../../resources/staking-signer.ts'
+import { type SignerNonce, signerNonce } from '../../resources/signer-nonce.ts'
+import { type StakingSigner, type StakingSignerSpec, stakingSigner } from '../../resources/staking-signer.ts'
+import { type StakingTransaction, stakingTransaction } from '../../resources/staking-transaction.ts'
 import { type ValidatorExit, type ValidatorExitSpec, validatorExit } from '../../resources/validator-exit.ts'
 import type { ValidatorRequestStatus } from '../../resources/validator-request.ts'
 import { type ValidatorWithdrawal, type ValidatorWithdrawalSpec, validatorWithdrawal } from '../../resources/validator-withdrawal.ts'
@@ -13,6 +15,7 @@ import type { Result } from '../kube/controller.ts'
 import type { EventText } from '../kube/events.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import { type EthereumNetwork, KeyError, type SolanaNetwork } from '../ports.ts'
+import { laneKey } from '../transactions/names.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { createFakeKeys, testAddress } from './fake-keys.ts'
 import { createFakeKube } from './fake-kube.ts'
@@ -52,7 +55,12 @@ export const hoodi: EthereumNetworkConfig = ethereumNetworkConfig.parse({
 /** One running operator, as far as time is driven by the world. */
 interface Visits {
   visit(key: string): Promise<Result | typeof KILLED>
+  /** Looks at every lane that has something open or waiting. */
+  visitLanes(): Promise<Result | typeof KILLED>
+  /** Whether the log has told of news for a resource since this was asked last. */
+  hasNews(key: string): boolean
 }
+const kindNames = { stake: 'EthereumStake', exit: 'ValidatorExit', withdrawal: 'ValidatorWithdrawal' } as const
 
 export { type Around, KILLED } from './mortal.ts'
 export type World = ReturnType<typeof createWorld>
@@ -62,9 +70,14 @@ export type Operator = ReturnType<World['start']>
  * Everything the operator's spine needs, in memory: an API server, a chain, a staking API, keys, time. `start` starts an operator with fresh
  * memory on the same stores; it can be ended at any point and another started, as a crash and a restart do.
  */
-export function createWorld(options: { readonly depth?: number; readonly bumpAfterMs?: number } = {}) {
+export function createWorld(options: { readonly depth?: number; readonly bumpAfterMs?: number; readonly nodes?: number } = {}) {
   const clock = createTestClock()
-  const chain = createFakeChain({ chainId: hoodi.chainId, contract: hoodi.depositContractAddress, depth: options.depth ?? 2 })
+  const chain = createFakeChain({
+    chainId: hoodi.chainId,
+    contract: hoodi.depositContractAddress,
+    depth: options.depth ?? 2,
+    nodes: options.nodes ?? 1,
+  })
   const service = createFakeStakingApi(hoodi)
   const requests = createFakeRequestsApi(hoodi, chain)
   requests.state.withdrawalAddress = testAddress(0)
@@ -74,6 +87,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
   const withdrawals = kube.collection<ValidatorWithdrawal & KubeObject>(validatorWithdrawal)
   const stakes = kube.collection<EthereumStake & KubeObject>(ethereumStake)
   const signers = kube.collection<StakingSigner & KubeObject>(stakingSigner)
+  const records = kube.collection<StakingTransaction & KubeObject>(stakingTransaction)
+  const places = kube.collection<SignerNonce & KubeObject>(signerNonce)
   const namespaces = new Map<string, Record<string, string> | undefined>([
     ['team-a', { team: 'a' }],
     ['team-b', { team: 'b' }],
@@ -138,6 +153,22 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
         signers: operator.cache<StakingSigner & KubeObject>(stakingSigner),
         exits: operator.cache<ValidatorExit & KubeObject>(validatorExit),
         withdrawals: operator.cache<ValidatorWithdrawal & KubeObject>(validatorWithdrawal),
+        records: operator.cache<StakingTransaction & KubeObject>(stakingTransaction),
+        places: operator.cache<SignerNonce & KubeObject>(signerNonce),
+      },
+      hasNews: (key: string) => operator.hasNews(`${kindNames[kindOf(key).kind]}/${kindOf(key).key}`),
+      async visitLanes(): Promise<Result | typeof KILLED> {
+        let result: Result | typeof KILLED = { kind: 'done' }
+        const lanes = new Set(
+          [...operator.cache<StakingTransaction & KubeObject>(stakingTransaction).list()]
+            .filter(({ spec, status }) => spec.chainId !== undefined && status?.outcome === undefined)
+            .map(({ spec }) => laneKey({ chainId: spec.chainId ?? 0, address: spec.from })),
+        )
+        for (const lane of lanes) {
+          result = await operator.reconcile('records', lane)
+          if (result === KILLED) return KILLED
+        }
+        return result
       },
       /** `exit:` and `withdrawal:` before the key say the kind; a stake's has none. */
       visit: (key: string) => operator.reconcile(cacheNamed[kindOf(key).kind], kindOf(key).key),
@@ -170,6 +201,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     keys,
     stakes,
     signers,
+    records,
+    places,
     namespaces,
     networks,
     solanaKeys,
@@ -238,7 +271,23 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       return condition?.status === 'True' ? condition.reason : ''
     },
     ready: (key = KEY): boolean => findCondition(conditionsOf(key), 'Ready')?.status === 'True',
-    ledger: (name = 'signer-1'): Ledger | undefined => signers.get(name)?.status?.ledgers?.find(({ network }) => network === 'hoodi'),
+    /** The record of a resource's transaction. */
+    record: (key = KEY): (StakingTransaction & KubeObject) | undefined =>
+      records
+        .list()
+        .find(
+          ({ spec }) => `${spec.owner.namespace}/${spec.owner.name}` === kindOf(key).key && spec.owner.kind === kindNames[kindOf(key).kind],
+        ),
+    /** As when a cluster is lost and rebuilt from Git, or etcd is set back to before anything was signed. */
+    loseLog(): void {
+      for (const { metadata } of records.list()) records.vanish(metadata.name)
+      for (const { metadata } of places.list()) places.vanish(metadata.name)
+    },
+    editRecord: (change: (record: StakingTransaction & KubeObject) => unknown, key = KEY) => {
+      const name = world.record(key)?.metadata.name
+      if (name === undefined) throw new Error(`${key} has no record`)
+      return records.edit(name, change as never)
+    },
     editStatus: (change: (status: EthereumStakeStatus) => object | undefined, key = KEY) =>
       stakes.edit(key, (stake) => ({ ...stake, status: change(stake.status ?? {}) })),
     editSpec: (change: Partial<EthereumStakeSpec>, key = KEY) =>
@@ -255,17 +304,25 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
           ),
         },
       })),
-    /** Visits a resource until it has nothing to do at once. @returns the last result, or the error. */
+    /** Visits a resource, and the lanes, until there is nothing to do at once. @returns the resource's last result, or the error. */
     async visit(operator: Visits, key = KEY): Promise<Result | { kind: 'error'; error: unknown } | { kind: 'killed' }> {
-      for (let count = 0; count < 20; count++) {
+      let last: Result | { kind: 'error'; error: unknown } = { kind: 'done' }
+      for (let count = 0; count < 30; count++) {
         try {
+          operator.hasNews(key)
           const result = await operator.visit(key)
           if (result === KILLED) return { kind: 'killed' }
+          last = result
           if (result.kind === 'again' || (result.kind === 'wait' && result.afterMs < 1_000)) continue
-          return result
+        } catch (error) {
+          last = { kind: 'error', error }
+        }
+        try {
+          if ((await operator.visitLanes()) === KILLED) return { kind: 'killed' }
         } catch (error) {
           return { kind: 'error', error }
         }
+        if (!operator.hasNews(key)) return last
       }
       throw new Error(`${key} always has something to do at once: a loop without an end`)
     },
@@ -291,7 +348,11 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
         if (amountGwei !== BigInt(expected.amountEth ?? '32') * GWEI) problems.push(`a deposit of ${amountGwei} gwei`)
       }
       for (const { transaction } of keys.signed)
-        if (transaction.to !== hoodi.depositContractAddress && transaction.to !== withdrawalRequestContract)
+        if (
+          transaction.to !== hoodi.depositContractAddress &&
+          transaction.to !== withdrawalRequestContract &&
+          !(transaction.valueWei === 0n && transaction.data === '0x')
+        )
           problems.push(`something was signed for ${transaction.to}`)
       if (problems.length > 0) throw new Error(problems.join('\n'))
     },

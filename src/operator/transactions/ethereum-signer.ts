@@ -4,14 +4,15 @@ import { sameHex } from '../../lib/hex.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import { stall } from '../engine/verdict.ts'
 import type { EthereumKeys, EthereumNetwork, Networks } from '../ports.ts'
+import type { TransactionLog } from './log.ts'
 import { feeCap, type NamespaceFacts, type Refusal } from './policy.ts'
-import type { SignerLedger, SignerStore } from './signer-ledger.ts'
+import type { SignerStore } from './signer-store.ts'
 
 /** What every kind that sends Ethereum transactions works with. */
 export interface EthereumDeps {
   readonly networks: Networks
   readonly signers: SignerStore
-  readonly ledger: SignerLedger
+  readonly log: TransactionLog
   readonly keys: EthereumKeys
   readonly clock: Clock
   /** The namespace as policy sees it now. */
@@ -44,8 +45,9 @@ export function createEthereumSigners(deps: EthereumDeps) {
     name: string,
     refusalOf: (signer: StakingSigner) => Refusal | undefined,
     signal: AbortSignal,
+    fresh = false,
   ): Promise<StakingSigner> {
-    const signer = deps.signers.get(name)
+    const signer = fresh ? await deps.signers.read(name, signal) : deps.signers.get(name)
     if (signer === undefined)
       throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
     const refusal = refusalOf(signer)
@@ -57,7 +59,7 @@ export function createEthereumSigners(deps: EthereumDeps) {
     if (twin !== undefined)
       throw stall(
         'DuplicateSigner',
-        `StakingSigner ${twin} declares the same address as ${name} and is older. Two ledgers over one nonce sequence are not allowed: delete one of them.`,
+        `StakingSigner ${twin} declares the same address as ${name} and is older. One address has one sequence of nonces, and so one signer: delete one of them.`,
       )
     const address = await deps.keys.address(signer.spec.keyName, signal)
     if (!sameHex(address, signer.spec.address)) {

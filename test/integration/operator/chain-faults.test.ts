@@ -343,12 +343,12 @@ describe('a nonce that another transaction of the same key has used', () => {
     while (Date.now() < until) {
       const now = await getStake(cluster, 'overtaken')
       expect(now?.status).toMatchObject({ transaction: { nonce, hash } })
-      expect(now?.status?.superseded).toBeUndefined()
+      expect(now?.status?.transaction?.replaced).toBeUndefined()
       await new Promise((resolve) => setTimeout(resolve, 250))
     }
     const paid = await untilMinedAndPaid('overtaken')
     expect(paid.status?.transaction?.nonce).toBe(nonce + 1)
-    expect(paid.status?.superseded?.map((attempt) => attempt.hash)).toContain(hash)
+    expect(paid.status?.transaction?.replaced?.map((attempt) => attempt.hash)).toContain(hash)
     expect((await moneyOf(stack())).deposits).toBe(before.deposits + 1)
     await patchSigner(cluster, SIGNER, { policy: { sharedKey: null } })
   })

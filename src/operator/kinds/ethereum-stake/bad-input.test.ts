@@ -241,7 +241,7 @@ describe('a service that lies: nothing is signed, and it is not tried again and 
     assertNothingMoved(world)
   })
 
-  test('a lie told only later, when the transaction is prepared, is found as well', async () => {
+  test('a lie told only later changes nothing: what was verified is what is signed', async () => {
     const world = createWorld()
     world.addSigner()
     world.addStake()
@@ -251,9 +251,8 @@ describe('a service that lies: nothing is signed, and it is not tried again and 
     expect(world.condition('Verified')?.status).toBe('True')
     world.service.state.lie = instead({ address: other })
     world.chain.state.historySyncing = false
-    await world.settle(operator, [KEY], 3)
-    expect(world.stalled()).toBe('VerificationFailed')
-    assertNothingMoved(world)
+    await world.settle(operator)
+    world.assertMoney({ deposits: 1 })
   })
 
   test('a public key that others have deposited for is not paid', async () => {
@@ -322,12 +321,29 @@ describe('a service that fails: the same request again, with the same key', () =
     world.assertMoney({ deposits: 1 })
   })
 
-  test('one that cannot take the report does not keep the deposit from being confirmed', async () => {
+  test('one that cannot be told the hash keeps the deposit from being sent, until it can', async () => {
     const world = createWorld()
     world.addSigner()
     world.addStake()
+    let down = true
     const operator = world.start((point) => {
-      if (point === 'before api.submitEthereumStake') throw problem({ status: 500, code: 'internal-error' })
+      if (point === 'before api.submitEthereumStake' && down) throw problem({ status: 500, code: 'internal-error' })
+    })
+    await world.settle(operator, [KEY], 6)
+    expect(world.chain.everSent()).toEqual([])
+    expect(world.condition('Ready')?.reason).toBe('ServiceUnavailable')
+    down = false
+    await world.settle(operator)
+    world.assertMoney({ deposits: 1 })
+  })
+
+  test('one that cannot take the report of what landed does not keep the deposit from being confirmed', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake()
+    let told = 0
+    const operator = world.start((point) => {
+      if (point === 'before api.submitEthereumStake' && told++ > 0) throw problem({ status: 500, code: 'internal-error' })
     })
     await world.settle(operator, [KEY], 6)
     expect(world.condition('Confirmed')?.status).toBe('True')
@@ -342,7 +358,7 @@ test('a time-out of the broadcast after the node took the transaction leads to n
   world.addStake()
   let failures = 2
   const operator = world.start((point) => {
-    if (point === 'after chain.broadcast' && failures-- > 0) throw new ChainError('unavailable', 'no answer')
+    if (point === 'after chain.send' && failures-- > 0) throw new ChainError('unavailable', 'no answer')
   })
   await world.settle(operator)
   expect(world.chain.everSent()).toHaveLength(1)

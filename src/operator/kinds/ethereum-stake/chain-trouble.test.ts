@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ChainError } from '../../../chains/ethereum/chain.ts'
+import { ChainError, type ChainErrorCode } from '../../../chains/ethereum/chain.ts'
 import { testAddress } from '../../testing/fake-keys.ts'
 import { createWorld, ETH, GWEI, KEY, type World } from '../../testing/world.ts'
 
@@ -15,7 +15,7 @@ const transaction = (world: World, key = KEY) => world.status(key).transaction
 const hold = () => undefined
 
 describe('fees', () => {
-  test('a transaction that has become too cheap is replaced under its nonce, at least 10 % dearer, written down before it is sent', async () => {
+  test('a transaction that has become too cheap is replaced under its nonce, at least an eighth dearer, written down before it is sent', async () => {
     const { world, operator } = withStake({ bumpAfterMs: 60_000 })
     await world.visit(operator)
     const first = transaction(world)
@@ -26,9 +26,12 @@ describe('fees', () => {
     expect(now).toMatchObject({ nonce: 0, state: 'Broadcast' })
     expect(now?.hash).not.toBe(first?.hash)
     expect(now?.replaced?.map(({ hash }) => hash)).toEqual([first?.hash])
-    expect(BigInt(now?.maxFeePerGasWei ?? 0) * 100n).toBeGreaterThanOrEqual(BigInt(first?.maxFeePerGasWei ?? 0) * 110n)
-    expect(BigInt(now?.maxPriorityFeePerGasWei ?? 0) * 100n).toBeGreaterThanOrEqual(BigInt(first?.maxPriorityFeePerGasWei ?? 0) * 110n)
-    expect(world.ledger()?.inFlight?.[0]).toMatchObject({ nonce: 0, hash: now?.hash, earlierHashes: [first?.hash] })
+    expect(BigInt(now?.maxFeePerGasWei ?? 0) * 100n).toBeGreaterThanOrEqual(BigInt(first?.maxFeePerGasWei ?? 0) * 112n)
+    expect(BigInt(now?.maxPriorityFeePerGasWei ?? 0) * 100n).toBeGreaterThanOrEqual(BigInt(first?.maxPriorityFeePerGasWei ?? 0) * 112n)
+    expect(world.record()?.status?.attempts?.map(({ hash, nonce }) => ({ hash, nonce }))).toEqual([
+      { hash: first?.hash, nonce: 0 },
+      { hash: now?.hash, nonce: 0 },
+    ])
     await world.settle(operator)
     expect(transaction(world)).toMatchObject({ state: 'Confirmed', minedHash: now?.hash })
     world.assertMoney({ deposits: 1 })
@@ -90,7 +93,7 @@ describe('fees', () => {
     await world.visit(operator)
     expect(world.condition('Ready')).toMatchObject({ status: 'False', reason: 'FeeTooHigh' })
     expect(world.stalled()).toBe('')
-    expect(world.ledger()).toBeUndefined()
+    expect(world.places.list()).toEqual([])
     world.chain.state.baseFee = 10n * GWEI
     await world.settle(operator)
     world.assertMoney({ deposits: 1 })
@@ -99,23 +102,30 @@ describe('fees', () => {
   test('a node that says "underpriced" gets a dearer version of the same nonce, within the cap', async () => {
     const { world, operator } = withStake()
     world.chain.state.minTip = 3n * GWEI
-    await world.settle(operator)
+    await world.visit(operator)
+    // One a poll, whoever asks for it.
+    expect(world.record()?.status?.attempts).toHaveLength(1)
+    await world.settle(operator, [KEY], 20)
     expect(transaction(world)).toMatchObject({ nonce: 0, state: 'Confirmed' })
     world.assertMoney({ deposits: 1 })
     expect(world.stakes.statusWrites(KEY)).toBeLessThan(25)
   })
 
-  test('ended between the ledger and the status of a replacement, the next operator follows the ledger', async () => {
+  test('ended right after a replacement was written down, the next operator sends it', async () => {
     const { world, operator } = withStake({ bumpAfterMs: 60_000 })
     await world.visit(operator)
     world.chain.state.baseFee = 40n * GWEI
     world.clock.advance(61_000)
     const doomed = world.start((point, self) => {
-      if (point.startsWith('after signer write')) self.kill()
+      if (point.startsWith('after record write')) self.kill()
     })
+    world.clock.advance(61_000)
+    // What it has seen first it has seen just now: a restart waits once more.
+    await world.visit(doomed)
+    world.clock.advance(61_000)
     await world.visit(doomed)
     expect(doomed.killed).toBe(true)
-    const entry = world.ledger()?.inFlight?.[0]
+    const entry = world.record()?.status?.attempts?.at(-1)
     expect(entry?.hash).not.toBe(transaction(world)?.hash)
     world.chain.forget()
     const next = world.start()
@@ -127,38 +137,41 @@ describe('fees', () => {
 })
 
 describe('what nodes say', () => {
-  test.each<{ says: ChainError; sent: boolean }>([
-    { says: new ChainError('already-known', 'already known'), sent: true },
-    { says: new ChainError('nonce-too-low', 'nonce too low'), sent: true },
-    { says: new ChainError('unavailable', 'no answer'), sent: false },
-    { says: new ChainError('rejected', 'no reason'), sent: false },
-    { says: new ChainError('insufficient-funds', 'insufficient funds'), sent: false },
-  ])('$says.code: the same bytes again, and no other', async ({ says, sent }) => {
+  test.each<{ says: ChainErrorCode; takes: boolean }>([
+    { says: 'already-known', takes: true },
+    { says: 'nonce-too-low', takes: true },
+    { says: 'replacement-underpriced', takes: true },
+    { says: 'underpriced', takes: true },
+    { says: 'unavailable', takes: false },
+    { says: 'rejected', takes: false },
+    { says: 'insufficient-funds', takes: false },
+  ])('$says, and it took the bytes: $takes; the same bytes again, and no other', async ({ says, takes }) => {
     const world = createWorld()
     world.addSigner()
     world.addStake()
     let refusals = 2
+    if (takes) Object.assign(world.chain.nodes[0] as object, { answersTaken: says })
     const operator = world.start((point) => {
-      if (point === 'before chain.broadcast' && refusals-- > 0) throw says
+      if (!takes && point === 'before chain.send' && refusals-- > 0) throw new ChainError(says, says)
     })
     await world.visit(operator)
-    expect(transaction(world)?.broadcastHash !== undefined).toBe(sent)
+    expect(transaction(world)?.broadcastHash !== undefined).toBe(takes)
     await world.settle(operator)
     expect(new Set(world.keys.signed.map(({ hash }) => hash)).size).toBe(1)
     world.assertMoney({ deposits: 1 })
   })
 
-  test('replacement underpriced: a dearer version under the same nonce', async () => {
+  test('a node that says "underpriced" and did not take it: a dearer version under the same nonce, one a poll', async () => {
     const world = createWorld()
     world.addSigner()
     world.addStake()
-    let refusals = 3
-    const operator = world.start((point) => {
-      if (point === 'before chain.broadcast' && refusals-- > 0) throw new ChainError('replacement-underpriced', 'underpriced')
-    })
+    const operator = world.start()
+    world.chain.state.minTip = 1_100_000_000n
+    for (let count = 0; count < 5; count++) await world.visit(operator)
+    expect(world.record()?.status?.attempts).toHaveLength(1)
     await world.settle(operator)
     expect(transaction(world)).toMatchObject({ nonce: 0, state: 'Confirmed' })
-    expect(transaction(world)?.replaced).toHaveLength(3)
+    expect(transaction(world)?.replaced).toHaveLength(1)
     expect(world.chain.everSent()).toHaveLength(1)
     world.assertMoney({ deposits: 1 })
   })
@@ -177,8 +190,8 @@ describe('what nodes say', () => {
     expect(world.condition('Ready')).toMatchObject({ status: 'False', reason: 'InsufficientFunds' })
     expect(world.stalled()).toBe('')
     expect(world.keys.signed).toEqual([])
-    // First sight and the wait: what changes with the price is no news.
-    expect(world.stakes.statusWrites(KEY)).toBe(2)
+    // First sight, the stake, and the wait: what changes with the price is no news.
+    expect(world.stakes.statusWrites(KEY)).toBe(3)
     world.chain.fund(testAddress(0), 100n * ETH)
     await world.settle(operator)
     world.assertMoney({ deposits: 1 })
@@ -272,41 +285,44 @@ describe('blocks', () => {
     }
     await world.settle(operator)
     expect(transaction(world)).toMatchObject({ nonce: 1, state: 'Confirmed' })
-    expect(world.status().superseded?.map(({ hash }) => hash)).toEqual([lost?.hash])
+    expect(transaction(world)?.replaced?.map(({ hash }) => hash)).toEqual([lost?.hash])
+    expect(world.record()?.status?.closed).toMatchObject([{ nonce: 0, by: 'Foreign' }])
     world.assertMoney({ deposits: 1 })
   })
 
-  test('while nodes do not agree whether that is final, it waits: no loop, and no second nonce', async () => {
-    const world = createWorld({ depth: 1 })
+  test('while one node is not there yet, it waits: no second nonce', async () => {
+    const world = createWorld({ depth: 1, nodes: 2 })
     world.addSigner('signer-1', {}, { sharedKey: true })
     world.addStake()
-    let late = false
-    const operator = world.start((point) => {
-      // The node that answers the ledger is far behind the one that was asked before.
-      if (late && point === 'after chain.estimateGas') world.chain.state.depth = 100
-    })
+    const operator = world.start()
     await world.visit(operator)
+    const [, behind] = world.chain.nodes
+    if (behind === undefined) throw new Error('there is no second node')
+    behind.stillAt = 0
     world.chain.mineForeign({ from: testAddress(0) })
     world.chain.mine(2, hold)
-    late = true
     const writes = world.stakes.statusWrites(KEY)
-    await world.visit(operator)
-    expect(world.condition('Ready')?.reason).toBe('WaitingForNonce')
-    expect(world.stakes.statusWrites(KEY) - writes).toBe(1)
-    late = false
-    world.chain.state.depth = 1
+    for (let count = 0; count < 5; count++) {
+      await world.visit(operator)
+      world.clock.advance(12_000)
+      world.chain.mine(1, hold)
+    }
+    expect(world.condition('Ready')?.status).toBe('False')
+    expect(world.record()?.status?.attempts).toHaveLength(1)
+    expect(world.stakes.statusWrites(KEY) - writes).toBeLessThanOrEqual(2)
+    behind.stillAt = undefined
     await world.settle(operator)
     expect(transaction(world)).toMatchObject({ nonce: 1, state: 'Confirmed' })
     world.assertMoney({ deposits: 1 })
   })
 
-  test('one that reverted while nobody knew whether it was sent, and was struck off the ledger since, is told as well', async () => {
+  test('one that reverted while nobody knew whether it was sent is told as well', async () => {
     const world = createWorld()
     world.addSigner()
     world.addStake()
     let silent = true
     const operator = world.start((point) => {
-      if (point === 'after chain.broadcast' && silent) throw new ChainError('unavailable', 'no answer')
+      if (point === 'after chain.send' && silent) throw new ChainError('unavailable', 'no answer')
     })
     await world.visit(operator)
     silent = false
@@ -316,7 +332,6 @@ describe('blocks', () => {
     world.chain.mine(3)
     world.addStake(second)
     await world.visit(operator, second)
-    expect(world.ledger()?.inFlight?.map(({ name }) => name)).toEqual(['stake-2'])
     await world.visit(operator)
     expect(transaction(world)?.state).toBe('Failed')
   })
@@ -336,104 +351,105 @@ describe('blocks', () => {
 })
 
 describe('nonces', () => {
-  test('many at once get one after the other, in one write of the ledger', async () => {
+  test('many at once get one after the other, and the signer is not written for it', async () => {
     const world = createWorld()
     const signer = world.addSigner()
     const keys = Array.from({ length: 20 }, (_, index) => `team-a/many-${index}`)
     for (const key of keys) world.addStake(key)
     const operator = world.start()
-    await Promise.all(keys.map((key) => world.visit(operator, key)))
+    await Promise.all(keys.map((key) => operator.visit(key)))
+    await operator.visitLanes()
+    await Promise.all(keys.map((key) => operator.visit(key)))
     const nonces = keys.map((key) => transaction(world, key)?.nonce)
     expect(nonces.toSorted((a = 0, b = 0) => a - b)).toEqual(keys.map((_, nonce) => nonce))
-    expect(world.ledger()?.nextNonce).toBe(20)
-    expect(world.signers.statusWrites(signer.metadata.name)).toBeLessThanOrEqual(3)
+    expect(world.places.list()).toHaveLength(20)
+    expect(world.signers.statusWrites(signer.metadata.name)).toBe(0)
     await world.settle(operator, keys)
     world.assertMoney({ deposits: 20 })
   })
 
-  test('what a stalled resource prepared and never sent goes to the next: nobody waits behind it', async () => {
-    const world = createWorld()
-    world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] } })
-    const held = 'team-b/held'
-    world.addStake(held)
+  /** A stake whose transaction was written down and could not be sent, and then may not be sent any more. */
+  async function held(world: World, key: string, stop: () => void) {
     let down = true
     const operator = world.start((point) => {
-      if (point === 'before chain.broadcast' && down) throw new ChainError('unavailable', 'no answer')
+      if (point === 'before chain.send' && down) throw new ChainError('unavailable', 'no answer')
     })
-    await world.visit(operator, held)
-    expect(transaction(world, held)).toMatchObject({ nonce: 0, state: 'Prepared' })
+    await world.visit(operator, key)
+    expect(transaction(world, key)).toMatchObject({ nonce: 0, state: 'Prepared' })
     down = false
-    world.editPolicy({ allowedNamespaces: { names: ['team-a'] } })
-    await world.visit(operator, held)
-    expect(world.stalled(held)).toBe('NamespaceNotAllowed')
+    stop()
+    await world.visit(operator, key)
+    return operator
+  }
+  const cancelled = [{ nonce: 0, by: 'Cancel' }]
+
+  test('what a stalled resource wrote down makes room: nobody waits behind it, and it is made again once it may be', async () => {
+    const world = createWorld()
+    world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] } })
+    const other = 'team-b/held'
+    world.addStake(other)
+    const operator = await held(world, other, () => world.editPolicy({ allowedNamespaces: { names: ['team-a'] } }))
+    expect(world.stalled(other)).toBe('NamespaceNotAllowed')
     world.addStake()
     await world.settle(operator)
-    expect(transaction(world)).toMatchObject({ nonce: 0, state: 'Confirmed' })
-    // Admitted again, it finds its nonce used at finality and takes another.
+    expect(transaction(world)).toMatchObject({ nonce: 1, state: 'Confirmed' })
+    expect(world.record(other)?.status?.closed).toMatchObject(cancelled)
+    world.assertMoney({ deposits: 1 })
+    // Admitted again, it takes another place.
     world.editPolicy({ allowedNamespaces: { names: ['team-a', 'team-b'] } })
-    await world.settle(operator, [held])
-    expect(transaction(world, held)).toMatchObject({ nonce: 1, state: 'Confirmed' })
+    await world.settle(operator, [other])
+    expect(transaction(world, other)).toMatchObject({ nonce: 2, state: 'Confirmed' })
     world.assertMoney({ deposits: 2 })
   })
 
-  test.each(['suspended', 'deleted'])('so does what a resource prepared that is then %s', async (how) => {
+  test.each(['suspended', 'deleted'])('so does what a resource wrote down that is then %s', async (how) => {
     const world = createWorld()
     world.addSigner()
-    let down = true
-    const operator = world.start((point) => {
-      if (point === 'before chain.broadcast' && down) throw new ChainError('unavailable', 'no answer')
-    })
     world.addStake(second)
-    await world.visit(operator, second)
-    down = false
-    if (how === 'suspended') world.editSpec({ suspend: true }, second)
-    else world.stakes.remove(second)
-    await world.visit(operator, second)
+    const operator = await held(world, second, () =>
+      how === 'suspended' ? world.editSpec({ suspend: true }, second) : world.stakes.remove(second),
+    )
     world.addStake(third)
     await world.settle(operator, [third])
-    expect(transaction(world, third)).toMatchObject({ nonce: 0, state: 'Confirmed' })
+    expect(transaction(world, third)).toMatchObject({ nonce: 1, state: 'Confirmed' })
     world.assertMoney({ deposits: 1 })
     await world.settle(operator, [second], 4)
     if (how === 'deleted') expect(world.stakes.get(second)).toBeUndefined()
-    else expect(transaction(world, second)).toBeUndefined()
+    else expect(world.condition('Ready', second)?.reason).toBe('Suspended')
   })
 
-  test('one that waits behind a nonce that was given up says so, and pays no more for it', async () => {
+  test('what was sent and then suspended is left to land, until somebody waits behind it', async () => {
     const { world, operator } = withStake({ bumpAfterMs: 60_000 })
-    world.addStake(second)
-    const failing = world.start((point) => {
-      if (point === 'before chain.broadcast') throw new ChainError('unavailable', 'no answer')
-    })
-    await world.visit(failing)
+    await world.visit(operator)
+    const first = transaction(world)
     world.editSpec({ suspend: true })
-    await world.visit(operator, second)
-    expect(transaction(world, second)).toMatchObject({ nonce: 1, state: 'Broadcast' })
-    world.chain.state.baseFee = 40n * GWEI
-    world.clock.advance(61_000)
-    await world.visit(operator, second)
-    expect(world.condition('Ready', second)).toMatchObject({
-      reason: 'WaitingForNonce',
-      message: expect.stringContaining('waits for nonce 0'),
-    })
-    expect(world.chain.everSent()).toHaveLength(1)
-    world.chain.state.baseFee = 10n * GWEI
+    world.chain.forget()
+    for (let count = 0; count < 4; count++) {
+      await world.visit(operator)
+      world.clock.advance(12_000)
+    }
+    expect(world.record()?.status?.attempts?.map(({ hash }) => hash)).toEqual([first?.hash])
+    world.addStake(second)
+    await world.settle(operator, [second])
+    expect(transaction(world, second)).toMatchObject({ nonce: 1, state: 'Confirmed' })
+    expect(world.record()?.status?.closed).toMatchObject(cancelled)
     world.editSpec({ suspend: false })
     await world.settle(operator, [KEY, second])
     world.assertMoney({ deposits: 2 })
   })
 
-  test('and what a resource prepared that is gone', async () => {
+  test('and what a resource wrote down that is gone', async () => {
     const world = createWorld()
     world.addSigner()
     world.addStake(second)
     const operator = world.start((point) => {
-      if (point === 'before chain.broadcast' && world.stakes.get(second) !== undefined) throw new ChainError('unavailable', 'no answer')
+      if (point === 'before chain.send' && world.stakes.get(second) !== undefined) throw new ChainError('unavailable', 'no answer')
     })
     await world.visit(operator, second)
     world.stakes.vanish(second)
     world.addStake()
     await world.settle(operator)
-    expect(transaction(world)).toMatchObject({ nonce: 0, state: 'Confirmed' })
+    expect(transaction(world)).toMatchObject({ nonce: 1, state: 'Confirmed' })
     world.assertMoney({ deposits: 1 })
   })
 })
@@ -449,7 +465,7 @@ test('with the lease lost, nothing more is signed, sent or written', async () =>
   expect(result.kind).toBe('error')
   expect(world.keys.signed).toEqual([])
   expect(world.chain.everSent()).toEqual([])
-  expect(world.ledger()).toBeUndefined()
+  expect(world.places.list()).toEqual([])
   await world.settle(world.start())
   world.assertMoney({ deposits: 1 })
 })
@@ -459,10 +475,11 @@ test('a policy that is narrowed between the write ahead and the broadcast keeps 
   world.addSigner()
   world.addStake()
   const operator = world.start((point) => {
-    if (point === `after status write ${KEY}` && transaction(world)?.state === 'Prepared') world.editPolicy({ maxPerTransaction: '1' })
+    if (point.startsWith('after record write')) world.editPolicy({ maxPerTransaction: '1' })
   })
   await world.visit(operator)
-  expect(transaction(world)?.state).toBe('Prepared')
+  expect(world.record()?.status?.attempts).toHaveLength(2)
   expect(world.stalled()).toBe('OverLimit')
-  expect(world.chain.everSent()).toEqual([])
+  expect(world.chain.everSent().map(({ valueWei }) => valueWei)).toEqual([0n])
+  world.assertMoney({ deposits: 0 })
 })

@@ -16,7 +16,8 @@ function worldWith(count: number): World {
   return world
 }
 
-function assertBoughtOnce(world: World, count: number): void {
+/** `mayCancel`: where something could keep a transaction back, its place may have been cancelled, and the deposit made under a later nonce. */
+function assertBoughtOnce(world: World, count: number, mayCancel = false): void {
   world.assertMoney({ deposits: count })
   expect(world.service.stakes()).toHaveLength(count)
   // Each paid the validator that the service made for it, and each nonce was used: no gap, none twice.
@@ -27,12 +28,9 @@ function assertBoughtOnce(world: World, count: number): void {
       .map(({ depositData }) => depositData.pubkey)
       .toSorted(),
   )
-  expect(
-    world.chain
-      .deposits()
-      .map(({ nonce }) => nonce)
-      .toSorted((a, b) => a - b),
-  ).toEqual(keysOf(count).map((_, nonce) => nonce))
+  const used = world.chain.deposits().map(({ nonce }) => nonce)
+  if (mayCancel) expect(new Set(used).size).toBe(count)
+  else expect(used.toSorted((a, b) => a - b)).toEqual(keysOf(count).map((_, nonce) => nonce))
 }
 
 test('ended at every single point of its life and started again, the operator has bought one stake with one transaction', async () => {
@@ -84,6 +82,7 @@ async function runTogether(world: World, keys: readonly string[], around: () => 
         }
       }),
     )
+    await live.visitLanes().catch(() => undefined)
     if (live.killed) operator = world.start(around(), random)
     world.clock.advance(12_000)
     if (random() < 0.7) world.chain.mine(1, (versions) => versions[Math.floor(random() * versions.length)])
@@ -153,7 +152,7 @@ describe('five stakes of one signer at the same time', { timeout: 60_000 }, () =
     }
     await runTogether(world, keysOf(5), around, random)
     expect(faults).toBeGreaterThan(5)
-    assertBoughtOnce(world, 5)
+    assertBoughtOnce(world, 5, true)
   })
 
   test.each(seeds)('whatever else befalls them, are each bought once (seed %i)', async (seed) => {
@@ -185,15 +184,15 @@ describe('five stakes of one signer at the same time', { timeout: 60_000 }, () =
         world.chain.state.baseFee = 10_000_000_000n
         for (const key of keys) if (world.stakes.get(key)?.spec.suspend) world.editSpec({ suspend: false }, key)
         for (const { caches } of leaders) {
-          caches.stakes.thaw()
-          caches.signers.thaw()
+          for (const cache of [caches.stakes, caches.signers, caches.records, caches.places]) cache.thaw()
         }
       }
       await Promise.all(
         leaders.map((leader) =>
-          Promise.all(
-            [...keys, 'signer-1'].map((key) => (key.includes('/') ? leader.visit(key) : leader.visitSigner(key)).catch(() => undefined)),
-          ),
+          Promise.all([
+            ...[...keys, 'signer-1'].map((key) => (key.includes('/') ? leader.visit(key) : leader.visitSigner(key)).catch(() => undefined)),
+            leader.visitLanes().catch(() => undefined),
+          ]),
         ),
       )
       for (const [index, leader] of leaders.entries()) if (leader.killed) leaders[index] = start()
@@ -205,9 +204,11 @@ describe('five stakes of one signer at the same time', { timeout: 60_000 }, () =
       expect(keys.map((key) => (world.ready(key) ? 'ready' : JSON.stringify(world.condition('Ready', key))))).toEqual(
         keys.map(() => 'ready'),
       )
-      assertBoughtOnce(world, 5)
+      assertBoughtOnce(world, 5, true)
     } catch (error) {
-      throw new Error(`seed ${seed}: ${(error as Error).message}\n${log.join('\n')}`)
+      throw new Error(
+        `seed ${seed}: ${(error as Error).message}\n${JSON.stringify((error as { actual?: unknown }).actual)}\n${log.join('\n')}`,
+      )
     }
   })
 })
@@ -227,18 +228,15 @@ function befall(world: World, keys: readonly string[], leaders: readonly Operato
   happens('the node takes and forgets', 0.1, () => {
     world.chain.state.forgetful = !world.chain.state.forgetful
   })
-  happens('a reorg', 0.1, () => world.chain.reorg(Math.min(2, Number(world.chain.height()) - 1), random() < 0.5))
+  happens('a reorg', 0.1, () => world.chain.reorg(Math.min(2, Number(world.chain.height())), random() < 0.5))
   happens('a status is lost', 0.05, () => world.editStatus(() => undefined, any(keys)))
   happens('a transaction is lost from status', 0.05, () => world.editStatus(({ transaction: _gone, ...rest }) => rest, any(keys)))
   happens('a stake is suspended', 0.05, () => world.editSpec({ suspend: true }, any(keys)))
   happens('a stake goes on', 0.1, () => world.editSpec({ suspend: false }, any(keys)))
   happens('a cache freezes', 0.1, () => {
-    any(leaders).caches[any(['stakes', 'signers'] as const)].frozen = true
+    any(leaders).caches[any(['stakes', 'signers', 'records', 'places'] as const)].frozen = true
   })
   happens('the caches catch up', 0.2, () => {
-    for (const { caches } of leaders) {
-      caches.stakes.thaw()
-      caches.signers.thaw()
-    }
+    for (const { caches } of leaders) for (const cache of [caches.stakes, caches.signers, caches.records, caches.places]) cache.thaw()
   })
 }

@@ -11,30 +11,35 @@ export type Deletion =
   /** It holds money: wait for the exit, or for a person. */
   | { readonly do: 'hold'; readonly message: string }
 
-const howToForget = ({ metadata: { name, namespace = '' } }: EthereumStake): string =>
-  `To forget it in Kubernetes all the same (no money moves by that), confirm: kubectl annotate ethereumstake ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}`
+/** What the log has of the resource's deposit, whatever its status says. */
+export type LoggedDeposit =
+  | { readonly is: 'none' }
+  /** No attempt, or each place proven closed. */
+  | { readonly is: 'idle' }
+  | { readonly is: 'open'; readonly hash: string; readonly nonce: number }
+  | { readonly is: 'landed'; readonly pubkey: string }
+  | { readonly is: 'reverted' }
 
-export function decideDeletion(resource: EthereumStake, status: EthereumStakeStatus, inLedger: boolean): Deletion {
+const howToForget = ({ metadata: { name, namespace = '' } }: EthereumStake): string =>
+  `To have Kubernetes forget it anyway (no money moves by that), confirm: kubectl annotate ethereumstake ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}`
+
+export function decideDeletion(resource: EthereumStake, status: EthereumStakeStatus, logged: LoggedDeposit): Deletion {
   if (resource.metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === resource.metadata.name)
     return { do: 'release', because: 'its deletion was confirmed by annotation' }
-  if (isDone(status)) return { do: 'release', because: 'its validator has left and its balance was withdrawn' }
-  if (isConfirmed(status)) {
-    return {
-      do: 'hold',
-      message: `Deleted, but ${resource.spec.amountEth} ETH are staked with validator ${status.depositData?.pubkey ?? ''}. It goes once the validator has exited. ${howToForget(resource)}`,
-    }
-  }
-  if (status.transaction?.state === 'Failed') return { do: 'release', because: 'its transaction was reverted: nothing is staked' }
-  if (status.transaction !== undefined) {
+  if (logged.is === 'open')
     return {
       do: 'watch',
-      message: `Deleted, but its transaction ${status.transaction.hash} (nonce ${status.transaction.nonce}) may still land; nothing more is signed. It goes once that nonce is final. ${howToForget(resource)}`,
+      message: `Deleted, but its transaction ${logged.hash} (nonce ${logged.nonce}) was signed and may still land; nothing more of it is signed. It goes once the outcome is final. ${howToForget(resource)}`,
+    }
+  if (logged.is === 'landed' || isConfirmed(status)) {
+    if (isDone(status)) return { do: 'release', because: 'its validator has left and its balance was withdrawn' }
+    const pubkey = logged.is === 'landed' ? logged.pubkey : (status.depositData?.pubkey ?? '')
+    return {
+      // Status is to show what has landed, as far as it can.
+      do: isConfirmed(status) || status.depositData === undefined ? 'hold' : 'watch',
+      message: `Deleted, but ${resource.spec.amountEth} ETH are staked with validator ${pubkey}. It goes once the validator has exited. ${howToForget(resource)}`,
     }
   }
-  if (inLedger)
-    return {
-      do: 'hold',
-      message: `Deleted, but the signer's ledger has a transaction of this resource that may still land. ${howToForget(resource)}`,
-    }
-  return { do: 'release', because: 'no transaction was ever made for it' }
+  if (logged.is === 'reverted') return { do: 'release', because: 'its transaction was reverted: nothing is staked' }
+  return { do: 'release', because: logged.is === 'idle' ? 'nothing of it can land' : 'no transaction was ever made for it' }
 }

@@ -1,25 +1,45 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { type ClaimedDeposit, type ClaimedTransaction, verifyDeposit } from '../../../chains/ethereum/verify-deposit.ts'
-import { gweiToWei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
+import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import type { Perform } from '../../engine/step.ts'
-import { stall } from '../../engine/verdict.ts'
-import { STAKE_STEP } from '../../transactions/ledger.ts'
+import { Halt, stall, wait } from '../../engine/verdict.ts'
+import { WATCH_ONLY } from '../../engine/visit.ts'
+import type { TransactionKind } from '../../transactions/kind.ts'
+import { mirrorOf } from '../../transactions/mirror.ts'
+import type { RecordObject } from '../../transactions/store.ts'
 import { createDepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
 import { createDepositRequests, type EthereumStakeDeps } from './request.ts'
 import type { EthereumStakeEffects } from './steps.ts'
-import { createDepositTransactions } from './transaction.ts'
+import { callHash, createDepositKind, depositName, depositSpec, ownDeposit } from './transaction.ts'
 
-/** The effects of an EthereumStake's saga: everything that it does to the world. */
-export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<EthereumStakeEffects> {
-  const { ledger } = deps
+/** The effects of an EthereumStake's saga, and what the log asks of its deposits. */
+export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
+  readonly effects: Perform<EthereumStakeEffects>
+  readonly deposits: TransactionKind
+} {
+  const { log } = deps
   const requests = createDepositRequests(deps)
   const evidence = createDepositEvidence(deps, requests)
   const { networkOf, addressOf, admittedSigner, serviceStake, expectedOf } = requests
-  const { refuse, verifyFields, ownDeposit } = evidence
-  const { reserve, recordOf, recordOfLanded, broadcast, confirm } = createDepositTransactions(deps, requests, evidence)
+  const { refuse, verifyFields } = evidence
 
-  return {
+  const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
+
+  const mirrored = (record: RecordObject, shown: EthereumTransaction | undefined) => ({
+    transaction: mirrorOf({ record, dataHash: callHash(record), wasSent: (hash) => log.wasSent(record, hash) }, shown),
+  })
+
+  /** What a record without an outcome waits for, as its owner's verdict: the log wakes the owner when that changes. */
+  function pending(record: RecordObject): Halt {
+    const standing = log.standing(record.metadata.name)
+    if (standing === undefined) return wait('InProgress', 'The deposit transaction is about to be made.', LOOK_AGAIN_MS)
+    return standing.kind === 'stall'
+      ? new Halt(standing)
+      : wait(standing.reason, standing.message, Math.max(standing.afterMs ?? 0, LOOK_AGAIN_MS))
+  }
+
+  const effects: Perform<EthereumStakeEffects> = {
     async createStake(request, visit, signal) {
       networkOf(request.network)
       addressOf(request)
@@ -60,6 +80,10 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
           ...(adopted || body.externalReference === undefined || body.externalReference === request.externalReference
             ? []
             : [{ code: 'reference', message: 'the stake belongs to another resource: its external reference is another' }]),
+          // A stake that another namespace's resource has made is not taken from it.
+          ...(!adopted || mayAdopt(body.externalReference, request.origin.namespace)
+            ? []
+            : [{ code: 'reference', message: `it was made for ${body.externalReference}, in another namespace` }]),
         ],
         adopted ? `Stake ${body.stakeId}` : "The staking API's answer",
         adopted ? 'AdoptionMismatch' : 'VerificationFailed',
@@ -67,42 +91,39 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): Perform<Eth
       return { verifiedRoot: given.depositDataRoot, ...evidenceOf(body) }
     },
 
-    async prepareDeposit(plan, visit, signal) {
-      const network = networkOf(plan.request.network)
-      const signer = await admittedSigner(plan.request, signal)
-      const body = await serviceStake(plan.request, visit, signal)
-      if (body.stakeId !== plan.stakeId || !sameHex(body.depositData.pubkey, plan.depositData.pubkey)) {
-        throw stall(
-          'VerificationFailed',
-          'status.stakeId is not the stake that the staking API has for this resource: somebody changed it. Nothing was signed. Remove status.stakeId and status.depositData: they are read again.',
-        )
+    async followDeposit(plan, visit, signal) {
+      const own = ownDeposit(log, plan.request.origin)
+      let record = own
+      let found: ReturnType<typeof evidenceOf> | undefined
+      if (visit.get(WATCH_ONLY) !== true && (own === undefined || !isBegun(own))) {
+        const network = networkOf(plan.request.network)
+        const signer = await admittedSigner(plan.request, signal)
+        // By what the staking API says and the spec admits, whatever status says: that may have been written by anybody.
+        found = evidenceOf(await serviceStake(plan.request, visit, signal))
+        verifyFields(plan.request, fieldsOf(found), network)
+        const spec = depositSpec({ request: plan.request, ...found }, network, signer)
+        record = await log.ensure(depositName(network.config.chainId, spec.subject), spec, signal)
       }
-      verifyFields(plan, network)
-      if (plan.request.adoptStakeId !== undefined && deps.otherHolder(plan.stakeId, plan.request.origin))
-        throw stall('AdoptionMismatch', `Stake ${plan.stakeId} belongs to another resource of this cluster already.`)
-      const known = new Set(plan.superseded.map((attempt) => attempt.hash.toLowerCase()))
-      const landed = await ownDeposit(plan, network, known, signer.spec.address, signal)
-      if (landed !== undefined) {
-        // Lost status, a rebuilt cluster or an adopted stake: the deposit was made. It is written down as it stands on the chain, or better:
-        // as the ledger has it, so that it can be sent again after a reorg.
-        const { signer: name, origin } = plan.request
-        const entry = await ledger.claim(name, network.config.name, origin, STAKE_STEP)
-        if (entry !== undefined && sameHex(entry.hash, landed.hash))
-          return { ...recordOf(plan, network, signer, entry), broadcastHash: landed.hash, state: 'Broadcast' }
-        if (entry !== undefined && entry.nonce !== landed.nonce) ledger.release(name, network.config.name, origin, STAKE_STEP)
-        return recordOfLanded(landed, plan, network)
-      }
-      const entry = await reserve(plan, network, signer, gweiToWei(fieldsOf(plan).amountGwei), signal)
-      return recordOf(plan, network, signer, entry)
+      if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
+      const outcome = record.status?.outcome
+      // The cache holds what landed without its versions.
+      if (outcome !== undefined) record = (await log.read(record.metadata.name, signal)) ?? record
+      const evidence = { ...mirrored(record, plan.shown), ...(found === undefined ? {} : { found }) }
+      if (outcome === undefined) throw pending(record).with(evidence)
+      return evidence
     },
-
-    broadcastDeposit: (deposit, _visit, signal) => broadcast(deposit, networkOf(deposit.request.network), signal),
 
     async reportDeposit({ network, stakeId, hash }, _visit, signal) {
       await networkOf(network).api.submitEthereumStake(stakeId, hash as Hex, signal)
       return { reportedHash: hash }
     },
-
-    confirmDeposit: (deposit, visit, signal) => confirm(deposit, networkOf(deposit.request.network), visit, signal),
   }
+  return { effects, deposits: createDepositKind(deps, requests, evidence) }
 }
+
+/** The log wakes whoever waits for it; this is for what no wake reaches, in ms. */
+const LOOK_AGAIN_MS = 60_000
+
+/** Whether a stake of this external reference may be adopted from a namespace: one that no resource has made, or one that was made there. */
+const mayAdopt = (reference: string | undefined, namespace: string): boolean =>
+  reference === undefined || !reference.startsWith('EthereumStake/') || reference.startsWith(`EthereumStake/${namespace}/`)

@@ -7,7 +7,7 @@ import { sameHex } from '../../../lib/hex.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { DepositRequests, EthereumStakeDeps } from './request.ts'
-import type { DepositPlan } from './steps.ts'
+import type { DepositPlan, StakeRequest } from './steps.ts'
 
 export const evidenceOf = ({ stakeId, depositData }: EthereumStakeBody) => {
   const { pubkey, withdrawalCredentials, amountGwei, signature, depositDataRoot } = depositData
@@ -22,13 +22,12 @@ export const fieldsOf = ({ depositData }: { depositData: DepositPlan['depositDat
   depositDataRoot: depositData.depositDataRoot as Hex,
 })
 
-export const calldataOf = (plan: DepositPlan): Hex => encodeDepositCalldata(fieldsOf(plan))
+export const calldataOf = (plan: Pick<DepositPlan, 'depositData'>): Hex => encodeDepositCalldata(fieldsOf(plan))
 
 /** Whether a receipt holds the DepositEvent of this very deposit. */
-export function paysDeposit(receipt: ChainReceipt, plan: DepositPlan, network: EthereumNetwork): boolean {
-  const fields = fieldsOf(plan)
+export function paysDeposit(receipt: ChainReceipt, fields: DepositFieldsRead, { config }: Pick<EthereumNetwork, 'config'>): boolean {
   return receipt.logs
-    .filter((log) => sameHex(log.address, network.config.depositContractAddress) && log.topics[0] === depositEventTopic)
+    .filter((log) => sameHex(log.address, config.depositContractAddress) && log.topics[0] === depositEventTopic)
     .map(decodeDepositLog)
     .some(
       (log) =>
@@ -38,6 +37,7 @@ export function paysDeposit(receipt: ChainReceipt, plan: DepositPlan, network: E
         sameHex(log.signature, fields.signature),
     )
 }
+export type DepositFieldsRead = ReturnType<typeof fieldsOf>
 
 /** What is known of a deposit, from its data and from the chain. */
 export type DepositEvidence = ReturnType<typeof createDepositEvidence>
@@ -56,9 +56,8 @@ export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: D
     )
   }
 
-  /** Everything that must hold of a deposit at every signature, from the spec and the network's constants; status is checked, not trusted. */
-  function verifyFields(plan: DepositPlan, { config }: Pick<EthereumNetwork, 'config'>): void {
-    const fields = fieldsOf(plan)
+  /** Everything that must hold of a deposit at every signature, from the spec and the network's constants. What is to be signed is checked, not trusted. */
+  function verifyFields(request: StakeRequest, fields: DepositFieldsRead, { config }: Pick<EthereumNetwork, 'config'>): void {
     const { chainId, depositContractAddress, genesisForkVersion } = config
     const depositData = {
       ...fields,
@@ -67,41 +66,14 @@ export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: D
       depositContractAddress,
       chainId,
     }
-    const unsignedTransaction = { chainId, to: depositContractAddress, data: calldataOf(plan), valueWei: gweiToWei(fields.amountGwei) }
-    refuse(
-      verifyDeposit({ expected: expectedOf(plan.request, { config }), depositData, unsignedTransaction }),
-      'The deposit data in status',
-    )
-  }
-
-  /** Deposits of this key on the chain. Any that this resource's own transaction didn't make means that the key must not be paid. */
-  async function ownDeposit(plan: DepositPlan, network: EthereumNetwork, known: ReadonlySet<string>, signer: string, signal: AbortSignal) {
-    const deposits = await network.chain.depositsFor(plan.depositData.pubkey as Hex, signal)
-    if (deposits.length === 0) return undefined
-    const [first, ...more] = deposits
-    const fields = fieldsOf(plan)
-    if (
-      first !== undefined &&
-      more.length === 0 &&
-      first.amountGwei === fields.amountGwei &&
-      sameHex(first.withdrawalCredentials, fields.withdrawalCredentials) &&
-      sameHex(first.signature, fields.signature)
-    ) {
-      const transaction = await network.chain.transaction(first.transactionHash, signal)
-      // Found by its hash, or by its content: the very deposit of this stake, paid by this very signer.
-      if (
-        transaction &&
-        (known.has(first.transactionHash.toLowerCase()) ||
-          (sameHex(transaction.from, signer) && sameHex(transaction.data, calldataOf(plan))))
-      )
-        return transaction
+    const unsignedTransaction = {
+      chainId,
+      to: depositContractAddress,
+      data: encodeDepositCalldata(fields),
+      valueWei: gweiToWei(fields.amountGwei),
     }
-    deps.onRefusal?.('PubkeyAlreadyDeposited')
-    throw stall(
-      'PubkeyAlreadyDeposited',
-      `The deposit contract has ${deposits.length === 1 ? 'a deposit' : `${deposits.length} deposits`} for this public key that this resource did not make (transaction ${first?.transactionHash}). Paying it again would top up a validator whose withdrawal address others may have fixed. Nothing was signed. Find out who made that deposit; to stake, delete this resource and create one under another name: it gets a key of its own.`,
-    )
+    refuse(verifyDeposit({ expected: expectedOf(request, { config }), depositData, unsignedTransaction }), 'The deposit data')
   }
 
-  return { refuse, verifyFields, ownDeposit }
+  return { refuse, verifyFields }
 }

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { ChainError } from '../../../chains/ethereum/chain.ts'
 import { depositDataRoot, withdrawalCredentials } from '../../../chains/ethereum/deposit.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import type { EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
+import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
 import { testAddress } from '../../testing/fake-keys.ts'
 import { makeStake } from '../../testing/fake-staking-api.ts'
 import { createWorld, ETH, hoodi, KEY, type World, withdrawalAddress } from '../../testing/world.ts'
@@ -9,13 +11,13 @@ import { createWorld, ETH, hoodi, KEY, type World, withdrawalAddress } from '../
 /** Status is a record that someone may have forged: it never decides what is signed. */
 
 type Operator = ReturnType<World['start']>
-/** A stake whose transaction stands in status, and was not sent: the node was down. */
+/** A stake whose transaction is written down, and was not sent: the node was down. */
 async function prepared(): Promise<{ world: World; operator: Operator }> {
   const world = createWorld()
   world.addSigner()
   world.addStake()
   const operator = world.start((point) => {
-    if (point === 'before chain.broadcast' && down.has(world)) throw new Error('the process stops here')
+    if (point === 'before chain.send' && down.has(world)) throw new ChainError('unavailable', 'no answer')
   })
   down.add(world)
   await world.visit(operator)
@@ -134,29 +136,69 @@ function assertNoHarm(world: World): void {
     expect(transaction).toMatchObject({ nonce: 0, data: world.service.stakes()[0]?.unsignedTransaction.data })
 }
 
+/** Status shows what the log has, and nothing of what somebody wrote. */
+function assertMirrored(world: World): void {
+  const { transaction, stakeId, depositData } = world.status()
+  const record = world.record()
+  const stake = world.service.stakes()[0]
+  expect(stakeId).toBe(stake?.stakeId)
+  expect(depositData?.pubkey).toBe(stake?.depositData.pubkey)
+  expect(transaction).toMatchObject({
+    hash: record?.status?.outcome?.hash,
+    nonce: record?.status?.place,
+    valueWei: (32n * ETH).toString(),
+    from: record?.spec.from,
+    to: hoodi.depositContractAddress,
+    chainId: hoodi.chainId,
+  })
+}
+
 describe('before the transaction was sent', () => {
-  test.each(forgeries)('somebody writes another value: $forged', async ({ edit }) => {
+  test.each(forgeries)('somebody writes another value, and it is put right: $forged', async ({ edit }) => {
     const { world, operator } = await prepared()
-    const right = world.status()
     world.editStatus(edit)
-    await world.settle(operator, [KEY], 4)
-    assertNoHarm(world)
-    if (!world.ready()) expect(world.stalled()).toBe('VerificationFailed')
-    // Put right, it goes on.
-    world.editStatus(() => right)
     await world.settle(operator)
+    assertNoHarm(world)
     expect(world.ready()).toBe(true)
+    assertMirrored(world)
     world.assertMoney({ deposits: 1 })
   })
+})
 
-  test.each(forgeries.slice(0, 11))('and nothing that is forged is ever signed: $forged', async ({ edit }) => {
-    const { world, operator } = await prepared()
-    world.editStatus(edit)
-    await world.visit(operator)
-    expect(world.stalled()).toBe('VerificationFailed')
-    expect(world.keys.signed).toEqual([])
-    expect(world.chain.everSent()).toEqual([])
-  })
+test('a status that says Confirmed, and nothing was sent: Ready is not said of it', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addStake()
+  const operator = world.start()
+  world.chain.state.baseFee = 500n * 10n ** 9n
+  await world.visit(operator)
+  const forged = {
+    chainId: hoodi.chainId,
+    from: testAddress(0),
+    to: hoodi.depositContractAddress,
+    valueWei: (32n * ETH).toString(),
+    dataHash: `0x${'aa'.repeat(32)}`,
+    hash: `0x${'bb'.repeat(32)}`,
+    nonce: 0,
+    gas: '1',
+    maxFeePerGasWei: '1',
+    maxPriorityFeePerGasWei: '1',
+    preparedAt: '2030-01-01T00:00:00Z',
+    broadcastHash: `0x${'bb'.repeat(32)}`,
+    reportedHash: `0x${'bb'.repeat(32)}`,
+    state: 'Confirmed',
+    minedHash: `0x${'bb'.repeat(32)}`,
+    blockNumber: 1,
+    blockHash: `0x${'cc'.repeat(32)}`,
+  }
+  world.editStatus((status) => ({ ...status, transaction: forged }))
+  await world.visit(operator)
+  expect(world.ready()).toBe(false)
+  expect(world.status().transaction).toBeUndefined()
+  world.chain.state.baseFee = 10n ** 10n
+  await world.settle(operator)
+  assertMirrored(world)
+  world.assertMoney({ deposits: 1 })
 })
 
 test.each(forgeries.filter(({ forged }) => forged.endsWith('with no transaction')))(
@@ -171,24 +213,23 @@ test.each(forgeries.filter(({ forged }) => forged.endsWith('with no transaction'
     expect(world.condition('Verified')?.status).toBe('True')
     world.editStatus(edit)
     world.chain.state.historySyncing = false
-    await world.settle(operator, [KEY], 3)
-    expect(world.stalled()).toBe('VerificationFailed')
-    expect(world.keys.signed).toEqual([])
-    expect(world.ledger()).toBeUndefined()
+    await world.settle(operator)
+    assertNoHarm(world)
+    expect(world.ready()).toBe(true)
+    assertMirrored(world)
+    world.assertMoney({ deposits: 1 })
   },
 )
 
 describe('after the transaction was sent', () => {
   test.each(forgeries)('somebody writes another value, and the node forgets the transaction: $forged', async ({ edit }) => {
     const { world, operator } = await broadcast()
-    const right = world.status()
     world.chain.forget()
     world.editStatus(edit)
-    await world.settle(operator, [KEY], 4)
-    assertNoHarm(world)
-    world.editStatus(() => right)
     await world.settle(operator)
+    assertNoHarm(world)
     expect(world.ready()).toBe(true)
+    assertMirrored(world)
     world.assertMoney({ deposits: 1 })
   })
 
@@ -200,8 +241,8 @@ describe('after the transaction was sent', () => {
     world.chain.mine(3, () => undefined)
     world.editStatus(inTransaction(() => ({ hash, broadcastHash: hash })))
     await world.visit(operator)
-    expect(world.status().transaction?.state).not.toBe('Failed')
-    expect(world.stalled()).toBe('VerificationFailed')
+    expect(world.status().transaction?.state).toBe('Broadcast')
+    expect(world.status().transaction?.hash).not.toBe(hash)
   })
 
   test('the hash of another transaction, that made no deposit, is not taken for it either', async () => {
@@ -212,15 +253,8 @@ describe('after the transaction was sent', () => {
     world.chain.mine(3, () => undefined)
     world.editStatus(inTransaction(() => ({ hash, broadcastHash: hash })))
     await world.visit(operator)
-    expect(world.status().transaction?.state).not.toBe('Confirmed')
-    expect(world.stalled()).toBe('DepositMissing')
-  })
-
-  test('a list of superseded transactions that somebody made up lets no second deposit through', async () => {
-    const { world, operator } = await broadcast()
-    world.editStatus(({ transaction, ...status }) => ({ ...status, superseded: [transaction] }))
-    await world.settle(operator)
-    world.assertMoney({ deposits: 1 })
+    expect(world.status().transaction?.state).toBe('Broadcast')
+    expect(world.status().transaction?.hash).not.toBe(hash)
   })
 })
 
@@ -252,23 +286,61 @@ describe('a status that was lost is found again', () => {
     world.assertMoney({ deposits: 1 })
   })
 
-  test('with the ledger as well, and the deposit on the chain: the chain has it', async () => {
+  test('with the log as well, and the deposit on the chain: the chain has it', async () => {
     const { world, operator } = await broadcast()
     world.chain.mine(4)
     world.editStatus(() => undefined)
-    world.signers.edit('signer-1', ({ status: _gone, ...signer }) => signer)
+    world.loseLog()
     await world.settle(operator)
     expect(world.ready()).toBe(true)
     world.assertMoney({ deposits: 1 })
   })
 
-  test('with the ledger as well, and the transaction in the pool: a person must look', async () => {
-    const { world, operator } = await broadcast()
+  test('with the log as well, and the transaction in the pool: the staking API was told of it, and it is followed', async () => {
+    const { world } = await broadcast()
+    const { hash } = world.status().transaction as Transaction
     world.editStatus(() => undefined)
-    world.signers.edit('signer-1', ({ status: _gone, ...signer }) => signer)
-    await world.visit(operator)
+    world.loseLog()
+    const next = world.start()
+    await world.visit(next)
+    expect(world.record()?.status?.attempts).toMatchObject([{ hash, nonce: 0, found: true }])
+    await world.settle(next)
+    expect(world.status().transaction).toMatchObject({ state: 'Confirmed', hash })
+    world.assertMoney({ deposits: 1 })
+  })
+
+  test('with the log as well, and the transaction nowhere: nobody can say that it never lands, so a person must', async () => {
+    const { world } = await broadcast()
+    const { hash } = world.status().transaction as Transaction
+    world.editStatus(() => undefined)
+    world.loseLog()
+    world.chain.forget()
+    const next = world.start()
+    for (let count = 0; count < 5; count++) {
+      await world.visit(next)
+      world.clock.advance(12_000)
+      world.chain.mine()
+    }
+    expect(world.stalled()).toBe('UnknownSubmission')
+    expect(world.keys.signed).toEqual([])
+    const name = world.record()?.metadata.name as string
+    world.records.edit(name, (record) => ({
+      ...record,
+      metadata: { ...record.metadata, annotations: { [DISREGARD_SUBMISSION_ANNOTATION]: hash } },
+    }))
+    await world.settle(next)
+    world.assertMoney({ deposits: 1 })
+  })
+
+  test('with the log and what the staking API was told as well, and the transaction in the pool: a person must look', async () => {
+    const { world } = await broadcast()
+    world.editStatus(() => undefined)
+    world.loseLog()
+    world.service.state.lie = (body) => ({ ...body, transaction: { status: 'awaiting_submission' } }) as never
+    const next = world.start()
+    await world.visit(next)
     expect(world.stalled()).toBe('UnaccountedTransactions')
-    await world.settle(operator)
+    await world.settle(next)
     world.assertMoney({ deposits: 1 })
   })
 
@@ -291,27 +363,22 @@ describe('a status that was lost is found again', () => {
     expect(world.chain.everSent()).toHaveLength(1)
   })
 
-  test('between the first look at the deposits and the ledger, which is pruned meanwhile: no second nonce is sent', async () => {
+  test('between the estimate and the last look at the witnesses, with the log lost: no second nonce is sent', async () => {
     const world = createWorld({ depth: 0 })
     world.addSigner()
     world.addStake()
     const first = world.start()
     await world.visit(first)
     world.editStatus(() => undefined)
+    world.loseLog()
     let struck = false
     const operator = world.start((point) => {
-      // After the deposits were looked at: the transaction lands, is final at once, and another stake's reservation strikes it off the ledger.
       if (point !== 'after chain.estimateGas' || struck) return
       struck = true
       world.chain.mine()
-      world.signers.edit('signer-1', (signer) => ({
-        ...signer,
-        status: { ...signer.status, ledgers: signer.status?.ledgers?.map((ledger) => ({ ...ledger, inFlight: [] })) ?? [] },
-      }))
     })
     await world.settle(operator)
     expect(struck).toBe(true)
-    expect(world.keys.signed).toHaveLength(2)
     expect(world.chain.everSent()).toHaveLength(1)
     world.assertMoney({ deposits: 1 })
   })
@@ -327,7 +394,7 @@ describe('a deposit of this very stake stands on the chain, in a transaction tha
     world.addStake()
     let down = false
     const operator = world.start((point) => {
-      if (point === 'before chain.broadcast' && down) throw new Error('the process stops here')
+      if (point === 'before chain.send' && down) throw new ChainError('unavailable', 'no answer')
     })
     await world.visit(operator, before)
     down = !sent
@@ -350,26 +417,15 @@ describe('a deposit of this very stake stands on the chain, in a transaction tha
     { when: 'after its own was sent and forgotten', sent: true },
   ])('$when: it is taken for what it is, and nothing more is sent', async ({ sent }) => {
     const { world, operator, hash } = await paidElsewhere(sent)
-    const earlier = world.chain.everSent().length
+    // The one under its own nonce is cancelled: it would pay a second time.
     await world.visit(operator)
-    expect(world.status().transaction).toMatchObject({ nonce: 0, hash })
-    expect(world.status().superseded).toHaveLength(1)
-    world.chain.mine(4, () => undefined)
-    await world.visit(operator)
-    expect(world.status().transaction).toMatchObject({ state: 'Confirmed', minedHash: hash })
-    expect(world.chain.everSent()).toHaveLength(earlier)
-    // The nonce that it doesn't need goes to the one that lost its own.
-    await world.settle(operator, [before])
-    expect(world.status(before).transaction).toMatchObject({ nonce: 1, state: 'Confirmed' })
-  })
-
-  test('found while it is only watched, the same', async () => {
-    const { world, operator, hash } = await paidElsewhere(true)
-    world.editSpec({ suspend: true })
-    world.chain.mineForeign({ from: testAddress(0) })
-    world.chain.mine(4, () => undefined)
-    await world.visit(operator)
-    expect(world.status().transaction).toMatchObject({ state: 'Confirmed', minedHash: hash })
+    expect(world.record()?.status?.attempts?.map(({ kind, nonce }) => `${kind} ${nonce}`)).toEqual(['Call 1', 'Cancel 1'])
+    await world.settle(operator, [KEY, before], 20)
+    expect(world.status().transaction).toMatchObject({ state: 'Confirmed', nonce: 0, minedHash: hash })
+    // The one that lost its nonce is made again.
+    expect(world.status(before).transaction).toMatchObject({ state: 'Confirmed' })
+    expect(world.record(before)?.status?.closed).toMatchObject([{ nonce: 0, by: 'Foreign' }])
+    world.assertMoney({ deposits: 2 })
   })
 })
 
@@ -407,7 +463,7 @@ describe('two resources never pay for one validator', () => {
     expect(['AdoptionMismatch', 'PubkeyAlreadyDeposited']).toContain(world.stalled(loser))
   })
 
-  test('a resource that adopts the stake of another namespace that waits, waits too, and stops once the other has its transaction', async () => {
+  test('a resource that adopts the stake of another namespace is refused, while that one waits and afterwards', async () => {
     const world = createWorld()
     world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] } })
     world.addStake(KEY)
@@ -418,12 +474,28 @@ describe('two resources never pay for one validator', () => {
     const thief = 'team-b/thief'
     world.addStake(thief, { adopt: { stakeId: world.status(KEY).stakeId as string } })
     await world.visit(operator, thief)
-    expect(world.condition('Ready', thief)?.reason).toBe('FeeTooHigh')
+    expect(world.stalled(thief)).toBe('AdoptionMismatch')
     world.chain.state.baseFee = 10n ** 10n
     await world.settle(operator, [KEY])
     expect(world.ready(KEY)).toBe(true)
     await world.settle(operator, [thief], 3)
     expect(world.stalled(thief)).toBe('AdoptionMismatch')
+    world.assertMoney({ deposits: 1 })
+  })
+
+  test('nor one of the same namespace, as long as the resource that made it is there', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake(KEY)
+    const operator = world.start()
+    world.chain.state.baseFee = 500n * 10n ** 9n
+    await world.visit(operator, KEY)
+    world.addStake(second, { adopt: { stakeId: world.status(KEY).stakeId as string } })
+    await world.visit(operator, second)
+    expect(world.stalled(second)).toBe('AdoptionMismatch')
+    world.chain.state.baseFee = 10n ** 10n
+    await world.settle(operator, [KEY, second], 8)
+    expect([world.ready(KEY), world.ready(second)]).toEqual([true, false])
     world.assertMoney({ deposits: 1 })
   })
 
@@ -439,37 +511,36 @@ describe('two resources never pay for one validator', () => {
     world.assertMoney({ deposits: 1 })
   })
 
-  test('a resource that is gone leaves its transaction to the one that adopts its stake: the same bytes under the same nonce', async () => {
+  test('a resource that is gone leaves its stake to the one that adopts it, once nothing of it can land', async () => {
     const world = createWorld()
     world.addSigner()
-    // Two that are gone, so that the lowest nonce to be had is not that of the stake that is adopted.
     world.addStake('team-a/gone-1')
     world.addStake('team-a/gone-2')
     const operator = world.start()
     await world.visit(operator, 'team-a/gone-1')
     await world.visit(operator, 'team-a/gone-2')
     const { stakeId } = world.status('team-a/gone-2')
-    const hash = world.status('team-a/gone-2').transaction?.hash
     world.stakes.vanish('team-a/gone-1')
     world.stakes.vanish('team-a/gone-2')
     world.addStake(KEY, { adopt: { stakeId: stakeId as string } })
     await world.settle(operator)
-    expect(world.status().transaction).toMatchObject({ state: 'Confirmed', nonce: 1, hash })
-    world.assertMoney({ deposits: 2 })
+    expect(world.status().transaction).toMatchObject({ state: 'Confirmed', nonce: 2 })
+    expect(world.record()?.status?.closed).toMatchObject([{ nonce: 1, by: 'Cancel' }])
+    expect(world.record()?.spec).toMatchObject({ generation: 1, owner: { name: 'stake-1' } })
+    world.assertMoney({ deposits: 1 })
   })
 
-  test('a nonce that was given on keeps in mind whom it would have paid: its stake waits for that to be final', async () => {
+  test('where the call of the one that is gone lands before its cancel, it is the deposit', async () => {
     const world = createWorld()
     world.addSigner()
     world.addStake(KEY)
     const operator = world.start()
     await world.visit(operator, KEY)
     const { stakeId } = world.status(KEY)
-    // Gone by force while its transaction waits; another stake takes the nonce at a higher fee, and a node keeps the first version.
+    // Gone by force while its transaction waits; its place is cancelled, and a node keeps the first version.
     world.stakes.vanish(KEY)
     world.addStake(second)
     await world.visit(operator, second)
-    expect(world.status(second).transaction?.nonce).toBe(0)
     world.stakes.create({
       metadata: { namespace: 'team-a', name: 'stake-1' },
       spec: {
@@ -486,6 +557,7 @@ describe('two resources never pay for one validator', () => {
     world.chain.mine(1, (versions) => versions[0])
     await world.settle(operator, [KEY, second])
     expect(world.ready(KEY) && world.ready(second)).toBe(true)
+    expect(world.status(KEY).transaction?.nonce).toBe(0)
     world.assertMoney({ deposits: 2 })
   })
 })

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import type { EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import type { Networks } from '../../ports.ts'
-import type { SignerLedger } from '../../transactions/signer-ledger.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
 import { ethereumStakeKind } from './kind.ts'
 
 const leaving = `0x${'aa'.repeat(48)}`
 const kind = ethereumStakeKind({
-  ledger: {} as SignerLedger,
+  log: {} as TransactionLog,
   networks: {} as Networks,
   intervals: { activatingMs: 1, settledMs: 100 },
   exitAccepted: (pubkey) => pubkey === leaving,

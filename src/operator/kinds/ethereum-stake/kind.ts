@@ -1,21 +1,29 @@
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
 import type { Networks } from '../../ports.ts'
-import { STAKE_STEP } from '../../transactions/ledger.ts'
-import type { SignerLedger } from '../../transactions/signer-ledger.ts'
-import { decideDeletion } from './deletion.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
+import { mirrorOf, shows } from '../../transactions/mirror.ts'
+import { openAttempts } from '../../transactions/protocol.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { decideDeletion, type LoggedDeposit } from './deletion.ts'
 import { ethereumStakeStatus, isConfirmed, isDone, isEarning } from './status.ts'
 import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps } from './steps.ts'
+import { callHash, ownDeposit } from './transaction.ts'
 
 /** EthereumStake for the engine: the saga with what the engine must know besides. */
 export function ethereumStakeKind(deps: {
-  readonly ledger: SignerLedger
+  readonly log: TransactionLog
   readonly networks: Networks
   readonly intervals: ObservationIntervals
   /** Whether an exit of this validator was accepted, by its public key. */
   readonly exitAccepted?: (pubkey: string) => boolean
 }): SagaKind<EthereumStake, EthereumStakeStatus, EthereumStakeView, EthereumStakeEffects> {
-  const { ledger, networks, intervals } = deps
+  const { log, networks, intervals } = deps
+
+  /** The record of this resource, by its place and its origin; without an origin, by its place alone. */
+  const recordFor = ({ metadata }: EthereumStake, uid: string | undefined): RecordObject | undefined =>
+    ownDeposit(log, { kind: 'EthereumStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
+
   return {
     kind: 'EthereumStake',
     steps: () => ethereumStakeSteps,
@@ -23,17 +31,40 @@ export function ethereumStakeKind(deps: {
     isSuspended: (resource) => resource.spec.suspend === true,
     view: (resource, origin, status) => ({ origin, spec: resource.spec, status }),
     say: ethereumStakeStatus,
-    decideDeletion: (resource, status, origin) =>
-      decideDeletion(resource, status, origin !== undefined && ledger.has(resource.spec.signer, resource.spec.network, origin, STAKE_STEP)),
+
+    mirror(resource, status, origin) {
+      const record = recordFor(resource, origin?.uid)
+      if (record !== undefined && status.depositData !== undefined && !isOf(record, status)) {
+        // Somebody wrote another stake there: it is read again.
+        const { transaction: _t, stakeId: _s, depositData: _d, verifiedRoot: _v, ...kept } = status
+        return kept
+      }
+      const { transaction, ...rest } = status
+      if (record === undefined) return transaction === undefined ? status : rest
+      // What landed is held in the cache without its versions: where status shows something else, it is read and mirrored anew.
+      if (record.status?.outcome !== undefined) return transaction === undefined || shows(transaction, record) ? status : rest
+      const next = mirrorOf({ record, dataHash: callHash(record), wasSent: (hash) => log.wasSent(record, hash) }, transaction)
+      return next === undefined ? (transaction === undefined ? status : rest) : { ...status, transaction: next }
+    },
+
+    decideDeletion: (resource, status, origin) => decideDeletion(resource, status, logged(recordFor(resource, origin?.uid))),
+
     observeEvery: (status) => {
       if (!isConfirmed(status) || isDone(status)) return undefined
       // What moves is looked at more often: it becomes active, or it leaves.
       const isMoving = !isEarning(status) || deps.exitAccepted?.(status.depositData?.pubkey ?? '') === true
       return isMoving ? intervals.activatingMs : intervals.settledMs
     },
+
     async observe(resource, status, signal) {
       const network = networks.ethereum(resource.spec.network)
       if (network === undefined || status.stakeId === undefined || status.depositData === undefined) return status
+      const record = recordFor(resource, undefined)
+      // Ready is what is there: what landed is looked up again, and followed anew where it is gone.
+      if (record !== undefined && (await log.recheck(record, network.chain, signal)).status?.outcome === undefined) {
+        const { transaction: _gone, ...rest } = status
+        return rest
+      }
       const { validator } = await network.api.ethereumStake(status.stakeId, signal)
       const { pubkey } = status.depositData
       // What the service says of another validator is no news of this one.
@@ -43,10 +74,17 @@ export function ethereumStakeKind(deps: {
         validator: { pubkey, status: validator.status, ...(validator.index === undefined ? {} : { index: String(validator.index) }) },
       }
     },
-    onStalled: (resource, origin, status) => {
-      // Prepared but not sent: the next transaction of this signer may use the nonce, so that nobody waits behind a stalled resource.
-      if (status.transaction !== undefined && status.transaction.broadcastHash === undefined)
-        ledger.release(resource.spec.signer, resource.spec.network, origin, STAKE_STEP)
-    },
   }
+}
+
+const isOf = ({ spec }: RecordObject, { stakeId, depositData }: EthereumStakeStatus): boolean =>
+  depositData?.pubkey.toLowerCase() === spec.subject.toLowerCase() &&
+  (spec.apiId === undefined || stakeId === undefined || stakeId === spec.apiId)
+
+function logged(record: RecordObject | undefined): LoggedDeposit {
+  if (record === undefined) return { is: 'none' }
+  const { outcome, place } = record.status ?? {}
+  if (outcome !== undefined) return outcome.is === 'Reverted' ? { is: 'reverted' } : { is: 'landed', pubkey: record.spec.subject }
+  if (place === undefined) return { is: 'idle' }
+  return { is: 'open', hash: openAttempts(recordOf(record)).at(-1)?.hash ?? '', nonce: place }
 }

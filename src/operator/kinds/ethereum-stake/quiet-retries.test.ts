@@ -12,7 +12,7 @@ async function prepared() {
   world.addStake()
   let down = true
   const operator = world.start((point) => {
-    if (point === 'before chain.broadcast' && down) throw new ChainError('unavailable', 'no answer')
+    if (point === 'before chain.send' && down) throw new ChainError('unavailable', 'no answer')
   })
   await world.visit(operator)
   expect(world.status().transaction?.state).toBe('Prepared')
@@ -25,12 +25,12 @@ async function prepared() {
   }
 }
 
-test('a step that fails again and again writes nothing, though it must be written ahead', async () => {
+test('a transaction that no node takes is sent again and again, and nothing is written', async () => {
   const { world, operator } = await prepared()
   const [before, told] = [version(world), world.events.length]
   for (let count = 0; count < 3; count++) {
     const result = await world.visit(operator)
-    expect(result.kind).toBe('error')
+    expect(result.kind).toBe('wait')
   }
   expect(version(world)).toBe(before)
   expect(world.events.length).toBe(told)
@@ -61,7 +61,7 @@ test('a stalled one that is looked at again writes nothing and warns once', asyn
   expect(world.events.length).toBe(told)
 })
 
-test('deleted, it goes once another transaction has used its nonce, whoever deposited for its public key', async () => {
+test('deleted, it goes once its place is cancelled, whoever deposited for its public key', async () => {
   const { world, operator, recover } = await prepared()
   depositByOther(world)
   recover()
@@ -69,8 +69,10 @@ test('deleted, it goes once another transaction has used its nonce, whoever depo
   world.stakes.remove(KEY)
   await world.visit(operator)
   expect(world.stakes.get(KEY), 'it may still land').toBeDefined()
-  world.addStake('team-a/next')
-  await world.settle(operator, ['team-a/next', KEY])
-  expect(world.status('team-a/next').transaction?.nonce).toBe(0)
+  await world.settle(operator)
   expect(world.stakes.get(KEY)).toBeUndefined()
+  expect(world.record()?.status?.closed).toMatchObject([{ nonce: 0, by: 'Cancel' }])
+  world.addStake('team-a/next')
+  await world.settle(operator, ['team-a/next'])
+  expect(world.status('team-a/next').transaction).toMatchObject({ nonce: 1, state: 'Confirmed' })
 })

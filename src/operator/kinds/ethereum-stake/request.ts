@@ -2,8 +2,8 @@ import type { Address } from '../../../chains/ethereum/chain.ts'
 import type { ExpectedDeposit } from '../../../chains/ethereum/verify-deposit.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { AmountError, type Gwei, parseEth } from '../../../lib/amounts.ts'
+import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
-import type { Origin } from '../../engine/origin.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
@@ -12,8 +12,12 @@ import { admitDeposit, checkAddress } from '../../transactions/policy.ts'
 import type { StakeRequest } from './steps.ts'
 
 export interface EthereumStakeDeps extends EthereumDeps {
-  /** Whether another resource has this stake. Asked for adopted stakes only: what a resource created by its own idempotency key is its own. */
-  readonly otherHolder: (stakeId: string, origin: Origin) => boolean
+  /** The resource as it stands now: from the cache, or read past it. */
+  readonly stake: (
+    ref: { readonly namespace: string; readonly name: string },
+    fresh: boolean,
+    signal: AbortSignal,
+  ) => Promise<EthereumStake | undefined>
 }
 
 /** What a stake asks for, checked: its network, amount, address, and the signer that its policy admits, as they all stand now. */
@@ -53,7 +57,7 @@ export function createDepositRequests(deps: EthereumStakeDeps) {
   const credentialsTypeOf = (request: StakeRequest): '0x01' | '0x02' => (request.credentialsType === 'Execution' ? '0x01' : '0x02')
 
   /** The signer, admitted by its policy for this resource as both stand now. */
-  const admittedSigner = (request: StakeRequest, signal: AbortSignal): Promise<StakingSigner> =>
+  const admittedSigner = (request: StakeRequest, signal: AbortSignal, fresh = false): Promise<StakingSigner> =>
     admitted(
       request.signer,
       (signer) =>
@@ -63,6 +67,7 @@ export function createDepositRequests(deps: EthereumStakeDeps) {
           amountGwei: amountOf(request),
         }),
       signal,
+      fresh,
     )
 
   /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */

@@ -87,7 +87,7 @@ test.each<{ given: string; status: EthereumStakeStatus; progress: Progress; phas
   {
     given: 'a prepared transaction',
     status: seenBefore(prepared),
-    progress: { at: 'step', step: 'Broadcast' },
+    progress: { at: 'step', step: 'Transaction' },
     phase: 'Prepared',
     expected: {
       Ready: 'False InProgress',
@@ -100,14 +100,14 @@ test.each<{ given: string; status: EthereumStakeStatus; progress: Progress; phas
   {
     given: 'a wait',
     status: seenBefore(verified),
-    progress: halted('wait', 'PrepareDeposit'),
+    progress: halted('wait', 'Transaction'),
     phase: 'Created',
     expected: { Ready: 'False FeeTooHigh', Reconciling: 'True FeeTooHigh', Stalled: 'False InProgress', Broadcast: 'Unknown FeeTooHigh' },
   },
   {
     given: 'a stall',
     status: seenBefore(verified),
-    progress: halted('stall', 'PrepareDeposit'),
+    progress: halted('stall', 'Transaction'),
     phase: 'Stalled',
     expected: {
       Ready: 'False OverLimit',
@@ -134,7 +134,7 @@ test.each<{ given: string; status: EthereumStakeStatus; progress: Progress; phas
   {
     given: 'a transaction on its way',
     status: seenBefore(sent),
-    progress: halted('wait', 'Confirm'),
+    progress: halted('wait', 'Transaction'),
     phase: 'Confirming',
     expected: { Broadcast: 'True Succeeded', Confirmed: 'Unknown FeeTooHigh', Ready: 'False FeeTooHigh' },
   },
@@ -222,9 +222,9 @@ test('Ready, Reconciling and Stalled never contradict each other', () => {
       { at: 'settled' },
       { at: 'suspended' },
       { at: 'deleting', message: 'x' },
-      { at: 'step', step: 'Broadcast' },
-      halted('wait', 'Broadcast'),
-      halted('stall', 'Broadcast'),
+      { at: 'step', step: 'Transaction' },
+      halted('wait', 'Transaction'),
+      halted('stall', 'Transaction'),
     ] as Progress[]) {
       const { conditions } = say(status, progress)
       const is = (type: string) => findCondition(conditions, type)?.status === 'True'
@@ -234,21 +234,21 @@ test('Ready, Reconciling and Stalled never contradict each other', () => {
 })
 
 describe('times', () => {
-  const first = ethereumStakeStatus(resource(), seenBefore(verified), halted('wait', 'PrepareDeposit'), at(1))
+  const first = ethereumStakeStatus(resource(), seenBefore(verified), halted('wait', 'Transaction'), at(1))
   const timeOf = (status: EthereumStakeStatus, type: string) => (findCondition(status.conditions, type) as Condition).lastTransitionTime
 
   test('the same again is the very same list', () => {
-    expect(ethereumStakeStatus(resource(), first, halted('wait', 'PrepareDeposit'), at(9)).conditions).toBe(first.conditions)
+    expect(ethereumStakeStatus(resource(), first, halted('wait', 'Transaction'), at(9)).conditions).toBe(first.conditions)
   })
   test('move when the status of a condition does, not with its reason or message', () => {
-    const stalled = ethereumStakeStatus(resource(), first, halted('stall', 'PrepareDeposit'), at(2))
+    const stalled = ethereumStakeStatus(resource(), first, halted('stall', 'Transaction'), at(2))
     expect(timeOf(stalled, 'Ready')).toBe('2030-01-01T00:00:01Z')
     expect(findCondition(stalled.conditions, 'Ready')?.reason).toBe('OverLimit')
     expect(timeOf(stalled, 'Stalled')).toBe('2030-01-01T00:00:02Z')
     expect(timeOf(stalled, 'Created')).toBe('2030-01-01T00:00:01Z')
   })
   test('stay when only the generation is another', () => {
-    const next = ethereumStakeStatus(resource(4), first, halted('wait', 'PrepareDeposit'), at(2))
+    const next = ethereumStakeStatus(resource(4), first, halted('wait', 'Transaction'), at(2))
     expect(findCondition(next.conditions, 'Ready')).toMatchObject({ observedGeneration: 4, lastTransitionTime: '2030-01-01T00:00:01Z' })
   })
 })

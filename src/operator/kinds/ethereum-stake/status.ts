@@ -29,13 +29,19 @@ export const isEarning = (status: EthereumStakeStatus | undefined): boolean => i
 type Domain = Exclude<EthereumStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
 
 /** Which condition a step's trouble is shown on. */
-const conditionOfStep: Readonly<Record<string, Domain>> = {
-  CreateStake: 'Created',
-  VerifyDeposit: 'Verified',
-  PrepareDeposit: 'Broadcast',
-  Broadcast: 'Broadcast',
-  Report: 'Broadcast',
-  Confirm: 'Confirmed',
+function conditionOf(step: string, { transaction }: EthereumStakeStatus): Domain | undefined {
+  switch (step) {
+    case 'CreateStake':
+      return 'Created'
+    case 'VerifyDeposit':
+      return 'Verified'
+    case 'Transaction':
+      return transaction?.broadcastHash === undefined ? 'Broadcast' : 'Confirmed'
+    case 'Report':
+      return 'Broadcast'
+    default:
+      return undefined
+  }
 }
 
 /**
@@ -59,7 +65,7 @@ function statementsFor(
   status: EthereumStakeStatus,
   progress: Progress,
 ): Record<EthereumStakeCondition, Statement> {
-  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOfStep[step])
+  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOf(step, status))
   return { ...evidence, ...readiness(resource, status, progress) }
 }
 
@@ -88,7 +94,9 @@ function evidenceStatements(resource: EthereumStake, status: EthereumStakeStatus
               'TransactionReverted',
               `Transaction ${transaction.minedHash} was reverted in block ${transaction.blockNumber}: no stake was made.`,
             )
-          : pending,
+          : transaction?.state === 'FrontRun'
+            ? say('False', 'FrontRun', frontRunMessage(status))
+            : pending,
     Active: activity(status),
   }
 }
@@ -120,6 +128,10 @@ function readiness(resource: EthereumStake, status: EthereumStakeStatus, progres
     : undefined
   if (progress.at === 'settled') {
     if (confirmed !== undefined) return { Ready: confirmed, Reconciling: idle, Stalled: notStalled }
+    if (status.transaction?.state === 'FrontRun') {
+      const message = frontRunMessage(status)
+      return { Ready: say('False', 'FrontRun', message), Reconciling: idle, Stalled: say('True', 'FrontRun', message) }
+    }
     const reverted = revertedMessage(status)
     return {
       Ready: say('False', 'TransactionReverted', reverted),
@@ -135,22 +147,24 @@ function readiness(resource: EthereumStake, status: EthereumStakeStatus, progres
   })
 }
 
+const frontRunMessage = ({ transaction, depositData }: EthereumStakeStatus): string =>
+  `Transaction ${transaction?.minedHash ?? ''} is final in block ${transaction?.blockNumber ?? ''}, but somebody else's deposit for public key ${depositData?.pubkey ?? ''} came first: its withdrawal credentials count, and the amount topped up that validator. Treat the staking API as compromised: stop the operator and find out who made the first deposit.`
+
 const revertedMessage = (status: EthereumStakeStatus): string =>
   `Transaction ${status.transaction?.minedHash ?? ''} was reverted in block ${status.transaction?.blockNumber ?? ''}: no stake was made and the amount stayed with the signer. Find out why (a block explorer shows it), then delete this resource and apply it again.`
 
 const stepMessages: Readonly<Record<string, string>> = {
   CreateStake: 'Creating the stake in the staking API.',
   VerifyDeposit: 'Verifying the deposit data.',
-  PrepareDeposit: 'Preparing the deposit transaction.',
-  Broadcast: 'Sending the deposit transaction.',
+  Transaction: 'Making the deposit transaction.',
   Report: 'Reporting the transaction to the staking API.',
-  Confirm: 'Waiting until the deposit is in a final block.',
 }
 
 /** One word for people. It is derived and never read to decide. */
 export function phaseOf(status: EthereumStakeStatus, progress: Progress): string {
   if (progress.at === 'deleting') return 'Deleting'
   if (status.transaction?.state === 'Failed') return 'Failed'
+  if (status.transaction?.state === 'FrontRun') return 'FrontRun'
   if (isDone(status)) return 'Exited'
   if (isSlashed(status)) return 'Slashed'
   if (isLeaving(status)) return status.validator?.status === 'withdrawal_possible' ? 'Withdrawing' : 'Exiting'

@@ -2,22 +2,9 @@ import type { EthereumStakeSpec, EthereumStakeStatus } from '../../../resources/
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import { externalReference, idempotencyKey, type Origin } from '../../engine/origin.ts'
 import { defineSteps, type Step } from '../../engine/step.ts'
-import { STAKE_STEP } from '../../transactions/ledger.ts'
-import {
-  absorbBroadcast,
-  absorbConfirm,
-  type BroadcastOutcome,
-  type ConfirmOutcome,
-  evidence,
-  type InFlightPlan,
-  isFinal,
-  isReported,
-  isSent,
-  type TransactionPlan,
-  withTransaction,
-} from '../../transactions/transaction-evidence.ts'
+import { evidence, isFinal, isReported } from '../../transactions/mirror.ts'
 
-/** What a step sees: the resource's identity, its spec, and its status as far as it has come in this visit. */
+/** What a step sees: the resource's identity, its spec, and its status as far as it has come in this reconcile. */
 export interface EthereumStakeView {
   readonly origin: Origin
   readonly spec: EthereumStakeSpec
@@ -39,13 +26,14 @@ export interface StakeRequest {
   readonly adoptStakeId?: string
 }
 
-/** What a deposit transaction is made from. */
-export interface DepositPlan extends TransactionPlan {
+/** What a deposit transaction is made from: compared with the staking API's answer and the spec, never believed. */
+export interface DepositPlan {
   readonly request: StakeRequest
   readonly stakeId: string
   readonly depositData: DepositFields
+  /** What status shows of the transaction. */
+  readonly shown: EthereumTransaction | undefined
 }
-export type InFlightDeposit = InFlightPlan<DepositPlan>
 
 export type EthereumStakeEffects = {
   readonly createStake: { args: StakeRequest; result: { stakeId: string; depositData: DepositFields } }
@@ -54,13 +42,18 @@ export type EthereumStakeEffects = {
     args: { request: StakeRequest; stakeId: string; depositData: DepositFields; tentative: boolean }
     result: { verifiedRoot: string; stakeId: string; depositData: DepositFields }
   }
-  readonly prepareDeposit: { args: DepositPlan; result: EthereumTransaction }
-  readonly broadcastDeposit: { args: InFlightDeposit; result: BroadcastOutcome }
+  readonly followDeposit: {
+    args: DepositPlan
+    /** `found`: what the staking API said of the stake, where it was asked. */
+    result: { transaction: EthereumTransaction | undefined; found?: { stakeId: string; depositData: DepositFields } }
+  }
   readonly reportDeposit: { args: { network: string; stakeId: string; hash: string }; result: { reportedHash: string } }
-  readonly confirmDeposit: { args: InFlightDeposit; result: ConfirmOutcome }
 }
 
-const requestOf = ({ origin, spec }: EthereumStakeView): StakeRequest => ({
+/** The name of a stake's creation in idempotency keys. */
+export const STAKE_STEP = 'stake'
+
+export const stakeRequestOf = ({ origin, spec }: Pick<EthereumStakeView, 'origin' | 'spec'>): StakeRequest => ({
   origin,
   signer: spec.signer,
   network: spec.network,
@@ -73,31 +66,25 @@ const requestOf = ({ origin, spec }: EthereumStakeView): StakeRequest => ({
 })
 
 export const depositPlanOf = (view: EthereumStakeView): DepositPlan => ({
-  request: requestOf(view),
+  request: stakeRequestOf(view),
   stakeId: evidence(view.status.stakeId, 'stakeId'),
   depositData: evidence(view.status.depositData, 'depositData'),
-  ...(view.spec.maxFeePerGasGwei === undefined ? {} : { maxFeePerGasGwei: view.spec.maxFeePerGasGwei }),
-  superseded: view.status.superseded ?? [],
-})
-const inFlightOf = (view: EthereumStakeView): InFlightDeposit => ({
-  ...depositPlanOf(view),
-  transaction: evidence(view.status.transaction, 'transaction'),
+  shown: view.status.transaction,
 })
 
 const step = defineSteps<EthereumStakeView, EthereumStakeStatus, EthereumStakeEffects>()
 
 /**
- * EthereumStake: CreateStake ─▶ VerifyDeposit ─▶ PrepareDeposit ─▶ Broadcast ─▶ Report ─▶ Confirm
+ * EthereumStake: CreateStake ─▶ VerifyDeposit ─▶ Transaction ─▶ Report
  *
- * The two that put something out of hand are written ahead: PrepareDeposit takes a nonce in the signer's ledger (so the stake it pays for must
- * be known), Broadcast sends money (so the transaction must stand in status).
+ * Transaction makes the deposit's StakingTransaction and follows it: nonces, fees, signing and sending are the log's.
  */
 export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeStatus, EthereumStakeEffects>[] = [
   step({
     name: 'CreateStake',
     done: (status) => status.stakeId !== undefined && status.depositData !== undefined,
     effect: 'createStake',
-    args: requestOf,
+    args: stakeRequestOf,
     absorb: (status, { stakeId, depositData }) => ({ ...status, stakeId, depositData }),
   }),
   step({
@@ -105,46 +92,42 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
     done: (status) => isFinal(status) || (status.verifiedRoot !== undefined && status.verifiedRoot === status.depositData?.depositDataRoot),
     effect: 'verifyDeposit',
     args: (view) => ({
-      request: requestOf(view),
+      request: stakeRequestOf(view),
       stakeId: evidence(view.status.stakeId, 'stakeId'),
       depositData: evidence(view.status.depositData, 'depositData'),
-      tentative:
-        view.status.verifiedRoot === undefined && view.status.transaction === undefined && (view.status.superseded ?? []).length === 0,
+      tentative: view.status.verifiedRoot === undefined && view.status.transaction === undefined,
     }),
-    absorb: (status, { verifiedRoot, stakeId, depositData }) => ({ ...status, stakeId, depositData, verifiedRoot }),
+    absorb: (status, { stakeId, depositData, verifiedRoot }) => ({ ...status, stakeId, depositData, verifiedRoot }),
   }),
   step({
-    name: 'PrepareDeposit',
-    done: (status) => status.transaction !== undefined,
-    effect: 'prepareDeposit',
+    name: 'Transaction',
+    // Status is a mirror: that it says so is looked up in the log, by the effect, whenever the resource is observed.
+    done: isFinal,
+    effect: 'followDeposit',
     args: depositPlanOf,
-    absorb: (status, transaction) => ({ ...status, transaction }),
-  }),
-  step({
-    name: 'Broadcast',
-    done: (status) => isFinal(status) || isSent(status),
-    effect: 'broadcastDeposit',
-    args: inFlightOf,
-    absorb: absorbBroadcast,
-    writeAhead: true,
+    watches: (status) => status.stakeId !== undefined && status.depositData !== undefined,
+    absorb: (status, { transaction, found }) => {
+      const { transaction: _before, ...rest } = {
+        ...status,
+        ...(found === undefined ? {} : { ...found, verifiedRoot: found.depositData.depositDataRoot }),
+      }
+      return transaction === undefined ? rest : { ...rest, transaction }
+    },
   }),
   step({
     name: 'Report',
-    done: isReported,
+    done: (status) => !isFinal(status) || isReported(status),
     effect: 'reportDeposit',
-    args: ({ spec, status }) => {
-      const transaction = evidence(status.transaction, 'transaction')
-      return { network: spec.network, stakeId: evidence(status.stakeId, 'stakeId'), hash: transaction.minedHash ?? transaction.hash }
-    },
-    absorb: (status, { reportedHash }) => withTransaction(status, { reportedHash }),
+    args: (view) => ({
+      network: view.spec.network,
+      stakeId: evidence(view.status.stakeId, 'stakeId'),
+      hash: evidence(view.status.transaction?.minedHash ?? view.status.transaction?.hash, 'transaction'),
+    }),
+    absorb: (status, { reportedHash }) => ({
+      ...status,
+      transaction: { ...evidence(status.transaction, 'transaction'), reportedHash },
+    }),
+    watches: (status) => isFinal(status),
     independent: true,
-  }),
-  step({
-    name: 'Confirm',
-    done: isFinal,
-    effect: 'confirmDeposit',
-    args: inFlightOf,
-    watches: (status) => status.transaction !== undefined && status.depositData !== undefined && status.stakeId !== undefined,
-    absorb: absorbConfirm,
   }),
 ]

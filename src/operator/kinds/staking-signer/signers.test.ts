@@ -52,7 +52,7 @@ describe('a signer', () => {
     expect(ready(world)).toBe('True Succeeded')
   })
 
-  test('that pays stakes does not take their transactions for those of others, and keeps the ledger', async () => {
+  test('that pays stakes does not take their transactions for those of others, and shows its lane', async () => {
     const world = createWorld()
     world.addSigner()
     world.addStake()
@@ -65,11 +65,11 @@ describe('a signer', () => {
       world.chain.mine()
       world.clock.advance(12_000)
     }
-    expect(world.ledger()).toMatchObject({ nextNonce: 1 })
+    expect(world.signers.get('signer-1')?.status?.lanes).toMatchObject([{ network: 'hoodi', nextNonce: 1, open: 0, waiting: 0 }])
     world.assertMoney({ deposits: 1 })
   })
 
-  test('whose ledger is written while it is looked at, is looked at again, and nothing of the ledger is lost', async () => {
+  test('that is written while it is looked at, is looked at again, and nothing of that is lost', async () => {
     const world = createWorld()
     world.addSigner()
     let once = true
@@ -80,7 +80,7 @@ describe('a signer', () => {
     })
     expect(await operator.visitSigner('signer-1')).toMatchObject({ kind: 'wait' })
     await operator.visitSigner('signer-1')
-    expect(world.ledger()?.nextNonce).toBe(3)
+    expect(world.signers.get('signer-1')?.status?.ledgers?.[0]?.nextNonce).toBe(3)
     expect(ready(world)).toBe('True Succeeded')
   })
 

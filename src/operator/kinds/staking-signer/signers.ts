@@ -3,18 +3,22 @@ import type { SolanaAddress } from '../../../chains/solana/chain.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { jitter } from '../../../lib/clock.ts'
 import { sameHex } from '../../../lib/hex.ts'
+import { LANE_FINALIZER } from '../../../resources/meta.ts'
 import { type StakingSigner, type StakingSignerStatus, stakingSignerSpec } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
 import { conflict, Halt } from '../../engine/verdict.ts'
 import type { Result } from '../../kube/controller.ts'
 import { isConflict, isNotFound } from '../../kube/errors.ts'
 import type { EventRecorder } from '../../kube/events.ts'
+import { changeMetadata } from '../../kube/finalizers.ts'
 import type { Informer } from '../../kube/informer.ts'
 import { diffMergePatch } from '../../kube/merge-patch.ts'
+import type { KubeObject } from '../../kube/objects.ts'
 import type { ResourceClient } from '../../kube/resource-client.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
-import { emptyLedger, unaccounted } from '../../transactions/ledger.ts'
-import type { SignerStore } from '../../transactions/signer-ledger.ts'
+import { closedOf, highestPlace, nextPlaces } from '../../transactions/protocol.ts'
+import type { SignerStore } from '../../transactions/signer-store.ts'
+import { type RecordObject, recordOf, type TransactionStore } from '../../transactions/store.ts'
 import { type SignerFacts, stakingSignerStatus } from './status.ts'
 
 /** The fenced store of signers: reads from the cache, writes with the resourceVersion of what was read. */
@@ -83,9 +87,21 @@ export function duplicateOf(signer: StakingSigner, all: Iterable<StakingSigner>)
   return undefined
 }
 
+/** The newest transaction of somebody else that has used a nonce which was given out, unless a person has looked at it. */
+function foreignIn(records: readonly RecordObject[], acknowledged: number): { readonly nonce: number; readonly hash: string } | undefined {
+  return records
+    .flatMap((record) => closedOf(recordOf(record)))
+    .filter(({ by, nonce }) => by === 'Foreign' && nonce >= acknowledged)
+    .toSorted((a, b) => b.nonce - a.nonce)[0]
+}
+
 export interface SignerReconcilerDeps {
   readonly store: SignerStore
-  readonly informer: Pick<Informer<StakingSigner>, 'get' | 'list'>
+  readonly informer: Pick<Informer<StakingSigner & KubeObject>, 'get' | 'list'>
+  readonly client: ResourceClient<StakingSigner & KubeObject>
+  readonly put: (signer: StakingSigner & KubeObject) => void
+  readonly fieldManager: string
+  readonly assertHeld: () => void
   readonly networks: Networks
   readonly keys: EthereumKeys
   readonly solanaKeys: Pick<SolanaKeys, 'address'>
@@ -95,11 +111,12 @@ export interface SignerReconcilerDeps {
   readonly intervalMs: number
   /** Wei or lamports. */
   readonly onBalance: (signer: string, network: string, balance: bigint) => void
+  readonly transactions: Pick<TransactionStore, 'recordsIn' | 'placesIn' | 'readPlaces'>
 }
 
 /** Looks after a signer's own conditions: its key, its funds, transactions that nobody accounts for. */
 export function createSignerReconciler(deps: SignerReconcilerDeps): (name: string, signal: AbortSignal) => Promise<Result> {
-  const { store, informer, networks, keys, clock, events } = deps
+  const { store, informer, networks, keys, clock, events, transactions } = deps
   /** What was last known of a signer's funds: a node that is down for a while is no news. */
   const funds = new Map<string, boolean>()
 
@@ -128,24 +145,68 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
     const network = networks.ethereum(name)
     if (network === undefined) return { name, hasFunds: undefined }
     const address = signer.spec.address as Address
-    // The ledger is read after the chain: a nonce that is given out meanwhile must not look like a stranger's.
-    const [latest, pending, balance] = await Promise.all([
-      network.chain.transactionCount(address, 'latest', signal),
-      network.chain.transactionCount(address, 'pending', signal),
-      network.chain.balance(address, signal),
-    ])
-    const current = store.get(signer.metadata.name) ?? signer
-    const ledger = current.status?.ledgers?.find((entry) => entry.network === name) ?? emptyLedger(name)
-    const first =
-      signer.spec.policy.sharedKey === true
-        ? undefined
-        : unaccounted(ledger, { latest, pending, final: latest }, signer.spec.acknowledgedNonce)
-    return { ...fundedWith(balance), ...(first === undefined ? {} : { unaccounted: { first, count: Math.max(latest, pending) } }) }
+    const [counts, balance] = await Promise.all([network.chain.laneCounts(address, signal), network.chain.balance(address, signal)])
+    // The log is read after the chain: a nonce that is given out meanwhile must not look like a stranger's.
+    const lane = { chainId: network.config.chainId, address }
+    const { acknowledgedNonce: acknowledged, policy } = signer.spec
+    const use = { acknowledged, shared: policy.sharedKey === true }
+    let places = transactions.placesIn(lane)
+    let next = nextPlaces(places, counts, use, 1)
+    if (next.is === 'unaccounted') {
+      // The cache may lag behind the log: nobody is alarmed before it was read afresh.
+      places = await transactions.readPlaces(lane, signal)
+      next = nextPlaces(places, counts, use, 1)
+    }
+    const unfinished = transactions.recordsIn(lane).filter(({ status }) => status?.outcome === undefined)
+    const open = unfinished.flatMap(({ status }) => status?.place ?? [])
+    return {
+      ...fundedWith(balance),
+      ...(next.is === 'unaccounted' ? { unaccounted: { first: next.from, count: next.count } } : {}),
+      foreign: foreignIn(transactions.recordsIn(lane), acknowledged ?? 0),
+      lane: {
+        network: name,
+        nextNonce: Math.max(counts.final, (highestPlace(places) ?? -1) + 1),
+        open: open.length,
+        waiting: unfinished.length - open.length,
+        ...(open.length === 0 ? {} : { oldestNonce: Math.min(...open) }),
+        balanceWei: balance.toString(),
+      },
+    }
+  }
+
+  /** A signer whose lane is open stays until that is settled, whoever deletes it. @returns undefined when it is gone */
+  async function held(signer: StakingSigner & KubeObject, signal: AbortSignal): Promise<(StakingSigner & KubeObject) | undefined> {
+    if (signer.spec.chain !== 'Ethereum') return signer
+    const isOpen = networks.names('Ethereum').some((name) => {
+      const chainId = networks.ethereum(name)?.config.chainId
+      return (
+        chainId !== undefined &&
+        transactions
+          .recordsIn({ chainId, address: signer.spec.address })
+          .some(({ status }) => status?.place !== undefined && status.outcome === undefined)
+      )
+    })
+    const isDeleted = signer.metadata.deletionTimestamp !== undefined
+    const has = signer.metadata.finalizers?.includes(LANE_FINALIZER) === true
+    if (isOpen === has || (isDeleted && isOpen)) return signer
+    if (!isOpen && !isDeleted) return signer
+    deps.assertHeld()
+    const change = isOpen ? { addFinalizer: LANE_FINALIZER } : { removeFinalizer: LANE_FINALIZER }
+    const changed = await changeMetadata(deps.client, signer, change, signal, { fieldManager: deps.fieldManager })
+    if (changed !== undefined) deps.put(changed)
+    return changed
   }
 
   return async (name, signal) => {
-    const signer = informer.get(name)
-    if (signer === undefined || signer.metadata.deletionTimestamp !== undefined) return { kind: 'done' }
+    const known = informer.get(name)
+    if (known === undefined) return { kind: 'done' }
+    const signer = await held(known, signal)
+    if (signer === undefined) return { kind: 'done' }
+    // Deleted, it is looked at until its lane is settled.
+    if (signer.metadata.deletionTimestamp !== undefined)
+      return signer.metadata.finalizers?.includes(LANE_FINALIZER) === true
+        ? { kind: 'wait', afterMs: jitter(deps.intervalMs) }
+        : { kind: 'done' }
     const parsed = stakingSignerSpec.safeParse(signer.spec)
     const key = await keyOf(signer, signal)
     const facts: SignerFacts = {
@@ -175,11 +236,15 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
     try {
       written = await store.writeStatus(current, status, signal)
     } catch (error) {
-      // The ledger was written meanwhile: that is no failure.
+      // Somebody else wrote meanwhile: that is no failure.
       if (!(error instanceof Halt) || error.verdict.kind !== 'conflict') throw error
       await store.read(name, signal)
       return { kind: 'wait', afterMs: jitter(50, Math.random, 0.5) }
     }
+    const alarm = (of: StakingSigner) => of.status?.conditions?.find(({ type }) => type === 'KeyUsedElsewhere')
+    const elsewhere = alarm(written)
+    if (elsewhere?.status === 'True' && elsewhere.message !== alarm(current)?.message)
+      events.event(written, { type: 'Warning', reason: elsewhere.reason, action: 'Reconcile', note: elsewhere.message })
     const ready = written.status?.conditions?.find(({ type }) => type === 'Ready')
     if (ready !== undefined && (ready.status !== before?.status || ready.reason !== before.reason)) {
       events.event(written, {

@@ -2,6 +2,7 @@ import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import type { Reason } from '../../../resources/reasons.ts'
 import {
+  type SignerLane,
   type StakingSigner,
   type StakingSignerCondition,
   type StakingSignerStatus,
@@ -21,8 +22,11 @@ export interface SignerFacts {
   readonly networks: readonly {
     readonly name: string
     readonly hasFunds: boolean | undefined
-    /** Transactions on the chain that the ledger doesn't know: the number of the first, and of those there are. */
-    readonly unaccounted?: { readonly first: number; readonly count: number }
+    /** Transactions on the chain that the log doesn't know: the number of the first, and of those there are. */
+    readonly unaccounted?: { readonly first: number; readonly count: number } | undefined
+    readonly lane?: SignerLane
+    /** A transaction of somebody else that used a nonce which was given out. */
+    readonly foreign?: { readonly nonce: number; readonly hash: string } | undefined
   }[]
 }
 
@@ -31,11 +35,16 @@ export function stakingSignerStatus(signer: StakingSigner, facts: SignerFacts, n
   const generation = signer.metadata.generation ?? 0
   const statements = statementsFor(signer, facts)
   const conditions = stated(signer.status?.conditions, stakingSignerConditions, statements, generation, now)
-  const { address: _old, ...rest } = signer.status ?? {}
+  const { address: _old, lanes: _lanes, ...rest } = signer.status ?? {}
+  const known = new Map((signer.status?.lanes ?? []).map((lane) => [lane.network, lane]))
+  const lanes = facts.networks
+    .flatMap(({ name, lane }) => lane ?? known.get(name) ?? [])
+    .toSorted((a, b) => (a.network < b.network ? -1 : 1))
   return {
     ...rest,
     observedGeneration: generation,
     ...('address' in facts.key ? { address: facts.key.address } : {}),
+    ...(lanes.length === 0 ? {} : { lanes }),
     conditions,
   }
 }
@@ -52,11 +61,13 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
             `The mounted key belongs to ${facts.key.address}, not to spec.address ${signer.spec.address}. Nothing is signed with it. Mount the right key, or create a signer with that address.`,
           )
   const Funded = funding(facts)
+  const KeyUsedElsewhere = elsewhere(facts)
   const trouble = troubleOf(signer, facts, KeyValid)
   if (trouble === undefined) {
     return {
       KeyValid,
       Funded,
+      KeyUsedElsewhere,
       Ready: say('True', 'Succeeded', 'It can be used by the namespaces that its policy admits.'),
       Reconciling: say('False', 'Settled', 'Nothing is under way.'),
       Stalled: say('False', 'Settled', 'Nothing needs a person.'),
@@ -65,6 +76,7 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
   return {
     KeyValid,
     Funded,
+    KeyUsedElsewhere,
     Ready: say('False', trouble.reason as Reason, trouble.message),
     Reconciling: waitsForPerson(trouble.reason as Reason),
     Stalled: say('True', trouble.reason as Reason, trouble.message),
@@ -81,14 +93,14 @@ function troubleOf(signer: StakingSigner, facts: SignerFacts, keyValid: Statemen
   if (facts.duplicateOf !== undefined)
     return {
       reason: 'DuplicateSigner',
-      message: `StakingSigner ${facts.duplicateOf} declares the same address and is older: two ledgers over one nonce sequence are not allowed. Delete one of them.`,
+      message: `StakingSigner ${facts.duplicateOf} declares the same address and is older: one address has one sequence of nonces, and so one signer. Delete one of them.`,
     }
   const foreign = facts.networks.find((network) => network.unaccounted !== undefined)
   if (foreign?.unaccounted !== undefined) {
     const { first, count } = foreign.unaccounted
     return {
       reason: 'UnaccountedTransactions',
-      message: `The chain shows ${count} transactions of ${signer.spec.address} on ${foreign.name}, but the ledger knows of those below nonce ${first} only. Look at them: one may be a stake that these manifests made before. Then set spec.acknowledgedNonce: ${count} (or policy.sharedKey: true where the key is used elsewhere on purpose).`,
+      message: `The chain shows ${count} transactions of ${signer.spec.address} on ${foreign.name}, but the log knows of those below nonce ${first} only. Look at them: one may be a stake that these manifests made before. Then set spec.acknowledgedNonce: ${count} (or policy.sharedKey: true where the key is used elsewhere on purpose).`,
     }
   }
   return undefined
@@ -103,5 +115,16 @@ function funding({ networks }: SignerFacts): Statement {
     'False',
     'InsufficientFunds',
     `Its balance is 0 on ${known.map((network) => network.name).join(', ')}. Fund the address before it is used.`,
+  )
+}
+
+function elsewhere({ networks }: SignerFacts): Statement {
+  const used = networks.find(({ foreign }) => foreign !== undefined)
+  if (used?.foreign === undefined) return say('False', 'Settled', 'No transaction of somebody else has used a nonce of this key.')
+  const { nonce, hash } = used.foreign
+  return say(
+    'True',
+    'KeyUsedElsewhere',
+    `Transaction ${hash} on ${used.name} used nonce ${nonce} of this key, and the log did not make it: the key is used elsewhere, in another cluster or by a thief. Find out who signs with it. Once it is settled, set spec.acknowledgedNonce: ${nonce + 1}.`,
   )
 }

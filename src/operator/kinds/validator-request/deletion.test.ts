@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
-import { decideRequestDeletion } from './deletion.ts'
-import type { RequestKindName } from './steps.ts'
+import { decideRequestDeletion, type LoggedRequest } from './deletion.ts'
+import type { RequestKindName } from './request-kind.ts'
 
 const hash = `0x${'aa'.repeat(32)}`
 const validator = { network: 'hoodi', pubkey: `0x${'11'.repeat(48)}` }
@@ -13,30 +13,54 @@ const transaction = (state: 'Prepared' | 'Broadcast' | 'Confirmed' | 'Failed') =
 })
 const meta = { name: 'one', namespace: 'team-a', uid: 'u', resourceVersion: '1' }
 
-test.each<{ given: string; kind?: RequestKindName; status: ValidatorRequestStatus; inLedger?: boolean; expected: string }>([
+const open: LoggedRequest = { is: 'open', hash, nonce: 3 }
+const landed: LoggedRequest = { is: 'landed', blockNumber: 7 }
+
+test.each<{ given: string; kind?: RequestKindName; status: ValidatorRequestStatus; logged?: LoggedRequest; expected: string }>([
   { given: 'nothing yet', status: {}, expected: 'release' },
   { given: 'a validator: a request may have been made', status: { validator }, expected: 'undo' },
   { given: 'a request', status: created, expected: 'undo' },
   { given: 'a request that was cancelled', status: { ...created, cancelled: true }, expected: 'release' },
   { given: 'a withdrawal that was not sent', kind: 'ValidatorWithdrawal', status: created, expected: 'release' },
-  { given: 'a transaction in the ledger alone', kind: 'ValidatorWithdrawal', status: created, inLedger: true, expected: 'undo' },
-  { given: 'a transaction in the ledger, and no status', status: {}, inLedger: true, expected: 'undo' },
-  { given: 'a prepared transaction', status: transaction('Prepared'), expected: 'watch' },
-  { given: 'one that was sent', status: transaction('Broadcast'), inLedger: true, expected: 'watch' },
-  { given: 'one that is final, and not decided on', status: transaction('Confirmed'), expected: 'watch' },
-  { given: 'one that was reverted', status: transaction('Failed'), inLedger: true, expected: 'release' },
-  { given: 'one that was accepted', status: { ...transaction('Confirmed'), consensus: { status: 'Accepted' } }, expected: 'release' },
-  { given: 'one that was dropped', status: { ...transaction('Confirmed'), consensus: { status: 'Dropped' } }, expected: 'release' },
+  { given: 'a record of which nothing can land', status: created, logged: { is: 'idle' }, expected: 'undo' },
+  { given: 'a record of which nothing can land, and no status', status: {}, logged: { is: 'idle' }, expected: 'undo' },
+  {
+    given: 'a withdrawal of which nothing can land',
+    kind: 'ValidatorWithdrawal',
+    status: created,
+    logged: { is: 'idle' },
+    expected: 'release',
+  },
+  { given: 'a transaction in the log alone', kind: 'ValidatorWithdrawal', status: created, logged: open, expected: 'watch' },
+  { given: 'a transaction in the log, and no status', status: {}, logged: open, expected: 'watch' },
+  { given: 'a transaction that status shows and the log does not have', status: transaction('Confirmed'), expected: 'undo' },
+  { given: 'a prepared transaction', status: transaction('Prepared'), logged: open, expected: 'watch' },
+  { given: 'one that was sent', status: transaction('Broadcast'), logged: open, expected: 'watch' },
+  { given: 'one that is final, and not decided on', status: transaction('Confirmed'), logged: landed, expected: 'watch' },
+  { given: 'one that was reverted', status: transaction('Failed'), logged: { is: 'reverted' }, expected: 'release' },
+  {
+    given: 'one that was accepted',
+    status: { ...transaction('Confirmed'), consensus: { status: 'Accepted' } },
+    logged: landed,
+    expected: 'release',
+  },
+  {
+    given: 'one that was dropped',
+    status: { ...transaction('Confirmed'), consensus: { status: 'Dropped' } },
+    logged: landed,
+    expected: 'release',
+  },
   {
     given: 'a decision that somebody forged',
-    status: { ...transaction('Broadcast'), consensus: { status: 'Accepted' } },
+    status: { ...transaction('Confirmed'), consensus: { status: 'Accepted' } },
+    logged: open,
     expected: 'watch',
   },
-])('deleted with $given: $expected', ({ kind = 'ValidatorExit', status, inLedger = false, expected }) => {
-  const decision = decideRequestDeletion({ kind, metadata: meta }, status, inLedger)
+])('deleted with $given: $expected', ({ kind = 'ValidatorExit', status, logged = { is: 'none' }, expected }) => {
+  const decision = decideRequestDeletion({ kind, metadata: meta }, status, logged)
   expect(decision.do).toBe(expected)
   if (decision.do !== 'release')
     expect(decision.message).toContain(`kubectl annotate ${kind.toLowerCase()} one -n team-a ${CONFIRM_DELETE_ANNOTATION}=one`)
   const confirmed = { ...meta, annotations: { [CONFIRM_DELETE_ANNOTATION]: 'one' } }
-  expect(decideRequestDeletion({ kind, metadata: confirmed }, status, inLedger).do).toBe('release')
+  expect(decideRequestDeletion({ kind, metadata: confirmed }, status, logged).do).toBe('release')
 })

@@ -1,7 +1,6 @@
 import { CONFIRM_DELETE_ANNOTATION, type ObjectMeta } from '../../../resources/meta.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
-import { isDecided } from './status.ts'
-import type { RequestKindName } from './steps.ts'
+import { type RequestKindName, requestKinds } from './request-kind.ts'
 
 /** What to do with an exit or withdrawal that is being deleted. Before it is sent it can be taken back; afterwards its outcome is watched. */
 export type RequestDeletion =
@@ -9,37 +8,55 @@ export type RequestDeletion =
   | { readonly do: 'release'; readonly because: string }
   /** Watch what is in flight until its outcome is known; sign nothing. */
   | { readonly do: 'watch'; readonly message: string }
-  /** Take the request back at the staking API, or find the transaction that status has lost. */
+  /** Take the request back at the staking API. */
   | { readonly do: 'undo'; readonly message: string }
+
+/** What the log has of the resource's request, whatever its status says. */
+export type LoggedRequest =
+  | { readonly is: 'none' }
+  /** No attempt, or each place proven closed. */
+  | { readonly is: 'idle' }
+  | { readonly is: 'open'; readonly hash: string; readonly nonce: number }
+  | { readonly is: 'landed'; readonly blockNumber: number }
+  | { readonly is: 'reverted' }
 
 export function decideRequestDeletion(
   { kind, metadata }: { readonly kind: RequestKindName; readonly metadata: ObjectMeta },
   status: ValidatorRequestStatus,
-  inLedger: boolean,
+  logged: LoggedRequest,
 ): RequestDeletion {
   const { name, namespace = '' } = metadata
   const howToForget = `To forget it in Kubernetes all the same, confirm: kubectl annotate ${kind.toLowerCase()} ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}`
   if (metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === name)
     return { do: 'release', because: 'its deletion was confirmed by annotation' }
-  const { transaction } = status
-  if (transaction?.state === 'Failed') return { do: 'release', because: 'its transaction was reverted: no request was made' }
-  if (isDecided(status)) return { do: 'release', because: 'the consensus layer has decided on its request' }
-  if (transaction !== undefined) {
-    return {
-      do: 'watch',
-      message:
-        transaction.state === 'Confirmed'
-          ? `Deleted, but its request was made in block ${transaction.blockNumber}, and can't be taken back. It goes once the consensus layer has decided on it. ${howToForget}`
-          : `Deleted, but its transaction ${transaction.hash} (nonce ${transaction.nonce}) may still land; nothing more is signed. It goes once its outcome is final. ${howToForget}`,
-    }
+  switch (logged.is) {
+    case 'reverted':
+      return { do: 'release', because: 'its transaction was reverted: no request was made' }
+    case 'landed':
+      if (status.consensus !== undefined) return { do: 'release', because: 'the consensus layer has decided on its request' }
+      return {
+        do: 'watch',
+        message: `Deleted, but its request was made in block ${logged.blockNumber}, and can't be taken back. It goes once the consensus layer has decided on it. ${howToForget}`,
+      }
+    case 'open':
+      return {
+        do: 'watch',
+        message: `Deleted, but its transaction ${logged.hash} (nonce ${logged.nonce}) may still land; nothing more of it is signed. It goes once its outcome is final. ${howToForget}`,
+      }
+    case 'none':
+    case 'idle':
   }
-  if (inLedger)
-    return {
-      do: 'undo',
-      message: `Deleted, but the signer's ledger has a transaction of this resource: it is watched until its outcome is final. ${howToForget}`,
-    }
-  // The service can't take a withdrawal back; one that is not sent comes to nothing.
-  if (kind === 'ValidatorExit' && status.validator !== undefined && status.cancelled !== true)
-    return { do: 'undo', message: `Deleted: its exit request is being cancelled at the staking API. ${howToForget}` }
-  return { do: 'release', because: status.cancelled === true ? 'its exit request was cancelled' : 'no transaction was ever made for it' }
+  // What the service can't take back comes to nothing where it is not sent.
+  const mayExist = logged.is === 'idle' || status.validator !== undefined
+  if (requestKinds[kind].canBeCancelled && mayExist && status.cancelled !== true)
+    return { do: 'undo', message: `Deleted: its request is being cancelled at the staking API. ${howToForget}` }
+  return {
+    do: 'release',
+    because:
+      status.cancelled === true
+        ? 'its request was cancelled'
+        : logged.is === 'idle'
+          ? 'nothing of it can land'
+          : 'no transaction was ever made for it',
+  }
 }

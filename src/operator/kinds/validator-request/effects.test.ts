@@ -20,6 +20,11 @@ function assertNothingMoved(world: World): void {
   expect(world.keys.signed).toEqual([])
   expect(world.chain.everSent()).toEqual([])
 }
+/** Everything but the chain and the staking API is gone. */
+function loseLog(world: World): void {
+  for (const { metadata } of world.records.list()) world.records.vanish(metadata.name)
+  for (const { metadata } of world.places.list()) world.places.vanish(metadata.name)
+}
 const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
 
 describe('an exit and a withdrawal', () => {
@@ -274,7 +279,7 @@ describe('the contract’s fee', () => {
     world.addSigner()
     world.addExit()
     const operator = world.start((point) => {
-      if (point === 'after signers.mergePatch' && world.keys.signed.length === 1) world.chain.state.requestFee = 1_000n
+      if (point === 'after transactions.mergePatch' && world.keys.signed.length === 1) world.chain.state.requestFee = 1_000n
     })
     await world.settle(operator, [EXIT])
     expect(world.chain.everSent()).toMatchObject([{ nonce: 0, valueWei: 1_250n }])
@@ -293,13 +298,15 @@ describe('the contract’s fee', () => {
     await world.visit(operator, EXIT)
     expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'RequestFeeTooHigh' })
     world.chain.state.requestFee = 1_000n
+    // One bump a poll, whoever asks for it.
+    world.clock.advance(12_000)
     await world.visit(operator, EXIT)
     expect(world.chain.pool()).toMatchObject([{ nonce: 0, valueWei: 1_250n }])
     await world.settle(operator, [EXIT])
     expect(world.chain.requests()).toHaveLength(1)
   })
 
-  test('risen in the very block that has it: it is reverted, no request was made, and it says how to go on', async () => {
+  test('risen in the very block that has it: it is reverted, no request was made, and it is made again with what the fee is now', async () => {
     const world = createWorld()
     world.addSigner()
     world.addExit()
@@ -307,18 +314,28 @@ describe('the contract’s fee', () => {
     await world.visit(operator, EXIT)
     world.chain.state.requestFee = 1_000n
     world.chain.mine(4)
-    await world.settle(operator, [EXIT], 4)
-    expect(world.stalled(EXIT)).toBe('TransactionReverted')
-    expect(world.requestStatus(EXIT).phase).toBe('Failed')
-    expect(message(world, EXIT)).toContain('delete this resource and apply it again')
-    // Another of the same name is another request.
-    world.remove(EXIT)
-    await world.settle(operator, [EXIT], 2)
-    expect(world.object(EXIT)).toBeUndefined()
-    world.addExit()
     await world.settle(operator, [EXIT])
     expect(world.ready(EXIT), message(world, EXIT)).toBe(true)
-    expect(world.chain.requests()).toHaveLength(1)
+    expect(world.record(EXIT)?.status).toMatchObject({ closed: [{ nonce: 0, by: 'Revert' }], outcome: { is: 'Landed', nonce: 1 } })
+    expect(world.chain.requests()).toMatchObject([{ nonce: 1, valueWei: 1_250n }])
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test('risen in each block that has it: the third time it waits for a person, and no request was made', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    const operator = world.start()
+    for (let fee = 1_000n; fee <= 10_000_000n; fee *= 10n) {
+      await world.visit(operator, EXIT)
+      world.chain.state.requestFee = fee
+      world.chain.mine(4)
+      world.clock.advance(12_000)
+    }
+    await world.visit(operator, EXIT)
+    expect(world.stalled(EXIT), message(world, EXIT)).toBe('RemadeTooOften')
+    expect(world.record(EXIT)?.status?.closed).toHaveLength(3)
+    expect(world.chain.requests()).toEqual([])
   })
 })
 
@@ -381,17 +398,40 @@ describe('a request of this name that the staking API has from before', () => {
     expect(message(world, WITHDRAWAL)).toContain('another name')
     expect(world.chain.requests()).toHaveLength(1)
   })
-  test('sent and never reported: the ledger knows, and nothing is asked again', async () => {
+  test('sent, and reported to a staking API that has lost its database: the log knows, and nothing is asked again', async () => {
     const world = await vanished(async (before) => {
-      const operator = before.start((point) => {
-        if (point.includes('requests.submit')) throw new StakingApiError('down', { kind: 'network', outcomeUnknown: true })
-      })
-      await before.settle(operator, [WITHDRAWAL])
-      expect(before.chain.requests()).toHaveLength(1)
+      await before.settle(before.start(), [WITHDRAWAL])
+      before.requests.forget()
     })
     expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+    expect(message(world, WITHDRAWAL)).toContain('another name')
     expect(world.chain.requests()).toHaveLength(1)
   })
+  test.each([false, true])(
+    'written down, and perhaps sent (%s): it waits until that is proven to have come to nothing, or has landed',
+    async (lands) => {
+      const world = createWorld()
+      world.addSigner()
+      world.addWithdrawal()
+      await world.visit(
+        world.start((point, operator) => {
+          if (point === (lands ? 'after chain.send' : 'before chain.send')) operator.kill()
+        }),
+        WITHDRAWAL,
+      )
+      world.withdrawals.vanish('team-a/withdrawal-1')
+      world.addWithdrawal()
+      const operator = world.start()
+      await world.visit(operator, WITHDRAWAL)
+      expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+      if (lands) world.chain.mine(1, (versions) => versions.find(({ data }) => data !== '0x'))
+      await world.settle(operator, [WITHDRAWAL])
+      expect(world.chain.violations).toEqual([])
+      expect(world.chain.requests()).toHaveLength(1)
+      if (lands) expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+      else expect(world.ready(WITHDRAWAL), message(world, WITHDRAWAL)).toBe(true)
+    },
+  )
   test('for another amount: nothing is asked', async () => {
     const world = createWorld()
     world.addSigner()
@@ -464,6 +504,8 @@ describe('deleted', () => {
     world.requests.state.consensus = () => ({ status: 'pending' })
     world.remove(EXIT)
     world.keys.signed.length = 0
+    await world.visit(operator, EXIT)
+    expect(world.stalled(EXIT)).toBe('')
     await world.settle(operator, [EXIT], 6)
     expect(world.object(EXIT)).toBeDefined()
     expect(message(world, EXIT)).toContain("can't be taken back")
@@ -519,13 +561,23 @@ test('a staking API that is away keeps nothing from being sent again that the no
   const world = createWorld()
   world.addSigner()
   world.addExit()
-  await world.visit(world.start(), EXIT)
+  let isAway = false
+  const operator = world.start((point) => {
+    if (isAway && point.includes('requests.')) throw new StakingApiError('down', { kind: 'network', outcomeUnknown: true })
+  })
+  await world.visit(operator, EXIT)
   world.chain.forget()
-  const alone = world.start((point) => {
+  isAway = true
+  await world.visit(operator, EXIT)
+  expect(world.chain.pool()).toHaveLength(1)
+  // One that has told it nothing yet tells it first.
+  world.chain.forget()
+  const other = world.start((point) => {
     if (point.includes('requests.')) throw new StakingApiError('down', { kind: 'network', outcomeUnknown: true })
   })
-  await world.visit(alone, EXIT)
-  expect(world.chain.pool()).toHaveLength(1)
+  await world.visit(other, EXIT)
+  expect(world.chain.pool()).toEqual([])
+  expect(world.condition('Ready', EXIT)).toMatchObject({ reason: 'ServiceUnavailable' })
   await world.settle(world.start(), [EXIT])
   expect(world.chain.requests()).toHaveLength(1)
 })
@@ -538,6 +590,7 @@ describe('a cluster that is rebuilt from Git', () => {
     await world.settle(world.start(), [WITHDRAWAL])
     world.withdrawals.vanish('team-a/withdrawal-1')
     world.signers.vanish('signer-1')
+    loseLog(world)
     forget(world)
     world.addSigner()
     world.addWithdrawal()
@@ -549,9 +602,15 @@ describe('a cluster that is rebuilt from Git', () => {
     expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
     expect(world.chain.requests()).toHaveLength(1)
   })
-  test('nor with a staking API that has lost its database: the chain knows', async () => {
-    const world = await rebuilt((before) => before.requests.forget())
-    expect(world.stalled(WITHDRAWAL)).toBe('UnaccountedTransactions')
+  test.each([
+    { blocks: 0, reason: 'UnknownSubmission' },
+    { blocks: 20, reason: 'UnaccountedTransactions' },
+  ])('nor with a staking API that has lost its database, $blocks blocks later: the chain knows', async ({ blocks, reason }) => {
+    const world = await rebuilt((before) => {
+      before.requests.forget()
+      before.chain.mine(blocks)
+    })
+    expect(world.stalled(WITHDRAWAL)).toBe(reason)
     expect(world.chain.requests()).toHaveLength(1)
   })
 })

@@ -109,7 +109,7 @@ function assertNoHarm(world: World): void {
   for (const { transaction } of world.keys.signed) expect(transaction.valueWei).toBeLessThan(1_000n)
 }
 
-describe.each(['before chain.broadcast', 'after chain.broadcast', 'nowhere'])('stopped %s, somebody writes another value', (point) => {
+describe.each(['before chain.send', 'after chain.send', 'nowhere'])('stopped %s, somebody writes another value', (point) => {
   test.each(forgeries)('$forged', async ({ edit }) => {
     const world = createWorld()
     world.addSigner()
@@ -120,7 +120,10 @@ describe.each(['before chain.broadcast', 'after chain.broadcast', 'nowhere'])('s
       }),
       WITHDRAWAL,
     )
+    // Status shows it when the resource is looked at again.
+    if (point !== 'nowhere') await world.start().visit(WITHDRAWAL)
     const right = world.requestStatus(WITHDRAWAL)
+    expect(world.record(WITHDRAWAL)?.status?.place).toBe(0)
     expect(right.transaction?.state).toBe(point === 'nowhere' ? 'Broadcast' : 'Prepared')
     world.editRequestStatus((status) => edit(status, world), WITHDRAWAL)
     const operator = world.start()
@@ -141,33 +144,53 @@ describe('long after it was made', () => {
   test.each([
     { lost: 'its transaction', edit: ({ transaction: _gone, ...status }: ValidatorRequestStatus) => status },
     { lost: 'all of its status', edit: () => ({}) },
-  ])('with $lost lost, and the ledger’s entry struck off, it finds its transaction by the staking API', async ({ edit }) => {
+  ])('with $lost lost, it finds its transaction in the log', async ({ edit }) => {
     const world = createWorld()
     world.addSigner()
     world.addWithdrawal()
     const operator = world.start()
     await world.settle(operator, [WITHDRAWAL])
-    // Another transaction of the signer: what is settled goes from the ledger.
+    const { hash } = world.requestStatus(WITHDRAWAL).transaction ?? {}
     world.addExit(EXIT, { validator: { network: 'hoodi', pubkey: world.validator(1) } })
     await world.settle(operator, [EXIT])
-    expect(world.ledger()?.inFlight?.some(({ name }) => name === 'withdrawal-1')).toBe(false)
     world.editRequestStatus(edit, WITHDRAWAL)
     await world.settle(world.start(), [WITHDRAWAL])
     expect(world.ready(WITHDRAWAL), JSON.stringify(world.condition('Ready', WITHDRAWAL))).toBe(true)
+    expect(world.requestStatus(WITHDRAWAL).transaction?.minedHash).toBe(hash)
     expect(world.chain.requests().filter(({ kind }) => kind === 'withdrawal')).toHaveLength(1)
   })
 
-  test("another's transaction written into status is not taken for its own", async () => {
+  test.each(['Broadcast', 'Confirmed'] as const)(
+    "another's transaction written into status as %s is not taken for its own: it makes its own",
+    async (state) => {
+      const world = createWorld()
+      world.addSigner()
+      world.addWithdrawal('withdrawal:team-a/a')
+      const operator = world.start()
+      await world.settle(operator, ['withdrawal:team-a/a'])
+      world.addWithdrawal('withdrawal:team-a/b')
+      await world.visit(operator, 'withdrawal:team-a/b')
+      const { transaction } = world.requestStatus('withdrawal:team-a/a')
+      world.editRequestStatus(
+        (status) => ({ ...status, transaction: { ...transaction, state }, consensus: { status: 'Accepted' } }),
+        'withdrawal:team-a/b',
+      )
+      await world.settle(operator, ['withdrawal:team-a/b'])
+      expect(world.ready('withdrawal:team-a/b')).toBe(true)
+      expect(world.requestStatus('withdrawal:team-a/b').transaction?.minedHash).not.toBe(transaction?.minedHash)
+      expect(world.chain.requests()).toHaveLength(2)
+    },
+  )
+
+  test('what somebody writes of a decision before anything has landed is taken away', async () => {
     const world = createWorld()
     world.addSigner()
-    world.addWithdrawal('withdrawal:team-a/a')
+    world.addWithdrawal()
     const operator = world.start()
-    await world.settle(operator, ['withdrawal:team-a/a'])
-    world.addWithdrawal('withdrawal:team-a/b')
-    await world.visit(operator, 'withdrawal:team-a/b')
-    const { transaction } = world.requestStatus('withdrawal:team-a/a')
-    world.editRequestStatus((status) => ({ ...status, transaction: { ...transaction, state: 'Broadcast' } }), 'withdrawal:team-a/b')
-    await world.settle(operator, ['withdrawal:team-a/b'], 4)
-    expect(world.stalled('withdrawal:team-a/b')).toBe('RequestMissing')
+    await world.visit(operator, WITHDRAWAL)
+    world.editRequestStatus((status) => ({ ...status, consensus: { status: 'Accepted' } }), WITHDRAWAL)
+    await world.visit(operator, WITHDRAWAL)
+    expect(world.requestStatus(WITHDRAWAL).consensus).toBeUndefined()
+    expect(world.ready(WITHDRAWAL)).toBe(false)
   })
 })

@@ -1,27 +1,30 @@
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
 import type { SagaKind } from '../../engine/reconcile.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import type { Networks } from '../../ports.ts'
-import type { SignerLedger } from '../../transactions/signer-ledger.ts'
-import { decideRequestDeletion } from './deletion.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
+import { shows } from '../../transactions/mirror.ts'
+import { openAttempts } from '../../transactions/protocol.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { decideRequestDeletion, type LoggedRequest } from './deletion.ts'
+import { asSeenBy, mirrored, ownRequest } from './evidence.ts'
+import type { RequestKindName } from './request-kind.ts'
 import { validatorRequestStatus } from './status.ts'
-import {
-  type RequestKindName,
-  requestStep,
-  undoRequest,
-  type ValidatorRequestEffects,
-  type ValidatorRequestView,
-  validatorRequestSteps,
-} from './steps.ts'
+import { undoRequest, type ValidatorRequestEffects, type ValidatorRequestView, validatorRequestSteps } from './steps.ts'
 import type { ValidatorRequestResource } from './target.ts'
 
 /** ValidatorExit or ValidatorWithdrawal for the engine: the one saga with what the engine must know besides. */
 export function validatorRequestKind<R extends ValidatorRequestResource & KubeObject>(
   kind: RequestKindName,
-  deps: { readonly ledger: SignerLedger; readonly networks: Networks },
+  deps: { readonly log: TransactionLog },
 ): SagaKind<R, ValidatorRequestStatus, ValidatorRequestView, ValidatorRequestEffects> {
-  const { ledger, networks } = deps
-  const step = requestStep(kind)
+  const { log } = deps
+
+  /** The record of this resource, as it sees it. */
+  function recordFor({ metadata }: R, uid: string | undefined): RecordObject | undefined {
+    const record = ownRequest(log, { kind, namespace: metadata.namespace ?? '', name: metadata.name, uid })
+    return record && asSeenBy(record, uid)
+  }
+
   return {
     kind,
     steps: () => validatorRequestSteps,
@@ -30,20 +33,32 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
     isSuspended: (resource) => resource.spec.suspend === true,
     view: (resource, origin, status) => ({ origin: { ...origin, kind }, spec: resource.spec, status }),
     say: ({ metadata, spec }, status, progress, now) => validatorRequestStatus({ kind, metadata, spec }, status, progress, now),
-    decideDeletion: ({ metadata, spec }, status, origin) =>
-      decideRequestDeletion(
-        { kind, metadata },
-        status,
-        // Of whichever network: status may have lost it, and the stake may be gone.
-        origin !== undefined && networks.names('Ethereum').some((network) => ledger.has(spec.signer, network, origin, step)),
-      ),
+
+    mirror(resource, status, origin) {
+      const record = recordFor(resource, origin?.uid)
+      const { transaction, ...rest } = status
+      const outcome = record?.status?.outcome
+      // What landed is held in the cache without its versions: where status shows something else, it is read and mirrored anew.
+      if (record !== undefined && outcome !== undefined) return transaction === undefined || shows(transaction, record) ? status : rest
+      // Nobody can have decided on what did not land.
+      const { consensus, ...undecided } = rest
+      const next = record && mirrored(log, record, transaction)
+      if (next === undefined) return transaction === undefined && consensus === undefined ? status : undecided
+      return next === transaction && consensus === undefined ? status : { ...undecided, transaction: next }
+    },
+
+    decideDeletion: (resource, status, origin) =>
+      decideRequestDeletion({ kind, metadata: resource.metadata }, status, logged(recordFor(resource, origin?.uid))),
     // A decided request stays what it is.
     observeEvery: () => undefined,
     observe: async (_resource, status) => status,
-    onStalled: ({ spec }, origin, { transaction }) => {
-      // Prepared but not sent: the next transaction of this signer may use the nonce, so that nobody waits behind a stalled resource.
-      if (transaction !== undefined && transaction.broadcastHash === undefined)
-        for (const network of networks.names('Ethereum')) ledger.release(spec.signer, network, origin, step)
-    },
   }
+}
+
+function logged(record: RecordObject | undefined): LoggedRequest {
+  if (record === undefined) return { is: 'none' }
+  const { outcome, place } = record.status ?? {}
+  if (outcome !== undefined) return outcome.is === 'Reverted' ? { is: 'reverted' } : { is: 'landed', blockNumber: outcome.blockNumber }
+  if (place === undefined) return { is: 'idle' }
+  return { is: 'open', hash: openAttempts(recordOf(record)).at(-1)?.hash ?? '', nonce: place }
 }

@@ -4,7 +4,6 @@ import type { ValidatorExit } from '../../../resources/validator-exit.ts'
 import type { ValidatorWithdrawal } from '../../../resources/validator-withdrawal.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { SagaCollection } from '../../saga-collection.ts'
-import type { Owner } from '../../transactions/ledger.ts'
 import { isAccepted, isRequestSettled } from './status.ts'
 import type { FoundValidator } from './steps.ts'
 import { type ValidatorRequestResource, validatorIn } from './target.ts'
@@ -44,8 +43,6 @@ export interface RequestLookups {
   stakesOf(request: Request): Iterable<Stake>
   /** Whether an exit of this validator was accepted: its stake is looked at soon. */
   exitAccepted(pubkey: string): boolean
-  /** Whether the outcome of a ledger entry's request is known. */
-  isSettled(entry: Owner): boolean
 }
 
 export function createRequestLookups(caches: {
@@ -78,10 +75,6 @@ export function createRequestLookups(caches: {
     },
     stakesOf: ({ status }) => (status?.validator === undefined ? [] : stakes.cache.byIndex('validator', keyOf(status.validator))),
     exitAccepted: (pubkey) => exits.cache.byIndex('accepted', pubkey.toLowerCase()).length > 0,
-    isSettled(entry) {
-      const saga = [exits, withdrawals].find(({ kind }) => kind === entry.kind)
-      return saga?.owns(entry) === true && isRequestSettled(saga.cache.get(`${entry.namespace}/${entry.name}`)?.status)
-    },
   }
 }
 

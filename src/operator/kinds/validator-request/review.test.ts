@@ -1,21 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { ChainError } from '../../../chains/ethereum/chain.ts'
-import { StakingApiError } from '../../../contract/client-error.ts'
 import { gwei } from '../../../lib/amounts.ts'
 import { ORIGIN_ANNOTATION } from '../../../resources/meta.ts'
 import { testAddress } from '../../testing/fake-keys.ts'
 import { createWorld, EXIT, KEY, type Operator, WITHDRAWAL, type World } from '../../testing/world.ts'
-import { attemptOf } from '../../transactions/transaction-evidence.ts'
 
-/** Attacks on what is paid and asked once: forged status and lost records where nonces are given up, struck off and given to others. */
+/** Attacks on what is paid and asked once: forged status and lost records where nonces are given up and others wait behind them. */
 
 const suspend = (world: World, key: string, on: boolean) =>
   world.editRequest(key, (one) => ({ ...one, spec: { ...one.spec, suspend: on } }))
 const flip = (hash: string): string => hash.slice(0, -1) + (hash.endsWith('0') ? '1' : '0')
-/** The staking API can't be told of transactions. */
-const untold = (point: string): void => {
-  if (/^before (api|requests)\.submit/.test(point)) throw new StakingApiError('no answer', { kind: 'network', outcomeUnknown: true })
-}
 const other = (world: World, index: number, name = `other-${index}`) => {
   const key = `withdrawal:team-a/${name}`
   world.addWithdrawal(key, { validator: { network: 'hoodi', pubkey: world.validator(index) } })
@@ -23,12 +17,12 @@ const other = (world: World, index: number, name = `other-${index}`) => {
 }
 
 describe.each([KEY, WITHDRAWAL])('%s, in flight and suspended', (key) => {
-  test("with another sender in status whose nonces are used, is not taken for lost, and its nonce stays the ledger's", async () => {
+  test("with another sender in status whose nonces are used, is not taken for lost, and its nonce stays the log's", async () => {
     const world = createWorld()
     world.addSigner()
     if (key === KEY) world.addStake()
     else world.addWithdrawal()
-    const operator = world.start(untold)
+    const operator = world.start()
     await world.visit(operator, key)
     expect(world.chain.pool()).toHaveLength(1)
     const busy = testAddress(2)
@@ -39,7 +33,7 @@ describe.each([KEY, WITHDRAWAL])('%s, in flight and suspended', (key) => {
       return { ...one, status: { ...status, transaction: { ...transaction, from: busy, hash: flip(transaction.hash) } } }
     })
     await world.visit(operator, key)
-    expect(world.ledger()?.inFlight).toHaveLength(1)
+    expect(world.record(key)?.status).toMatchObject({ place: 0, attempts: [{ nonce: 0 }] })
     suspend(world, key, false)
     world.editRequest(key, ({ status: { transaction: _gone, ...status } = {}, ...one }) => ({ ...one, status }))
     await world.settle(world.start(), [key])
@@ -48,27 +42,29 @@ describe.each([KEY, WITHDRAWAL])('%s, in flight and suspended', (key) => {
   })
 })
 
-describe('a withdrawal that was made, and whose ledger entry is struck off', () => {
-  test('is not made again where status says that its transaction was superseded', async () => {
-    const world = createWorld()
-    world.addSigner()
-    world.addWithdrawal()
-    const operator = world.start()
-    await world.settle(operator, [WITHDRAWAL])
-    await world.settle(operator, [other(world, 1)])
-    expect(world.ledger()?.inFlight?.some(({ name }) => name === 'withdrawal-1')).toBe(false)
-    world.editRequestStatus(({ transaction, consensus: _gone, ...status }) => {
-      if (transaction === undefined) throw new Error('it was made')
-      return { ...status, superseded: [attemptOf(transaction)] }
-    }, WITHDRAWAL)
-    await world.settle(world.start(), [WITHDRAWAL])
-    expect(world.chain.violations).toEqual([])
-    expect(world.chain.requests()).toHaveLength(2)
-    expect(world.ready(WITHDRAWAL), JSON.stringify(world.condition('Ready', WITHDRAWAL))).toBe(true)
-  })
+describe('a withdrawal that was made long ago', () => {
+  test.each(['Prepared', 'Broadcast', 'Failed', 'FrontRun'] as const)(
+    'is not made again where status says that its transaction is %s',
+    async (state) => {
+      const world = createWorld()
+      world.addSigner()
+      world.addWithdrawal()
+      const operator = world.start()
+      await world.settle(operator, [WITHDRAWAL])
+      await world.settle(operator, [other(world, 1)])
+      world.editRequestStatus(({ transaction, consensus: _gone, ...status }) => {
+        if (transaction === undefined) throw new Error('it was made')
+        return { ...status, transaction: { ...transaction, state, hash: flip(transaction.hash) } }
+      }, WITHDRAWAL)
+      await world.settle(world.start(), [WITHDRAWAL])
+      expect(world.chain.violations).toEqual([])
+      expect(world.chain.requests()).toHaveLength(2)
+      expect(world.ready(WITHDRAWAL), JSON.stringify(world.condition('Ready', WITHDRAWAL))).toBe(true)
+    },
+  )
 })
 
-describe('a request that took the nonce of a deposit', () => {
+describe('a request that waits behind the place of a suspended deposit', () => {
   test.each([false, true])('doesn’t keep the deposit from being made after it is final (its resource gone: %s)', async (gone) => {
     const world = createWorld()
     world.addSigner()
@@ -76,22 +72,18 @@ describe('a request that took the nonce of a deposit', () => {
     world.requests.state.consensus = () => ({ status: 'pending' })
     let nodeIsAway = true
     const operator = world.start((point) => {
-      if (point === 'before chain.broadcast' && nodeIsAway) throw new ChainError('unavailable', 'no answer')
+      if (point === 'before chain.send' && nodeIsAway) throw new ChainError('unavailable', 'no answer')
     })
     await world.visit(operator, KEY)
     nodeIsAway = false
-    expect(world.status().transaction?.state).toBe('Prepared')
+    expect(world.record()?.status?.place).toBe(0)
     suspend(world, KEY, true)
     await world.visit(operator, KEY)
     world.addWithdrawal()
-    await world.visit(operator, WITHDRAWAL)
-    expect(world.ledger()?.inFlight).toMatchObject([{ step: 'withdrawal', nonce: 0, displacedPubkeys: [expect.anything()] }])
+    await world.settle(operator, [WITHDRAWAL], 5)
+    expect(world.record(WITHDRAWAL)?.status?.outcome?.is).toBe('Landed')
+    expect(world.chain.deposits()).toEqual([])
     suspend(world, KEY, false)
-    for (let round = 0; round < 4; round++) {
-      world.clock.advance(12_000)
-      world.chain.mine()
-      await world.visit(operator, WITHDRAWAL)
-    }
     if (gone) world.withdrawals.vanish('team-a/withdrawal-1')
     await world.settle(operator, [KEY])
     expect(world.ready(KEY), JSON.stringify(world.condition('Ready', KEY))).toBe(true)
@@ -100,55 +92,56 @@ describe('a request that took the nonce of a deposit', () => {
   })
 })
 
-describe('a request that was sent, nobody was told of, and whose nonce was given to a deposit', () => {
-  async function worldWithGivenNonce(): Promise<World> {
+describe('a request that was sent, and whose place was cancelled since a deposit waits behind it', () => {
+  async function worldWithSent(): Promise<World> {
     const world = createWorld()
     world.addSigner()
     world.addWithdrawal()
-    // Sent, and ended before that was written down.
+    // Sent, and ended before anything more was written down.
     await world.visit(
       world.start((point, operator) => {
-        if (point === 'after chain.broadcast') operator.kill()
+        if (point === 'after chain.send') operator.kill()
       }),
       WITHDRAWAL,
     )
     expect(world.chain.pool()).toHaveLength(1)
     return world
   }
-  /** The deposit takes the nonce, and of the two the request is mined. */
-  async function requestLands(world: World, operator: Operator, rounds = 4): Promise<void> {
+  /** The deposit waits behind it, and of the request and its cancel one is mined. */
+  async function oneLands(world: World, operator: Operator, which: 'request' | 'cancel', rounds = 4): Promise<void> {
     world.addStake()
     await world.visit(operator, KEY)
-    expect(world.ledger()?.inFlight).toMatchObject([{ step: 'stake', nonce: 0 }])
-    world.chain.mine(1, (versions) => versions.find(({ valueWei }) => valueWei < 1_000n))
+    await world.visit(operator, KEY)
+    expect(world.record(WITHDRAWAL)?.status?.attempts?.map(({ kind }) => kind)).toEqual(['Call', 'Cancel'])
+    world.chain.mine(1, (versions) => versions.find(({ data }) => (data === '0x') === (which === 'cancel')))
     for (let round = 0; round < rounds; round++) {
       world.clock.advance(12_000)
       world.chain.mine()
       await world.visit(operator, KEY)
     }
-    expect(world.chain.requests()).toHaveLength(1)
+    expect(world.chain.requests()).toHaveLength(which === 'request' ? 1 : 0)
   }
 
-  test('is not made again where its status is lost', async () => {
-    const world = await worldWithGivenNonce()
+  test('is not made again where its status is lost and the request has landed', async () => {
+    const world = await worldWithSent()
     suspend(world, WITHDRAWAL, true)
     const operator = world.start()
     await world.visit(operator, WITHDRAWAL)
-    await requestLands(world, operator)
+    await oneLands(world, operator, 'request')
     world.editRequestStatus(() => ({}), WITHDRAWAL)
     suspend(world, WITHDRAWAL, false)
     await world.settle(operator, [WITHDRAWAL, KEY])
     expect(world.chain.violations).toEqual([])
     expect(world.chain.requests()).toHaveLength(1)
-    expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+    expect(world.ready(WITHDRAWAL), JSON.stringify(world.condition('Ready', WITHDRAWAL))).toBe(true)
     expect(world.ready()).toBe(true)
   })
 
   test.each([0, 4])('is not made again by a resource of its name, %i blocks later', async (rounds) => {
-    const world = await worldWithGivenNonce()
+    const world = await worldWithSent()
     world.withdrawals.vanish('team-a/withdrawal-1')
     const operator = world.start()
-    await requestLands(world, operator, rounds)
+    await oneLands(world, operator, 'request', rounds)
     world.addWithdrawal()
     await world.settle(operator, [WITHDRAWAL, KEY])
     expect(world.chain.violations).toEqual([])
@@ -156,16 +149,16 @@ describe('a request that was sent, nobody was told of, and whose nonce was given
     expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
   })
 
-  test('is made where the deposit has landed', async () => {
-    const world = await worldWithGivenNonce()
+  test.each([0, 4])('is made once by a resource of its name where the cancel has landed, %i blocks later', async (rounds) => {
+    const world = await worldWithSent()
     world.withdrawals.vanish('team-a/withdrawal-1')
     const operator = world.start()
-    world.addStake()
-    await world.visit(operator, KEY)
+    await oneLands(world, operator, 'cancel', rounds)
     world.addWithdrawal()
     await world.settle(operator, [WITHDRAWAL, KEY])
     expect(world.chain.violations).toEqual([])
-    expect(world.ready(WITHDRAWAL)).toBe(true)
+    expect(world.chain.requests()).toHaveLength(1)
+    expect(world.ready(WITHDRAWAL), JSON.stringify(world.condition('Ready', WITHDRAWAL))).toBe(true)
     expect(world.ready()).toBe(true)
   })
 })
@@ -252,7 +245,7 @@ test('a fee that rises above the cap before a request is sent keeps no deposit w
   world.addExit()
   await world.visit(
     world.start((point, operator) => {
-      if (point === 'before chain.broadcast') operator.kill()
+      if (point === 'before chain.send') operator.kill()
     }),
     EXIT,
   )
@@ -270,7 +263,7 @@ test('a fee that rises above the cap before a request is sent keeps no deposit w
   expect(world.chain.violations).toEqual([])
 })
 
-test('a deleted request that needs a person says how to have it forgotten', async () => {
+test('a deleted request whose network is gone says how to have it forgotten', async () => {
   const world = createWorld()
   world.addSigner()
   world.addExit()
@@ -279,7 +272,7 @@ test('a deleted request that needs a person says how to have it forgotten', asyn
   world.networks.delete('hoodi')
   world.remove(EXIT)
   await world.visit(operator, EXIT)
-  expect(world.stalled(EXIT)).toBe('UnknownNetwork')
+  expect(world.condition('Ready', EXIT)?.reason).toBe('Deleting')
   expect(world.condition('Ready', EXIT)?.message).toContain('kubectl annotate validatorexit exit-1 -n team-a')
 })
 
@@ -289,7 +282,7 @@ test('an exit that was cancelled at the staking API between its signature and it
   world.addExit()
   await world.visit(
     world.start((point, operator) => {
-      if (point === 'before chain.broadcast') operator.kill()
+      if (point === 'before chain.send') operator.kill()
     }),
     EXIT,
   )

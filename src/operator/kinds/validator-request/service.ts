@@ -1,27 +1,27 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
-import { encodeRequestCalldata, withdrawalRequestContract } from '../../../chains/ethereum/requests.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
-import type { ExitRequestBody, WithdrawalRequestBody } from '../../../contract/schemas/ethereum-requests.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
-import { stall, wait } from '../../engine/verdict.ts'
+import { stall } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
-import type { EthereumNetwork } from '../../ports.ts'
+import type { EthereumNetwork, SentBy } from '../../ports.ts'
+import { attemptsOf, mayBeHandedOver } from '../../transactions/protocol.ts'
+import { recordOf } from '../../transactions/store.ts'
 import { refusalOf } from './refusal.ts'
+import { calldataOf, type RequestBody, type RequestType, requestTypes } from './request-type.ts'
 import type { FoundValidator, RequestOrder } from './steps.ts'
 import type { RequestTargets, ValidatorRequestDeps } from './target.ts'
 
-export type RequestBody = ExitRequestBody | WithdrawalRequestBody
 export type RequestService = ReturnType<typeof createRequestService>
 
-const isExit = ({ origin }: RequestOrder): boolean => origin.kind === 'ValidatorExit'
+export const typeOf = ({ origin }: Pick<RequestOrder, 'origin'>): RequestType => requestTypes[origin.kind]
 const isCode = (error: unknown, code: StakingApiError['code']): error is StakingApiError =>
   error instanceof StakingApiError && error.code === code
 export const isGone = (error: unknown): boolean => error instanceof StakingApiError && error.status === 404
 
-/** Requests at the staking API: made, found again, compared with the spec, told of transactions. */
-export function createRequestService(deps: ValidatorRequestDeps, { requestOf, assertMaySend }: RequestTargets) {
-  const { ledger } = deps
+/** Requests at the staking API: made, found again, compared with the spec. */
+export function createRequestService(deps: ValidatorRequestDeps, { assertMaySend }: RequestTargets) {
+  const { log } = deps
 
   const read = (
     order: RequestOrder,
@@ -29,23 +29,16 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
     requestId: string,
     { requests }: EthereumNetwork,
     signal: AbortSignal,
-  ): Promise<RequestBody> =>
-    isExit(order) ? requests.exitRequest(pubkey as Hex, requestId, signal) : requests.withdrawalRequest(pubkey as Hex, requestId, signal)
+  ): Promise<RequestBody> => typeOf(order).read(requests, pubkey as Hex, requestId, signal)
 
-  async function post(
+  const post = (
     order: RequestOrder,
     { pubkey }: FoundValidator,
     { requests }: EthereumNetwork,
     signal: AbortSignal,
-  ): Promise<RequestBody> {
-    const request = requestOf(order, pubkey)
+  ): Promise<RequestBody> => {
     const { idempotencyKey, externalReference } = order
-    return request.kind === 'exit'
-      ? requests.createExitRequest({ idempotencyKey, externalReference, pubkey: request.pubkey }, signal)
-      : requests.createWithdrawalRequest(
-          { idempotencyKey, externalReference, pubkey: request.pubkey, amountGwei: request.amountGwei },
-          signal,
-        )
+    return typeOf(order).create(requests, { idempotencyKey, externalReference, pubkey: pubkey as Hex, terms: order }, signal)
   }
 
   /** Makes the request, or finds the one that this resource has made. The same resource always gets the same one. */
@@ -81,10 +74,8 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
     const hash = existing?.transaction.hash
     if (existing !== undefined && isSame(existing, order, validator)) {
       if (existing.status === 'awaiting_submission') return existing
-      const own = ledger.find(order.signer, network.config.name, order.origin, requestOf(order, validator.pubkey).kind)
-      // This very resource's: the key of its creation is forgotten, its transaction is not.
-      if (own !== undefined && hash !== undefined && [...(own.earlierHashes ?? []), own.hash].some((known) => sameHex(known, hash)))
-        return existing
+      // The log knows what was reported: it is this very resource's, or nothing of it can land.
+      if (hash !== undefined && (await isAccountedFor(hash, order, validator, network, signal))) return existing
     }
     throw stall(
       'AlreadyRequested',
@@ -92,14 +83,21 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
     )
   }
 
-  const isSame = (body: RequestBody, order: RequestOrder, { pubkey }: FoundValidator): boolean => {
-    const request = requestOf(order, pubkey)
-    return (
-      sameHex(body.pubkey, pubkey) &&
-      body.externalReference === order.externalReference &&
-      (request.kind === 'exit' ? !('amountGwei' in body) : 'amountGwei' in body && body.amountGwei === request.amountGwei)
-    )
+  async function isAccountedFor(
+    hash: string,
+    order: RequestOrder,
+    { pubkey }: FoundValidator,
+    { config }: EthereumNetwork,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const record = await log.read(typeOf(order).nameOf(order.origin, config.chainId, pubkey), signal)
+    if (record === undefined) return false
+    const isKnown = attemptsOf(recordOf(record)).some((attempt) => sameHex(attempt.hash, hash))
+    return isKnown && (record.spec.owner.originUid === order.origin.uid || mayBeHandedOver(recordOf(record)))
   }
+
+  const isSame = (body: RequestBody, order: RequestOrder, { pubkey }: FoundValidator): boolean =>
+    sameHex(body.pubkey, pubkey) && body.externalReference === order.externalReference && typeOf(order).hasTerms(body, order)
 
   /** What the service says of the request now: the one of this resource and no other. */
   async function current(
@@ -114,7 +112,7 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
     if (said !== undefined) return said
     const body = await read(order, validator, requestId, network, signal).catch((error: unknown) => {
       if (!isGone(error)) throw error
-      deps.onRefusal?.('VerificationFailed')
+      deps.onRefusal?.('VerificationFailed', order.origin.kind)
       throw stall(
         'VerificationFailed',
         `status.requestId is no request that the staking API has for this validator (404): somebody changed it, or the API has another account or database. Nothing was signed. Remove status.requestId: it is looked up again.`,
@@ -132,53 +130,41 @@ export function createRequestService(deps: ValidatorRequestDeps, { requestOf, as
     signer: StakingSigner,
   ): Hex {
     const { unsignedTransaction: call, fee } = body
-    const data = encodeRequestCalldata(requestOf(order, validator.pubkey))
+    const type = typeOf(order)
+    const data = calldataOf(type, order, validator.pubkey)
     const wrong = [
       body.requestId === requestId ? [] : ['it is another request'],
       body.externalReference === order.externalReference ? [] : ['it belongs to another resource: its external reference is another'],
       sameHex(body.pubkey, validator.pubkey) ? [] : ['the public key is another'],
-      isSame({ ...body, externalReference: order.externalReference, pubkey: validator.pubkey as Hex }, order, validator)
-        ? []
-        : ['the amount is another'],
+      type.hasTerms(body, order) ? [] : ['the amount is another'],
       sameHex(call.data, data) ? [] : ["the calldata is not the spec's public key and amount, byte for byte"],
-      sameHex(call.to, withdrawalRequestContract) ? [] : [`the call does not go to the EIP-7002 contract ${withdrawalRequestContract}`],
+      sameHex(call.to, type.contract) ? [] : [`the call does not go to the EIP-7002 contract ${type.contract}`],
       call.chainId === config.chainId ? [] : [`the call is not for chain id ${config.chainId}`],
       fee.feeWei >= 1n && call.valueWei >= fee.feeWei && call.valueWei <= 2n * fee.feeWei + 1_000n
         ? []
         : ["the call's value is not the contract's fee with some headroom"],
     ].flat()
     if (wrong.length > 0) {
-      deps.onRefusal?.('VerificationFailed')
+      deps.onRefusal?.('VerificationFailed', order.origin.kind)
       throw stall(
         'VerificationFailed',
         `What the staking API has as this request does not match this resource's spec: ${wrong.join('; ')}. Nothing was signed. Do not work around this: find out why the staking API answers so.`,
       )
     }
-    assertMaySend(signer, call.from)
+    assertMaySend(order, signer, call.from)
     return data
   }
 
-  async function report(
+  /** Reports the hash of its transaction. @returns ms after which to report it again, where the API does not see the transaction yet */
+  const submit = (
     order: RequestOrder,
     { pubkey }: FoundValidator,
     requestId: string,
     hash: string,
-    network: EthereumNetwork,
+    { requests }: EthereumNetwork,
     signal: AbortSignal,
-  ): Promise<void> {
-    const { requests } = network
-    if (isExit(order)) {
-      await requests.submitExitRequest(pubkey as Hex, requestId, hash as Hex, signal)
-      return
-    }
-    const { retryAfterMs } = await requests.submitWithdrawalRequest(pubkey as Hex, requestId, hash as Hex, signal)
-    if (retryAfterMs !== undefined)
-      throw wait(
-        'AwaitingFinality',
-        `Transaction ${hash} was sent and reported; the staking API does not see it yet, and is told again.`,
-        retryAfterMs,
-      )
-  }
+    sentBy?: SentBy,
+  ): Promise<number | undefined> => typeOf(order).submit(requests, pubkey as Hex, requestId, hash as Hex, signal, sentBy)
 
-  return { read, post, create, current, verify, report }
+  return { read, post, create, current, verify, submit }
 }

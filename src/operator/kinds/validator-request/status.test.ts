@@ -67,14 +67,14 @@ test.each<{ given: string; status: ValidatorRequestStatus; progress: Progress; p
   {
     given: 'a request',
     status: created,
-    progress: halted('wait', 'PrepareRequest'),
+    progress: halted('wait', 'Transaction'),
     phase: 'Created',
     expected: { Created: 'True/Succeeded', Verified: 'True/Succeeded', Broadcast: 'Unknown/RequestFeeTooHigh' },
   },
   {
     given: 'a transaction that was sent',
     status: transaction({ broadcastHash: hash, state: 'Broadcast' }),
-    progress: { at: 'step', step: 'Confirm' },
+    progress: { at: 'step', step: 'Transaction' },
     phase: 'Confirming',
     expected: { Broadcast: 'True/Succeeded', Confirmed: 'Unknown/Pending' },
   },
@@ -130,7 +130,7 @@ test.each<{ given: string; status: ValidatorRequestStatus; progress: Progress; p
   {
     given: 'a decision that somebody forged before anything is final',
     status: { ...created, consensus: { status: 'Accepted' } },
-    progress: { at: 'step', step: 'PrepareRequest' },
+    progress: { at: 'step', step: 'Transaction' },
     phase: 'Created',
     expected: { Ready: 'False/InProgress' },
   },

@@ -1,4 +1,3 @@
-import { formatEth, gwei } from '../../../lib/amounts.ts'
 import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import type { ObjectMeta } from '../../../resources/meta.ts'
@@ -9,8 +8,9 @@ import {
   validatorRequestConditions,
 } from '../../../resources/validator-request.ts'
 import { idle, notStalled, type Progress, pending, type Readiness, say, stated, underWay, withTrouble } from '../../engine/progress.ts'
+import { type RequestKindName, requestKinds } from './request-kind.ts'
 import { meaningsOf } from './rules.ts'
-import type { RequestKindName, ValidatorRequestSpec } from './steps.ts'
+import type { ValidatorRequestSpec } from './steps.ts'
 
 /** A ValidatorExit or ValidatorWithdrawal, as its status is made from. */
 export interface RequestResource {
@@ -34,19 +34,15 @@ const conditionOfStep: Readonly<Record<string, Domain>> = {
   ResolveValidator: 'Created',
   CreateRequest: 'Created',
   VerifyRequest: 'Verified',
-  PrepareRequest: 'Broadcast',
-  Broadcast: 'Broadcast',
   Report: 'Broadcast',
-  Confirm: 'Confirmed',
   AwaitConsensus: 'Accepted',
 }
+const conditionOf = (step: string, { transaction }: ValidatorRequestStatus): Domain | undefined =>
+  step === 'Transaction' ? (transaction?.broadcastHash === undefined ? 'Broadcast' : 'Confirmed') : conditionOfStep[step]
 
 /** What is asked for, in words. */
-export const wordsOf = ({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string => {
-  if (kind === 'ValidatorExit') return 'a full exit'
-  const amount = 'amountGwei' in spec ? spec.amountGwei : ''
-  return /^[0-9]{1,20}$/.test(amount) ? `a withdrawal of ${formatEth(gwei(BigInt(amount)))} ETH` : 'a withdrawal'
-}
+export const wordsOf = ({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string =>
+  requestKinds[kind].words('amountGwei' in spec ? { amountGwei: spec.amountGwei } : {})
 
 /** The whole status for what has been seen. Pure; the same inputs give the same list of conditions by identity. */
 export function validatorRequestStatus(
@@ -66,7 +62,7 @@ function statementsFor(
   status: ValidatorRequestStatus,
   progress: Progress,
 ): Record<ValidatorRequestCondition, Statement> {
-  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOfStep[step])
+  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOf(step, status))
   return { ...evidence, ...readiness(resource, status, progress) }
 }
 
@@ -137,10 +133,8 @@ const stepMessages: Readonly<Record<string, string>> = {
   ResolveValidator: 'Looking up the validator.',
   CreateRequest: 'Creating the request in the staking API.',
   VerifyRequest: 'Verifying the request.',
-  PrepareRequest: 'Preparing the transaction.',
-  Broadcast: 'Sending the transaction.',
+  Transaction: 'Making the transaction.',
   Report: 'Reporting the transaction to the staking API.',
-  Confirm: 'Waiting until the request is in a final block.',
   AwaitConsensus: 'Waiting for what the consensus layer makes of the request.',
 }
 

@@ -5,25 +5,12 @@ import type { ValidatorRequestStatus } from '../../../resources/validator-reques
 import type { ValidatorWithdrawalSpec } from '../../../resources/validator-withdrawal.ts'
 import { externalReference, idempotencyKey, type Origin } from '../../engine/origin.ts'
 import { defineSteps, type Step } from '../../engine/step.ts'
-import {
-  absorbBroadcast,
-  absorbConfirm,
-  type BroadcastOutcome,
-  type ConfirmOutcome,
-  evidence,
-  type InFlightPlan,
-  isFinal,
-  isReported,
-  isSent,
-  type TransactionPlan,
-  withTransaction,
-} from '../../transactions/transaction-evidence.ts'
+import { evidence, isFinal, isReported } from '../../transactions/mirror.ts'
+import { type RequestKindName, type RequestTerms, requestKinds } from './request-kind.ts'
 
-/** Names of the two kinds. What is asked for is told by the kind alone: a withdrawal whose amount is missing is never an exit. */
-export type RequestKindName = 'ValidatorExit' | 'ValidatorWithdrawal'
 export type ValidatorRequestSpec = ValidatorExitSpec | ValidatorWithdrawalSpec
 
-/** What a step sees: the resource's identity, its spec, and its status as far as it has come in this visit. */
+/** What a step sees: the resource's identity, its spec, and its status as far as it has come in this reconcile. */
 export interface ValidatorRequestView {
   readonly origin: Origin & { readonly kind: RequestKindName }
   readonly spec: ValidatorRequestSpec
@@ -31,12 +18,11 @@ export interface ValidatorRequestView {
 }
 
 /** What a resource asks for, as its spec says it: the validator is looked up anew whenever something is to be signed. */
-export interface RequestOrder {
+export interface RequestOrder extends RequestTerms {
   readonly origin: Origin & { readonly kind: RequestKindName }
   readonly signer: string
   readonly validator: ValidatorRef
-  /** Of a withdrawal. */
-  readonly amountGwei?: string
+  readonly maxRequestFeeGwei?: string
   readonly idempotencyKey: string
   readonly externalReference: string
 }
@@ -47,80 +33,54 @@ export interface RequestPlan {
   /** As status has it: compared, never believed. */
   readonly validator: FoundValidator
   readonly requestId: string
-  readonly maxRequestFeeGwei?: string
-  readonly superseded: TransactionPlan['superseded']
-}
-export interface InFlightRequest extends RequestPlan {
-  readonly transaction: EthereumTransaction
+  /** What status shows of the transaction. */
+  readonly shown: EthereumTransaction | undefined
 }
 export type FoundValidator = NonNullable<ValidatorRequestStatus['validator']>
 export type Consensus = NonNullable<ValidatorRequestStatus['consensus']>
-
-/** A plan with its validator, found by its spec: what is signed is made from this. */
-export interface SendPlan extends TransactionPlan {
-  readonly request: RequestOrder & FoundValidator
-  readonly requestId: string
-  readonly maxRequestFeeGwei?: string
-}
-export type InFlightSend = InFlightPlan<SendPlan>
 
 export type ValidatorRequestEffects = {
   readonly resolveValidator: { args: RequestOrder; result: FoundValidator }
   readonly createRequest: { args: { order: RequestOrder }; result: { requestId: string; validator: FoundValidator } }
   readonly verifyRequest: { args: RequestPlan; result: { verifiedCalldata: string } }
-  readonly prepareRequest: { args: RequestPlan; result: EthereumTransaction }
-  readonly broadcastRequest: { args: InFlightRequest; result: BroadcastOutcome }
+  readonly followRequest: { args: RequestPlan; result: { transaction: EthereumTransaction | undefined } }
   readonly reportRequest: {
     args: { order: RequestOrder; validator: FoundValidator; requestId: string; hash: string }
     result: { reportedHash: string }
   }
-  readonly confirmRequest: { args: InFlightRequest; result: ConfirmOutcome }
-  readonly awaitConsensus: { args: InFlightRequest; result: Consensus }
+  readonly awaitConsensus: { args: RequestPlan; result: Consensus }
   readonly undoRequest: {
-    args: {
-      order: RequestOrder
-      validator: FoundValidator | undefined
-      requestId: string | undefined
-      superseded: TransactionPlan['superseded']
-    }
-    result: { is: 'undone' } | { is: 'found'; transaction: EthereumTransaction; requestId: string; validator: FoundValidator }
+    args: { order: RequestOrder; validator: FoundValidator | undefined; requestId: string | undefined }
+    result: { cancelled: true }
   }
 }
-
-/** The step that a request's creation and its one transaction belong to, in idempotency keys and in the signer's ledger. */
-export const requestStep = (kind: RequestKindName): 'exit' | 'withdrawal' => (kind === 'ValidatorExit' ? 'exit' : 'withdrawal')
 
 export const orderOf = ({ origin, spec }: Pick<ValidatorRequestView, 'origin' | 'spec'>): RequestOrder => ({
   origin,
   signer: spec.signer,
   validator: spec.validator,
   ...('amountGwei' in spec ? { amountGwei: spec.amountGwei } : {}),
-  idempotencyKey: idempotencyKey(origin, requestStep(origin.kind)),
+  ...(spec.maxRequestFeeGwei === undefined ? {} : { maxRequestFeeGwei: spec.maxRequestFeeGwei }),
+  idempotencyKey: idempotencyKey(origin, requestKinds[origin.kind].step),
   externalReference: externalReference(origin),
 })
 const planOf = (view: ValidatorRequestView): RequestPlan => ({
   order: orderOf(view),
   validator: evidence(view.status.validator, 'validator'),
   requestId: evidence(view.status.requestId, 'requestId'),
-  ...(view.spec.maxRequestFeeGwei === undefined ? {} : { maxRequestFeeGwei: view.spec.maxRequestFeeGwei }),
-  superseded: view.status.superseded ?? [],
+  shown: view.status.transaction,
 })
-const inFlightOf = (view: ValidatorRequestView): InFlightRequest => ({
-  ...planOf(view),
-  transaction: evidence(view.status.transaction, 'transaction'),
-})
-/** There is something to watch: status has all that the look needs. */
-const isUnderWay = ({ transaction, validator, requestId }: ValidatorRequestStatus): boolean =>
-  transaction !== undefined && validator !== undefined && requestId !== undefined
+/** There may be something to watch: status has all that the look needs. */
+const isUnderWay = ({ validator, requestId }: ValidatorRequestStatus): boolean => validator !== undefined && requestId !== undefined
 
 const step = defineSteps<ValidatorRequestView, ValidatorRequestStatus, ValidatorRequestEffects>()
 export type ValidatorRequestStep = Step<ValidatorRequestView, ValidatorRequestStatus, ValidatorRequestEffects>
 
 /**
- * ValidatorExit and ValidatorWithdrawal: ResolveValidator ─▶ CreateRequest ─▶ VerifyRequest ─▶ PrepareRequest ─▶ Broadcast ─▶ Report ─▶ Confirm
- * ─▶ AwaitConsensus
+ * ValidatorExit and ValidatorWithdrawal: ResolveValidator ─▶ CreateRequest ─▶ VerifyRequest ─▶ Transaction ─▶ Report ─▶ AwaitConsensus
  *
  * CreateRequest is written ahead: a resource that is deleted knows by its validator in status that a request may exist to be cancelled.
+ * Transaction makes the request's StakingTransaction and follows it: nonces, fees, signing and sending are the log's.
  */
 export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
   step({
@@ -146,68 +106,50 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
     absorb: (status, { verifiedCalldata }) => ({ ...status, verifiedCalldata }),
   }),
   step({
-    name: 'PrepareRequest',
-    done: (status) => status.transaction !== undefined,
-    effect: 'prepareRequest',
+    name: 'Transaction',
+    // Status is a mirror: that it says so is compared with the log at the beginning of every reconcile.
+    done: isFinal,
+    effect: 'followRequest',
     args: planOf,
-    absorb: (status, transaction) => ({ ...status, transaction }),
-  }),
-  step({
-    name: 'Broadcast',
-    done: (status) => isFinal(status) || isSent(status),
-    effect: 'broadcastRequest',
-    args: inFlightOf,
-    absorb: absorbBroadcast,
-    writeAhead: true,
+    watches: isUnderWay,
+    absorb: (status, { transaction }) => {
+      const { transaction: _before, ...rest } = status
+      return transaction === undefined ? rest : { ...rest, transaction }
+    },
   }),
   step({
     name: 'Report',
-    done: isReported,
+    done: (status) => !isFinal(status) || isReported(status),
     effect: 'reportRequest',
     args: (view) => {
-      const { order, validator, requestId, transaction } = inFlightOf(view)
-      return { order, validator, requestId, hash: transaction.minedHash ?? transaction.hash }
+      const { order, validator, requestId, shown } = planOf(view)
+      return { order, validator, requestId, hash: evidence(shown?.minedHash ?? shown?.hash, 'transaction') }
     },
     // What the consensus layer makes of it is only told of what was reported.
-    watches: (status) =>
-      isUnderWay(status) && (status.transaction?.broadcastHash !== undefined || status.transaction?.minedHash !== undefined),
-    absorb: (status, { reportedHash }) => withTransaction(status, { reportedHash }),
+    watches: (status) => isUnderWay(status) && isFinal(status),
+    absorb: (status, { reportedHash }) => ({
+      ...status,
+      transaction: { ...evidence(status.transaction, 'transaction'), reportedHash },
+    }),
     independent: true,
-  }),
-  step({
-    name: 'Confirm',
-    done: isFinal,
-    effect: 'confirmRequest',
-    args: inFlightOf,
-    watches: isUnderWay,
-    absorb: absorbConfirm,
   }),
   step({
     name: 'AwaitConsensus',
     done: (status) => status.transaction?.state === 'Failed' || status.consensus !== undefined,
     effect: 'awaitConsensus',
-    args: inFlightOf,
+    args: planOf,
     watches: (status) => isUnderWay(status) && isFinal(status),
     absorb: (status, consensus) => ({ ...status, consensus }),
   }),
 ]
 
-/** Before a deleted resource goes: what its transaction was, where status has lost it; else its exit is taken back at the staking API. */
+/** Before a deleted resource goes: what was asked for is taken back at the staking API. */
 export const undoRequest: readonly ValidatorRequestStep[] = [
   step({
     name: 'UndoRequest',
-    done: (status) => status.cancelled === true || status.transaction !== undefined,
+    done: (status) => status.cancelled === true,
     effect: 'undoRequest',
-    args: (view) => ({
-      order: orderOf(view),
-      validator: view.status.validator,
-      requestId: view.status.requestId,
-      superseded: view.status.superseded ?? [],
-    }),
-    absorb: (status, outcome) => {
-      if (outcome.is === 'undone') return { ...status, cancelled: true }
-      const { requestId, transaction, validator } = outcome
-      return { ...status, requestId, transaction, validator }
-    },
+    args: (view) => ({ order: orderOf(view), validator: view.status.validator, requestId: view.status.requestId }),
+    absorb: (status, { cancelled }) => ({ ...status, cancelled }),
   }),
 ]

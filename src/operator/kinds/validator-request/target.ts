@@ -1,8 +1,7 @@
 import type { Address, Hex } from '../../../chains/ethereum/chain.ts'
 import { isValidPubkey } from '../../../chains/ethereum/deposit.ts'
-import type { ValidatorRequest } from '../../../chains/ethereum/requests.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
-import { AmountError, gwei, parseInteger, type Wei } from '../../../lib/amounts.ts'
+import type { Wei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { isTrue } from '../../../resources/conditions.ts'
 import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
@@ -13,16 +12,24 @@ import { externalReference } from '../../engine/origin.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
-import { createEthereumSigners, type EthereumDeps, readCap } from '../../transactions/ethereum-signer.ts'
+import { createEthereumSigners, type EthereumDeps, type EthereumSigners, readCap } from '../../transactions/ethereum-signer.ts'
 import { admitRequest, requestFeeCap } from '../../transactions/policy.ts'
 import { whenEpoch } from './refusal.ts'
-import { isRequestSettled } from './status.ts'
+import type { RequestKindName } from './request-kind.ts'
 import type { FoundValidator, RequestOrder, ValidatorRequestSpec } from './steps.ts'
 
 export type ValidatorRequestResource = ValidatorExit | ValidatorWithdrawal
 
-export interface ValidatorRequestDeps extends EthereumDeps {
+export interface ValidatorRequestDeps extends Omit<EthereumDeps, 'onRefusal'> {
+  readonly onRefusal?: (reason: string, kind: RequestKindName) => void
   readonly stake: (namespace: string, name: string) => EthereumStake | undefined
+  /** A request as it stands now: from the cache, or read past it. */
+  readonly resource: (
+    kind: RequestKindName,
+    ref: { readonly namespace: string; readonly name: string },
+    fresh: boolean,
+    signal: AbortSignal,
+  ) => Promise<ValidatorRequestResource | undefined>
   /** Every exit and withdrawal, of all namespaces, whose validator this is by its spec or its stake. */
   readonly requestsOn: (validator: FoundValidator) => Iterable<ValidatorRequestResource>
 }
@@ -43,31 +50,18 @@ export function validatorIn(
 export type RequestTargets = ReturnType<typeof createRequestTargets>
 
 export function createRequestTargets(deps: ValidatorRequestDeps) {
-  const signersOf = createEthereumSigners(deps)
-  const { networkOf, admitted } = signersOf
-
-  /**
-   * What goes into the calldata. Which of the two it is, is told by the kind of the resource; an amount that is missing or 0 is never taken for
-   * a full exit.
-   */
-  function requestOf(order: RequestOrder, pubkey: string): ValidatorRequest {
-    if (order.origin.kind === 'ValidatorExit') return { kind: 'exit', pubkey: pubkey as Hex }
-    try {
-      const amount = parseInteger(order.amountGwei ?? '', 'an amount in gwei')
-      if (amount === 0n) throw new AmountError('0 gwei would be a full exit: create a ValidatorExit for that')
-      return { kind: 'withdrawal', pubkey: pubkey as Hex, amountGwei: gwei(amount) }
-    } catch (error) {
-      if (error instanceof AmountError) throw stall('InvalidSpec', `spec.amountGwei: ${error.message}.`, false)
-      throw error
-    }
-  }
+  const signersFor = (kind: RequestKindName): EthereumSigners =>
+    createEthereumSigners({ ...deps, onRefusal: (reason) => deps.onRefusal?.(reason, kind) })
+  const signers = { ValidatorExit: signersFor('ValidatorExit'), ValidatorWithdrawal: signersFor('ValidatorWithdrawal') } as const
+  const { networkOf, capOf } = signers.ValidatorExit
 
   /** The signer, admitted by its policy for this resource as both stand now. */
-  const admittedSigner = (order: RequestOrder, signal: AbortSignal): Promise<StakingSigner> =>
-    admitted(
+  const admittedSigner = (order: RequestOrder, signal: AbortSignal, fresh = false): Promise<StakingSigner> =>
+    signers[order.origin.kind].admitted(
       order.signer,
       (signer) => admitRequest(signer, { namespace: deps.namespace(order.origin.namespace), kind: order.origin.kind }),
       signal,
+      fresh,
     )
 
   /** What the contract may be paid at most, in wei. */
@@ -137,7 +131,7 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
       body.externalReference === reference || stake.spec.adopt?.stakeId === stakeId ? [] : ['external reference'],
     ].flat()
     if (wrong.length > 0) {
-      deps.onRefusal?.('VerificationFailed')
+      deps.onRefusal?.('VerificationFailed', order.origin.kind)
       throw stall(
         'VerificationFailed',
         `The status of EthereumStake ${name} is not what the staking API says of its stake (another ${wrong.join(', ')}). Nothing was signed. Find out who changed it.`,
@@ -147,56 +141,24 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
   }
 
   /** Whether the spec names this validator, as far as the cluster says: enough for what was checked before and is signed once more, the same bytes. */
-  function isNamed(order: RequestOrder, validator: FoundValidator): boolean {
+  function isNamed(order: RequestOrder, chainId: number | undefined, pubkey: string): boolean {
     const named = validatorIn({ spec: order, namespace: order.origin.namespace }, deps.stake)
     // A stake that is gone takes nothing back.
     if (named === undefined) return order.validator.stakeRef !== undefined
-    return named.network === validator.network && sameHex(named.pubkey, validator.pubkey)
+    return networkOf(named.network).config.chainId === chainId && sameHex(named.pubkey, pubkey)
   }
 
   /** Only the validator's withdrawal address may ask for anything. @throws Halt */
-  function assertMaySend(signer: StakingSigner, withdrawalAddress: string): void {
+  function assertMaySend({ origin }: RequestOrder, signer: StakingSigner, withdrawalAddress: string): void {
     if (sameHex(signer.spec.address, withdrawalAddress)) return
-    deps.onRefusal?.('SignerNotWithdrawalAddress')
+    deps.onRefusal?.('SignerNotWithdrawalAddress', origin.kind)
     throw stall(
       'SignerNotWithdrawalAddress',
       `StakingSigner ${signer.metadata.name} has address ${signer.spec.address}, but only the validator's withdrawal address ${withdrawalAddress} may ask for this. Nothing was signed. Create this resource with the signer of that address.`,
     )
   }
 
-  /** Requests on one validator are ordered, not raced: the older first, and none while another's outcome is unknown. @throws Halt */
-  function assertTurn(order: RequestOrder, validator: FoundValidator): void {
-    const peers = [...deps.requestsOn(validator)]
-    const own = peers.find((peer) => isOf(peer, order))
-    for (const peer of peers) {
-      if (isOf(peer, order)) continue
-      const { status } = peer
-      const needsPerson = isTrue(status?.conditions, 'Stalled')
-      const isIdle = peer.spec.suspend === true || needsPerson
-      const isOut =
-        status?.transaction !== undefined && !isRequestSettled(status) && (status.transaction.broadcastHash !== undefined || !isIdle)
-      const hasWork = !isRequestSettled(status) && !isIdle && peer.metadata.deletionTimestamp === undefined
-      if (!isOut && !(hasWork && isOlder(peer, own))) continue
-      throw wait(
-        'WaitingForValidator',
-        `${peer.kind} ${peer.metadata.namespace}/${peer.metadata.name} is for the same validator and ${isOut ? 'its outcome is not known yet' : 'older'}: this one comes after it. ${isOut ? (needsPerson ? 'That one needs a person: see its condition Stalled. ' : '') : 'Suspend or delete that one to let this one go first. '}It goes on by itself${isOut && needsPerson ? ' once that is settled' : ''}.`,
-        networkOf(validator.network).config.pollIntervalMs,
-      )
-    }
-  }
-
-  return { ...signersOf, requestOf, admittedSigner, feeCapOf, targetOf, isNamed, assertMaySend, assertTurn }
-}
-
-const isOf = ({ kind, metadata }: ValidatorRequestResource, { origin }: RequestOrder): boolean =>
-  kind === origin.kind && metadata.namespace === origin.namespace && metadata.name === origin.name
-
-/** By creation, then by namespace and name. One that isn't in the cache yet is the youngest. */
-function isOlder(one: ValidatorRequestResource, than: ValidatorRequestResource | undefined): boolean {
-  if (than === undefined) return true
-  const keyOf = ({ kind, metadata }: ValidatorRequestResource) =>
-    [metadata.creationTimestamp ?? '', metadata.namespace ?? '', metadata.name, kind].join('\0')
-  return keyOf(one) < keyOf(than)
+  return { networkOf, capOf, admittedSigner, feeCapOf, targetOf, isNamed, assertMaySend }
 }
 
 /** For what takes epochs. */

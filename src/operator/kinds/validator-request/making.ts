@@ -1,0 +1,130 @@
+import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { sameHex } from '../../../lib/hex.ts'
+import { Halt, stall, wait } from '../../engine/verdict.ts'
+import type { Visit } from '../../engine/visit.ts'
+import type { EthereumNetwork } from '../../ports.ts'
+import type { TransactionKind } from '../../transactions/kind.ts'
+import { mayBeHandedOver } from '../../transactions/protocol.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { cancelled } from './admission.ts'
+import { isGone, type RequestService, typeOf } from './service.ts'
+import type { FoundValidator, RequestOrder, RequestPlan } from './steps.ts'
+import type { RequestTargets, ValidatorRequestDeps } from './target.ts'
+import { requestSpec } from './transaction.ts'
+
+/** From a verified request to its record: made anew, or taken over from who has no more use for it. */
+export function createMaking(deps: ValidatorRequestDeps, targets: RequestTargets, service: RequestService, kind: TransactionKind) {
+  const { log } = deps
+  const { networkOf, admittedSigner, targetOf, assertMaySend } = targets
+
+  const nameOf = (order: RequestOrder, { network, pubkey }: FoundValidator): string =>
+    typeOf(order).nameOf(order.origin, networkOf(network).config.chainId, pubkey)
+
+  /** Everything that must hold of a request before something is made of it, as spec, stake, signer and staking API stand now. */
+  async function checked(plan: RequestPlan, visit: Visit, signal: AbortSignal) {
+    const { order, validator, requestId } = plan
+    const network = networkOf(validator.network)
+    const signer = await admittedSigner(order, signal)
+    const target = await targetOf(order, visit, signal)
+    if (target.network !== validator.network || !sameHex(target.pubkey, validator.pubkey)) throw forgedValidator()
+    if (target.withdrawalAddress !== undefined) assertMaySend(order, signer, target.withdrawalAddress)
+    const body = await service.current(order, validator, requestId, network, visit, signal)
+    const calldata = service.verify(body, plan, network, signer)
+    if (body.status === 'cancelled') throw cancelled(requestId)
+    return { network, signer, body, calldata }
+  }
+
+  /** Makes the request's record, or takes over one that its former owner has no more use for. @throws Halt */
+  async function made(plan: RequestPlan, visit: Visit, signal: AbortSignal): Promise<RecordObject> {
+    const { order, validator } = plan
+    const { network, signer, body } = await checked(plan, visit, signal)
+    const name = nameOf(order, validator)
+    const { final } = await network.chain.view(signal)
+    const spec = requestSpec(order, validator, body, network, signer, final.number)
+    const before = log.find(name)
+    if (before !== undefined && before.spec.owner.originUid !== order.origin.uid)
+      await assertMayPass(before, order, validator, network, signal)
+    return log.ensure(name, spec, signal, (record) => givesWay(record, spec, signal))
+  }
+
+  /** ▸ What somebody else has asked for in this name, or of this validator, is not asked for again by itself. @throws Halt */
+  async function assertMayPass(
+    cached: RecordObject,
+    order: RequestOrder,
+    validator: FoundValidator,
+    network: EthereumNetwork,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const record = (await log.read(cached.metadata.name, signal)) ?? cached
+    const { metadata, spec, status } = record
+    const whose = `${spec.owner.kind} ${spec.owner.namespace}/${spec.owner.name}`
+    const outcome = status?.outcome
+    if (outcome === undefined) {
+      if (mayBeHandedOver(recordOf(record))) return
+      throw stall(
+        'AlreadyRequested',
+        `StakingTransaction ${metadata.name} was made for ${whose} (UID ${spec.owner.originUid}), and may still land. Nothing is asked again before it is proven that it did not.`,
+      )
+    }
+    if (typeOf(order).passesWhenDropped && outcome.is === 'Landed' && (await wasDropped(record, order, network, validator, signal))) {
+      const block = { number: BigInt(outcome.blockNumber), hash: (outcome.blockHash ?? '0x') as Hex }
+      if ((await network.chain.finalEverywhere(block, signal)) !== 'agreed')
+        throw wait(
+          'AwaitingFinality',
+          `What ${whose} has asked for was dropped. Before it is asked for again, every configured RPC node must have block ${outcome.blockNumber} as final.`,
+          network.config.pollIntervalMs,
+        )
+      if ((await log.drop(record, outcome.hash, signal)) !== undefined) return
+    }
+    throw stall(
+      'AlreadyRequested',
+      `${whose} (UID ${spec.owner.originUid}) has asked for this before: transaction ${outcome.hash} is final in block ${outcome.blockNumber} (kubectl get stx ${metadata.name}). Nothing was asked again. ${typeOf(order).onceMore}`,
+    )
+  }
+
+  /** By the staking API's word on that very transaction. */
+  async function wasDropped(
+    { spec, status }: RecordObject,
+    order: RequestOrder,
+    { requests }: EthereumNetwork,
+    { pubkey }: FoundValidator,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    if (spec.apiId === undefined) return false
+    const body = await typeOf(order)
+      .read(requests, pubkey as Hex, spec.apiId, signal)
+      .catch((error: unknown) => {
+        if (isGone(error)) return undefined
+        throw error
+      })
+    return body?.consensus.status === 'dropped' && sameHex(body.transaction.hash ?? '', status?.outcome?.hash ?? '-')
+  }
+
+  /** The owner of a record does not ask for it now, or may not, and the one that wants it would be admitted. */
+  async function givesWay(record: RecordObject, wanted: RecordObject['spec'], signal: AbortSignal): Promise<boolean> {
+    const isAdmitted = async (as: RecordObject): Promise<boolean> => {
+      try {
+        await kind.value(as, await kind.mayBeSigned(as, false, signal), signal)
+        return true
+      } catch (error) {
+        if (!(error instanceof Halt)) throw error
+        const { verdict } = error
+        // Whose turn it is, is the same for both.
+        if (verdict.kind === 'wait' && verdict.reason === 'WaitingForValidator') return true
+        if (verdict.kind === 'wait' || verdict.kind === 'stall') return false
+        throw error
+      }
+    }
+    if (await isAdmitted(record)) return false
+    const { owner, signer, from, apiId } = wanted
+    return isAdmitted({ ...record, spec: { ...record.spec, owner, signer, from, ...(apiId === undefined ? {} : { apiId }) } })
+  }
+
+  return { nameOf, checked, made }
+}
+
+const forgedValidator = () =>
+  stall(
+    'VerificationFailed',
+    'status.validator is not the validator that spec.validator names: somebody changed it. Nothing was signed. Remove status.validator and status.requestId: they are looked up again.',
+  )

@@ -1,0 +1,283 @@
+import { describe, expect, test } from 'vitest'
+import { encodeRequestCalldata, withdrawalRequestContract } from '../../../chains/ethereum/requests.ts'
+import { gwei } from '../../../lib/amounts.ts'
+import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
+import { testAddress } from '../../testing/fake-keys.ts'
+import { createWorld, EXIT, GWEI, type Operator, WITHDRAWAL, type World } from '../../testing/world.ts'
+
+/** What is asked for once, as the log and the chain's history tell it, and who may ask for it once more. */
+
+const said = (world: World, key: string) => JSON.stringify(world.condition('Ready', key))
+const suspend = (world: World, key: string, on: boolean) =>
+  world.editRequest(key, (one) => ({ ...one, spec: { ...one.spec, suspend: on } }))
+/** The record is as it was before it took its place: etcd was set back. */
+function setBack(world: World, key: string): void {
+  world.editRecord(({ status: _gone, ...record }) => ({ ...record, status: {} }), key)
+  for (const { metadata } of world.places.list()) world.places.vanish(metadata.name)
+}
+/** Somebody with the signer's key asks for this at the contract. */
+const askElsewhere = (world: World, request: Parameters<typeof encodeRequestCalldata>[0]) =>
+  world.chain.mineForeign({
+    from: testAddress(0),
+    to: withdrawalRequestContract,
+    data: encodeRequestCalldata(request),
+    valueWei: 1_000n,
+  })
+
+describe('two withdrawals of one amount from one validator', () => {
+  test('are each made once, one after the other', async () => {
+    const world = createWorld()
+    world.addSigner()
+    const keys = ['withdrawal:team-a/a', 'withdrawal:team-a/b']
+    for (const key of keys) world.addWithdrawal(key)
+    await world.settle(world.start(), keys, 20)
+    expect(keys.map((key) => world.ready(key))).toEqual([true, true])
+    expect(world.chain.requests()).toHaveLength(2)
+    expect(new Set(keys.map((key) => world.record(key)?.status?.outcome?.hash)).size).toBe(2)
+  })
+
+  test('where one is left over in the history that the log does not account for, nothing is signed before a person has looked', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addWithdrawal()
+    world.chain.state.requestFee = 10n ** 18n
+    const operator = world.start()
+    await world.visit(operator, WITHDRAWAL)
+    world.chain.state.requestFee = 1n
+    const hash = askElsewhere(world, { kind: 'withdrawal', pubkey: world.validator(), amountGwei: gwei(GWEI) })
+    await world.settle(operator, [WITHDRAWAL], 4)
+    expect(world.stalled(WITHDRAWAL), said(world, WITHDRAWAL)).toBe('UnknownSubmission')
+    expect(world.condition('Ready', WITHDRAWAL)?.message).toContain(hash)
+    expect(world.keys.signed).toEqual([])
+
+    world.signers.edit('signer-1', (signer) => ({ ...signer, spec: { ...signer.spec, acknowledgedNonce: 1 } }))
+    await world.settle(operator, [WITHDRAWAL], 2)
+    expect(world.stalled(WITHDRAWAL)).toBe('UnknownSubmission')
+    world.editRecord(
+      (record) => ({ ...record, metadata: { ...record.metadata, annotations: { [DISREGARD_SUBMISSION_ANNOTATION]: hash } } }),
+      WITHDRAWAL,
+    )
+    await world.settle(operator, [WITHDRAWAL])
+    expect(world.ready(WITHDRAWAL), said(world, WITHDRAWAL)).toBe(true)
+    expect(world.chain.requests()).toHaveLength(2)
+  })
+
+  test('one of another amount is no news', async () => {
+    const world = createWorld()
+    world.addSigner('signer-1', { acknowledgedNonce: 1 })
+    world.addWithdrawal()
+    world.chain.state.requestFee = 10n ** 18n
+    const operator = world.start()
+    await world.visit(operator, WITHDRAWAL)
+    world.chain.state.requestFee = 1n
+    askElsewhere(world, { kind: 'withdrawal', pubkey: world.validator(), amountGwei: gwei(GWEI + 1n) })
+    await world.settle(operator, [WITHDRAWAL])
+    expect(world.ready(WITHDRAWAL), said(world, WITHDRAWAL)).toBe(true)
+  })
+})
+
+describe.each([EXIT, WITHDRAWAL])('%s, sent and told, whose record was set back to before that', (key) => {
+  test.each([0, 1, 8])('is followed and not made again, %i blocks later', async (blocks) => {
+    const world = createWorld()
+    world.addSigner()
+    if (key === EXIT) world.addExit()
+    else world.addWithdrawal()
+    await world.visit(world.start(), key)
+    const sent = world.record(key)?.status?.attempts?.[0]?.hash
+    world.chain.mine(blocks)
+    setBack(world, key)
+    await world.settle(world.start(), [key])
+    expect(world.ready(key), said(world, key)).toBe(true)
+    expect(world.record(key)?.status?.outcome?.hash).toBe(sent)
+    expect(world.chain.requests()).toHaveLength(1)
+    expect(world.chain.violations).toEqual([])
+  })
+})
+
+test('an exit that was made by the same key elsewhere is followed, and not asked for again', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addExit()
+  world.chain.state.requestFee = 10n ** 18n
+  const operator = world.start()
+  await world.visit(operator, EXIT)
+  world.chain.state.requestFee = 1n
+  const hash = askElsewhere(world, { kind: 'exit', pubkey: world.validator() })
+  await world.settle(operator, [EXIT], 4)
+  expect(world.record(EXIT)?.status?.outcome).toMatchObject({ is: 'Landed', hash })
+  expect(world.chain.requests()).toHaveLength(1)
+})
+
+describe('an exit that the consensus layer has dropped', () => {
+  const AGAIN = 'exit:team-a/again'
+  async function dropped(nodes = 1): Promise<{ world: World; operator: Operator }> {
+    const world = createWorld({ nodes })
+    world.addSigner()
+    world.addExit()
+    let first: string | undefined
+    world.requests.state.consensus = (_request, hash) => {
+      first ??= hash
+      return hash === first ? { status: 'dropped', reason: 'too-young: …' } : { status: 'accepted' }
+    }
+    const operator = world.start()
+    await world.settle(operator, [EXIT], 8)
+    expect(world.stalled(EXIT)).toBe('RequestDropped')
+    return { world, operator }
+  }
+
+  test('is asked for once more by another resource; the first one keeps its answer and asks no more', async () => {
+    const { world, operator } = await dropped()
+    const first = world.requestStatus(EXIT).transaction
+    world.addExit(AGAIN)
+    await world.settle(operator, [AGAIN])
+    expect(world.ready(AGAIN), said(world, AGAIN)).toBe(true)
+    expect(world.record(AGAIN)?.status).toMatchObject({
+      closed: [{ nonce: 0, by: 'Dropped', hash: first?.hash, owner: { name: 'exit-1' } }],
+      outcome: { is: 'Landed', nonce: 1 },
+    })
+    expect(world.chain.requests()).toHaveLength(2)
+
+    for (const edit of [(status: object) => status, () => ({})]) {
+      world.editRequestStatus(edit, EXIT)
+      await world.settle(world.start(), [EXIT], 4)
+      expect(world.stalled(EXIT), said(world, EXIT)).toBe('RequestDropped')
+      expect(world.requestStatus(EXIT).transaction).toMatchObject({ minedHash: first?.hash, state: 'Confirmed' })
+    }
+    expect(world.chain.requests()).toHaveLength(2)
+  })
+
+  test('is not asked for again before every node has its block as final', async () => {
+    const { world, operator } = await dropped(2)
+    const [, second] = world.chain.nodes
+    if (second === undefined) throw new Error('the chain has two nodes')
+    second.silent = true
+    world.addExit(AGAIN)
+    await world.settle(operator, [AGAIN], 3)
+    expect(world.condition('Ready', AGAIN)?.reason, said(world, AGAIN)).toBe('AwaitingFinality')
+    expect(world.chain.requests()).toHaveLength(1)
+    second.silent = false
+    await world.settle(operator, [AGAIN], 6)
+    expect(world.chain.requests()).toHaveLength(2)
+  })
+
+  test('that was accepted is not asked for again, whoever asks', async () => {
+    const world = createWorld()
+    world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] } })
+    world.addExit()
+    const operator = world.start()
+    await world.settle(operator, [EXIT])
+    world.addExit('exit:team-b/mine')
+    await world.settle(operator, ['exit:team-b/mine'], 4)
+    expect(world.stalled('exit:team-b/mine'), said(world, 'exit:team-b/mine')).toBe('AlreadyRequested')
+    expect(world.chain.requests()).toHaveLength(1)
+    world.exits.vanish('team-a/exit-1')
+    await world.settle(operator, ['exit:team-b/mine'], 4)
+    expect(world.stalled('exit:team-b/mine')).toBe('AlreadyRequested')
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+})
+
+describe("two tenants' exits of one validator: one is made, and neither's wish holds the other", () => {
+  const OTHER = 'exit:team-b/other'
+  const at = (seconds: string) => ({ creationTimestamp: `2030-01-01T00:00:${seconds}Z` })
+  function worldOfTwo(): World {
+    const world = createWorld()
+    world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] } })
+    world.addExit(EXIT, { maxRequestFeeGwei: '0.000001' }, at('01'))
+    return world
+  }
+  /** The first has a record, and waits for a fee that it would pay. */
+  async function withRecord(world: World): Promise<Operator> {
+    world.chain.state.requestFee = 50_000n
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    expect(world.record(EXIT)?.status?.place).toBeUndefined()
+    expect(world.condition('Ready', EXIT)?.reason).toBe('RequestFeeTooHigh')
+    return operator
+  }
+
+  test.each<{ which: string; change: (world: World) => void }>([
+    { which: 'waits for its own fee', change: () => {} },
+    { which: 'is suspended', change: (world) => suspend(world, EXIT, true) },
+    { which: 'may not ask any more', change: (world) => world.editPolicy({ allowedNamespaces: { names: ['team-b'] } }) },
+    { which: 'is gone', change: (world) => world.exits.vanish('team-a/exit-1') },
+  ])('the older one, which $which, lets the younger go', async ({ change }) => {
+    const world = worldOfTwo()
+    const operator = await withRecord(world)
+    change(world)
+    if (world.object(EXIT) !== undefined) await world.visit(operator, EXIT)
+    world.addExit(OTHER, {}, at('02'))
+    await world.settle(operator, [OTHER])
+    expect(world.ready(OTHER), said(world, OTHER)).toBe(true)
+    expect(world.record(OTHER)?.spec).toMatchObject({ generation: 1, owner: { name: 'other' } })
+    // The first one comes too late.
+    world.chain.state.requestFee = 1n
+    if (world.object(EXIT) !== undefined) {
+      suspend(world, EXIT, false)
+      world.editPolicy({ allowedNamespaces: { names: ['team-a', 'team-b'] } })
+      await world.settle(operator, [EXIT], 6)
+      expect(world.stalled(EXIT), said(world, EXIT)).toBe('AlreadyRequested')
+    }
+    expect(world.chain.requests()).toHaveLength(1)
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test('the older one that asks and may keeps it', async () => {
+    const world = worldOfTwo()
+    const operator = await withRecord(world)
+    world.chain.state.requestFee = 1n
+    world.addExit(OTHER, {}, at('02'))
+    await world.settle(operator, [OTHER, EXIT], 10)
+    expect(world.ready(EXIT), said(world, EXIT)).toBe(true)
+    expect(world.ready(OTHER)).toBe(false)
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+
+  test('sent, forgotten by the nodes and suspended: its place is cancelled, and the younger goes', async () => {
+    const world = worldOfTwo()
+    const operator = world.start()
+    await world.visit(operator, EXIT)
+    expect(world.chain.pool()).toHaveLength(1)
+    world.chain.forget()
+    suspend(world, EXIT, true)
+    await world.visit(operator, EXIT)
+    world.addExit(OTHER, {}, at('02'))
+    await world.settle(operator, [EXIT, OTHER], 20)
+    expect(world.ready(OTHER), said(world, OTHER)).toBe(true)
+    expect(world.chain.requests()).toHaveLength(1)
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test('an older one that nothing comes of is waited for some polls only', async () => {
+    const world = worldOfTwo()
+    world.addExit(OTHER, {}, at('02'))
+    const operator = world.start()
+    await world.visit(operator, OTHER)
+    expect(world.condition('Ready', OTHER)?.reason).toBe('WaitingForValidator')
+    // The operator never gets to work on the older one.
+    await world.settle(operator, [OTHER], 20)
+    expect(world.ready(OTHER), said(world, OTHER)).toBe(true)
+  })
+})
+
+test('a withdrawal that was made before under this name is not made again, and says how to ask once more', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addWithdrawal()
+  const operator = world.start()
+  await world.settle(operator, [WITHDRAWAL])
+  world.remove(WITHDRAWAL)
+  await world.visit(operator, WITHDRAWAL)
+  expect(world.object(WITHDRAWAL)).toBeUndefined()
+  // Even where the staking API has forgotten it.
+  world.requests.forget()
+  world.addWithdrawal()
+  await world.settle(operator, [WITHDRAWAL], 4)
+  expect(world.stalled(WITHDRAWAL), said(world, WITHDRAWAL)).toBe('AlreadyRequested')
+  expect(world.condition('Ready', WITHDRAWAL)?.message).toContain('another name')
+  expect(world.chain.requests()).toHaveLength(1)
+  world.addWithdrawal('withdrawal:team-a/once-more')
+  await world.settle(operator, ['withdrawal:team-a/once-more'])
+  expect(world.ready('withdrawal:team-a/once-more'), said(world, 'withdrawal:team-a/once-more')).toBe(true)
+  expect(world.chain.requests()).toHaveLength(2)
+})

@@ -1,0 +1,51 @@
+import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { decodeRequestCalldata, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
+import { stall } from '../../engine/verdict.ts'
+import type { EthereumNetwork } from '../../ports.ts'
+import { assertOwnerAsks } from '../../transactions/owner.ts'
+import { openAttempts } from '../../transactions/protocol.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { type RequestBody, type RequestType, requestTypeOf } from './request-type.ts'
+import { orderOf, type RequestOrder } from './steps.ts'
+import type { RequestTargets, ValidatorRequestDeps } from './target.ts'
+
+/** What stands behind a record: its network, its resource, its request at the staking API. */
+export type RequestRecords = ReturnType<typeof createRequestRecords>
+
+/** The request that a record's own call makes, by its calldata. */
+export const requestIn = ({ spec }: RecordObject): ValidatorRequest => decodeRequestCalldata((spec.call?.data ?? '0x') as Hex)
+
+/** The newest version that was made from the record, under the nonce in use. */
+export const newestCall = (record: RecordObject) =>
+  openAttempts(recordOf(record)).findLast(({ kind, found }) => kind === 'Call' && found !== true)
+
+export function createRequestRecords(deps: ValidatorRequestDeps, { networkOf }: RequestTargets) {
+  const networkOfRecord = ({ spec }: RecordObject): EthereumNetwork => {
+    const name = deps.networks.names('Ethereum').find((one) => deps.networks.ethereum(one)?.config.chainId === spec.chainId)
+    return networkOf(name ?? spec.network)
+  }
+  function typeOfRecord({ metadata, spec }: RecordObject): RequestType {
+    const type = requestTypeOf(spec.owner.kind)
+    if (type === undefined || type.purpose !== spec.purpose)
+      throw stall('VerificationFailed', `StakingTransaction ${metadata.name} is not for what its resource asks for. Nothing is signed.`)
+    return type
+  }
+  /** What its resource asks for now. @throws Halt where it is gone, or asks no more */
+  async function orderOfRecord(record: RecordObject, fresh: boolean, signal: AbortSignal): Promise<RequestOrder> {
+    const { owner } = record.spec
+    const { kind } = typeOfRecord(record)
+    const resource = await deps.resource(kind, owner, fresh, signal)
+    const origin = assertOwnerAsks(record, resource)
+    if (resource === undefined) throw new Error('the owner asks and is not there')
+    return orderOf({ origin: { ...origin, kind }, spec: resource.spec })
+  }
+
+  /** Its request as the staking API has it; undefined where it was made without one. */
+  async function requestOfRecord(record: RecordObject, signal: AbortSignal): Promise<RequestBody | undefined> {
+    const { apiId, subject } = record.spec
+    if (apiId === undefined) return undefined
+    return typeOfRecord(record).read(networkOfRecord(record).requests, subject as Hex, apiId, signal)
+  }
+
+  return { networkOfRecord, typeOfRecord, orderOfRecord, requestOfRecord }
+}

@@ -1,0 +1,60 @@
+import { formatEth, gwei } from '../../../lib/amounts.ts'
+import { transactionName } from '../../transactions/names.ts'
+
+/** Names of the kinds. What is asked for is told by the kind alone: a withdrawal whose amount is missing is never an exit. */
+export type RequestKindName = 'ValidatorExit' | 'ValidatorWithdrawal'
+
+/** What a request is made of, besides its validator. */
+export interface RequestTerms {
+  /** Of a withdrawal. */
+  readonly amountGwei?: string
+}
+
+/** What a kind of request is called, and by what it is known again. */
+export interface RequestKind {
+  readonly kind: RequestKindName
+  /** The purpose of its StakingTransaction. */
+  readonly purpose: 'Exit' | 'Withdrawal'
+  /** Its creation's name in idempotency keys: never changed. */
+  readonly step: string
+  /** Whether the staking API takes it back before it is submitted. One that it doesn't comes to nothing where it is not sent. */
+  readonly canBeCancelled: boolean
+  /** In words: `a full exit`. */
+  words(terms: RequestTerms): string
+  /** The amount in words, such as `1 ETH`. */
+  amount(terms: RequestTerms): string
+  /** The name of its StakingTransaction: one for whatever is done once. */
+  nameOf(owner: { readonly kind: string; readonly namespace: string; readonly name: string }, chainId: number, pubkey: string): string
+  /** How to ask for it once more after it was done, in a sentence. */
+  readonly onceMore: string
+  /** Whether it may pass to whoever asks again after the consensus layer has dropped it: its name would stand in the way of every other. */
+  readonly passesWhenDropped: boolean
+}
+
+const ethOf = ({ amountGwei = '' }: RequestTerms): string | undefined =>
+  /^[0-9]{1,20}$/.test(amountGwei) ? `${formatEth(gwei(BigInt(amountGwei)))} ETH` : undefined
+
+export const requestKinds: Readonly<Record<RequestKindName, RequestKind>> = {
+  ValidatorExit: {
+    kind: 'ValidatorExit',
+    purpose: 'Exit',
+    step: 'exit',
+    canBeCancelled: true,
+    words: () => 'a full exit',
+    amount: () => 'whole balance',
+    nameOf: (_owner, chainId, pubkey) => transactionName({ purpose: 'Exit', chainId, pubkey }),
+    onceMore: 'An exit is asked for again only when the consensus layer has dropped it.',
+    passesWhenDropped: true,
+  },
+  ValidatorWithdrawal: {
+    kind: 'ValidatorWithdrawal',
+    purpose: 'Withdrawal',
+    step: 'withdrawal',
+    canBeCancelled: false,
+    words: (terms) => `a withdrawal${ethOf(terms) === undefined ? '' : ` of ${ethOf(terms)}`}`,
+    amount: (terms) => ethOf(terms) ?? '',
+    nameOf: ({ kind, namespace, name }, chainId) => transactionName({ purpose: 'Withdrawal', chainId, owner: { kind, namespace, name } }),
+    onceMore: 'To ask once more, create a resource with another name.',
+    passesWhenDropped: false,
+  },
+}

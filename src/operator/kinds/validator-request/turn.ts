@@ -1,0 +1,175 @@
+import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { StakingApiError } from '../../../contract/client-error.ts'
+import { sameHex } from '../../../lib/hex.ts'
+import { findCondition, isTrue } from '../../../resources/conditions.ts'
+import type { Reason } from '../../../resources/reasons.ts'
+import { readOrigin } from '../../engine/origin.ts'
+import { type Halt, type Verdict, wait } from '../../engine/verdict.ts'
+import { isOpen } from '../../transactions/protocol.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { requestTypeOf } from './request-type.ts'
+import { isDecided, isRequestSettled } from './status.ts'
+import type { FoundValidator, RequestOrder } from './steps.ts'
+import type { RequestTargets, ValidatorRequestDeps, ValidatorRequestResource } from './target.ts'
+
+/** What the validator itself has to wait for: the same for all that ask it for something, and nobody's own wish. */
+const ofTheValidator: ReadonlySet<Reason> = new Set([
+  'ValidatorNotActive',
+  'ValidatorTooYoung',
+  'PendingWithdrawals',
+  'WaitingForValidator',
+])
+/** Caps and funds: somebody else may have others. */
+const ofItsOwn: ReadonlySet<Reason> = new Set(['RequestFeeTooHigh', 'FeeTooHigh', 'InsufficientFunds', 'WaitingForStake'])
+/** So many polls an older one that does nothing is waited for. */
+const PATIENCE_POLLS = 10
+/** How long what was noted of a resource counts, in ms. */
+const NOTED_MS = 600_000
+
+export type Turns = ReturnType<typeof createTurns>
+
+/**
+ * Requests on one validator are ordered, not raced: the older first, and none while another's outcome is unknown. What is in flight is read from the log;
+ * what a resource says of itself in its status can only make it give way. ▸ Nobody's wish holds others: one that is suspended, deleted, stalled or
+ * waits for its own fee holds back nobody, and one that does nothing only for some polls.
+ */
+export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTargets) {
+  const { log, clock } = deps
+  /** How the last effect of a resource ended in this process, by the origin's UID. */
+  const noted = new Map<string, { readonly verdict: Verdict | undefined; readonly at: number }>()
+  /** Since when somebody waits for an older one that is not in flight, monotonic ms, by that one's UID. */
+  const waitedSince = new Map<string, number>()
+  /** Landings that the staking API said the consensus layer has decided on. */
+  const decided = new Set<string>()
+
+  const ownsRecord = ({ kind, metadata }: ValidatorRequestResource, { spec }: RecordObject): boolean => {
+    const origin = readOrigin(kind, metadata)
+    return (
+      kind === spec.owner.kind &&
+      metadata.namespace === spec.owner.namespace &&
+      metadata.name === spec.owner.name &&
+      origin.is === 'own' &&
+      origin.origin.uid === spec.owner.originUid
+    )
+  }
+
+  /** Whether the consensus layer has decided on what landed. What the service does not know any more is not waited for. */
+  async function isDecidedOn(record: RecordObject, validator: FoundValidator, signal: AbortSignal): Promise<boolean> {
+    const { subject, apiId, owner } = record.spec
+    const hash = record.status?.outcome?.hash ?? ''
+    const key = `${record.metadata.uid}/${hash.toLowerCase()}`
+    const type = requestTypeOf(owner.kind)
+    if (decided.has(key) || type === undefined || apiId === undefined) return true
+    try {
+      const { status, consensus, transaction } = await type.read(networkOf(validator.network).requests, subject as Hex, apiId, signal)
+      if (status !== 'confirmed' || consensus.status === 'pending' || !sameHex(transaction.hash ?? '', hash)) return false
+    } catch (error) {
+      if (!(error instanceof StakingApiError) || error.status !== 404) throw error
+    }
+    decided.add(key)
+    return true
+  }
+
+  /** A record that this one comes after; undefined where there is none. */
+  async function inFlight(
+    own: RecordObject | undefined,
+    ownName: string,
+    validator: FoundValidator,
+    peers: readonly ValidatorRequestResource[],
+    signal: AbortSignal,
+  ): Promise<{ readonly record: RecordObject; readonly needsPerson: boolean } | undefined> {
+    const { chainId } = networkOf(validator.network).config
+    const ownPlace = own?.status?.place
+    for (const record of log.ofSubject(validator.pubkey)) {
+      const { spec, status, metadata } = record
+      if (metadata.name === ownName || spec.chainId !== chainId || requestTypeOf(spec.owner.kind)?.purpose !== spec.purpose) continue
+      if (isOpen(recordOf(record))) {
+        // Of two that both have places the lower one goes first: it is mined first.
+        if (ownPlace !== undefined && (status?.place ?? 0) > ownPlace) continue
+        return { record, needsPerson: log.standing(metadata.name)?.kind === 'stall' }
+      }
+      if (status?.outcome?.is !== 'Landed') continue
+      const owner = peers.find((peer) => ownsRecord(peer, record))
+      if (owner === undefined || isDecided(owner.status)) continue
+      if (!(await isDecidedOn(record, validator, signal))) return { record, needsPerson: isTrue(owner.status?.conditions, 'Stalled') }
+    }
+    return undefined
+  }
+
+  /** Whether one that is older and not in flight goes first. */
+  function goesFirst(peer: ValidatorRequestResource, patienceMs: number): boolean {
+    const { metadata, status, spec } = peer
+    if (isRequestSettled(status) || spec.suspend === true || metadata.deletionTimestamp !== undefined) return false
+    const ready = findCondition(status?.conditions, 'Ready')
+    if (isTrue(status?.conditions, 'Stalled') || ofItsOwn.has(ready?.reason as Reason)) return false
+    const origin = readOrigin(peer.kind, metadata)
+    const known = origin.is === 'own' ? noted.get(origin.origin.uid) : undefined
+    const now = clock.monotonicMs()
+    if (known !== undefined && now - known.at < NOTED_MS && known.verdict !== undefined && known.verdict.kind !== 'conflict') {
+      if (known.verdict.kind === 'stall' || ofItsOwn.has(known.verdict.reason)) return false
+      if (ofTheValidator.has(known.verdict.reason)) return true
+    }
+    const since = waitedSince.get(metadata.uid) ?? now
+    waitedSince.set(metadata.uid, since)
+    return now - since < patienceMs
+  }
+
+  return {
+    /** Remembers how an effect of a resource ended: a tenant can't write that. */
+    note(uid: string, verdict: Verdict | undefined): void {
+      if (noted.size > 50_000) noted.clear()
+      noted.set(uid, { verdict, at: clock.monotonicMs() })
+    },
+
+    /** Others than the owner of a record that ask for something of this validator, now: a later one of its name is another. */
+    rivals: (record: RecordObject, validator: FoundValidator): readonly ValidatorRequestResource[] =>
+      [...deps.requestsOn(validator)].filter(
+        (peer) =>
+          !ownsRecord(peer, record) &&
+          peer.spec.suspend !== true &&
+          peer.metadata.deletionTimestamp === undefined &&
+          !isRequestSettled(peer.status),
+      ),
+
+    /** @throws Halt (WaitingForValidator) while another comes first */
+    async assertTurn(
+      order: RequestOrder,
+      validator: FoundValidator,
+      own: RecordObject | undefined,
+      ownName: string,
+      signal: AbortSignal,
+    ): Promise<void> {
+      const { pollIntervalMs } = networkOf(validator.network).config
+      const peers = [...deps.requestsOn(validator)]
+      const busy = await inFlight(own, ownName, validator, peers, signal)
+      if (busy !== undefined) {
+        const { kind, namespace, name } = busy.record.spec.owner
+        throw waiting(
+          `${kind} ${namespace}/${name} is for the same validator and its outcome is not known yet: this one comes after it. ${busy.needsPerson ? 'That one needs a person: see its condition Stalled. ' : ''}It goes on by itself${busy.needsPerson ? ' once that is settled' : ''}.`,
+          pollIntervalMs,
+        )
+      }
+      if (own?.status?.place !== undefined) return
+      const self = peers.find((peer) => isOf(peer, order))
+      const first = peers.find((peer) => !isOf(peer, order) && isOlder(peer, self) && goesFirst(peer, PATIENCE_POLLS * pollIntervalMs))
+      if (first !== undefined)
+        throw waiting(
+          `${first.kind} ${first.metadata.namespace}/${first.metadata.name} is for the same validator and older: this one comes after it. Suspend or delete that one to let this one go first. It goes on by itself.`,
+          pollIntervalMs,
+        )
+    },
+  }
+}
+
+const waiting = (message: string, afterMs: number): Halt => wait('WaitingForValidator', message, afterMs)
+
+const isOf = ({ kind, metadata }: ValidatorRequestResource, { origin }: Pick<RequestOrder, 'origin'>): boolean =>
+  kind === origin.kind && metadata.namespace === origin.namespace && metadata.name === origin.name
+
+/** By creation, then by namespace and name. One that isn't in the cache yet is the youngest. */
+function isOlder(one: ValidatorRequestResource, than: ValidatorRequestResource | undefined): boolean {
+  if (than === undefined) return true
+  const keyOf = ({ kind, metadata }: ValidatorRequestResource) =>
+    [metadata.creationTimestamp ?? '', metadata.namespace ?? '', metadata.name, kind].join('\0')
+  return keyOf(one) < keyOf(than)
+}

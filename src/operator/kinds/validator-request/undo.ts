@@ -1,0 +1,86 @@
+import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { StakingApiError } from '../../../contract/client-error.ts'
+import type { Perform } from '../../engine/step.ts'
+import { stall, wait } from '../../engine/verdict.ts'
+import type { EthereumNetwork } from '../../ports.ts'
+import { mayBeHandedOver } from '../../transactions/protocol.ts'
+import { recordOf } from '../../transactions/store.ts'
+import { foundBy, knowsOf } from './evidence.ts'
+import type { RequestBody } from './request-type.ts'
+import { isGone, type RequestService, typeOf } from './service.ts'
+import type { FoundValidator, RequestOrder, ValidatorRequestEffects } from './steps.ts'
+import type { RequestTargets, ValidatorRequestDeps } from './target.ts'
+
+/** Takes a deleted resource's request back at the staking API, as long as nothing of it was submitted. */
+export function createUndo(
+  deps: ValidatorRequestDeps,
+  { networkOf, targetOf }: RequestTargets,
+  service: RequestService,
+  nameOf: (order: RequestOrder, validator: FoundValidator) => string,
+): Perform<ValidatorRequestEffects>['undoRequest'] {
+  const { log } = deps
+
+  /** The API has a hash for it: nothing of it may land any more, or what the log has of it is watched. @throws Halt */
+  async function afterSubmission(
+    body: RequestBody | undefined,
+    order: RequestOrder,
+    validator: FoundValidator,
+    signal: AbortSignal,
+  ): Promise<{ cancelled: true }> {
+    const hash = body?.transaction.hash
+    if (body === undefined || hash === undefined || body.status === 'cancelled' || body.status === 'failed') return { cancelled: true }
+    const record = await log.read(nameOf(order, validator), signal)
+    if (record === undefined || !knowsOf(record, hash))
+      throw stall(
+        'UnknownSubmission',
+        `The staking API was told of transaction ${hash} for this request, and the log knows nothing of it: it may still land. Look for it before you let this resource go.`,
+      )
+    if (!mayBeHandedOver(recordOf(record)))
+      throw wait('AwaitingFinality', `Transaction ${hash} of this request was reported and may still land: it is watched.`, 2_000)
+    return { cancelled: true }
+  }
+
+  /** The visit that made the request may have ended before it was written down: it is made once more, and is the same, or made to be cancelled. */
+  async function madeBefore(
+    order: RequestOrder,
+    validator: FoundValidator,
+    network: EthereumNetwork,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    try {
+      deps.assertMayAct()
+      return (await service.post(order, validator, network, signal)).requestId
+    } catch (error) {
+      if (!(error instanceof StakingApiError)) throw error
+      if (error.code === 'reference-exists') return error.existingId
+      if (error.code === 'validation-failed' || error.code === 'invalid-request' || isGone(error)) return undefined
+      throw error
+    }
+  }
+
+  return async ({ order, validator: seen, requestId: given }, visit, signal) => {
+    const undone = { cancelled: true } as const
+    const type = typeOf(order)
+    if (!type.canBeCancelled) return undone
+    const validator = seen ?? foundBy(await targetOf(order, visit, signal))
+    const network = networkOf(validator.network)
+    const requestId = given ?? (await madeBefore(order, validator, network, signal))
+    if (requestId === undefined) return undone
+    const pubkey = validator.pubkey as Hex
+    const look = () =>
+      service.read(order, validator, requestId, network, signal).catch((error: unknown) => {
+        if (isGone(error)) return undefined
+        throw error
+      })
+    // One that is another's is left alone: somebody changed status.
+    if ((await look())?.externalReference !== order.externalReference) return undone
+    try {
+      await type.cancel(network.requests, pubkey, requestId, signal)
+      return undone
+    } catch (error) {
+      if (isGone(error)) return undone
+      if (!(error instanceof StakingApiError) || error.code !== 'invalid-state') throw error
+    }
+    return afterSubmission(await look(), order, validator, signal)
+  }
+}

@@ -1,0 +1,107 @@
+import type { ChainTransaction, Hex } from '../../../chains/ethereum/chain.ts'
+import { StakingApiError } from '../../../contract/client-error.ts'
+import { sameHex } from '../../../lib/hex.ts'
+import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
+import { retry, stall, wait } from '../../engine/verdict.ts'
+import type { TransactionKind } from '../../transactions/kind.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
+import type { WitnessedTransaction } from '../../transactions/protocol.ts'
+import type { RecordObject } from '../../transactions/store.ts'
+import { cancelled } from './admission.ts'
+import { knowsOf, loggedAmount, makesRequest } from './evidence.ts'
+import { type RequestRecords, requestIn } from './records.ts'
+import { isGone } from './service.ts'
+
+const makesSameCall = ({ spec }: RecordObject, one: ChainTransaction | undefined): boolean =>
+  one?.to !== undefined && sameHex(one.to, spec.call?.to ?? '') && sameHex(one.data, spec.call?.data ?? '')
+
+const witnessed = (record: RecordObject, one: ChainTransaction, sameCall: boolean): WitnessedTransaction => ({
+  hash: one.hash,
+  from: one.from,
+  nonce: one.nonce,
+  sameCall: sameCall && makesSameCall(record, one),
+})
+
+/** Who knows of a request besides the log: the staking API, which is told of every transaction, and the contract's history. */
+export function createRequestWitnesses(
+  log: Pick<TransactionLog, 'ofSubject'>,
+  { networkOfRecord, typeOfRecord, requestOfRecord }: RequestRecords,
+): Pick<TransactionKind, 'witnesses' | 'tell' | 'judge'> {
+  /** Requests like this one in the contract's history, from this sender, that no record of the log accounts for. */
+  async function unaccounted(record: RecordObject, signal: AbortSignal): Promise<readonly string[]> {
+    const { spec } = record
+    const amount = loggedAmount(requestIn(record))
+    const logs = await networkOfRecord(record).chain.requestLogs(
+      { sender: spec.from as Hex, pubkey: spec.subject as Hex, fromBlock: BigInt(spec.madeAtBlock ?? 0) },
+      signal,
+    )
+    const known = [...log.ofSubject(spec.subject).filter(({ metadata }) => metadata.name !== record.metadata.name), record]
+    return logs
+      .filter((one) => one.amountGwei === amount && !known.some((other) => knowsOf(other, one.transactionHash)))
+      .map(({ transactionHash }) => transactionHash)
+  }
+
+  const isAnothers = (record: RecordObject, hash: string): boolean =>
+    log.ofSubject(record.spec.subject).some((other) => other.metadata.name !== record.metadata.name && knowsOf(other, hash))
+
+  return {
+    async witnesses(record, signal) {
+      const { chain } = networkOfRecord(record)
+      const disregarded = (record.metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION] ?? '').toLowerCase().split(',')
+      const body = await requestOfRecord(record, signal).catch((error: unknown) => {
+        if (isGone(error)) return undefined
+        throw error
+      })
+      const said = body?.transaction.hash
+      const told = said === undefined || disregarded.includes(said.toLowerCase()) ? undefined : said
+      const shown = told === undefined ? undefined : await chain.transaction(told, signal)
+      const left = (await unaccounted(record, signal)).filter(
+        (hash) => !disregarded.includes(hash.toLowerCase()) && (told === undefined || !sameHex(hash, told)),
+      )
+      const [first] = left
+      if (first !== undefined && requestIn(record).kind !== 'exit')
+        // Two of the same amount are told apart by the log alone, which has lost one, or never knew it.
+        throw stall(
+          'UnknownSubmission',
+          `Transaction ${first} has made the very same request since this one was made, and no StakingTransaction accounts for it: it may be this one. Nothing else is signed. Look at it on a block explorer. When you are certain that it was for something else: kubectl annotate stx ${record.metadata.name} ${DISREGARD_SUBMISSION_ANNOTATION}=${left.join(',')}`,
+        )
+      const done = first === undefined ? undefined : await chain.transaction(first as Hex, signal)
+      if (first !== undefined && done === undefined)
+        throw retry('ChainUnavailable', `A node has logged this request in transaction ${first}, and none shows that transaction.`)
+      return {
+        told: told === undefined ? undefined : { hash: told, transaction: shown && witnessed(record, shown, !isAnothers(record, told)) },
+        done: done && witnessed(record, done, true),
+      }
+    },
+
+    async tell(record, { hash, from, nonce }, signal) {
+      const { apiId, subject } = record.spec
+      if (apiId === undefined) return
+      const { requests } = networkOfRecord(record)
+      try {
+        // That the API does not see it yet is as it should be: it is not sent yet.
+        await typeOfRecord(record).submit(requests, subject as Hex, apiId, hash, signal, { from, nonce })
+      } catch (error) {
+        if (!(error instanceof StakingApiError)) throw error
+        // The log knows that the earlier one is closed, on every node; the API's own node is not there yet.
+        if (error.code === 'already-submitted')
+          throw wait(
+            'ServiceUnavailable',
+            `The staking API was told of an earlier transaction for request ${apiId} and does not see yet that it came to nothing: it is told of ${hash} again.`,
+            error.retryAfterMs ?? 12_000,
+          )
+        if (error.code !== 'invalid-state') throw error
+        throw (await requestOfRecord(record, signal))?.status === 'cancelled' ? cancelled(apiId) : error
+      }
+    },
+
+    async judge(record, receipt) {
+      const { spec } = record
+      if (makesRequest(receipt, spec.call?.to ?? '', spec.from, requestIn(record))) return 'it'
+      throw stall(
+        'RequestMissing',
+        `Transaction ${receipt.hash} is final in block ${receipt.blockNumber}, and the EIP-7002 contract logged no request in it. It is not made again. Look at it on a block explorer: the contract is not what it should be.`,
+      )
+    },
+  }
+}

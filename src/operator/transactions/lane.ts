@@ -1,0 +1,137 @@
+import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { FeeMarket } from '../../chains/ethereum/fees.ts'
+import { jitter } from '../../lib/clock.ts'
+import { classify } from '../engine/classify.ts'
+import type { Result } from '../kube/controller.ts'
+import { Priority } from '../kube/queue.ts'
+import { createDrive } from './drive.ts'
+import { each } from './each.ts'
+import { createFollow } from './follow.ts'
+import type { LaneDeps, Moment } from './moment.ts'
+import { type LaneId, parseLaneKey } from './names.ts'
+import { isMissing, isOpen, takenBack } from './protocol.ts'
+import { type RecordObject, recordOf } from './store.ts'
+import { createTake } from './take.ts'
+import { createPrune, createTend } from './tend.ts'
+
+/** Records that are followed at once. */
+const AT_ONCE = 16
+const PRUNE_EVERY_MS = 600_000
+
+const byAge = (a: RecordObject, b: RecordObject): number => {
+  const key = ({ metadata }: RecordObject) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`
+  return key(a) < key(b) ? -1 : 1
+}
+
+/**
+ * One look at a lane, the sequence of nonces of one address: what landed is concluded, what is open is sent and replaced, holes are filled, and what waits
+ * takes places. All decisions are `protocol.ts`'s; each is written, fenced, before anything is sent.
+ */
+export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) => Promise<Result> {
+  const { store, memory } = deps
+  const follow = createFollow(deps)
+  const drive = createDrive(deps)
+  const take = createTake(deps, drive)
+  const tend = createTend(deps)
+  const prune = createPrune(deps)
+
+  const unfinished = (lane: LaneId): readonly RecordObject[] =>
+    store
+      .recordsIn(lane)
+      .filter(({ status }) => status?.outcome === undefined)
+      .toSorted(byAge)
+
+  async function momentOf(lane: LaneId, network: Moment['network'], signal: AbortSignal): Promise<Moment> {
+    const { chain } = network
+    const [counts, view] = await Promise.all([chain.laneCounts(lane.address as Hex, signal), chain.view(signal)])
+    let market: Promise<FeeMarket> | undefined
+    const priceNow = async (): Promise<FeeMarket> => ({
+      baseFeePerGas: view.baseFeePerGas,
+      priorityFeePerGas: await chain.priorityFee(signal),
+    })
+    return {
+      lane,
+      network,
+      chain,
+      counts,
+      final: view.final.number,
+      places: store.placesIn(lane),
+      records: unfinished(lane),
+      market: () => {
+        market ??= priceNow()
+        return market
+      },
+      signal,
+    }
+  }
+
+  /** What befalls one record holds up none of the others. */
+  async function work(moment: Moment, record: RecordObject): Promise<void> {
+    const { metadata } = record
+    try {
+      if ((await follow(moment, record)) === 'unmined') await drive.drive(moment, store.record(metadata.name) ?? record)
+    } catch (error) {
+      moment.signal.throwIfAborted()
+      const verdict = classify(error)
+      if (verdict.kind === 'conflict') await store.read(metadata.name, moment.signal)
+      else memory.stand(record, verdict)
+    }
+  }
+
+  /** What a record names is made again where it is missing; an outcome that is not there is taken back. */
+  async function restore({ lane, counts, places, signal }: Moment): Promise<void> {
+    for (const record of store.recordsIn(lane)) {
+      const { metadata, status } = record
+      if (status?.place !== undefined && isMissing(recordOf(record), places))
+        await store.takePlace(lane, status.place, { ...recordOf(record), name: metadata.name }, signal)
+      const back = takenBack(recordOf(record), counts)
+      if (back !== undefined) await store.writeStatus(record, back, signal)
+    }
+  }
+
+  /** Nothing can be asked: everybody who waits is told. */
+  function standAll(lane: LaneId, error: unknown): void {
+    const verdict = classify(error)
+    if (verdict.kind === 'conflict') return
+    for (const record of unfinished(lane)) memory.stand(record, verdict)
+  }
+
+  return async function reconcile(key, signal): Promise<Result> {
+    const lane = parseLaneKey(key)
+    const records = unfinished(lane)
+    const places = store.placesIn(lane)
+    if (records.length === 0 && places.size === 0) return { kind: 'done' }
+    const network = deps.network(lane.chainId)
+    if (network === undefined) {
+      for (const record of records)
+        memory.stand(record, {
+          kind: 'wait',
+          reason: 'ChainUnavailable',
+          message: `The operator's networks file has no network with chain id ${lane.chainId} any more, where StakingTransaction ${record.metadata.name} was made. It is followed to its end once there is one.`,
+          afterMs: 30_000,
+        })
+      return records.length === 0 ? { kind: 'done' } : { kind: 'wait', afterMs: 30_000 }
+    }
+    const poll = network.config.pollIntervalMs
+    let moment: Moment
+    try {
+      moment = await momentOf(lane, network, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      standAll(lane, error)
+      return { kind: 'wait', afterMs: jitter(poll), priority: Priority.high }
+    }
+    await restore(moment)
+    await each(
+      moment.records.filter((record) => isOpen(recordOf(record))),
+      AT_ONCE,
+      (record) => work(moment, record),
+    )
+    const { isOpen: isFilling } = await tend(moment)
+    await take({ ...moment, records: unfinished(lane), places: store.placesIn(lane) })
+    await prune(moment, PRUNE_EVERY_MS)
+    const left = unfinished(lane)
+    if (left.length === 0 && !isFilling) return { kind: 'done' }
+    return { kind: 'wait', afterMs: jitter(poll), priority: Priority.high }
+  }
+}

@@ -1,0 +1,141 @@
+import { sameHex } from '../../lib/hex.ts'
+import type { StakingTransactionSpec, TransactionOwner } from '../../resources/staking-transaction.ts'
+import { conflict, stall } from '../engine/verdict.ts'
+import type { LaneChain } from './chain-port.ts'
+import type { Memory, Standing } from './memory.ts'
+import { mayBeHandedOver, reopened, withDropped } from './protocol.ts'
+import { ownerKey, type RecordObject, recordOf, type TransactionStore } from './store.ts'
+
+/** What a kind asks of the log. It makes records and reads them; only the log's own controller signs. */
+export interface TransactionLog {
+  find(name: string): RecordObject | undefined
+  /** Past the cache. */
+  read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
+  /** Every record of a resource, by its kind, namespace and name. */
+  ofOwner(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
+  /** Every record about a validator or stake account. */
+  ofSubject(subject: string): readonly RecordObject[]
+  /**
+   * Makes the record, or finds it. One whose owner is gone, or whose signer has another address now, passes over where nothing of it can land.
+   * `givesWay`: whether an owner that is still there has no more use for it now, as for one that is suspended. Asked only where it may pass.
+   * @throws Halt where it belongs to another resource, or asks for something else
+   */
+  ensure(
+    name: string,
+    spec: StakingTransactionSpec,
+    signal: AbortSignal,
+    givesWay?: (record: RecordObject) => Promise<boolean>,
+  ): Promise<RecordObject>
+  /**
+   * Its landing came to nothing by the consensus layer's own decision: the record may pass to another resource.
+   * @returns the record as it then is; undefined where it may not
+   */
+  drop(record: RecordObject, hash: string, signal: AbortSignal): Promise<RecordObject | undefined>
+  /** What a record without an outcome waits for, as this process has seen. */
+  standing(name: string): Standing | undefined
+  /** Whether a version was handed to a node, as far as this process knows. */
+  wasSent(record: RecordObject, hash: string): boolean
+  /**
+   * Looks again whether what landed is still there: a reorg beyond a numeric depth opens the record anew, under the same nonce.
+   * @returns the record as it then is
+   */
+  recheck(record: RecordObject, chain: Pick<LaneChain, 'trace'>, signal: AbortSignal): Promise<RecordObject>
+}
+
+export function createTransactionLog(deps: {
+  readonly store: TransactionStore
+  readonly memory: Memory
+  /** Past the cache: whether the resource of this origin is still there. */
+  readonly ownerExists: (owner: TransactionOwner, signal: AbortSignal) => Promise<boolean>
+  readonly assertMayAct: () => void
+}): TransactionLog {
+  const { store, memory } = deps
+
+  const isOwner = (a: TransactionOwner, b: TransactionOwner): boolean => ownerKey(a) === ownerKey(b) && a.originUid === b.originUid
+
+  /** What a record must say for a resource to follow it: everything but who it is for and who signs. */
+  function assertSameCall(record: RecordObject, wanted: StakingTransactionSpec): void {
+    const { spec } = record
+    const wrong = [
+      spec.purpose === wanted.purpose ? [] : ['purpose'],
+      spec.chain === wanted.chain && spec.chainId === wanted.chainId && spec.genesisHash === wanted.genesisHash ? [] : ['chain'],
+      sameHex(spec.subject, wanted.subject) || spec.subject === wanted.subject ? [] : ['subject'],
+      spec.call === undefined ||
+      (wanted.call !== undefined &&
+        sameHex(spec.call.to, wanted.call.to) &&
+        sameHex(spec.call.data, wanted.call.data) &&
+        spec.call.valueWei === wanted.call.valueWei)
+        ? []
+        : ['call'],
+    ].flat()
+    if (wrong.length > 0)
+      throw stall(
+        'VerificationFailed',
+        `StakingTransaction ${record.metadata.name} has been made for this before, with another ${wrong.join(', ')} than the spec and the staking API ask for now. Nothing else is signed. Find out which of them has changed.`,
+      )
+  }
+
+  async function handOver(record: RecordObject, wanted: StakingTransactionSpec, signal: AbortSignal): Promise<RecordObject> {
+    const { owner, signer, from, network, apiId } = wanted
+    deps.assertMayAct()
+    return store.writeSpec(
+      record,
+      { owner, signer, from, network, ...(apiId === undefined ? {} : { apiId }), generation: record.spec.generation + 1 },
+      signal,
+    )
+  }
+
+  return {
+    find: store.record,
+    read: store.read,
+    ofOwner: store.recordsOf,
+    ofSubject: store.recordsAbout,
+    standing: memory.standing,
+    wasSent: (record, hash) => memory.of(record).sent.has(hash.toLowerCase()),
+
+    async drop(record, hash, signal) {
+      deps.assertMayAct()
+      const status = withDropped(recordOf(record), record.spec.owner, hash)
+      return status && store.writeStatus(record, status, signal)
+    },
+
+    async ensure(name, spec, signal, givesWay) {
+      const existing = store.record(name)
+      if (existing === undefined) deps.assertMayAct()
+      let record = existing ?? (await store.create(name, spec, signal))
+      assertSameCall(record, spec)
+      const isOwn = isOwner(record.spec.owner, spec.owner)
+      const isSameRequest = spec.apiId === undefined || spec.apiId === record.spec.apiId
+      if (isOwn && sameHex(record.spec.from, spec.from) && record.spec.signer === spec.signer && isSameRequest) return record
+      // Somebody else's, or from before the signer had this address: only the API server's own answer counts.
+      const fresh = await store.read(name, signal)
+      if (fresh === undefined) throw conflict()
+      record = fresh
+      if (isOwner(record.spec.owner, spec.owner)) return mayBeHandedOver(recordOf(record)) ? handOver(record, spec, signal) : record
+      const { kind, namespace, name: ownerName } = record.spec.owner
+      const mayPass = mayBeHandedOver(recordOf(record))
+      const isTaken = (await deps.ownerExists(record.spec.owner, signal)) && !(mayPass && (await givesWay?.(record)) === true)
+      // What has landed is only shown: nothing of it is signed for whoever takes it over.
+      const isDone = record.status?.outcome?.is === 'Landed'
+      if (isTaken || !(isDone || mayPass))
+        throw stall(
+          'AdoptionMismatch',
+          `StakingTransaction ${name} does this for ${kind} ${namespace}/${ownerName}${isTaken ? '' : ', which is gone, and it may have landed or may still land'}. It is done once, so nothing is signed for this resource. See kubectl get stx ${name}.`,
+        )
+      return handOver(record, spec, signal)
+    },
+
+    async recheck(record, chain, signal) {
+      const { outcome } = record.status ?? {}
+      if (outcome === undefined) return record
+      const hash = outcome.hash as `0x${string}`
+      const trace = await chain.trace([hash], signal)
+      const { final, mined, disagreement, silent, known } = trace
+      if (final !== undefined && sameHex(final.blockHash, outcome.blockHash ?? final.blockHash)) return record
+      // It is gone, or elsewhere. What one node doesn't show, or what nodes disagree about, proves nothing.
+      const isGone = final === undefined && mined === undefined && known.size === 0
+      if (disagreement !== undefined || (isGone && silent.length > 0)) return record
+      return store.writeStatus(record, reopened(recordOf(record)), signal)
+    },
+  }
+}

@@ -1,0 +1,76 @@
+import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Fees } from '../../chains/ethereum/fees.ts'
+import type { Verdict } from '../engine/verdict.ts'
+import type { RecordObject } from './store.ts'
+
+/** Why a transaction is not done yet, for its owner's conditions. */
+export type Standing = Exclude<Verdict, { kind: 'conflict' }>
+
+/** What this process knows of a record and never writes: a restart loses it and asks the nodes again. */
+export interface RecordMemory {
+  /** Hashes that a node has taken from this process, or shows. */
+  readonly sent: Set<string>
+  /** Hashes that the staking API was told in this process. */
+  readonly told: Set<string>
+  /** Monotonic ms at which a hash was first seen here. */
+  readonly seenAt: Map<string, number>
+  /** It was written down by this process and nothing was sent since: nobody else can have sent it. */
+  freshPlace: boolean
+  /** Since when nothing of it can be sent, monotonic ms. */
+  hinderedSince: number | undefined
+  /** A node asked for more than the newest version pays. */
+  isUnderpriced: boolean
+  bumpedAt: number | undefined
+  /** Where its transaction is mined, not final. */
+  minedAt: bigint | undefined
+  looks: number
+}
+
+/** A filler that was sent: what the next one must outbid. */
+export interface SentFiller {
+  readonly hash: Hex
+  readonly raw: Hex
+  readonly fees: Fees
+  readonly at: number
+}
+
+export type Memory = ReturnType<typeof createMemory>
+
+/** By record (its uid: a name may come again) and by place. */
+export function createMemory(onStanding: (record: string) => void) {
+  const records = new Map<string, RecordMemory>()
+  const standings = new Map<string, { readonly uid: string; readonly standing: Standing }>()
+  const fillers = new Map<string, SentFiller>()
+  return {
+    fillers,
+    of({ metadata }: RecordObject): RecordMemory {
+      let known = records.get(metadata.uid)
+      if (known === undefined) {
+        known = {
+          sent: new Set(),
+          told: new Set(),
+          seenAt: new Map(),
+          freshPlace: false,
+          hinderedSince: undefined,
+          isUnderpriced: false,
+          bumpedAt: undefined,
+          minedAt: undefined,
+          looks: 0,
+        }
+        records.set(metadata.uid, known)
+      }
+      return known
+    },
+    forget(record: RecordObject): void {
+      records.delete(record.metadata.uid)
+      standings.delete(record.metadata.name)
+    },
+    /** What a record waits for; undefined until it was looked at. */
+    standing: (name: string): Standing | undefined => standings.get(name)?.standing,
+    stand({ metadata: { name, uid } }: RecordObject, standing: Standing): void {
+      const before = standings.get(name)
+      standings.set(name, { uid, standing })
+      if (before === undefined || JSON.stringify(before.standing) !== JSON.stringify(standing)) onStanding(name)
+    },
+  }
+}

@@ -1,0 +1,87 @@
+import type { EthereumTransaction } from '../../resources/ethereum-transaction.ts'
+import type { StakingTransaction, TransactionAttempt } from '../../resources/staking-transaction.ts'
+
+/** What a resource's status shows of its transaction: a mirror of the record, for people. Nothing about money is read from it. */
+
+/** The status field of every kind that has one Ethereum transaction (`transactionFields`). */
+export interface WithTransaction {
+  readonly transaction?: EthereumTransaction | undefined
+}
+
+/** Its outcome is final and proven. */
+export const isFinal = ({ transaction }: WithTransaction): boolean =>
+  transaction?.state === 'Confirmed' || transaction?.state === 'Failed' || transaction?.state === 'FrontRun'
+export const isReported = ({ transaction }: WithTransaction): boolean =>
+  transaction !== undefined && transaction.reportedHash === (transaction.minedHash ?? transaction.hash)
+
+/** The evidence of an earlier step. The order of the steps guarantees it; its absence is a bug, not a state. */
+export function evidence<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new Error(`a step ran before its evidence: status has no ${what}`)
+  return value
+}
+
+/** The mirror carries a hash of the calldata, which the pure part does not compute. */
+export interface MirrorSource {
+  readonly record: Pick<StakingTransaction, 'spec' | 'status'>
+  readonly dataHash: string
+  /** Whether a version was handed to a node, as far as this process knows. */
+  readonly wasSent: (hash: string) => boolean
+}
+
+const shown = ({ hash, nonce = 0, gas = '0', maxFeePerGasWei = '0', maxPriorityFeePerGasWei = '0', at }: TransactionAttempt) => ({
+  hash,
+  nonce,
+  gas,
+  maxFeePerGasWei,
+  maxPriorityFeePerGasWei,
+  preparedAt: at,
+})
+
+const states = { Landed: 'Confirmed', Reverted: 'Failed', FrontRun: 'FrontRun' } as const
+/** Versions that status shows besides the current one; the record has them all. */
+const SHOWN = 32
+
+/** The mirror of a record; undefined while nothing was ever signed. Where nothing but its own notes differs, the very object that stood there. */
+export function mirrorOf(
+  { record, dataHash, wasSent }: MirrorSource,
+  before: EthereumTransaction | undefined,
+): EthereumTransaction | undefined {
+  const { spec, status } = record
+  const { attempts = [], outcome } = status ?? {}
+  const calls = attempts.filter(({ kind }) => kind === 'Call')
+  const landed = outcome === undefined ? undefined : calls.find(({ hash }) => hash.toLowerCase() === outcome.hash.toLowerCase())
+  const current = landed ?? calls.at(-1)
+  if (current === undefined || spec.call === undefined || spec.chainId === undefined) return undefined
+  const earlier = calls.filter((attempt) => attempt !== current).slice(-SHOWN)
+  const isSent = current.found === true || outcome !== undefined || wasSent(current.hash) || before?.broadcastHash === current.hash
+  return {
+    chainId: spec.chainId,
+    from: spec.from,
+    to: spec.call.to,
+    valueWei: current.valueWei ?? spec.call.valueWei ?? '0',
+    dataHash,
+    ...shown(current),
+    ...(earlier.length === 0 ? {} : { replaced: earlier.map(shown) }),
+    ...(isSent ? { broadcastHash: current.hash } : {}),
+    ...(before?.reportedHash === undefined ? {} : { reportedHash: before.reportedHash }),
+    state: outcome === undefined ? (isSent ? 'Broadcast' : 'Prepared') : states[outcome.is],
+    ...(outcome === undefined
+      ? {}
+      : {
+          minedHash: outcome.hash,
+          blockNumber: outcome.blockNumber,
+          ...(outcome.blockHash === undefined ? {} : { blockHash: outcome.blockHash }),
+        }),
+  }
+}
+
+/** Whether a mirror shows the outcome of a record that has one. A cache that holds settled resources small leaves the block hash empty, which no API server takes. */
+export const shows = ({ state, minedHash, blockHash }: EthereumTransaction, { status }: Pick<StakingTransaction, 'status'>): boolean => {
+  const outcome = status?.outcome
+  return (
+    outcome !== undefined &&
+    state === states[outcome.is] &&
+    minedHash?.toLowerCase() === outcome.hash.toLowerCase() &&
+    (blockHash === '' || blockHash?.toLowerCase() === outcome.blockHash?.toLowerCase())
+  )
+}

@@ -1,0 +1,65 @@
+import type { LaneCounts } from '../../chains/ethereum/chain.ts'
+import type { FeeMarket } from '../../chains/ethereum/fees.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
+import type { EthereumNetwork } from '../ports.ts'
+import type { LaneChain } from './chain-port.ts'
+import type { TransactionKind } from './kind.ts'
+import type { Memory } from './memory.ts'
+import type { LaneId } from './names.ts'
+import type { Place } from './protocol.ts'
+import type { Signing } from './signing.ts'
+import type { RecordObject, TransactionStore } from './store.ts'
+
+/** What happens to money, for the audit log, events and metrics. */
+export type TransactionEvent =
+  | {
+      readonly is: 'attempt'
+      readonly kind: 'Call' | 'Cancel'
+      readonly hash: string
+      readonly nonce: number
+      readonly maxFeePerGasWei: string
+    }
+  | { readonly is: 'sent'; readonly kind: 'Call' | 'Cancel'; readonly hash: string; readonly nonce: number; readonly nodes: number }
+  | { readonly is: 'closed'; readonly by: 'Cancel' | 'Revert' | 'Foreign'; readonly hash: string; readonly nonce: number }
+  | { readonly is: 'outcome'; readonly outcome: 'Landed' | 'Reverted' | 'FrontRun'; readonly hash: string; readonly nonce: number }
+
+/** What the parts of a lane's pass work with. */
+export interface LaneDeps {
+  readonly store: TransactionStore
+  readonly network: (chainId: number) => (Omit<EthereumNetwork, 'chain'> & { readonly chain: LaneChain }) | undefined
+  readonly kindOf: (record: RecordObject) => TransactionKind
+  readonly signing: Signing
+  readonly signers: () => Iterable<StakingSigner>
+  readonly memory: Memory
+  readonly clock: Clock
+  readonly assertMayAct: () => void
+  readonly onEvent?: (record: RecordObject, event: TransactionEvent) => void
+  readonly onPoint?: (point: string, key: string) => void
+}
+
+/** One look at a lane: facts that its decisions share. */
+export interface Moment {
+  readonly lane: LaneId
+  readonly network: NonNullable<ReturnType<LaneDeps['network']>>
+  readonly chain: LaneChain
+  readonly counts: LaneCounts
+  readonly final: bigint
+  readonly places: ReadonlyMap<number, Place>
+  /** Records without an outcome, the oldest first. */
+  readonly records: readonly RecordObject[]
+  readonly market: () => Promise<FeeMarket>
+  readonly signal: AbortSignal
+}
+
+/** Nodes that show nothing under this nonce: their counts end at or below it. One that gave no answer is asked again at the next look. */
+export const nodesLacking = ({ nodes }: LaneCounts, nonce: number): readonly number[] =>
+  nodes.flatMap((node, index) => (node !== undefined && node.pending <= nonce ? [index] : []))
+
+/** Whether somebody waits behind a nonce: a higher place, or a transaction that wants one. */
+export const somebodyWaits = (
+  { places, records }: Pick<Moment, 'places' | 'records'>,
+  nonce: number,
+  isHeldBack: (record: RecordObject) => boolean,
+): boolean =>
+  [...places.keys()].some((other) => other > nonce) || records.some((record) => record.status?.place === undefined && !isHeldBack(record))

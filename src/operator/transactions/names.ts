@@ -1,0 +1,62 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
+import type { TransactionOwner, TransactionPurpose } from '../../resources/staking-transaction.ts'
+
+/** What a StakingTransaction is for. Two that are for the same thing have the same name, so that one of them can be created. */
+export type Purpose =
+  | { readonly purpose: 'Deposit' | 'Exit'; readonly chainId: number; readonly pubkey: string }
+  /** A validator may be withdrawn from many times: each resource once. */
+  | { readonly purpose: 'Withdrawal'; readonly chainId: number; readonly owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'> }
+  | {
+      readonly purpose: 'SolanaStake' | 'SolanaDeactivation' | 'SolanaWithdrawal'
+      readonly genesisHash: string
+      readonly stakeAccount: string
+    }
+
+const words: Readonly<Record<TransactionPurpose, string>> = {
+  Deposit: 'deposit',
+  Exit: 'exit',
+  Withdrawal: 'withdrawal',
+  SolanaStake: 'stake',
+  SolanaDeactivation: 'deactivation',
+  SolanaWithdrawal: 'solana-withdrawal',
+}
+
+const digest = (...parts: readonly string[]): string => bytesToHex(sha256(utf8ToBytes(parts.join('\0')))).slice(0, 32)
+
+/**
+ * The name of the StakingTransaction of a purpose, the same for ever: `deposit-560048-<the key's first 12 digits>-<128 bits of a hash of all>`.
+ * The name is the guard: whoever creates it second gets a conflict.
+ */
+export function transactionName(of: Purpose): string {
+  switch (of.purpose) {
+    case 'Deposit':
+    case 'Exit': {
+      const pubkey = of.pubkey.toLowerCase()
+      return `${words[of.purpose]}-${of.chainId}-${pubkey.slice(2, 14)}-${digest(of.purpose, String(of.chainId), pubkey)}`
+    }
+    case 'Withdrawal': {
+      const { kind, namespace, name } = of.owner
+      const readable = `${namespace}-${name}`.replace(/[^a-z0-9-]/g, '-').slice(0, 100)
+      return `${words.Withdrawal}-${of.chainId}-${readable}-${digest(of.purpose, String(of.chainId), kind, namespace, name)}`
+    }
+    case 'SolanaStake':
+    case 'SolanaDeactivation':
+    case 'SolanaWithdrawal':
+      return `${words[of.purpose]}-${digest(of.purpose, of.genesisHash, of.stakeAccount)}`
+  }
+}
+
+/** The sequence of nonces of an address on a chain. */
+export interface LaneId {
+  readonly chainId: number
+  readonly address: string
+}
+export const laneKey = ({ chainId, address }: LaneId): string => `${chainId}/${address.toLowerCase()}`
+export function parseLaneKey(key: string): LaneId {
+  const [chainId = '', address = ''] = key.split('/')
+  return { chainId: Number(chainId), address }
+}
+
+/** The name of a SignerNonce: chain, address and number, so that none is given out twice. */
+export const placeName = ({ chainId, address }: LaneId, nonce: number): string => `${chainId}-${address.toLowerCase().slice(2)}-${nonce}`

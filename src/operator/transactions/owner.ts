@@ -1,0 +1,27 @@
+import type { ObjectMeta } from '../../resources/meta.ts'
+import { type Origin, readOrigin } from '../engine/origin.ts'
+import { stall, wait } from '../engine/verdict.ts'
+import type { RecordObject } from './store.ts'
+
+/** A resource that a record may be for, as it stands now. */
+export interface OwnerResource {
+  readonly kind: string
+  readonly metadata: ObjectMeta
+  readonly spec: { readonly suspend?: boolean | undefined }
+}
+
+/**
+ * Whether the resource that a record is for still asks for it: it is there, it is the very same one, and it is neither suspended nor being deleted.
+ * Asked before every signature. @throws Halt
+ */
+export function assertOwnerAsks(record: RecordObject, resource: OwnerResource | undefined): Origin {
+  const { kind, namespace, name, originUid } = record.spec.owner
+  const origin = resource === undefined ? undefined : readOrigin(kind, resource.metadata)
+  if (resource === undefined || resource.kind !== kind || origin?.is !== 'own' || origin.origin.uid !== originUid)
+    throw stall('OwnerGone', `${kind} ${namespace}/${name}, which this was to be done for, is gone. Nothing more of it is signed.`)
+  if (resource.metadata.deletionTimestamp !== undefined)
+    throw stall('Deleting', `${kind} ${namespace}/${name} is being deleted: nothing more of it is signed.`)
+  if (resource.spec.suspend === true)
+    throw wait('Suspended', `spec.suspend of ${kind} ${namespace}/${name} is true: nothing more of it is signed.`, 60_000)
+  return origin.origin
+}

@@ -1,0 +1,228 @@
+import type { SignerNonce } from '../../resources/signer-nonce.ts'
+import { SIGNER_NONCE_API, signerNonce } from '../../resources/signer-nonce.ts'
+import {
+  STAKING_TRANSACTION_API,
+  type StakingTransaction,
+  type StakingTransactionSpec,
+  type StakingTransactionStatus,
+  stakingTransaction,
+  type TransactionOwner,
+} from '../../resources/staking-transaction.ts'
+import { conflict } from '../engine/verdict.ts'
+import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
+import type { Informer } from '../kube/informer.ts'
+import { diffMergePatch } from '../kube/merge-patch.ts'
+import type { KubeObject } from '../kube/objects.ts'
+import type { ResourceClient } from '../kube/resource-client.ts'
+import { type LaneId, laneKey, placeName } from './names.ts'
+import type { Place, TransactionRecord } from './protocol.ts'
+
+export type RecordObject = StakingTransaction & KubeObject
+export type PlaceObject = SignerNonce & KubeObject
+
+/** What of an informer the log reads and feeds. */
+export type Cache<T extends KubeObject> = Pick<Informer<T>, 'get' | 'put' | 'list' | 'byIndex'>
+
+/** Indexes that the caches of the two kinds have. */
+export const recordIndexers = {
+  lane: ({ spec }: RecordObject): readonly string[] =>
+    spec.chainId === undefined ? [] : [laneKey({ chainId: spec.chainId, address: spec.from })],
+  /** Those who had their answer before, too: a dropped landing stays theirs. */
+  owner: ({ spec, status }: RecordObject): readonly string[] => [
+    ...new Set([spec.owner, ...(status?.closed ?? []).flatMap(({ owner }) => owner ?? [])].map(ownerKey)),
+  ],
+  subject: ({ spec }: RecordObject): readonly string[] => [spec.subject.toLowerCase()],
+  signer: ({ spec }: RecordObject): readonly string[] => [spec.signer],
+}
+export const placeIndexers = {
+  lane: ({ spec }: PlaceObject): readonly string[] => [laneKey(spec)],
+  transaction: ({ spec }: PlaceObject): readonly string[] => (spec.transaction === undefined ? [] : [spec.transaction.uid]),
+}
+export const ownerKey = ({ kind, namespace, name }: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): string =>
+  `${kind}/${namespace}/${name}`
+
+export const recordOf = ({ metadata, spec, status }: RecordObject): TransactionRecord => ({
+  uid: metadata.uid,
+  generation: spec.generation,
+  status: status ?? {},
+})
+
+/** The log in the API server: made before anything is signed, written fenced, read by name past the cache where money depends on it. */
+export interface TransactionStore {
+  /** From the cache. */
+  record(name: string): RecordObject | undefined
+  records(): Iterable<RecordObject>
+  recordsIn(lane: LaneId): readonly RecordObject[]
+  recordsOf(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
+  recordsAbout(subject: string): readonly RecordObject[]
+  /** From the cache, by nonce. */
+  placesIn(lane: LaneId): ReadonlyMap<number, Place>
+  /** Places of any lane that were taken for a record, by its uid, from the cache. */
+  placesFor(uid: string): readonly { readonly lane: LaneId; readonly place: Place }[]
+  /** Past the cache. */
+  read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
+  /** Every place of the lane, past the cache, which takes them in. */
+  readPlaces(lane: LaneId, signal: AbortSignal): Promise<ReadonlyMap<number, Place>>
+  /** Makes the record. What stands under this name already comes back as it is. */
+  create(name: string, spec: StakingTransactionSpec, signal: AbortSignal): Promise<RecordObject>
+  /** @throws Halt (conflict) where it was written meanwhile */
+  writeStatus(record: RecordObject, status: StakingTransactionStatus, signal: AbortSignal): Promise<RecordObject>
+  /** @throws Halt (conflict) where it was written meanwhile */
+  writeSpec(record: RecordObject, change: Partial<StakingTransactionSpec>, signal: AbortSignal): Promise<RecordObject>
+  /** Gives the nonce out, once. @returns what stands under the number: this place, or the one that was there before. */
+  takePlace(
+    lane: LaneId,
+    nonce: number,
+    by: (TransactionRecord & { readonly name: string }) | undefined,
+    signal: AbortSignal,
+  ): Promise<Place>
+  prunePlace(lane: LaneId, nonce: number, signal: AbortSignal): Promise<void>
+  pruneRecord(record: RecordObject, signal: AbortSignal): Promise<void>
+}
+
+export function createTransactionStore(deps: {
+  readonly records: { readonly client: ResourceClient<RecordObject>; readonly cache: Cache<RecordObject> }
+  readonly places: { readonly client: ResourceClient<PlaceObject>; readonly cache: Cache<PlaceObject> }
+  readonly fieldManager: string
+  /** Throws when this process may not write any more. */
+  readonly assertHeld: () => void
+  readonly onPoint?: (point: string, key: string) => void
+}): TransactionStore {
+  const { records, places, fieldManager } = deps
+  const point = (name: string, key: string) => deps.onPoint?.(name, key)
+
+  /** A write that is fenced: by the version that it was computed from, and by the object's identity. */
+  async function patch(
+    record: RecordObject,
+    change: object,
+    subresource: 'status' | undefined,
+    signal: AbortSignal,
+  ): Promise<RecordObject> {
+    const { name, uid, resourceVersion } = record.metadata
+    deps.assertHeld()
+    point('before record write', name)
+    try {
+      const written = await records.client.mergePatch(
+        { name },
+        { ...change, metadata: { uid } },
+        { resourceVersion, fieldManager, ...(subresource === undefined ? {} : { subresource }) },
+        signal,
+      )
+      point('after record write', name)
+      records.cache.put(written)
+      return written
+    } catch (error) {
+      if (!isConflict(error) && !isNotFound(error)) throw error
+      await read(name, signal)
+      throw conflict()
+    }
+  }
+
+  async function read(name: string, signal: AbortSignal): Promise<RecordObject | undefined> {
+    try {
+      const record = await records.client.get({ name }, signal)
+      records.cache.put(record)
+      return record
+    } catch (error) {
+      if (isNotFound(error)) return undefined
+      throw error
+    }
+  }
+
+  const toPlace = ({ spec }: PlaceObject): Place => ({
+    nonce: spec.nonce,
+    transaction: spec.transaction,
+  })
+  const toPlaces = (lane: LaneId): ReadonlyMap<number, Place> =>
+    new Map(places.cache.byIndex('lane', laneKey(lane)).map((place) => [place.spec.nonce, toPlace(place)]))
+
+  return {
+    record: (name) => records.cache.get(name),
+    records: () => records.cache.list(),
+    recordsIn: (lane) => records.cache.byIndex('lane', laneKey(lane)),
+    recordsOf: (owner) => records.cache.byIndex('owner', ownerKey(owner)),
+    recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
+    placesIn: toPlaces,
+    placesFor: (uid) => places.cache.byIndex('transaction', uid).map((place) => ({ lane: place.spec, place: toPlace(place) })),
+    read,
+
+    async readPlaces(lane, signal) {
+      let more: string | undefined
+      // A lane has as many pages as it has open places by the hundred; the bound is far beyond.
+      for (let page = 0; page < 10_000; page++) {
+        const answer = await places.client.list(
+          { fieldSelector: `spec.address=${lane.address.toLowerCase()}`, limit: 500, ...(more === undefined ? {} : { continue: more }) },
+          signal,
+        )
+        for (const place of answer.items) places.cache.put(place)
+        more = answer.continue
+        if (more === undefined) break
+      }
+      return toPlaces(lane)
+    },
+
+    async create(name, spec, signal) {
+      deps.assertHeld()
+      point('before record create', name)
+      try {
+        const made = await records.client.create({ ...STAKING_TRANSACTION_API, metadata: { name }, spec } as never, signal, {
+          fieldManager,
+        })
+        point('after record create', name)
+        records.cache.put(made)
+        return made
+      } catch (error) {
+        if (!isAlreadyExists(error)) throw error
+        const existing = await read(name, signal)
+        if (existing === undefined) throw conflict()
+        return existing
+      }
+    },
+
+    writeStatus: async (record, status, signal) => {
+      const change = diffMergePatch(record.status as Record<string, unknown> | undefined, status as Record<string, unknown>)
+      return change === undefined ? record : patch(record, { status: change }, 'status', signal)
+    },
+    writeSpec: (record, change, signal) => patch(record, { spec: change }, undefined, signal),
+
+    async takePlace(lane, nonce, by, signal) {
+      const name = placeName(lane, nonce)
+      deps.assertHeld()
+      point('before place create', name)
+      const spec: SignerNonce['spec'] = {
+        chainId: lane.chainId,
+        address: lane.address.toLowerCase(),
+        nonce,
+        ...(by === undefined ? {} : { transaction: { name: by.name, uid: by.uid, generation: by.generation } }),
+      }
+      let place: PlaceObject
+      try {
+        place = await places.client.create({ ...SIGNER_NONCE_API, metadata: { name }, spec } as never, signal, { fieldManager })
+        point('after place create', name)
+      } catch (error) {
+        if (!isAlreadyExists(error)) throw error
+        place = await places.client.get({ name }, signal)
+      }
+      places.cache.put(place)
+      return toPlace(place)
+    },
+
+    async prunePlace(lane, nonce, signal) {
+      const name = placeName(lane, nonce)
+      const uid = places.cache.get(name)?.metadata.uid
+      if (uid === undefined) return
+      deps.assertHeld()
+      await places.client.delete({ name }, { preconditions: { uid } }, signal).catch(ignoreGone)
+    },
+    async pruneRecord({ metadata: { name, uid, resourceVersion } }, signal) {
+      deps.assertHeld()
+      await records.client.delete({ name }, { preconditions: { uid, resourceVersion } }, signal).catch(ignoreGone)
+    },
+  }
+}
+
+function ignoreGone(error: unknown): void {
+  if (!isNotFound(error) && !isConflict(error)) throw error
+}
+
+export const logKinds = [stakingTransaction, signerNonce] as const

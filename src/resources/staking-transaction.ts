@@ -1,0 +1,165 @@
+import { z } from 'zod'
+import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
+import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, observedGeneration, time, wholeNumber } from './schema.ts'
+
+/** What a StakingTransaction is for. Each purpose is carried out once: the object's name is made of it. */
+export const transactionPurposes = ['Deposit', 'Exit', 'Withdrawal', 'SolanaStake', 'SolanaDeactivation', 'SolanaWithdrawal'] as const
+export type TransactionPurpose = (typeof transactionPurposes)[number]
+
+const owner = z.object({
+  kind: z.string().max(63).describe('Kind of the resource.'),
+  namespace: dnsLabel().describe('Namespace of the resource.'),
+  name: dnsSubdomain().describe('Name of the resource.'),
+  originUid: z.string().max(64).describe("UID of the resource at first sight. It outranks the resource's own annotation."),
+})
+export type TransactionOwner = z.output<typeof owner>
+
+const spec = z.object({
+  chain: immutable(z.enum(['Ethereum', 'Solana']), 'chain').describe('Ethereum or Solana.'),
+  network: dnsLabel().describe(
+    "Name of the network in the operator's configuration when the transaction was made. For people: the chain id or genesis hash counts.",
+  ),
+  chainId: immutable(wholeNumber(), 'chainId').optional().describe('EIP-155 chain id. Ethereum only.'),
+  genesisHash: immutable(z.string().max(66), 'genesisHash').optional().describe('Genesis hash of the cluster. Solana only.'),
+  purpose: immutable(z.enum(transactionPurposes), 'purpose').describe('What is to be done, once.'),
+  subject: immutable(z.string().min(1).max(98), 'subject').describe("The validator's public key, or the stake account."),
+  amount: z.string().max(64).describe('Amount in words, such as "32 ETH".'),
+  apiId: z
+    .string()
+    .max(64)
+    .optional()
+    .describe('Id of the stake or request in the staking API, which is told every hash before it is sent.'),
+  owner: owner.describe('The resource that it is made for.'),
+  generation: wholeNumber().describe('Counts hand-overs: raised whenever the transaction passes to another resource or to another signer.'),
+  signer: dnsSubdomain().describe('Name of the StakingSigner.'),
+  from: z.string().max(64).describe("The signer's address: with the chain, the lane that the transaction takes its places in."),
+  call: z
+    .object({
+      to: hexBytes(20).describe('Contract.'),
+      data: z
+        .string()
+        .max(4096)
+        .regex(/^0x([0-9a-fA-F]{2})*$/)
+        .describe('Calldata.'),
+      valueWei: integerText().optional().describe('Value in wei, where the purpose fixes it.'),
+    })
+    .optional()
+    .describe('What is called. Ethereum only.'),
+  madeAtBlock: wholeNumber().optional().describe('A block before which nothing of it can have been sent: history is searched from there.'),
+})
+
+const attempt = z.object({
+  hash: z.string().max(96).describe('Transaction hash, or signature.'),
+  kind: z
+    .enum(['Call', 'Cancel'])
+    .describe('Call does what the transaction is for; Cancel sends 0 wei to the signer itself under the same nonce.'),
+  nonce: wholeNumber().optional().describe('Nonce. Ethereum only.'),
+  generation: wholeNumber()
+    .optional()
+    .describe('spec.generation when it was written down: another generation may use another lane. Ethereum only.'),
+  gas: integerText(20).optional().describe('Gas limit.'),
+  maxFeePerGasWei: integerText().optional().describe('Highest total fee per gas in wei.'),
+  maxPriorityFeePerGasWei: integerText().optional().describe('Highest tip per gas in wei.'),
+  valueWei: integerText().optional().describe('Value in wei.'),
+  message: z.string().max(2048).optional().describe('The message in base64. Solana only.'),
+  lastValidBlockHeight: wholeNumber().optional().describe('The block height after which it can never land. Solana only.'),
+  found: z.boolean().optional().describe('It was not made from this record: a witness (a node, the staking API, the chain) knew of it.'),
+  at: time().describe('When it was written down, which was before it was sent.'),
+})
+export type TransactionAttempt = z.output<typeof attempt>
+
+const landing = {
+  hash: z.string().max(96).describe('Transaction hash, or signature.'),
+  blockNumber: wholeNumber().describe('Block, or slot.'),
+  blockHash: z.string().max(96).optional().describe('Hash of that block.'),
+}
+const closed = z.object({
+  nonce: wholeNumber().describe('Nonce.'),
+  generation: wholeNumber().optional().describe('spec.generation when it was closed.'),
+  by: z
+    .enum(['Cancel', 'Revert', 'Foreign', 'Dropped'])
+    .describe(
+      "What closed the place without doing what it is for: its own cancel, a revert, another user's transaction, or its own transaction, which the consensus layer dropped.",
+    ),
+  ...landing,
+  owner: owner
+    .optional()
+    .describe('Of a dropped one: the resource that it was made for. That resource has had its answer, and asks no more.'),
+})
+export type ClosedPlace = z.output<typeof closed>
+
+const outcome = z.object({
+  is: z
+    .enum(['Landed', 'Reverted', 'FrontRun'])
+    .describe('Landed: done. Reverted: nothing was made. FrontRun: paid, but second to somebody else.'),
+  nonce: wholeNumber().optional().describe('Nonce. Ethereum only.'),
+  ...landing,
+})
+export type TransactionOutcome = z.output<typeof outcome>
+
+const status = z.object({
+  observedGeneration: observedGeneration(),
+  state: z
+    .enum(['Waiting', 'Open', 'Landed', 'Reverted', 'FrontRun'])
+    .optional()
+    .describe('Waiting (nothing can land), Open (an attempt may land), or its outcome. For people: derived from the rest.'),
+  place: wholeNumber().optional().describe('The nonce in use. A place of the lane that no transaction names is a filler.'),
+  attempts: z.array(attempt).max(96).optional().describe('Every version that was ever signed, oldest first. None is ever forgotten.'),
+  closed: z.array(closed).max(32).optional().describe('Earlier places, each proven closed by what used its nonce.'),
+  outcome: outcome.optional().describe('What came of it, final and proven.'),
+})
+
+/** The record of one transaction: what is to be done, once. Only the operator writes it. */
+export const stakingTransaction = {
+  kind: 'StakingTransaction',
+  plural: 'stakingtransactions',
+  singular: 'stakingtransaction',
+  shortNames: ['stx'],
+  scope: 'Cluster',
+  description:
+    'StakingTransaction is the record of one thing to be done on a chain, once: a deposit, an exit, a withdrawal, a step of a Solana stake. It is named by its purpose and written before anything is signed. Only the operator writes it: do not edit or delete it.',
+  spec: cel(
+    spec,
+    {
+      rule: "self.chain != 'Ethereum' || (has(self.chainId) && has(self.call))",
+      message: 'an Ethereum transaction has chainId and call',
+    },
+    { rule: 'self.generation >= oldSelf.generation', message: 'generation can only be raised', fieldPath: '.generation' },
+    {
+      rule: 'self.generation > oldSelf.generation || (self.owner == oldSelf.owner && self.from == oldSelf.from && self.signer == oldSelf.signer)',
+      message: 'owner, signer and from change by a hand-over only, which raises generation',
+    },
+  ),
+  status: cel(status, {
+    rule: '!has(oldSelf.attempts) || (has(self.attempts) && size(self.attempts) >= size(oldSelf.attempts))',
+    message: 'no attempt is ever forgotten',
+    fieldPath: '.attempts',
+  }),
+  printerColumns: [
+    { name: 'Purpose', type: 'string', jsonPath: '.spec.purpose', description: 'What it is for.' },
+    { name: 'Amount', type: 'string', jsonPath: '.spec.amount', description: 'Amount.' },
+    { name: 'Namespace', type: 'string', jsonPath: '.spec.owner.namespace', description: 'Namespace of its resource.' },
+    { name: 'Resource', type: 'string', jsonPath: '.spec.owner.name', description: 'Its resource.' },
+    { name: 'Signer', type: 'string', jsonPath: '.spec.signer', description: 'The signer.' },
+    { name: 'Nonce', type: 'integer', jsonPath: '.status.place', description: 'The nonce in use.' },
+    { name: 'State', type: 'string', jsonPath: '.status.state', description: 'Where it stands.' },
+    { name: 'Hash', type: 'string', jsonPath: '.status.outcome.hash', description: 'What landed.', priority: 1 },
+    {
+      name: 'Price',
+      type: 'string',
+      jsonPath: '.status.attempts[-1:].maxFeePerGasWei',
+      description: 'Highest fee per gas in wei of the last version.',
+      priority: 1,
+    },
+    { name: 'From', type: 'string', jsonPath: '.spec.from', description: "The signer's address.", priority: 1 },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since creation.' },
+  ],
+  selectableFields: ['.spec.purpose', '.spec.signer', '.spec.owner.namespace', '.spec.owner.name', '.spec.subject'],
+} as const satisfies KindDefinition
+
+export type StakingTransactionSpec = z.output<typeof spec>
+export type StakingTransactionStatus = z.output<typeof status>
+export type StakingTransaction = Resource<StakingTransactionSpec, StakingTransactionStatus>
+export const stakingTransactionSpec: z.ZodType<StakingTransactionSpec> = spec
+export const stakingTransactionStatus: z.ZodType<StakingTransactionStatus> = status
+export const STAKING_TRANSACTION_API = { apiVersion: API_VERSION, kind: stakingTransaction.kind } as const
