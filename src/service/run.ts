@@ -106,7 +106,19 @@ const connectNetworks = (config: ServiceConfig, clock: Clock, log: Logger, signa
       const validators =
         urls.length === 0
           ? {}
-          : { validators: { reads: chain, beacon: createBeaconChain({ network, urls, clock, log, timeoutMs: beaconTimeoutMs }) } }
+          : {
+              validators: {
+                reads: chain,
+                beacon: createBeaconChain({
+                  network,
+                  urls,
+                  clock,
+                  log,
+                  timeoutMs: beaconTimeoutMs,
+                  onNodes: (read) => nodes.set(network.name, read, { beacon: true }),
+                }),
+              },
+            }
       return [network.name, { config: network, chain, ...validators }]
     }),
   )

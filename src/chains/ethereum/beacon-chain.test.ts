@@ -371,3 +371,47 @@ test('a check that failed after its caller had left does not strike the next one
   answers = true
   expect((await beacon.head(never)).slot).toBe(100)
 })
+
+describe('an endpoint that the first node refuses', () => {
+  test.each([401, 402, 403, 405, 501])('is asked of the next, and of that one first from then on (%i)', async (status) => {
+    const refusing = good({ [state(100, 'pending_deposits')]: { status } })
+    const { beacon, seen } = chainOver([refusing, good({ [state(100, 'pending_deposits')]: { data: [] } })])
+    expect(await beacon.pendingDeposits('head', never)).toEqual([])
+    seen.length = 0
+    expect(await beacon.pendingDeposits('head', never)).toEqual([])
+    expect(seen).not.toContain(`1:${state(100, 'pending_deposits')}`)
+    // All else is asked of the first.
+    await beacon.validators([key('ab')], 'head', never)
+    expect(seen).toContain(`1:${state(100, 'validators')}`)
+    expect(await failure(chainOver([refusing]).beacon.pendingDeposits('head', never))).toMatchObject({
+      message: expect.stringContaining('pending_deposits'),
+    })
+  })
+})
+
+test('a first node that stands still while the second goes on is out before the time of day condemns it, and comes back', async () => {
+  let now = 0
+  const clock: Clock = { ...systemClock, now: () => new Date((1_000_000 + 1_200) * 1000 + now), monotonicMs: () => now }
+  const slots = [100, 100] as [number, number]
+  const states = Object.fromEntries(
+    Array.from({ length: 20 }, (_, n) => [
+      state(100 + n, 'finality_checkpoints'),
+      { data: { current_justified: { epoch: '2', root: key('00') }, finalized: { epoch: '1', root: key('00') } } },
+    ]),
+  ) as Script
+  const { beacon } = chainOver(
+    ([0, 1] as const).map((index) => good({ ...states, '/eth/v1/node/syncing': () => syncing(slots[index]) })),
+    { clock },
+  )
+  expect((await beacon.head(never)).slot).toBe(100)
+  for (let slot = 101; slot <= 106; slot++) {
+    now += 12_000
+    slots[1] = slot
+    await beacon.head(never)
+  }
+  expect((await beacon.head(never)).slot).toBe(106)
+  now += 12_000
+  slots[0] = 108
+  slots[1] = 107
+  expect((await beacon.head(never)).slot).toBe(108)
+})

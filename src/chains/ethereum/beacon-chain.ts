@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import type { NodeReading } from '../nodes/nodes.ts'
 import { type BeaconChain, BeaconError, type BeaconValidator, type StateAt } from './beacon.ts'
 import * as formats from './beacon-formats.ts'
 import { createBeaconGet, type OnBeaconCall } from './beacon-http.ts'
@@ -22,6 +23,8 @@ export interface BeaconChainOptions {
   readonly fetch?: typeof globalThis.fetch
   /** For metrics. */
   readonly onCall?: OnBeaconCall
+  /** Told once how the nodes' health is read, for metrics. */
+  readonly onNodes?: (read: () => readonly NodeReading[]) => void
 }
 
 /** Ids in one query of validators: 30 × 99 characters stay below every client's limit on URLs. */
@@ -37,7 +40,9 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
     onCall: options.onCall,
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
   }
-  const nodes = createBeaconNodes({ gets: options.urls.map((url) => createBeaconGet({ url, ...transport })), network, clock, log })
+  const gets = options.urls.map((url) => createBeaconGet({ url, ...transport }))
+  const nodes = createBeaconNodes({ gets, network, clock, log, maxLagSlots })
+  options.onNodes?.(nodes.readings)
 
   const finality = (node: BeaconNode, slot: number, signal: AbortSignal) =>
     node.get({ ...ofState(slot, 'finality_checkpoints'), schema: formats.finality }, signal)
@@ -135,6 +140,6 @@ const ofState = (slot: number, endpoint: string) => ({
 
 /** No rule depends on consolidations alone (a source is exiting by its exit epoch): they only make a message clearer, so a node may lack them. */
 const noneServed = (error: unknown): never[] => {
-  if (error instanceof BeaconError && error.code === 'state-not-kept') return []
+  if (error instanceof BeaconError && (error.code === 'state-not-kept' || error.refused !== undefined)) return []
   throw error
 }

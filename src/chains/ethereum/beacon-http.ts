@@ -84,12 +84,16 @@ export function createBeaconGet(options: {
       }
       const failure = toFailed(error, timeout.signal.aborted, request.endpoint, timeoutMs)
       report(failure.outcome)
-      throw new BeaconError('unavailable', failure.message, failure.retryAfterMs)
+      const isRefused = refusals.includes(failure.outcome)
+      throw new BeaconError('unavailable', failure.message, failure.retryAfterMs, isRefused ? request.endpoint : undefined)
     } finally {
       done.abort()
     }
   }
 }
+
+/** Statuses of an endpoint that the node does not serve, or not to us. */
+const refusals = ['401', '402', '403', '404', '405', '501']
 
 class Failed extends Error {
   readonly outcome: string

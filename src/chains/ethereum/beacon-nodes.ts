@@ -1,12 +1,12 @@
 import type { Clock } from '../../lib/clock.ts'
-import { abortable } from '../../lib/shared-call.ts'
+import { type ChainLog, createNodes, type NodeHandle, type NodeReading } from '../nodes/nodes.ts'
+import type { Refusals } from '../nodes/refusals.ts'
 import { BeaconError, type BeaconErrorCode, type BeaconGenesis, type BeaconSpec } from './beacon.ts'
 import * as formats from './beacon-formats.ts'
 import type { BeaconGet } from './beacon-http.ts'
 import { slotAt } from './beacon-time.ts'
 import type { Hex } from './chain.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
-import type { ChainLog } from './rpc-nodes.ts'
 
 /**
  * Roots of the validators at genesis: two networks may share a chain id, never this. Sources: the networks' published metadata (eth-clients/mainnet,
@@ -18,39 +18,79 @@ export const knownGenesisValidatorsRoots: Readonly<Record<string, Hex>> = {
   sepolia: '0xd8ea171f3c94aea21ebc42a1ed61052acf3f9209c00e4efbaaddac09ed9b8078',
 }
 
-/** A node that serves the right network, and what it said of it. */
-export interface BeaconNode {
-  readonly get: BeaconGet
+/** What a node says of its network. */
+export interface BeaconIdentity {
   readonly spec: BeaconSpec
   readonly genesis: BeaconGenesis
 }
+interface BeaconClient {
+  readonly get: BeaconGet
+}
+/** A node that serves the right network, and what it said of it. */
+export type BeaconNode = BeaconClient & BeaconIdentity & Pick<NodeHandle<BeaconIdentity>, 'sees'>
 
 export interface BeaconNodes {
   /** Does something on the first node of the right network that can; the next one is asked when a node fails in any way. @throws BeaconError */
   first<T>(use: (node: BeaconNode) => Promise<T>, signal: AbortSignal): Promise<T>
+  readings(): readonly NodeReading[]
 }
 
 export type BeaconNetwork = Pick<EthereumNetworkConfig, 'name' | 'chainId' | 'depositContractAddress' | 'genesisForkVersion'>
 
-/** How long a node that failed is asked last. */
-const restMs = 10_000
 /** What several nodes' failures mean together: the one that a person must act on, then the one that says most. */
 const sayMost: readonly BeaconErrorCode[] = ['wrong-network', 'state-not-kept', 'behind', 'unavailable']
+/** Mainnet's slot. */
+const slotMs = 12_000
 
 export function createBeaconNodes(options: {
   readonly gets: readonly BeaconGet[]
   readonly network: BeaconNetwork
   readonly clock: Clock
+  readonly maxLagSlots?: number | undefined
   readonly log?: ChainLog | undefined
 }): BeaconNodes {
-  const { network, clock, log } = options
-  const nodes = options.gets.map((get, index) => ({ get, index, verified: undefined as Promise<BeaconNode> | undefined, restsUntil: 0 }))
-  type Node = (typeof nodes)[number]
+  const { network, clock, log, maxLagSlots } = options
+  const nodes = createNodes<BeaconClient, BeaconIdentity, BeaconError>({
+    clients: options.gets.map((get) => ({ get })),
+    network: network.name,
+    clock,
+    log,
+    pollMs: slotMs,
+    blockMs: slotMs,
+    fewBlocks: 3n,
+    rules: {
+      verify: createVerify(network, log),
+      head: async (node) => {
+        const { signal } = new AbortController()
+        const { spec, genesis } = node.identity
+        return headOf(node.identity, await headSlot({ ...node, spec, genesis }, clock, maxLagSlots, signal))
+      },
+      guard: ({ get }, refusals, skip) => ({ get: rememberingGet(get, refusals, skip) }),
+      toError: (error) => {
+        if (error instanceof BeaconError) return error
+        throw error
+      },
+      passesOn: () => true,
+      rests: ({ code, refused }) => code !== 'state-not-kept' && refused === undefined,
+      unknownRefusal: () => undefined,
+      retryAfterMs: ({ retryAfterMs }) => retryAfterMs,
+      worst: (errors) =>
+        errors.toSorted((a, b) => sayMost.indexOf(a.code) - sayMost.indexOf(b.code))[0] ??
+        new BeaconError('unavailable', `no beacon node is configured for ${network.name}`),
+      code: ({ code }) => code,
+    },
+  })
+  return {
+    first: (use, signal) => nodes.first((node) => use({ get: node.get, sees: node.sees, ...node.identity }), signal),
+    readings: nodes.readings,
+  }
+}
+
+function createVerify(network: BeaconNetwork, log: ChainLog | undefined) {
   /** Of a network whose root is not built in, the first that was seen: its nodes must agree. */
   let root: Hex | undefined = knownGenesisValidatorsRoots[network.name]
 
-  const verify = async ({ get, index }: Node): Promise<BeaconNode> => {
-    // Not the caller's signal: others may wait for the same check. Each call has its own time-out.
+  return async ({ get }: BeaconClient, number: number): Promise<BeaconIdentity> => {
     const { signal } = new AbortController()
     const [genesis, spec, contract] = await Promise.all([
       get({ endpoint: 'genesis', path: '/eth/v1/beacon/genesis', schema: formats.genesis }, signal),
@@ -66,58 +106,35 @@ export function createBeaconNodes(options: {
       differs('genesis validators root', root ?? genesis.genesisValidatorsRoot, genesis.genesisValidatorsRoot),
     ].filter((text) => text !== undefined)
     if (differences.length > 0) {
-      const message = `beacon node ${index + 1} of ${network.name} serves another network: ${differences[0]}`
-      log?.warn({ network: network.name, node: index + 1 }, `${message}: it is not used`)
+      const message = `beacon node ${number} of ${network.name} serves another network: ${differences[0]}`
+      log?.warn({ network: network.name, node: number }, `${message}: it is not used`)
       throw new BeaconError('wrong-network', message)
     }
     root = genesis.genesisValidatorsRoot
-    return { get, spec, genesis }
+    return { spec, genesis }
   }
+}
 
-  /** Asked once, and again after a failure, also when nobody waits for it any more. */
-  const verified = (node: Node): Promise<BeaconNode> => {
-    if (node.verified !== undefined) return node.verified
-    const asked = verify(node)
-    asked.catch(() => {
-      if (node.verified === asked) node.verified = undefined
-    })
-    node.verified = asked
-    return asked
-  }
-
-  const attempt = async <T>(node: Node, use: (node: BeaconNode) => Promise<T>, signal: AbortSignal): Promise<T> => {
+/** A client that remembers which endpoints its node refuses, and with `skip` does not ask for them. */
+const rememberingGet =
+  (get: BeaconGet, refusals: Refusals, skip: { readonly onSkip: () => void } | undefined): BeaconGet =>
+  async (request, signal) => {
+    if (skip !== undefined && refusals.has(request.endpoint)) {
+      skip.onSkip()
+      throw new BeaconError('unavailable', `the beacon node does not serve ${request.endpoint}`, undefined, request.endpoint)
+    }
     try {
-      return await use(await abortable(verified(node), signal))
+      return await get(request, signal)
     } catch (error) {
-      signal.throwIfAborted()
-      if (!(error instanceof BeaconError)) throw error
-      if (error.code !== 'state-not-kept') {
-        if (error.code !== 'behind') node.verified = undefined
-        node.restsUntil = clock.monotonicMs() + Math.max(restMs, error.retryAfterMs ?? 0)
-        log?.warn({ network: network.name, beaconNode: node.index + 1, code: error.code }, error.message)
-      }
+      if (error instanceof BeaconError && error.refused !== undefined) refusals.add(error.refused)
       throw error
     }
   }
 
-  return {
-    first: async (use, signal) => {
-      const failures: BeaconError[] = []
-      const now = clock.monotonicMs()
-      for (const node of nodes.toSorted((a, b) => Number(a.restsUntil > now) - Number(b.restsUntil > now) || a.index - b.index)) {
-        signal.throwIfAborted()
-        try {
-          return await attempt(node, use, signal)
-        } catch (error) {
-          if (!(error instanceof BeaconError)) throw error
-          failures.push(error)
-        }
-      }
-      const worst = failures.toSorted((a, b) => sayMost.indexOf(a.code) - sayMost.indexOf(b.code))[0]
-      throw worst ?? new BeaconError('unavailable', `no beacon node is configured for ${network.name}`)
-    },
-  }
-}
+const headOf = ({ genesis, spec }: BeaconIdentity, slot: number) => ({
+  height: BigInt(slot),
+  timestamp: genesis.genesisTime + (slot * spec.slotDurationMs) / 1000,
+})
 
 const differs = (what: string, expected: string | number, found: string | number): string | undefined =>
   String(expected).toLowerCase() === String(found).toLowerCase() ? undefined : `its ${what} is ${found}, expected ${expected}`
@@ -128,6 +145,7 @@ const differs = (what: string, expected: string | number, found: string | number
  */
 export async function headSlot(node: BeaconNode, clock: Clock, maxLagSlots: number | undefined, signal: AbortSignal): Promise<number> {
   const state = await node.get({ endpoint: 'syncing', path: '/eth/v1/node/syncing', schema: formats.syncing }, signal)
+  node.sees(headOf(node, state.head_slot))
   const due = slotAt(node.genesis, node.spec, clock.now().getTime() / 1000)
   const lag = due - state.head_slot
   // Clients' own idea of being synced is of this order; on a small network an epoch is too little.

@@ -117,10 +117,13 @@ export class BeaconError extends Error {
   override readonly name = 'BeaconError'
   readonly code: BeaconErrorCode
   readonly retryAfterMs: number | undefined
-  constructor(code: BeaconErrorCode, message: string, retryAfterMs?: number) {
+  /** The endpoint that the node does not serve, or not to us. */
+  readonly refused: string | undefined
+  constructor(code: BeaconErrorCode, message: string, retryAfterMs?: number, refused?: string) {
     super(message)
     this.code = code
     this.retryAfterMs = retryAfterMs
+    this.refused = refused
   }
 }
 

@@ -60,6 +60,7 @@ export function createRpcNodes(options: {
     log,
     pollMs: pollIntervalMs,
     blockMs,
+    fewBlocks: 3n,
     rules: {
       verify,
       head: async (node) => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { healthOf, type NodeHead, type Sightings, sighted } from './health.ts'
 
-const pace = { graceMs: 36_000, blockMs: 12_000 }
+const pace = { graceMs: 36_000, blockMs: 12_000, fewBlocks: 3n }
 const start = 1_700_000_000
 /** A node that showed these heads at these seconds; blocks are 12 s apart, so that block 0 was made at second 0. */
 function seen(...heads: readonly (readonly [second: number, height: number, madeAt?: number])[]): Sightings {
@@ -108,7 +108,7 @@ describe('a node is', () => {
   })
 
   test('judged by slots where heads have no time', () => {
-    const slots = { graceMs: 15_000, blockMs: 400 }
+    const slots = { graceMs: 15_000, blockMs: 400, fewBlocks: 25n }
     const node = sighted(undefined, { height: 1000n }, 0)
     const judged = (height: bigint) => healthOf(node, [sighted(undefined, { height }, 0)], slots, at(0)).out
     expect(judged(1030n)).toBeUndefined()

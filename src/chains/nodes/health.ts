@@ -17,6 +17,8 @@ export interface Pace {
   readonly graceMs: number
   /** One block's time, in ms, for heads without a timestamp. */
   readonly blockMs: number
+  /** So many blocks behind are a matter of moments. */
+  readonly fewBlocks: bigint
 }
 export interface Moment {
   /** Monotonic ms. */
@@ -36,8 +38,6 @@ export interface Health {
   readonly still: boolean
 }
 
-/** So few blocks behind are a matter of time, not of height. */
-const fewBlocks = 3n
 const trailLength = 64
 
 export function sighted(before: Sightings | undefined, head: NodeHead, at: number): Sightings {
@@ -66,11 +66,12 @@ export function healthOf(node: Sightings | undefined, others: readonly (Sighting
 
   const overtakenAt = Math.min(...ahead.map((other) => other.trail.find((step) => step.height > height)?.at ?? other.seenAt))
   const longAgo = moment.now - overtakenAt > pace.graceMs
-  const farBehind = ahead.some((other) => other.head.height - height > fewBlocks && lagMs(node.head, other.head, pace) > pace.graceMs)
-  const keepsPace = !still && node.head.timestamp !== undefined && (moment.wallSeconds - node.head.timestamp) * 1000 <= pace.graceMs
-  if (keepsPace) return { out: undefined, lag, lagging: false, still }
-  const out = longAgo || farBehind ? (still ? 'still' : 'behind') : undefined
-  return { out, lag, lagging: out !== undefined || lag > fewBlocks, still }
+  const farBehind = ahead.some((other) => other.head.height - height > pace.fewBlocks && lagMs(node.head, other.head, pace) > pace.graceMs)
+  const age = node.head.timestamp === undefined ? Number.POSITIVE_INFINITY : (moment.wallSeconds - node.head.timestamp) * 1000
+  const isFresh = (ms: number): boolean => !still && age <= ms
+  const out = (longAgo || farBehind) && !isFresh(pace.graceMs) ? (still ? 'still' : 'behind') : undefined
+  const few = Math.min(Number(pace.fewBlocks) * pace.blockMs, pace.graceMs)
+  return { out, lag, lagging: out !== undefined || (lag > pace.fewBlocks && !isFresh(few)), still }
 }
 
 const lagMs = (behind: NodeHead, ahead: NodeHead, { blockMs }: Pace): number =>

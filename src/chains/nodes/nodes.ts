@@ -97,6 +97,8 @@ export interface NodesOptions<C, I, E extends Error> {
   readonly pollMs: number
   /** One block's time, in ms, for heads without a timestamp. */
   readonly blockMs: number
+  /** So many blocks behind the others are a matter of moments. */
+  readonly fewBlocks: bigint
 }
 
 /** How long a node that gave no answer is asked last. */
@@ -130,7 +132,7 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
   const { clock, network, log, rules } = options
   const now = (): number => clock.monotonicMs()
   const probeMs = Math.min(Math.max(options.pollMs, 1_000), 12_000)
-  const pace: Pace = { graceMs: gracePolls * probeMs, blockMs: options.blockMs }
+  const pace: Pace = { graceMs: gracePolls * probeMs, blockMs: options.blockMs, fewBlocks: options.fewBlocks }
   type Node = State<C, I, E>
   type Use<T> = (node: C & NodeHandle<I>) => Promise<T>
   type Attempt<T> =
@@ -184,8 +186,12 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
     if (node.verified === undefined || now() - node.verified.at > identityMs) {
       // Not the caller's signal: others may wait for the same check.
       const identity = rules.verify(rules.guard(node.client, node.refusals, undefined), node.index + 1)
-      identity.catch(() => {})
-      node.verified = { at: now(), identity }
+      const verified = { at: now(), identity }
+      node.verified = verified
+      // Also when nobody waits for it any more.
+      identity.catch(() => {
+        if (node.verified === verified) node.verified = undefined
+      })
     }
     return node.verified.identity
   }

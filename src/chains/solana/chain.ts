@@ -112,10 +112,10 @@ export interface SolanaChain {
   stakeView(address: SolanaAddress, commitment: Commitment, signal: AbortSignal): Promise<StakeView>
   voteAccount(address: SolanaAddress, signal: AbortSignal): Promise<VoteAccountAnswer>
   /**
-   * What each node knows of a transaction's signatures (at most 256), searching the whole history; feed it to `decideLanding`. All nodes are
-   * asked: one may have what another has lost. At least one has answered.
+   * What each configured node knows of a transaction's signatures (at most 256; none: its finalized height only), searching the whole history; feed it
+   * to `decideLanding`. One may have what another has lost. Undefined for a node that did not answer; at least one has.
    */
-  landingFacts(signatures: readonly SolanaSignature[], signal: AbortSignal): Promise<readonly LandingFacts[]>
+  landingFacts(signatures: readonly SolanaSignature[], signal: AbortSignal): Promise<readonly (LandingFacts | undefined)[]>
   /** Lamports that the fee payer will pay for this message; undefined when its blockhash has expired. */
   feeFor(message: Uint8Array, signal: AbortSignal): Promise<Lamports | undefined>
   /** Millionths of a lamport a unit that lately were enough to write these accounts: the median over the last blocks. */

@@ -13,7 +13,7 @@ const facts = (finalizedBlockHeight: bigint, statuses: LandingFacts['statuses'],
 })
 
 describe('a transaction that is valid up to height 100', () => {
-  test.each<{ name: string; facts: readonly LandingFacts[]; preparedAtSlot?: bigint; expected: object }>([
+  test.each<{ name: string; facts: readonly (LandingFacts | undefined)[]; preparedAtSlot?: bigint; expected: object }>([
     { name: 'may land while nobody answers', facts: [], expected: { kind: 'may-land', blocksLeft: 101n } },
     { name: 'may land at 99', facts: [facts(99n, [undefined])], expected: { kind: 'may-land', blocksLeft: 2n } },
     { name: 'may land at 100', facts: [facts(100n, [undefined])], expected: { kind: 'may-land', blocksLeft: 1n } },
@@ -64,6 +64,17 @@ describe('a transaction that is valid up to height 100', () => {
       facts: [facts(200n, [undefined], 51n), facts(101n, [undefined], 50n)],
       preparedAtSlot: 50n,
       expected: { kind: 'expired' },
+    },
+    {
+      name: 'may land while one of two nodes is not beyond it',
+      facts: [facts(200n, [undefined]), facts(100n, [undefined])],
+      expected: { kind: 'may-land' },
+    },
+    { name: 'may land while one of two nodes is silent', facts: [facts(200n, [undefined]), undefined], expected: { kind: 'may-land' } },
+    {
+      name: 'has landed when the only node that answers has it',
+      facts: [undefined, facts(90n, [status('finalized')])],
+      expected: { kind: 'landed', final: true },
     },
     {
       name: 'is unknown when the node with enough history lags',

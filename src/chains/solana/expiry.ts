@@ -21,7 +21,7 @@ export interface LandingFacts {
 export type Landing =
   /** In a block; for good only when `final`. `index` is the signature's. */
   | { readonly kind: 'landed'; readonly index: number; readonly final: boolean; readonly status: SignatureStatus }
-  /** The blockhash lives still, or the blocks up to its end are not final: send the same bytes again and wait. */
+  /** The blockhash lives still, or the blocks up to its end are not final on every node: send the same bytes again and wait. */
   | { readonly kind: 'may-land'; readonly blocksLeft: bigint }
   /** It is in no block and can't come into one: only now may it be made anew. */
   | { readonly kind: 'expired' }
@@ -31,17 +31,18 @@ export type Landing =
 /**
  * Whether a transaction landed, may land, or has expired. A block may hold it up to one height beyond `lastValidBlockHeight` (a blockhash's
  * age is counted at the block's parent), and a block that isn't final may be replaced: so only a *finalized* height beyond it decides,
- * together with a searched history without any of the signatures. One node alone must know both; what any node has found counts. Wall time
- * is never asked.
+ * together with a searched history without any of the signatures. One node alone must know both; what any node has found counts. Since another one may
+ * then be made, every configured node must be beyond it: one that is silent or behind may hold it in a block yet. Wall time is never asked.
  */
 export function decideLanding(given: {
   readonly lastValidBlockHeight: bigint
-  /** By node. None: nobody answered, and it may land. */
-  readonly facts: readonly LandingFacts[]
+  /** By configured node; undefined for one that did not answer. None: nobody answered, and it may land. */
+  readonly facts: readonly (LandingFacts | undefined)[]
   /** A slot at or before the one in which the blockhash was read, if it was kept. */
   readonly preparedAtSlot?: bigint | undefined
 }): Landing {
-  const { lastValidBlockHeight, facts, preparedAtSlot } = given
+  const { lastValidBlockHeight, preparedAtSlot } = given
+  const facts = given.facts.filter((fact) => fact !== undefined)
   const found = facts.flatMap(({ statuses }) => statuses.flatMap((status, index) => (status === undefined ? [] : [{ index, status }])))
   const best = found.toSorted((a, b) => rank[b.status.commitment] - rank[a.status.commitment])[0]
   if (best !== undefined) return { kind: 'landed', index: best.index, final: best.status.commitment === 'finalized', status: best.status }
@@ -52,7 +53,8 @@ export function decideLanding(given: {
   }
   const reachesBack = ({ historySince }: LandingFacts) =>
     historySince === undefined || preparedAtSlot === undefined || historySince <= preparedAtSlot
-  return beyond.some(reachesBack) ? { kind: 'expired' } : { kind: 'unknown' }
+  if (!beyond.some(reachesBack)) return { kind: 'unknown' }
+  return beyond.length === given.facts.length ? { kind: 'expired' } : { kind: 'may-land', blocksLeft: 1n }
 }
 
 const rank: Readonly<Record<Commitment, number>> = { processed: 0, confirmed: 1, finalized: 2 }

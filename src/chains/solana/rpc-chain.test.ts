@@ -1,8 +1,9 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../lib/clock.ts'
+import { type Clock, systemClock } from '../../lib/clock.ts'
 import { encodeBase58 } from './base58.ts'
 import { SolanaError, type SolanaErrorCode } from './chain.ts'
+import { decideLanding } from './expiry.ts'
 import { joinTransaction } from './message.ts'
 import { knownGenesisHashes, solanaNetworkConfig } from './networks.ts'
 import { createSolanaChain } from './rpc-chain.ts'
@@ -20,8 +21,12 @@ type Reply = { result: unknown } | { error: object; status?: number } | { text: 
 type Script = Record<string, Reply>
 const good: Script = { getGenesisHash: { result: devnet } }
 
+const isClock = (one: Script | Clock): one is Clock => typeof one.monotonicMs === 'function'
+
 /** A chain over nodes that answer by script; `seen` lists each call as `node:method`. */
-function chainOver(...scripts: Script[]) {
+function chainOver(given: Script | readonly Script[], ...more: (Script | Clock)[]) {
+  const scripts = [given, ...more.filter((one): one is Script => !isClock(one))].flat()
+  const clock = more.find(isClock) ?? systemClock
   const seen: string[] = []
   const bodies: unknown[] = []
   const fetch: typeof globalThis.fetch = async (input, init) => {
@@ -43,7 +48,7 @@ function chainOver(...scripts: Script[]) {
     chain: 'Solana',
     rpcUrls: scripts.map((_, index) => `https://n${index + 1}.test/${canary}`),
   })
-  return { chain: createSolanaChain({ config, clock: systemClock, fetch, timeoutMs: 200 }), seen, bodies }
+  return { chain: createSolanaChain({ config, clock, fetch, timeoutMs: 200 }), seen, bodies }
 }
 async function codeOf(promise: Promise<unknown>): Promise<SolanaErrorCode | undefined> {
   const error = await promise.then(
@@ -194,5 +199,105 @@ describe('a network of the configuration', () => {
     { name: 'an unknown field', change: { chainId: 1 } },
   ])('is refused with $name', ({ change }) => {
     expect(solanaNetworkConfig.safeParse({ ...config, ...change }).success).toBe(false)
+  })
+})
+
+describe('a first node that stands still while the second goes on', () => {
+  const clockData = (slot: number, seconds: number): string => {
+    // Clock sysvar: slot, start of the epoch, epoch, epoch of the leader schedule, time; little endian.
+    const data = Buffer.alloc(40)
+    data.writeBigUInt64LE(BigInt(slot), 0)
+    data.writeBigInt64LE(BigInt(seconds), 32)
+    return data.toString('base64')
+  }
+  /** A node at a slot; the clock's time is 400 ms a slot. */
+  const nodeAt = (slot: () => number, more: Script = {}): Script =>
+    new Proxy({} as Script, {
+      get: (_, method: string): Reply | undefined => {
+        const at = slot()
+        const context = { slot: at }
+        const answers: Script = {
+          getGenesisHash: { result: devnet },
+          getAccountInfo: {
+            result: {
+              context,
+              value: {
+                lamports: 1,
+                owner: testAddress(1),
+                data: [clockData(at, start + at * 0.4), 'base64'],
+                executable: false,
+              },
+            },
+          },
+          getLatestBlockhash: { result: { context, value: { blockhash: testAddress(3), lastValidBlockHeight: at + 150 } } },
+          getBalance: { result: { context, value: at } },
+          getBlockHeight: { result: at },
+          ...more,
+        }
+        return answers[method]
+      },
+    })
+  const start = 1_700_000_000
+  function stuckFirst() {
+    let now = 0
+    const clock = { ...systemClock, monotonicMs: () => now, now: () => new Date((start + 400) * 1000 + now) }
+    const slots = [1000, 1000] as [number, number]
+    const over = chainOver([nodeAt(() => slots[0]), nodeAt(() => slots[1])], clock)
+    return {
+      ...over,
+      slots,
+      pass: (seconds: number) => {
+        now += seconds * 1000
+        slots[1] += Math.floor(seconds / 0.4)
+      },
+    }
+  }
+
+  test('is out: blockhashes and balances come from the second; it comes back when it moves', async () => {
+    const { chain, slots, pass } = stuckFirst()
+    expect((await chain.latestBlockhash(never)).slot).toBe(1000n)
+    for (let poll = 0; poll < 4; poll++) {
+      pass(6)
+      await chain.blockHeight('finalized', never)
+    }
+    expect((await chain.latestBlockhash(never)).slot).toBe(1060n)
+    expect(await chain.balance(testAddress(5), 'confirmed', never)).toBe(1060n)
+    pass(6)
+    slots[0] = slots[1]
+    expect(await chain.balance(testAddress(5), 'confirmed', never)).toBe(BigInt(slots[1]))
+    expect((await chain.landingFacts([], never)).map((fact) => fact?.finalizedBlockHeight)).toEqual([1075n, 1075n])
+  })
+
+  test('gives no blockhash that is dead on arrival, though it is not out yet', async () => {
+    const { chain, pass } = stuckFirst()
+    await chain.latestBlockhash(never)
+    pass(12)
+    expect((await chain.latestBlockhash(never)).slot).toBe(1030n)
+  })
+
+  test('keeps a transaction alive until it has come along: another one could land beside it', async () => {
+    const { chain, pass } = stuckFirst()
+    pass(120)
+    const facts = await chain.landingFacts([], never)
+    expect(decideLanding({ lastValidBlockHeight: 1100n, facts })).toMatchObject({ kind: 'may-land' })
+  })
+})
+
+describe('a method that the first node refuses', () => {
+  test.each<Reply>([
+    { error: { code: -32601, message: canary } },
+    { error: { code: 403, message: canary }, status: 403 },
+    { error: { code: -32001, message: `not on your plan ${canary}` } },
+    { html: 402 },
+  ])('is asked of the second, which is asked first from then on: %j', async (reply) => {
+    const { chain, seen } = chainOver([
+      { ...good, getBlockHeight: reply },
+      { ...good, getBlockHeight: { result: 5 } },
+    ])
+    expect(await chain.blockHeight('finalized', never)).toBe(5n)
+    seen.length = 0
+    expect(await chain.blockHeight('finalized', never)).toBe(5n)
+    expect(seen).not.toContain('1:getBlockHeight')
+    await expect(chainOver([{ ...good, getBlockHeight: reply }]).chain.blockHeight('finalized', never)).rejects.toThrow(/getBlockHeight/)
   })
 })

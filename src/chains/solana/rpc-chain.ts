@@ -75,10 +75,14 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
 
     blockHeight: (commitment, signal) => ask('getBlockHeight', [{ commitment }], u64, signal),
 
-    latestBlockhash: async (signal) => {
-      const { context, value } = await ask('getLatestBlockhash', [{ commitment: 'confirmed' }], latestBlockhash, signal)
-      return { ...value, slot: context.slot }
-    },
+    latestBlockhash: (signal) =>
+      nodes.first(async (node) => {
+        const method = 'getLatestBlockhash'
+        const { context, value } = read(latestBlockhash, await node.call(method, [{ commitment: 'confirmed' }], signal), method)
+        // What is made with it would be dead on arrival.
+        if (node.isLagging()) throw new SolanaError('node-behind', plainMessage('node-behind'))
+        return { ...value, slot: context.slot }
+      }, signal),
 
     account: async (address, commitment, signal) =>
       (await ask('getAccountInfo', [address, { commitment, encoding: 'base64' }], withContext(account), signal)).value ?? undefined,
@@ -180,13 +184,14 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
   }
 }
 
-/** Asks every node; once one has the transaction in a final block, the others are not waited for. */
+/** Asks every node. */
 function createLandingFacts(nodes: RpcNodes): SolanaChain['landingFacts'] {
   return async (signatures, signal) => {
     const factsOf = async (node: RpcNode): Promise<LandingFacts> => {
       // The order matters: a height read first is covered by a history read after it.
       const finalized = [{ commitment: 'finalized' }]
       const finalizedBlockHeight = read(u64, await node.call('getBlockHeight', finalized, signal), 'getBlockHeight')
+      if (signatures.length === 0) return { finalizedBlockHeight, statuses: [] }
       const answer = await node.call('getSignatureStatuses', [signatures, { searchTransactionHistory: true }], signal)
       const { value } = read(signatureStatuses, answer, 'getSignatureStatuses')
       if (value.length !== signatures.length) throw new RpcFailure('no-answer', 'the node left signatures out')
@@ -194,11 +199,10 @@ function createLandingFacts(nodes: RpcNodes): SolanaChain['landingFacts'] {
       const since = statuses.every((status) => status === undefined) ? await historySince(node, signal) : undefined
       return { finalizedBlockHeight, statuses, ...(since === undefined ? {} : { historySince: since }) }
     }
-    const settled = ({ statuses }: LandingFacts) => statuses.some((status) => status?.commitment === 'finalized')
-    const answers = await nodes.race(factsOf, settled, signal)
-    const facts = answers.flatMap((answer) => ('value' in answer ? [answer.value] : []))
-    if (facts.length > 0) return facts
-    throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
+    const answers = await nodes.each(factsOf, signal)
+    const facts = answers.map((answer) => (answer !== undefined && 'value' in answer ? answer.value : undefined))
+    if (facts.some((fact) => fact !== undefined)) return facts
+    throw mostTelling(answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer.error] : [])))
   }
 }
 

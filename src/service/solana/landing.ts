@@ -18,10 +18,7 @@ export const signaturesOf = (row: Pick<SolanaTransactionRow, 'signature' | 'earl
 export async function lookForTransaction(chain: SolanaChain, row: SolanaTransactionRow, signal: AbortSignal): Promise<Landing> {
   const signatures = signaturesOf(row)
   const { last_valid_block_height: lastValidBlockHeight } = row
-  const facts =
-    signatures.length === 0
-      ? [{ finalizedBlockHeight: await chain.blockHeight('finalized', signal), statuses: [] }]
-      : await chain.landingFacts(signatures, signal)
+  const facts = await chain.landingFacts(signatures, signal)
   return decideLanding({ lastValidBlockHeight, facts, preparedAtSlot: row.prepared_slot })
 }
 

@@ -52,6 +52,13 @@ export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => P
           `the transaction could still land: ${left} blocks are to be final before it has expired for certain`,
         )
       }
+      // Another one may be made only when no node's final blocks can hold the first any more.
+      const heights = await network.chain.landingFacts([], signal)
+      if (heights.some((fact) => fact === undefined || fact.finalizedBlockHeight <= row.last_valid_block_height))
+        throw new ProblemError(
+          'invalid-state',
+          `the transaction could still land: not every node of the service for ${stake.network} shows its end as final`,
+        )
       const look = await lookAtStake(store, network, stake, signal)
       if (look.slot < slot)
         throw new ProblemError('chain-unavailable', `the service's nodes for ${stake.network} are not at the same height`, {

@@ -192,23 +192,23 @@ export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeC
   ): Promise<{ readonly landing: Landing; readonly signature: string | undefined }> {
     const signatures = signaturesOf(transaction).filter(isSignature)
     const { lastValidBlockHeight = 0, preparedAtSlot } = transaction
-    const decide = (facts: readonly LandingFacts[]) =>
+    const decide = (facts: readonly (LandingFacts | undefined)[]) =>
       decideLanding({
         lastValidBlockHeight: BigInt(lastValidBlockHeight),
         facts,
         preparedAtSlot: preparedAtSlot === undefined ? undefined : BigInt(preparedAtSlot),
       })
-    const facts =
-      signatures.length === 0
-        ? [{ finalizedBlockHeight: await network.chain.blockHeight('finalized', signal), statuses: [] }]
-        : await network.chain.landingFacts(signatures, signal)
+    const facts = await network.chain.landingFacts(signatures, signal)
     // An earlier attempt that is found after all, and had failed, moved nothing: what becomes of the present one counts.
-    const counting = facts.map(({ statuses, ...rest }) => ({
-      ...rest,
-      statuses: statuses.map((status, index) =>
-        status?.failure !== undefined && signatures[index] !== transaction.signature ? undefined : status,
-      ),
-    }))
+    const counting = facts.map(
+      (fact) =>
+        fact && {
+          ...fact,
+          statuses: fact.statuses.map((status, index) =>
+            status?.failure !== undefined && signatures[index] !== transaction.signature ? undefined : status,
+          ),
+        },
+    )
     const landing = decide(counting)
     if (landing.kind === 'landed') return { landing, signature: signatures[landing.index] }
     // Whoever told its last valid block height may have been wrong: while the cluster still takes the blockhash, it has not expired.
