@@ -104,6 +104,7 @@ describe('a method that the first node refuses', () => {
     { name: '402 by HTTP', says: httpStatus(402) },
     { name: '403 by HTTP', says: httpStatus(403) },
     { name: 'an error nobody knows', says: rpcError(-32098, 'a mood') },
+    { name: 'an error without words', says: rpcError(-32000, '') },
   ]
   const refusing = (says: () => unknown) => createTestNode({ says: new Map([['eth_estimateGas', says]]) })
   const serving = () => createTestNode({ says: new Map([['eth_estimateGas', () => '0x9']]) })
@@ -137,6 +138,15 @@ describe('a method that the first node refuses', () => {
     expect(only.seen.filter((method) => method === 'eth_estimateGas')).toHaveLength(2)
     // The node is well otherwise.
     expect(await chain.balance(testSender, never)).toBe(7n)
+  })
+
+  test('with an internal error is asked of the next one first as well', async () => {
+    const [first, second] = [refusing(rpcError(-32603, 'internal error')), serving()]
+    const { chain } = chainOverNodes([first, second])
+    await chain.estimateGas(estimate, never)
+    forget(first, second)
+    await chain.estimateGas(estimate, never)
+    expect(asked(first, 'eth_estimateGas')).toBe(false)
   })
 
   test('is not remembered where the others refuse it alike: then it is the question', async () => {

@@ -17,6 +17,8 @@ export type RpcNode = RpcClient & NodeHandle<EthereumIdentity>
 /** The nodes of one Ethereum network. All throw `ChainError`. */
 export type RpcNodes = Nodes<RpcClient, EthereumIdentity, ChainError>
 
+/** JSON-RPC 2.0, section 5.1: internal error. */
+const internalError = -32603
 /** Mainnet's slot; heads have timestamps, so that this is asked of none. */
 const blockMs = 12_000
 
@@ -72,7 +74,8 @@ export function createRpcNodes(options: {
       toError: toChainError,
       passesOn: ({ code }) => code === 'unavailable' || code === 'wrong-chain' || code === 'rejected',
       rests: ({ code }, cause) => code === 'wrong-chain' || (code === 'unavailable' && isNodesOwn(cause)),
-      unknownRefusal: ({ code }, cause) => (code === 'rejected' && cause instanceof RpcFailure ? cause.method : undefined),
+      unknownRefusal: ({ code }, cause) =>
+        cause instanceof RpcFailure && (code === 'rejected' || cause.node?.code === internalError) ? cause.method : undefined,
       retryAfterMs: (error) => error.retryAfterMs,
       worst: (errors) =>
         errors.find(({ code }) => code === 'wrong-chain') ??

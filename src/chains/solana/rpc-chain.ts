@@ -211,7 +211,7 @@ async function historySince(node: RpcNode, signal: AbortSignal): Promise<bigint 
   try {
     return read(u64, await node.call('getFirstAvailableBlock', [], signal), 'getFirstAvailableBlock')
   } catch (error) {
-    if (error instanceof RpcFailure && error.node !== undefined) return undefined
+    if (error instanceof RpcFailure && (error.node !== undefined || error.kind === 'refused')) return undefined
     throw error
   }
 }

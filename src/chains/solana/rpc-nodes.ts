@@ -13,6 +13,8 @@ export type RpcNode = RpcClient & NodeHandle<string>
 /** The nodes of one cluster; a node is used only when it serves the right genesis. All throw `SolanaError`. */
 export type RpcNodes = Nodes<RpcClient, string, SolanaError>
 
+/** JSON-RPC 2.0, section 5.1: internal error. */
+const internalError = -32603
 /** A slot's time, in ms. Source: Solana documentation, "Terminology": about 400 ms. */
 const blockMs = 400
 
@@ -52,7 +54,8 @@ export function createRpcNodes(options: {
       passesOn: ({ code }) => code === 'unavailable' || code === 'wrong-cluster' || code === 'node-behind' || code === 'rejected',
       rests: ({ code }, cause) =>
         code === 'wrong-cluster' || code === 'node-behind' || (code === 'unavailable' && cause instanceof RpcFailure),
-      unknownRefusal: ({ code }, cause) => (code === 'rejected' && cause instanceof RpcFailure ? cause.method : undefined),
+      unknownRefusal: ({ code }, cause) =>
+        cause instanceof RpcFailure && (code === 'rejected' || cause.node?.code === internalError) ? cause.method : undefined,
       retryAfterMs: (error) => error.retryAfterMs,
       worst: (errors) =>
         errors.find(({ code }) => code === 'wrong-cluster') ??
