@@ -164,6 +164,47 @@ describe('a view', () => {
     expect(await failure(missing.beacon.withdrawalView(key('ab'), 'head', never))).toMatchObject({ code: 'state-not-kept' })
   })
 
+  test.each([400, 403, 405, 500, 501])('does without consolidations that a node refuses with status %i', async (status) => {
+    const { beacon } = chainOver([good({ [state(100, 'pending_consolidations')]: { status } })])
+    expect((await beacon.withdrawalView(key('ab'), 'head', never)).pendingConsolidations).toEqual([])
+  })
+  test('does without consolidations where a node answers with another list', async () => {
+    const deposits = { data: [{ pubkey: key('ab'), amount: '5', slot: '9' }] }
+    const { beacon } = chainOver([good({ [state(100, 'pending_consolidations')]: deposits })])
+    expect(await beacon.withdrawalView(key('ab'), 'head', never)).toMatchObject({ validator: { index: 7 }, pendingConsolidations: [] })
+  })
+  test.each([
+    { word: 'pending_balance', epochs: { activation_epoch: farFuture }, status: 'pending_queued' },
+    { word: 'pending_lookahead', epochs: { activation_epoch: '9' }, status: 'pending_queued' },
+    { word: 'active_something', epochs: { activation_epoch: '1' }, status: 'active_ongoing' },
+    { word: 'active_leaving', epochs: { activation_epoch: '1', exit_epoch: '9' }, status: 'active_exiting' },
+    { word: 'gone', epochs: { activation_epoch: '1', exit_epoch: '2', withdrawable_epoch: '3' }, status: 'withdrawal_possible' },
+  ])('with a status of a later version ($word) hides no key: the epochs tell it', async ({ word, epochs, status }) => {
+    const reply = { data: [{ ...entry(key('ab'), epochs), status: word }, entry(key('cd'))] }
+    const { beacon } = chainOver([good({ [state(100, 'validators')]: reply })])
+    const { validators } = await beacon.validators([key('ab'), key('cd')], 'head', never)
+    expect([...validators.values()].map((one) => one.status)).toEqual([status, 'active_ongoing'])
+  })
+  test('that is optimistic is no answer, and another node is asked', async () => {
+    const optimistic = { data: [], execution_optimistic: true } as Reply
+    const alone = chainOver([good({ [state(100, 'validators')]: optimistic })])
+    expect(await failure(alone.beacon.validators([key('ab')], 'head', never))).toMatchObject({
+      code: 'behind',
+      message: expect.stringContaining('optimistic'),
+    })
+    const both = chainOver([good({ [state(100, 'validators')]: optimistic }), good()])
+    expect((await both.beacon.validators([key('ab')], 'head', never)).validators.size).toBe(1)
+  })
+  test.each([
+    { what: 'a block', reply: { data: { canonical: true, header: { message: { slot: '90' } } } } as Reply, has: true },
+    { what: 'none', reply: { status: 404 } as Reply, has: false },
+    { what: 'one of another branch', reply: { data: { canonical: false, header: { message: { slot: '90' } } } } as Reply, has: false },
+  ])('tells that a slot has $what', async ({ reply, has }) => {
+    const { beacon } = chainOver([good({ '/eth/v1/beacon/headers/90': reply })])
+    expect(await beacon.hasBlock(90, never)).toBe(has)
+    expect((await failure(beacon.hasBlock(101, never))).code).toBe('behind')
+  })
+
   test('of many keys asks for 30 at a time', async () => {
     const { beacon, seen } = chainOver([good()])
     const keys = Array.from({ length: 61 }, (_, index) => key(index.toString(16).padStart(2, '0')))
@@ -198,6 +239,15 @@ test('pending deposits keep their order', async () => {
 })
 
 describe('the constants', () => {
+  test.each([
+    { value: undefined, epoch: undefined },
+    { value: farFuture, epoch: undefined },
+    { value: '353024', epoch: 353_024 },
+  ])('tell the epoch of Gloas, or that it has none: $value', async ({ value, epoch }) => {
+    const { beacon } = chainOver([good({ '/eth/v1/config/spec': { data: { ...spec, GLOAS_FORK_EPOCH: value } } })])
+    expect((await beacon.spec(never)).gloasForkEpoch).toBe(epoch)
+  })
+
   test('are the network’s own', async () => {
     const { beacon } = chainOver([good()])
     expect(await beacon.spec(never)).toMatchObject({ slotDurationMs: 12_000, slotsPerEpoch: 32, shardCommitteePeriod: 256 })

@@ -4,6 +4,7 @@ import { type BeaconChain, BeaconError, type BeaconValidator, type StateAt } fro
 import * as formats from './beacon-formats.ts'
 import { createBeaconGet, type OnBeaconCall } from './beacon-http.ts'
 import { type BeaconNetwork, type BeaconNode, createBeaconNodes, headSlot } from './beacon-nodes.ts'
+import { statusAt } from './beacon-phase.ts'
 import { epochOf, firstSlotOf } from './beacon-time.ts'
 import type { Hex } from './chain.ts'
 import type { ChainLog } from './rpc-nodes.ts'
@@ -70,7 +71,7 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
         if (!wanted.includes(validator.pubkey)) {
           throw new BeaconError('unavailable', 'the beacon node answered with validators that were not asked for')
         }
-        found.set(validator.pubkey, validator)
+        found.set(validator.pubkey, { ...validator, status: validator.status ?? statusAt(validator, epochOf(slot, node.spec)) })
       }
     }
     return found
@@ -138,8 +139,11 @@ const ofState = (slot: number, endpoint: string) => ({
   ),
 })
 
-/** No rule depends on consolidations alone (a source is exiting by its exit epoch): they only make a message clearer, so a node may lack them. */
+/**
+ * No rule depends on consolidations alone (a source is exiting by its exit epoch): they only make a message clearer, so a node may lack them, refuse them,
+ * or answer with something else (a client gave the list of deposits: prysm#15308).
+ */
 const noneServed = (error: unknown): never[] => {
-  if (error instanceof BeaconError && (error.code === 'state-not-kept' || error.refused !== undefined)) return []
+  if (error instanceof BeaconError) return []
   throw error
 }

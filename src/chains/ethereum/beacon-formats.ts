@@ -4,6 +4,7 @@ import { type Gwei, gwei } from '../../lib/amounts.ts'
 import {
   type BeaconGenesis,
   type BeaconSpec,
+  type BeaconStatus,
   type BeaconValidator,
   beaconStatuses,
   type PendingConsolidation,
@@ -43,7 +44,8 @@ export const validators = data(
       .object({
         index: small,
         balance: gweiText,
-        status: z.enum(beaconStatuses),
+        // A word of a later version is none that is known: `statusAt` tells it from the epochs.
+        status: z.string().transform((word) => beaconStatuses.find((status) => status === word)),
         validator: z.object({
           pubkey: hex(48),
           withdrawal_credentials: hex(32),
@@ -56,7 +58,7 @@ export const validators = data(
         }),
       })
       .transform(
-        ({ index, balance, status, validator }): BeaconValidator => ({
+        ({ index, balance, status, validator }): Omit<BeaconValidator, 'status'> & { readonly status: BeaconStatus | undefined } => ({
           index,
           pubkey: validator.pubkey,
           status,

@@ -56,6 +56,10 @@ export function createBeaconGet(options: {
     } catch {
       throw new Failed('no-json', `the beacon node's answer to ${endpoint} is not JSON`)
     }
+    // What its execution client has not verified may be of a chain that no honest node follows.
+    if (typeof body === 'object' && body !== null && 'execution_optimistic' in body && body.execution_optimistic === true) {
+      throw new BeaconError('behind', `the beacon node's answer to ${endpoint} is optimistic: its execution client has not verified it`)
+    }
     const result = schema.safeParse(body)
     if (result.success) return result.data.data
     const where = result.error.issues[0]?.path.join('.') ?? ''
@@ -79,7 +83,7 @@ export function createBeaconGet(options: {
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof BeaconError) {
-        report('404')
+        report(error.code === 'behind' ? 'optimistic' : '404')
         throw error
       }
       const failure = toFailed(error, timeout.signal.aborted, request.endpoint, timeoutMs)

@@ -24,3 +24,18 @@ const phases: Readonly<Record<BeaconStatus, ValidatorPhase>> = {
   withdrawal_possible: 'withdrawal possible',
   withdrawal_done: 'done',
 }
+
+/**
+ * The status of a validator in an epoch, by its epochs (ethereum/beacon-APIs, ValidatorStatus): for a node whose word for it is not known here. A draft
+ * (beacon-APIs#617) adds some; the epochs mean what they did.
+ */
+export function statusAt(validator: Omit<BeaconValidator, 'status'>, epoch: number): BeaconStatus {
+  const { activationEpoch, activationEligibilityEpoch, exitEpoch, withdrawableEpoch, slashed, balanceGwei } = validator
+  if (activationEpoch === undefined || epoch < activationEpoch) {
+    return activationEligibilityEpoch === undefined ? 'pending_initialized' : 'pending_queued'
+  }
+  if (exitEpoch === undefined) return 'active_ongoing'
+  if (epoch < exitEpoch) return slashed ? 'active_slashed' : 'active_exiting'
+  if (withdrawableEpoch === undefined || epoch < withdrawableEpoch) return slashed ? 'exited_slashed' : 'exited_unslashed'
+  return balanceGwei > 0n ? 'withdrawal_possible' : 'withdrawal_done'
+}
