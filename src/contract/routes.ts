@@ -23,6 +23,7 @@ import {
   solanaStake,
   solanaStakePage,
   solanaTransaction,
+  transactionOptions,
 } from './schemas/solana.ts'
 
 export type Scope = 'read' | 'write'
@@ -278,7 +279,7 @@ export const routes = {
     path: '/v1/solana/stakes/{stakeId}/deactivation-transactions',
     summary: 'Get the unsigned deactivation transaction',
     params: byStake,
-    body: emptyBody,
+    body: transactionOptions,
     idempotencyKey: 'required',
     scope: 'write',
     responses: { 201: solanaTransaction },
@@ -300,7 +301,7 @@ export const routes = {
     path: '/v1/solana/stakes/{stakeId}/transactions/{txId}/refresh',
     summary: 'Give an expired unsigned transaction a new blockhash',
     params: byTransaction,
-    body: emptyBody,
+    body: transactionOptions,
     idempotencyKey: 'optional',
     scope: 'write',
     responses: { 200: solanaTransaction },

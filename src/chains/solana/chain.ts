@@ -44,8 +44,15 @@ export interface StakeView {
 export interface VoteAccount {
   readonly address: SolanaAddress
   readonly node: SolanaAddress
-  /** Percent of the rewards that the validator keeps. */
-  readonly commission: number
+  /**
+   * Percent of the rewards that the validator keeps, as its account says; over 100 is possible and means everything. Undefined when neither the account, of a
+   * version that is not known here, nor the node tells.
+   */
+  readonly commission: number | undefined
+  /** Percent of the block revenue that it keeps; undefined where its account has no such field (before version 4). */
+  readonly blockRevenueCommission?: number | undefined
+  /** Whether its account names a BLS key (SIMD-0387); undefined where it has no such field. */
+  readonly blsKey?: boolean | undefined
   readonly activatedStake: Lamports
   /** It has not voted for about a minute (128 slots): don't delegate to it. */
   readonly delinquent: boolean
@@ -118,7 +125,10 @@ export interface SolanaChain {
   landingFacts(signatures: readonly SolanaSignature[], signal: AbortSignal): Promise<readonly (LandingFacts | undefined)[]>
   /** Lamports that the fee payer will pay for this message; undefined when its blockhash has expired. */
   feeFor(message: Uint8Array, signal: AbortSignal): Promise<Lamports | undefined>
-  /** Millionths of a lamport a unit that lately were enough to write these accounts: the median over the last blocks. */
+  /**
+   * Millionths of a lamport a unit that lately were enough to write these accounts in three of four blocks: the 75th percentile over the last blocks. 0 where no
+   * node tells.
+   */
   recentPriorityFee(writable: readonly SolanaAddress[], signal: AbortSignal): Promise<bigint>
   /** Runs the message without signatures. A transaction that would fail is an answer here, no error. */
   simulate(

@@ -179,6 +179,10 @@ const stakeNames = [
   'MoveLamports',
 ]
 
+/**
+ * The stake program of version 5 takes delegate, withdraw and deactivate without the sysvar accounts, which it reads by itself (SIMD-0490; stake program v5);
+ * an older one refuses those. `sysvars` is empty then. Both forms do the same.
+ */
 function decodeStake({ program, accounts, data }: DecodedInstruction): StakingInstruction {
   const reader = createReader(data, 'the instruction')
   const tag = reader.u32()
@@ -191,14 +195,26 @@ function decodeStake({ program, accounts, data }: DecodedInstruction): StakingIn
       return all(reader, { kind: 'initialize', account, staker, withdrawer, lockup, sysvars: [rent] })
     }
     case 2: {
+      if (accounts.length === 3) {
+        const [account, voteAccount, authority] = take(accounts, 3)
+        return all(reader, { kind: 'delegate', account, voteAccount, authority, sysvars: [] })
+      }
       const [account, voteAccount, clock, history, config, authority] = take(accounts, 6)
       return all(reader, { kind: 'delegate', account, voteAccount, authority, sysvars: [clock, history, config] })
     }
     case 4: {
+      if (accounts.length === 3) {
+        const [account, to, authority] = take(accounts, 3)
+        return all(reader, { kind: 'withdraw', account, to, authority, lamports: reader.u64(), sysvars: [] })
+      }
       const [account, to, clock, history, authority] = take(accounts, 5)
       return all(reader, { kind: 'withdraw', account, to, authority, lamports: reader.u64(), sysvars: [clock, history] })
     }
     case 5: {
+      if (accounts.length === 2) {
+        const [account, authority] = take(accounts, 2)
+        return all(reader, { kind: 'deactivate', account, authority, sysvars: [] })
+      }
       const [account, clock, authority] = take(accounts, 3)
       return all(reader, { kind: 'deactivate', account, authority, sysvars: [clock] })
     }

@@ -26,6 +26,7 @@ import {
 import { createRpcNodes, type RpcNode, type RpcNodes } from './rpc-nodes.ts'
 import { decodeClock, decodeEpochRewards, decodeStakeHistory } from './sysvars.ts'
 import { meaningOf } from './transaction-error.ts'
+import { decodeVoteTerms, type VoteTerms, voteTermsBytes } from './vote-account.ts'
 
 export interface SolanaChainOptions {
   readonly config: SolanaNetworkConfig
@@ -111,7 +112,7 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
     voteAccount: async (address, signal): Promise<VoteAccountAnswer> => {
       const found = await ask(
         'getAccountInfo',
-        [address, { commitment: 'confirmed', encoding: 'base64', dataSlice: { offset: 0, length: 0 } }],
+        [address, { commitment: 'confirmed', encoding: 'base64', dataSlice: { offset: 0, length: voteTermsBytes } }],
         withContext(account),
         signal,
       )
@@ -122,10 +123,19 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
       const of = (list: typeof current) => list.find(({ votePubkey }) => votePubkey === address)
       const listed = of(current) ?? of(delinquent)
       if (listed === undefined) return { kind: 'not-voting' }
-      const { nodePubkey, commission, activatedStake } = listed
+      const { nodePubkey, activatedStake } = listed
+      const terms = termsOf(found.value.data)
       return {
         kind: 'vote-account',
-        account: { address, node: nodePubkey, commission, activatedStake, delinquent: of(current) === undefined },
+        account: {
+          address,
+          node: nodePubkey,
+          commission: terms === undefined ? listed.commission : terms.commissionBps / 100,
+          activatedStake,
+          delinquent: of(current) === undefined,
+          ...(terms?.blockRevenueBps === undefined ? {} : { blockRevenueCommission: terms.blockRevenueBps / 100 }),
+          ...(terms?.blsKey === undefined ? {} : { blsKey: terms.blsKey }),
+        },
       }
     },
 
@@ -137,9 +147,18 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
     },
 
     recentPriorityFee: async (writable, signal) => {
-      const fees = await ask('getRecentPrioritizationFees', [writable], priorityFees, signal)
-      const sorted = fees.map(({ prioritizationFee }) => prioritizationFee).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
-      return sorted[Math.floor(sorted.length / 2)] ?? 0n
+      const ask75 = async (node: RpcNode): Promise<bigint> => {
+        try {
+          const fees = read(priorityFees, await node.call('getRecentPrioritizationFees', [writable], signal), 'getRecentPrioritizationFees')
+          const sorted = fees.map(({ prioritizationFee }) => prioritizationFee).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+          return sorted[Math.floor((sorted.length * 3) / 4)] ?? 0n
+        } catch (error) {
+          // -32601: a node without the method. Nothing is known then, and nothing is offered.
+          if (error instanceof RpcFailure && error.node?.code === -32601) return 0n
+          throw error
+        }
+      }
+      return nodes.first(ask75, signal)
     },
 
     simulate: async (message, { watch = [], replaceBlockhash = false }, signal) => {
@@ -223,6 +242,16 @@ const mostTelling = (errors: readonly SolanaError[]): SolanaError =>
   new SolanaError('unavailable', plainMessage('unavailable'))
 
 const programsOf = (message: Uint8Array): readonly SolanaAddress[] => decodeMessage(message).instructions.map(({ program }) => program)
+
+/** Undefined for an account of a version that is not known here: then the node's word is all there is. */
+function termsOf(data: Uint8Array): VoteTerms | undefined {
+  try {
+    return decodeVoteTerms(data)
+  } catch (error) {
+    if (error instanceof LayoutError) return undefined
+    throw error
+  }
+}
 
 function sysvar<T>(decode: (data: Uint8Array) => T, data: Uint8Array): T {
   try {

@@ -80,7 +80,8 @@ const voteAccount = z.object({
   votePubkey: address,
   nodePubkey: address,
   activatedStake: lamportsValue,
-  commission: z.int().min(0).max(100),
+  // A later node may leave it out, or tell more than 100: the account's own data count.
+  commission: z.number().optional(),
 })
 export const voteAccounts = z.object({ current: z.array(voteAccount), delinquent: z.array(voteAccount) })
 

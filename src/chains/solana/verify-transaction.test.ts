@@ -68,6 +68,25 @@ describe('nothing is wrong with', () => {
       expected: expectedDeactivation,
     },
     {
+      name: 'a deactivation without the sysvar, as the stake program takes it from version 5 on',
+      message: withoutSysvars(
+        StakeProgram.deactivate({ stakePubkey: publicKey(stakeAccount), authorizedPubkey: publicKey(stakeAuthority) }),
+      ),
+      expected: expectedDeactivation,
+    },
+    {
+      name: 'a withdrawal without the sysvars',
+      message: withoutSysvars(
+        StakeProgram.withdraw({
+          stakePubkey: publicKey(stakeAccount),
+          authorizedPubkey: publicKey(withdrawAuthority),
+          toPubkey: publicKey(destination),
+          lamports: Number(amount),
+        }),
+      ),
+      expected: { ...expectedWithdrawal, feePayer },
+    },
+    {
       name: 'a withdrawal',
       message: buildWithdrawalMessage({ ...frame, stakeAccount, withdrawAuthority, destination, amount }),
       expected: expectedWithdrawal,
@@ -111,6 +130,12 @@ function assemble(change: Parts = {}): Uint8Array {
   const { before, after, feePayer: other, ...rest } = change
   const list = [before, ...Object.values({ ...parts, ...rest }), after].filter((each) => each !== undefined)
   return compile(list, other ?? feePayer)
+}
+/** The short form that version 5 of the stake program takes. */
+function withoutSysvars(transaction: Transaction): Uint8Array {
+  const { keys, programId, data } = only(transaction)
+  const short = keys.filter(({ pubkey }) => !pubkey.toBase58().startsWith('Sysvar'))
+  return compile([new TransactionInstruction({ keys: short, programId, data })])
 }
 function compile(instructions: readonly TransactionInstruction[], from = feePayer): Uint8Array {
   const transaction = new Transaction({ feePayer: key(from), blockhash: example.blockhash, lastValidBlockHeight: 0 }).add(...instructions)

@@ -97,7 +97,18 @@ export const solanaStakePage = page(solanaStake).meta({ id: 'SolanaStakePage' })
 /** No field: no body is needed. */
 export const emptyBody = z.strictObject({}).nullish()
 
-export const createStakeTransactionBody = z.strictObject({ challengeId: id, signature: solanaSignature }).meta({ id: 'SignedChallenge' })
+/**
+ * The most that a transaction may offer on top of its base fee, in lamports; the service's own limit holds as well. Without it, the service's limit may be more
+ * than the client signs for. Beyond the interface.
+ */
+const feeCap = { maxPriorityFeeLamports: lamportsAmount.optional() }
+
+/** For operations that make or renew a transaction and need nothing besides. */
+export const transactionOptions = z.strictObject(feeCap).nullish().meta({ id: 'SolanaTransactionOptions' })
+
+export const createStakeTransactionBody = z
+  .strictObject({ challengeId: id, signature: solanaSignature, ...feeCap })
+  .meta({ id: 'SignedChallenge' })
 
 export const createWithdrawalTransactionBody = z
   .strictObject({
@@ -108,6 +119,7 @@ export const createWithdrawalTransactionBody = z
      * money that goes to a mint or a vote account is lost. Beyond the interface.
      */
     destinationException: z.boolean().optional(),
+    ...feeCap,
   })
   .nullish()
   .meta({ id: 'CreateWithdrawalTransaction' })

@@ -1,5 +1,6 @@
 import { isAddress } from '../../chains/solana/addresses.ts'
 import { verifyChallengeSignature } from '../../chains/solana/challenge.ts'
+import { lockupInForce } from '../../chains/solana/stake-account.ts'
 import { routes } from '../../contract/routes.ts'
 import { ProblemError, validationFailed } from '../errors.ts'
 import { answer, type Handled, type Input } from '../http/contract-route.ts'
@@ -13,7 +14,7 @@ import type { SolanaDeps } from './deps.ts'
 import { isLive, upToDate } from './landing.ts'
 import { networkOf, type SolanaNetwork } from './networks.ts'
 import { type Action, prepare } from './prepare.ts'
-import { lookAtStake, type Protocol } from './protocol.ts'
+import { lookAtStake, type Protocol, type StakeLook } from './protocol.ts'
 import { brokenDestinationRules, brokenVoteRules } from './rules.ts'
 
 const stakeRoute = routes.createStakeTransaction
@@ -36,10 +37,39 @@ export function refuseInState(kind: Action['kind'], { status }: Protocol): void 
   throw new ProblemError('invalid-state', `the stake is ${status}: a ${kind} transaction needs it to be ${allowedIn[kind].join(' or ')}`)
 }
 
+/**
+ * Somebody who holds the withdraw authority may have changed what the account says. A transaction that its present authorities don't allow is not handed out.
+ * @throws ProblemError `invalid-state`
+ */
+export function refuseOthers(kind: Action['kind'], stake: SolanaStakeRow, { account, clock }: StakeLook): void {
+  if (kind === 'stake' || account === undefined || (account.kind !== 'stake' && account.kind !== 'initialized')) return
+  const { meta } = account
+  const [what, expected, found] =
+    kind === 'deactivation'
+      ? ['stake authority', stake.stake_authority, meta.staker]
+      : ['withdraw authority', stake.withdraw_authority, meta.withdrawer]
+  if (found !== expected) {
+    throw new ProblemError(
+      'invalid-state',
+      `the stake account's ${what} is ${found} and no longer ${expected}: who holds that key has changed it`,
+    )
+  }
+  if (kind === 'withdrawal' && lockupInForce(meta, clock)) {
+    const { unixTimestamp, epoch, custodian } = meta.lockup
+    const until = [
+      ...(unixTimestamp > clock.unixTimestamp ? [new Date(Number(unixTimestamp) * 1000).toISOString()] : []),
+      ...(epoch > clock.epoch ? [`epoch ${epoch}`] : []),
+    ].join(' and ')
+    throw new ProblemError('invalid-state', `the stake account is locked until ${until}: only its custodian ${custodian} could lift that`)
+  }
+}
+
 interface Made {
   readonly stake: SolanaStakeRow
   readonly network: SolanaNetwork
   readonly action: Action
+  /** The most that the client lets the transaction offer on top of its base fee, in lamports. */
+  readonly feeCap: bigint | undefined
   readonly signal: AbortSignal
   /** Checked again with the stake locked. */
   readonly stillAllowed: (current: SolanaStakeRow, transactions: readonly SolanaTransactionRow[]) => void
@@ -62,8 +92,8 @@ export function createTransactions(deps: SolanaDeps) {
     return Promise.all(rows.map((row) => upToDate(store, network.chain, row, signal)))
   }
 
-  async function make(commit: Commit, { stake, network, action, signal, stillAllowed, route }: Made) {
-    const prepared = await prepare(network, policy, stake, action, signal)
+  async function make(commit: Commit, { stake, network, action, feeCap, signal, stillAllowed, route }: Made) {
+    const prepared = await prepare(network, policy, stake, action, { attempt: 1, maxPriorityFeeLamports: feeCap }, signal)
     const now = clock.now()
     const stored = commit(async (transaction) => {
       const current = await lockSolanaStake(transaction, stake.id)
@@ -114,6 +144,7 @@ export function createTransactions(deps: SolanaDeps) {
           stake,
           network,
           action: { kind: 'stake' },
+          feeCap: body.maxPriorityFeeLamports,
           signal,
           route: stakeRoute,
           stillAllowed: (current, transactions) => {
@@ -125,7 +156,7 @@ export function createTransactions(deps: SolanaDeps) {
     )
 
   /** Deactivation and withdrawal, which the state of the stake alone permits. */
-  async function change(commit: Commit, given: Pick<Made, 'stake' | 'network' | 'action' | 'signal' | 'route'>) {
+  async function change(commit: Commit, given: Pick<Made, 'stake' | 'network' | 'action' | 'feeCap' | 'signal' | 'route'>) {
     const { stake, network, action, signal } = given
     const refuseLive = (transactions: readonly SolanaTransactionRow[]) => {
       const live = transactions.find((row) => row.kind === action.kind && isLive(row))
@@ -133,15 +164,18 @@ export function createTransactions(deps: SolanaDeps) {
         throw new ProblemError('invalid-state', `the stake has the ${action.kind} transaction ${live.id} (${live.status})`)
     }
     refuseLive(await transactionsNow(network, stake.id, signal))
-    refuseInState(action.kind, (await lookAtStake(store, network, stake, signal)).protocol)
+    const look = await lookAtStake(store, network, stake, signal)
+    refuseInState(action.kind, look.protocol)
+    refuseOthers(action.kind, stake, look)
     return make(commit, { ...given, stillAllowed: (_, transactions) => refuseLive(transactions) })
   }
 
-  const deactivation = ({ caller, params, idempotent, signal }: Input<DeactivationRoute>): Promise<Handled<DeactivationRoute>> =>
+  const deactivation = ({ caller, params, body, idempotent, signal }: Input<DeactivationRoute>): Promise<Handled<DeactivationRoute>> =>
     counted(
       idempotency.run(idempotent, async (commit) => {
         const found = await find(caller.account, params.stakeId)
-        return change(commit, { ...found, action: { kind: 'deactivation' }, signal, route: deactivationRoute })
+        const feeCap = body?.maxPriorityFeeLamports
+        return change(commit, { ...found, action: { kind: 'deactivation' }, feeCap, signal, route: deactivationRoute })
       }),
     )
 
@@ -157,7 +191,8 @@ export function createTransactions(deps: SolanaDeps) {
           exception: body?.destinationException === true,
         })
         if (broken.length > 0) throw validationFailed(broken)
-        return change(commit, { ...found, action: { kind: 'withdrawal', destination }, signal, route: withdrawalRoute })
+        const feeCap = body?.maxPriorityFeeLamports
+        return change(commit, { ...found, action: { kind: 'withdrawal', destination }, feeCap, signal, route: withdrawalRoute })
       }),
     )
 

@@ -1,8 +1,8 @@
 import { stakePosition } from '../../chains/solana/activation.ts'
-import type { StakeView } from '../../chains/solana/chain.ts'
+import type { SolanaClock, StakeView } from '../../chains/solana/chain.ts'
 import { stakeProgram } from '../../chains/solana/programs.ts'
 import { LayoutError } from '../../chains/solana/reader.ts'
-import { decodeStakeAccount } from '../../chains/solana/stake-account.ts'
+import { decodeStakeAccount, type StakeState } from '../../chains/solana/stake-account.ts'
 import type { SolanaStakeBody } from '../../contract/schemas/solana.ts'
 import { lamports } from '../../lib/amounts.ts'
 import { ProblemError } from '../errors.ts'
@@ -37,6 +37,9 @@ export interface StakeLook {
   readonly protocol: Protocol
   /** The finalized slot that it is of. */
   readonly slot: bigint
+  /** What the stake account says, where there is one. */
+  readonly account: StakeState | undefined
+  readonly clock: SolanaClock
 }
 
 /**
@@ -58,7 +61,8 @@ export async function lookAtStake(
     })
   if (there && stake.seen_slot === null) await markSeen(store.db, stake.id, view.slot)
   try {
-    return { protocol: protocolOf(view, stake.seen_slot !== null), slot: view.slot }
+    const account = there && view.account !== undefined ? decodeStakeAccount(view.account) : undefined
+    return { protocol: protocolOf(view, stake.seen_slot !== null), slot: view.slot, account, clock: view.clock }
   } catch (error) {
     if (!(error instanceof LayoutError)) throw error
     throw new ProblemError('chain-unavailable', `the stake account cannot be read: ${error.message}`, { retryAfterSeconds: 60 })

@@ -4,7 +4,7 @@ import { answer, type Handled, type Input } from '../http/contract-route.ts'
 import { findSolanaStake, lockSolanaStake } from '../store/solana-stakes.ts'
 import { findTransaction, refusingSecond, replaceMessage } from '../store/solana-transactions.ts'
 import { transactionBody } from './bodies.ts'
-import { refuseInState } from './create-transaction.ts'
+import { refuseInState, refuseOthers } from './create-transaction.ts'
 import type { SolanaDeps } from './deps.ts'
 import { lookForTransaction, recordLanding } from './landing.ts'
 import { networkOf } from './networks.ts'
@@ -21,7 +21,7 @@ type Route = typeof route
  */
 export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => Promise<Handled<Route>> {
   const { store, idempotency, networks, log, metrics, policy } = deps
-  return async ({ caller, params, idempotent, signal }) => {
+  return async ({ caller, params, body, idempotent, signal }) => {
     const { stakeId, txId } = params
     const answered = await idempotency.run(idempotent, async (commit) => {
       const stake = await findSolanaStake(store.db, caller.account, stakeId)
@@ -65,7 +65,9 @@ export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => P
           retryAfterSeconds: 2,
         })
       refuseInState(row.kind, look.protocol)
-      const prepared = await prepare(network, policy, stake, actionOf(row), signal)
+      const options = { attempt: row.attempt + 1, maxPriorityFeeLamports: body?.maxPriorityFeeLamports }
+      refuseOthers(row.kind, stake, look)
+      const prepared = await prepare(network, policy, stake, actionOf(row), options, signal)
 
       const refreshed = await refusingSecond(
         commit(async (transaction) => {

@@ -54,6 +54,10 @@ describe('a stake goes to a vote account that votes', () => {
     { answer: { kind: 'not-voting' }, code: 'vote-account-delinquent' },
     { answer: { kind: 'vote-account', account: { ...account, delinquent: true } }, code: 'vote-account-delinquent' },
     { answer: { kind: 'vote-account', account: { ...account, delinquent: false } }, code: undefined },
+    { answer: { kind: 'vote-account', account: { ...account, delinquent: false, commission: 99.99 } }, code: undefined },
+    { answer: { kind: 'vote-account', account: { ...account, delinquent: false, commission: undefined } }, code: undefined },
+    { answer: { kind: 'vote-account', account: { ...account, delinquent: false, commission: 100 } }, code: 'vote-account-keeps-rewards' },
+    { answer: { kind: 'vote-account', account: { ...account, delinquent: false, commission: 255 } }, code: 'vote-account-keeps-rewards' },
   ])('$answer.kind: $code', ({ answer, code }) => {
     expect(brokenVoteRules(answer).map((broken) => broken.code)).toEqual(code === undefined ? [] : [code])
   })

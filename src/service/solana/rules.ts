@@ -80,9 +80,13 @@ export function brokenVoteRules(answer: VoteAccountAnswer): readonly ProblemDeta
       return broken('not-a-vote-account', 'the account is not a vote account')
     case 'not-voting':
       return broken('vote-account-delinquent', 'the vote account has no stake and does not vote')
-    case 'vote-account':
-      return answer.account.delinquent
-        ? broken('vote-account-delinquent', "the vote account's validator is delinquent: it does not vote")
-        : []
+    case 'vote-account': {
+      const { delinquent, commission } = answer.account
+      if (delinquent) return broken('vote-account-delinquent', "the vote account's validator is delinquent: it does not vote")
+      if (commission !== undefined && commission >= 100) {
+        return broken('vote-account-keeps-rewards', `the validator keeps ${commission} % of the rewards: a stake there earns nothing`)
+      }
+      return []
+    }
   }
 }

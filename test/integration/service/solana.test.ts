@@ -3,9 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { isOnCurve } from '../../../src/chains/solana/addresses.ts'
+import { addressBytes, isOnCurve } from '../../../src/chains/solana/addresses.ts'
 import { encodeBase58 } from '../../../src/chains/solana/base58.ts'
 import { parseChallenge, verifyChallenge } from '../../../src/chains/solana/challenge.ts'
+import { decodeInstruction } from '../../../src/chains/solana/instructions.ts'
+import { decodeMessage } from '../../../src/chains/solana/message.ts'
 import { stakeAccountAddress } from '../../../src/chains/solana/stake.ts'
 import { verifyTransaction } from '../../../src/chains/solana/verify-transaction.ts'
 import { lamports } from '../../../src/lib/amounts.ts'
@@ -385,6 +387,87 @@ describe('a transaction', () => {
     // An owner who means it says so.
     const meant = await post(`${path}/withdrawal-transactions`, { destination: mint, destinationException: true })
     expect(meant.status).toBe(201)
+  })
+
+  test('is not handed out for an account whose authority has changed, or that is locked', async () => {
+    const { withTransaction, post, cluster, land, withdrawer, payer } = await start()
+    const { path, transaction, stake } = await withTransaction()
+    await land(path, transaction)
+    cluster.nextEpoch()
+    const stranger = wallet().address
+    const accountOf = (address: string) => {
+      const found = cluster.ledger.account(address, cluster.ledger.head().height)
+      if (found === undefined) throw new Error('there is no stake account')
+      return found
+    }
+    const account = accountOf(stake.stakeAccount)
+    /** StakeStateV2: tag (4), rent reserve (8), staker (32), withdrawer (32), lockup: timestamp (8), epoch (8), custodian (32). */
+    const change = (write: (data: Buffer) => void) => {
+      const data = Buffer.from(account.data)
+      write(data)
+      cluster.ledger.plant(stake.stakeAccount, { ...account, data: new Uint8Array(data) })
+      cluster.settle()
+    }
+    change((data) => data.set(addressBytes(stranger), 12))
+    const deactivation = await post(`${path}/deactivation-transactions`)
+    expect(deactivation).toMatchObject({ status: 409, body: { code: 'invalid-state', detail: expect.stringContaining(stranger) } })
+    change(() => undefined)
+    await land(path, (await post(`${path}/deactivation-transactions`)).body)
+    cluster.nextEpoch()
+    const cooled = accountOf(stake.stakeAccount)
+    const changeCooled = (write: (data: Buffer) => void) => {
+      const data = Buffer.from(cooled.data)
+      write(data)
+      cluster.ledger.plant(stake.stakeAccount, { ...cooled, data: new Uint8Array(data) })
+      cluster.settle()
+    }
+    changeCooled((data) => data.set(addressBytes(stranger), 44))
+    expect(await post(`${path}/withdrawal-transactions`)).toMatchObject({
+      status: 409,
+      body: { detail: expect.stringContaining('withdraw authority') },
+    })
+    changeCooled((data) => {
+      data.writeBigUInt64LE(9_999n, 84)
+      data.set(addressBytes(stranger), 92)
+    })
+    const locked = await post(`${path}/withdrawal-transactions`)
+    expect(locked).toMatchObject({
+      status: 409,
+      body: { code: 'invalid-state', detail: expect.stringMatching(/locked until epoch 9999.*custodian/) },
+    })
+    expect(locked.body.detail).toContain(stranger)
+    changeCooled(() => undefined)
+    expect((await post(`${path}/withdrawal-transactions`)).status).toBe(201)
+    expect([payer.address, withdrawer.address]).not.toContain(stranger)
+  })
+
+  test('offers no more than its client allows, and twice as much at each attempt', async () => {
+    const { create, approve, post, cluster } = await start()
+    const price = (transaction: Body): bigint => {
+      const found = decodeMessage(bytes(transaction))
+        .instructions.map(decodeInstruction)
+        .find(({ kind }) => kind === 'compute-unit-price')
+      return found?.kind === 'compute-unit-price' ? found.microLamports : 0n
+    }
+    cluster.setRecentPriorityFee(50_000_000n)
+    const created = (await create()).body
+    const path = `${stakes}/${created.stakeId}`
+    const body = { ...approve(created.challenge), maxPriorityFeeLamports: '100' }
+    const made = (await post(`${path}/stake-transactions`, body)).body
+    expect((price(made) * 40_000n) / 1_000_000n).toBe(100n)
+
+    cluster.setRecentPriorityFee(0n)
+    const prices: bigint[] = []
+    for (let attempt = 2; attempt <= 4; attempt += 1) {
+      cluster.produce(400)
+      const again = await post(`${path}/transactions/${made.txId}/refresh`, {})
+      expect(again.status, again.text).toBe(200)
+      prices.push(price(again.body))
+    }
+    expect(prices).toEqual([20_000n, 40_000n, 80_000n])
+    cluster.produce(400)
+    const capped = (await post(`${path}/transactions/${made.txId}/refresh`, { maxPriorityFeeLamports: '2' })).body
+    expect(price(capped)).toBe(50n)
   })
 
   test('offers no more than the policy allows, however dear the cluster is', async () => {
