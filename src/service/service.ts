@@ -13,6 +13,7 @@ import { validatorRoutes } from './ethereum/requests/routes.ts'
 import { createRequestTracker } from './ethereum/requests/tracker.ts'
 import { ethereumStakeRoutes } from './ethereum/routes.ts'
 import { createTracker, type Tracker } from './ethereum/tracker.ts'
+import { createUnreportedPayments } from './ethereum/unreported-payments.ts'
 import { createValidatorStatuses } from './ethereum/validator-statuses.ts'
 import { createApp } from './http/app.ts'
 import { installAuth, type RateLimits } from './http/auth.ts'
@@ -74,6 +75,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     log,
     metrics,
     intervalMs: deps.trackerIntervalMs,
+    unreported: createUnreportedPayments({ store, clock, log }),
     requests: createRequestTracker({ store, log, metrics, payments: createPaymentTracker({ store, log }) }),
   })
 

@@ -61,7 +61,10 @@ export const minedFields = {
   failureReason: z.string().max(1024).optional(),
 }
 
-export const depositTransaction = z.object({ status: transactionStatus, ...minedFields }).meta({ id: 'DepositTransaction' })
+/** `cancelled` is an addition to the interface: by DELETE, before anything was paid. A stake that is paid all the same leaves it again. */
+export const depositTransaction = z
+  .object({ status: z.enum([...transactionStatus.options, 'cancelled']), ...minedFields })
+  .meta({ id: 'DepositTransaction' })
 
 /** The Beacon API's validator status, or `unknown` before the beacon chain has seen it. */
 export const validatorStatus = z.enum([

@@ -1,19 +1,16 @@
 import type { z } from 'zod'
 import type { ChainHead, ChainReceipt, ChainTransaction, EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
-import type { depositData, unsignedTransaction } from '../../contract/schemas/ethereum-stake.ts'
+import type { depositData } from '../../contract/schemas/ethereum-stake.ts'
 import type { HashRow, StakeRow } from '../store/stakes.ts'
 import { isFinal, type Observed } from './outcome.ts'
 import { depositsIn, type ExpectedPayment, paymentMismatch } from './payment.ts'
 import { isSameNonce } from './supersede.ts'
 
 /** What a stake's row says must be paid, from the deposit data as it was handed out. */
-export function expectedPayment(stake: Pick<StakeRow, 'deposit_data' | 'unsigned_transaction'>): ExpectedPayment {
+export function expectedPayment(stake: Pick<StakeRow, 'deposit_data'>): ExpectedPayment {
   const deposit = stake.deposit_data as z.input<typeof depositData>
-  const call = stake.unsigned_transaction as z.input<typeof unsignedTransaction>
   return {
     depositContractAddress: deposit.depositContractAddress,
-    data: call.data,
-    valueWei: BigInt(call.valueWei),
     pubkey: deposit.pubkey,
     withdrawalCredentials: deposit.withdrawalCredentials,
     amountGwei: BigInt(deposit.amountGwei),
@@ -27,7 +24,7 @@ export type Mismatch = (receipt: ChainReceipt, transaction: ChainTransaction) =>
 /** Why a mined transaction does not pay a stake. */
 export function mismatchOf(stake: StakeRow): Mismatch {
   const expected = expectedPayment(stake)
-  return (receipt, transaction) => paymentMismatch(expected, transaction, depositsIn(receipt, expected.depositContractAddress))
+  return (receipt) => paymentMismatch(expected, depositsIn(receipt, expected.depositContractAddress))
 }
 
 /**

@@ -1,11 +1,9 @@
-import type { ChainReceipt, ChainTransaction, DepositLog, Hex } from '../../chains/ethereum/chain.ts'
+import type { ChainReceipt, DepositLog, Hex } from '../../chains/ethereum/chain.ts'
 import { decodeDepositLog, depositEventTopic } from '../../chains/ethereum/deposit.ts'
 import { sameHex } from '../../lib/hex.ts'
 
 export interface ExpectedPayment {
   readonly depositContractAddress: Hex
-  readonly data: Hex
-  readonly valueWei: bigint
   readonly pubkey: Hex
   readonly withdrawalCredentials: Hex
   readonly amountGwei: bigint
@@ -21,30 +19,20 @@ export const depositsIn = (receipt: ChainReceipt, depositContractAddress: Hex): 
     .map(decodeDepositLog)
 
 /**
- * Why a mined transaction does not pay a stake; undefined when it does. It must be the very call that the stake asked for, and the deposit
- * contract must have said so: exactly one DepositEvent, of this key, credentials, amount and signature.
+ * Why a mined transaction does not pay a stake; undefined when it does. The deposit contract's own event tells it, as the EIP-7002 contract's log tells
+ * requests: a Safe, a batch contract or another wallet calls the contract in a transaction of its own, with whatever else it does.
  */
-export function paymentMismatch(
-  expected: ExpectedPayment,
-  transaction: Pick<ChainTransaction, 'to' | 'data' | 'valueWei'>,
-  deposits: readonly RecordedDeposit[],
-): string | undefined {
-  if (transaction.to === undefined || !sameHex(transaction.to, expected.depositContractAddress))
-    return 'the transaction does not call the deposit contract'
-  if (transaction.valueWei !== expected.valueWei) {
-    return `the transaction pays ${transaction.valueWei} wei, and this stake takes ${expected.valueWei} wei`
-  }
-  if (!sameHex(transaction.data, expected.data)) return 'the transaction makes another deposit: its data is not the data of this stake'
-  const [deposit, ...more] = deposits
-  if (
-    deposit === undefined ||
-    more.length > 0 ||
-    !sameHex(deposit.pubkey, expected.pubkey) ||
-    !sameHex(deposit.withdrawalCredentials, expected.withdrawalCredentials) ||
-    deposit.amountGwei !== expected.amountGwei ||
-    !sameHex(deposit.signature, expected.signature)
-  ) {
-    return 'the deposit contract did not record this deposit'
-  }
-  return undefined
+export function paymentMismatch(expected: ExpectedPayment, deposits: readonly RecordedDeposit[]): string | undefined {
+  if (deposits.some((deposit) => isPayment(expected, deposit))) return undefined
+  if (deposits.length === 0) return 'the transaction makes no deposit: the deposit contract recorded none'
+  return deposits.some(({ pubkey }) => sameHex(pubkey, expected.pubkey))
+    ? "the transaction makes another deposit for this stake's key: its credentials, amount or signature are not this stake's"
+    : 'the transaction makes another deposit than that of this stake'
 }
+
+/** Whether a recorded deposit is this stake's own: key, credentials, amount and signature. */
+export const isPayment = (expected: ExpectedPayment, deposit: RecordedDeposit): boolean =>
+  sameHex(deposit.pubkey, expected.pubkey) &&
+  sameHex(deposit.withdrawalCredentials, expected.withdrawalCredentials) &&
+  deposit.amountGwei === expected.amountGwei &&
+  sameHex(deposit.signature, expected.signature)

@@ -3,6 +3,7 @@ import { routes } from '../../contract/routes.ts'
 import { ProblemError } from '../errors.ts'
 import { serve } from '../http/contract-route.ts'
 import { findStake, listStakes } from '../store/stakes.ts'
+import { cancelStake } from './cancel-stake.ts'
 import { type CreateStakeDeps, createStake } from './create-stake.ts'
 import { decodeCursor, defaultLimit, pageOf } from './cursor.ts'
 import { stakeBody } from './stake-body.ts'
@@ -14,6 +15,7 @@ export function ethereumStakeRoutes(app: FastifyInstance, deps: CreateStakeDeps 
 
   serve(app, routes.createEthereumStake, createStake(deps))
   serve(app, routes.submitEthereumStake, submitStake(deps))
+  serve(app, routes.cancelEthereumStake, cancelStake(deps))
 
   serve(app, routes.getEthereumStake, async ({ caller, params, signal }) => {
     const stake = await findStake(db, caller.account, params.stakeId)

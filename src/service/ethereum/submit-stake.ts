@@ -46,6 +46,9 @@ export function submitStake({
       for (let attempt = 1; ; attempt++) {
         const stake = await findStake(db, caller.account, stakeId)
         if (stake === undefined) throw new ProblemError('not-found', `there is no stake ${stakeId}`)
+        if (stake.status === 'cancelled') {
+          throw new ProblemError('invalid-state', `the stake ${stakeId} is cancelled: nothing must be paid for it`)
+        }
         const hashes = await hashesOf(db, [stakeId])
         const sentBy = await mayReport(
           { subject: stake, what: 'the stake', network: networks.get(stake.network), hashes, hash, told, mismatchIn: mismatchOf(stake) },

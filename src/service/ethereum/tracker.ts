@@ -9,6 +9,7 @@ import { hasNewSender, mismatchOf, observe } from './observe.ts'
 import { type Observed, type Outcome, outcomeOf } from './outcome.ts'
 import { inParallel } from './parallel.ts'
 import type { RequestTracker } from './requests/tracker.ts'
+import type { UnreportedPayments } from './unreported-payments.ts'
 
 export interface TrackerDeps {
   readonly store: Store
@@ -20,6 +21,8 @@ export interface TrackerDeps {
   readonly intervalMs: number
   /** Goes through the validators' requests on a network after its stakes. */
   readonly requests: RequestTracker
+  /** Looks for payments that nobody has reported, last. */
+  readonly unreported: UnreportedPayments
 }
 
 /** Stakes taken at once, looked at side by side, and batches of one pass: a pass ends, whatever is due. */
@@ -39,7 +42,7 @@ export interface Tracker {
  * share the work: each takes what is due, and writes what it saw only if nothing was reported meanwhile.
  */
 export function createTracker(deps: TrackerDeps): Tracker {
-  const { store, networks, clock, log, metrics, intervalMs, requests } = deps
+  const { store, networks, clock, log, metrics, intervalMs, requests, unreported } = deps
   const { db } = store
 
   async function look(network: EthereumNetwork, head: ChainHead, stake: StakeRow, hashes: readonly HashRow[], signal: AbortSignal) {
@@ -76,6 +79,7 @@ export function createTracker(deps: TrackerDeps): Tracker {
       if (stakes.length < batchSize) break
     }
     await requests.pass(network, head, signal)
+    await unreported.pass(network, head, signal)
     metrics.trackerPass(name, clock.now())
   }
 

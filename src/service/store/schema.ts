@@ -71,7 +71,7 @@ export interface EthereumStakesTable {
   deposit_data: ColumnType<unknown, string, never>
   unsigned_transaction: ColumnType<unknown, string, never>
   external_reference: string | null
-  status: Generated<StakeTransactionStatus>
+  status: Generated<StakeTransactionStatus | 'cancelled'>
   /** The hash that counts: the one that is mined, else the last one reported. */
   hash: Hex | null
   block_number: bigint | null
@@ -82,6 +82,8 @@ export interface EthereumStakesTable {
   check_at: ColumnType<Date, Date | undefined, Date>
   /** Height of the chain's head at the last look: the same head can tell nothing new. Null: look anyway. */
   checked_head: bigint | null
+  /** When a stake that is not confirmed is looked for again among the deposits. */
+  look_at: ColumnType<Date, Date | undefined, Date>
 }
 
 export interface EthereumStakeHashesTable {

@@ -9,7 +9,7 @@ type Db = Kysely<Database> | Transaction<Database>
 
 export type NewStake = Omit<
   StakeRow,
-  'status' | 'hash' | 'block_number' | 'block_hash' | 'failure_reason' | 'check_at' | 'checked_head'
+  'status' | 'hash' | 'block_number' | 'block_hash' | 'failure_reason' | 'check_at' | 'checked_head' | 'look_at'
 > & {
   deposit_data: string
   unsigned_transaction: string
@@ -218,3 +218,88 @@ export const hasStakeOf = async (db: Db, pubkey: Hex): Promise<boolean> =>
 /** Whose validator it is, and where, when a stake of this service holds the key. */
 export const stakeOfKey = (db: Db, pubkey: Hex): Promise<Pick<StakeRow, 'account' | 'network' | 'credentials_type'> | undefined> =>
   db.selectFrom('ethereum_stakes').select(['account', 'network', 'credentials_type']).where('pubkey', '=', pubkey).executeTakeFirst()
+
+/** A stake, and nobody else changes it until the transaction ends. */
+export const lockStake = (transaction: Transaction<Database>, id: string): Promise<StakeRow> =>
+  transaction.selectFrom('ethereum_stakes').selectAll().where('id', '=', id).forUpdate().executeTakeFirstOrThrow()
+
+/** Ends a stake that nobody has paid; it frees its reference, and keeps its key. */
+export async function cancelStake(transaction: Transaction<Database>, id: string): Promise<StakeRow> {
+  await releaseReference(transaction, id)
+  return transaction
+    .updateTable('ethereum_stakes')
+    .set({ status: 'cancelled' })
+    .where('id', '=', id)
+    .where('status', '=', 'awaiting_submission')
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** Takes up to `limit` stakes that are not known to be paid and are due to be looked for among the deposits, as `takeDue` does. */
+export const takeUnpaid = (db: Kysely<Database>, given: { network: string; limit: number; intervalMs: number }): Promise<StakeRow[]> =>
+  db
+    .updateTable('ethereum_stakes')
+    .set({ look_at: sql<Date>`now() + make_interval(secs => ${given.intervalMs / 1000}::double precision)` })
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('ethereum_stakes')
+        .select('id')
+        .where('network', '=', given.network)
+        .where('status', '<>', 'confirmed')
+        .where('look_at', '<=', sql<Date>`now()`)
+        .orderBy('look_at')
+        .limit(given.limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returningAll()
+    .execute()
+
+export interface SeenStakePayment {
+  /** What the stake counted as until now. */
+  readonly was: StakeRow['status']
+  /** Another resource that has taken the stake's reference meanwhile. */
+  readonly referenceHeldBy?: string
+}
+
+/**
+ * Records a transaction that the chain shows to have paid a stake, whatever it counted as: it is followed as one that was reported. It holds its reference
+ * again unless another has taken it. Undefined when there is nothing new: it is confirmed, or this hash is on its way.
+ */
+export async function seePayment(
+  transaction: Transaction<Database>,
+  id: string,
+  hash: Hex,
+  now: Date,
+): Promise<SeenStakePayment | undefined> {
+  const stake = await lockStake(transaction, id)
+  if (stake.status === 'confirmed') return undefined
+  const inserted = await transaction
+    .insertInto('ethereum_stake_hashes')
+    .values({ stake_id: id, hash, submitted_at: now, sender: null, nonce: null })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst()
+  if (stake.status === 'submitted' && inserted.numInsertedOrUpdatedRows !== 1n) return undefined
+  await transaction
+    .updateTable('ethereum_stakes')
+    .set({
+      status: 'submitted',
+      hash,
+      block_number: null,
+      block_hash: null,
+      failure_reason: null,
+      check_at: sql<Date>`now()`,
+      checked_head: null,
+    })
+    .where('id', '=', id)
+    .execute()
+  if (stake.status !== 'failed' && stake.status !== 'cancelled') return { was: stake.status }
+  try {
+    await takeReference(transaction, stake)
+    return { was: stake.status }
+  } catch (error) {
+    if (!(error instanceof ProblemError) || stake.external_reference === null) throw error
+    const holder = await holderOf(transaction, stake.account, stake.external_reference)
+    return { was: stake.status, ...(holder === undefined ? {} : { referenceHeldBy: holder }) }
+  }
+}

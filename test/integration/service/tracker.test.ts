@@ -112,7 +112,7 @@ test.each([
   {
     what: 'a plain payment',
     call: () => ({ to: withdrawalAddress, data: '0x', valueWei: 1n }) as const,
-    reason: /does not call the deposit contract/,
+    reason: /makes no deposit/,
   },
   {
     what: "another stake's deposit",

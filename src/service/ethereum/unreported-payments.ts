@@ -1,0 +1,74 @@
+import { ChainError, type ChainHead } from '../../chains/ethereum/chain.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Logger } from '../../lib/log.ts'
+import type { Store } from '../store/database.ts'
+import { hashesOf, type StakeRow, seePayment, takeUnpaid } from '../store/stakes.ts'
+import type { EthereumNetwork } from './networks.ts'
+import { expectedPayment } from './observe.ts'
+import { inParallel } from './parallel.ts'
+import { isPayment } from './payment.ts'
+
+/** Stakes taken at once, batches of one pass; they are looked up in an index in memory, which is brought up to date once for all that ask together. */
+const batchSize = 500
+const maxBatches = 20
+const concurrency = 100
+/** A stake is looked for at every so many-th poll: a payment that nobody reports is no hurry. */
+const pollsBetween = 5
+
+export interface UnreportedPayments {
+  /** Looks once at the stakes of a network that are due. What the chain can't tell now is looked for later. */
+  pass(network: EthereumNetwork, head: ChainHead, signal: AbortSignal): Promise<void>
+}
+
+/**
+ * Sees the service's own deposits in the logs of the deposit contract, which it reads anyway: a payment whose hash nobody has reported, or another one in its
+ * place, or that of a stake which counts as failed or cancelled. The transaction is recorded as if it were reported, and followed as any other.
+ */
+export function createUnreportedPayments(deps: { store: Store; clock: Clock; log: Logger }): UnreportedPayments {
+  const { clock, log } = deps
+  const { db } = deps.store
+
+  async function look({ chain }: EthereumNetwork, head: ChainHead, stake: StakeRow, known: ReadonlySet<string>, signal: AbortSignal) {
+    const expected = expectedPayment(stake)
+    // A deposit of a block that may still be taken back is no payment yet.
+    const payment = (await chain.depositsFor(stake.pubkey, signal)).find(
+      (deposit) => deposit.blockNumber <= head.final && isPayment(expected, deposit),
+    )
+    if (payment === undefined || (stake.status === 'submitted' && known.has(payment.transactionHash))) return
+    const hash = payment.transactionHash
+    const seen = await db.transaction().execute((transaction) => seePayment(transaction, stake.id, hash, clock.now()))
+    if (seen === undefined) return
+    const line = { stakeId: stake.id, network: stake.network, pubkey: stake.pubkey, hash, was: seen.was }
+    if (seen.was === 'awaiting_submission' || seen.was === 'submitted') {
+      log.info(line, 'a stake was paid by a transaction that nobody has reported')
+    } else {
+      const held = seen.referenceHeldBy === undefined ? {} : { reference: stake.external_reference, heldBy: seen.referenceHeldBy }
+      log.error({ ...line, ...held }, `a stake that counted as ${seen.was} was paid: it counts as submitted again`)
+    }
+  }
+
+  return {
+    async pass(network, head, signal) {
+      const { name, pollIntervalMs } = network.config
+      try {
+        for (let batch = 0; batch < maxBatches; batch++) {
+          const stakes = await takeUnpaid(db, {
+            network: name,
+            limit: batchSize,
+            intervalMs: Math.max(pollIntervalMs * pollsBetween, 1_000),
+          })
+          const hashes = await hashesOf(
+            db,
+            stakes.map(({ id }) => id),
+          )
+          const of = (stake: StakeRow) => new Set(hashes.filter((row) => row.stake_id === stake.id).map((row) => row.hash as string))
+          await inParallel(concurrency, stakes, (stake) => look(network, head, stake, of(stake), signal))
+          if (stakes.length < batchSize) break
+        }
+      } catch (error) {
+        if (!(error instanceof ChainError)) throw error
+        log.debug({ err: error, network: name }, 'the deposits of stakes could not be looked for; it tries again')
+      }
+    },
+  }
+}
