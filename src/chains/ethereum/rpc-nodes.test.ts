@@ -71,6 +71,13 @@ test('a node that is far behind when it is first asked is out at once', async ()
   expect((await chain.head(never)).latest).toBe(100n)
 })
 
+test('and so for all who ask at that moment', async () => {
+  const nodes = [createTestNode({ blocks: chainOfBlocks(10) }), createTestNode()] as const
+  const { chain } = chainOverNodes(nodes)
+  await Promise.all([chain.balance(testSender, never), chain.balance(testSender, never), chain.balance(testSender, never)])
+  expect(nodes.map(balances)).toEqual([0, 3])
+})
+
 test('a node that claims to be far ahead puts no other out', async () => {
   const nodes = [createTestNode(), createTestNode({ blocks: chainOfBlocks(3_000) })] as const
   const { chain, clock } = chainOverNodes(nodes)

@@ -253,8 +253,12 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
   const lookAround = async (signal: AbortSignal): Promise<void> => {
     if (nodes.length < 2) return
     const due = nodes.filter((node) => node.probe === undefined && !isResting(node) && now() - node.probedAt >= probeMs)
-    if (due.length === 0) return
-    const looks = Promise.all(due.map(probe))
+    // Somebody else looks for the first time: without that nothing is known of them.
+    const first = nodes.flatMap((node) =>
+      node.probe !== undefined && node.seen === undefined && now() - node.probedAt < headWaitMs ? [node.probe] : [],
+    )
+    if (due.length + first.length === 0) return
+    const looks = Promise.all([...first, ...due.map(probe)])
     const done = new AbortController()
     const enough = clock.sleep(headWaitMs, AbortSignal.any([done.signal, signal])).catch(() => {})
     await abortable(Promise.race([looks, enough]), signal).finally(() => done.abort('over'))

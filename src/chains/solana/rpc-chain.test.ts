@@ -98,6 +98,13 @@ describe('what a node says of a transaction that is sent', () => {
     expect(await chain.sendTransaction(raw, { skipPreflight: true }, never)).toBe(encodeBase58(signature))
   })
 
+  test('has a fee as long as one node knows its blockhash', async () => {
+    const fee = (value: number | null): Script => ({ ...good, getFeeForMessage: { result: { context: { slot: 1 }, value } } })
+    expect(await chainOver(fee(null), fee(5000)).chain.feeFor(message, never)).toBe(5000n)
+    expect(await chainOver(fee(null), fee(null)).chain.feeFor(message, never)).toBeUndefined()
+    expect(await codeOf(chainOver({ ...good, getFeeForMessage: 'refuse' }).chain.feeFor(message, never))).toBe('unavailable')
+  })
+
   test('of two refusals, the one that says more counts', async () => {
     const { chain } = chainOver(
       { ...good, sendTransaction: preflight('BlockhashNotFound') },

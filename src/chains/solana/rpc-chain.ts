@@ -143,7 +143,15 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
 
     feeFor: async (message, signal) => {
       const params = [Buffer.from(message).toString('base64'), { commitment: 'confirmed' }]
-      return (await ask('getFeeForMessage', params, withContext(lamportsValue.nullable()), signal)).value ?? undefined
+      const feeBy = async (node: RpcNode) => {
+        const answer = await node.call('getFeeForMessage', params, signal)
+        return read(withContext(lamportsValue.nullable()), answer, 'getFeeForMessage').value ?? undefined
+      }
+      // A node that lags doesn't know a new blockhash yet: one that does is enough.
+      const answers = await nodes.race(feeBy, (fee) => fee !== undefined, signal)
+      const found = answers.flatMap((answer) => ('value' in answer ? [answer.value] : []))
+      if (found.length === 0) throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
+      return found.find((fee) => fee !== undefined)
     },
 
     recentPriorityFee: async (writable, signal) => {
