@@ -153,6 +153,19 @@ describe('a trace', () => {
     await expect(chain.receipt(first.hash, never)).rejects.toMatchObject({ code: 'unavailable' })
   })
 
+  test.each([
+    ['mined again in another block of that height', blocks],
+    ['whose block is given without its transactions', undefined],
+  ])('of a receipt of an orphaned block, %s: not mined by that receipt', async (_, kept) => {
+    const says = new Map<string, (params: readonly unknown[], honest: () => unknown) => unknown>([
+      ['eth_getTransactionReceipt', () => receiptAnswer(first, 50, testHash(0xdead))],
+    ])
+    if (kept === undefined) says.set('eth_getBlockByNumber', (_params, honest) => ({ ...(honest() as object), transactions: undefined }))
+    const trace = await chainOverNodes([node({ blocks, says })]).chain.trace([first.hash], never)
+    expect(trace.final ?? trace.mined).toBeUndefined()
+    expect(trace).toMatchObject({ disagreement: { height: 50n, nodes: [1] } })
+  })
+
   test('of a receipt whose block does not hold the transaction: nothing', async () => {
     const block = blocks[60]
     const liar = node({ says: new Map([['eth_getTransactionReceipt', () => receiptAnswer(third, 60, block?.hash ?? '0x')]]), pool: [] })

@@ -1,7 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { wei } from '../../lib/amounts.ts'
 import type { Hex } from './chain.ts'
-import { chainOfBlocks, chainOverNodes, createTestNode, httpStatus, rpcError, type TestNode, testHash, testSender } from './test-nodes.ts'
+import {
+  chainOfBlocks,
+  chainOverNodes,
+  createTestNode,
+  createTestTime,
+  httpStatus,
+  rpcError,
+  type TestNode,
+  testHash,
+  testSender,
+} from './test-nodes.ts'
 
 const never = new AbortController().signal
 const minute = 60_000
@@ -76,6 +86,22 @@ test('and so for all who ask at that moment', async () => {
   const { chain } = chainOverNodes(nodes)
   await Promise.all([chain.balance(testSender, never), chain.balance(testSender, never), chain.balance(testSender, never)])
   expect(nodes.map(balances)).toEqual([0, 3])
+})
+
+test('a node that lags by many young blocks is not out, and still the history of deposits is read from another', async () => {
+  const second = (count: number) => chainOfBlocks(count).map((block, number) => ({ ...block, timestamp: 1_700_000_000 + number }))
+  const noDeposits = [
+    'eth_call',
+    () => `0x${(32).toString(16).padStart(64, '0')}${(8).toString(16).padStart(64, '0')}${'0'.repeat(64)}`,
+  ] as const
+  const nodes = [
+    createTestNode({ blocks: second(100), says: new Map([noDeposits]) }),
+    createTestNode({ blocks: second(130), says: new Map([noDeposits]) }),
+  ] as const
+  const { chain } = chainOverNodes(nodes, { clock: createTestTime((1_700_000_000 + 140) * 1000) })
+  expect((await chain.head(never)).latest).toBe(100n)
+  expect(await chain.depositsFor(`0x${'aa'.repeat(48)}`, never)).toEqual([])
+  expect(nodes.map((node) => asked(node, 'eth_getLogs'))).toEqual([false, true])
 })
 
 test('a node that claims to be far ahead puts no other out', async () => {
