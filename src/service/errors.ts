@@ -1,5 +1,6 @@
 import type { BeaconError, BeaconErrorCode } from '../chains/ethereum/beacon.ts'
 import type { ChainError } from '../chains/ethereum/chain.ts'
+import { NotSwitchedOnError } from '../chains/ethereum/requests.ts'
 import type { ProblemCode, ProblemDetail } from '../contract/problems.ts'
 
 /** An answer that is a problem of the contract. Its texts are for the client: no secret, no address of a node, no inner workings. */
@@ -41,7 +42,9 @@ export const chainUnavailable = (network: string, error: ChainError): ProblemErr
     'chain-unavailable',
     error.code === 'history-syncing'
       ? `the deposit history of ${network} is still being read`
-      : `the service's node for ${network} does not answer as it should (${error.code})`,
+      : error instanceof NotSwitchedOnError
+        ? `${network}: ${error.message}`
+        : `the service's node for ${network} does not answer as it should (${error.code})`,
     { retryAfterSeconds: error.retryAfterMs === undefined ? defaultRetrySeconds : Math.max(1, Math.ceil(error.retryAfterMs / 1000)) },
   )
 

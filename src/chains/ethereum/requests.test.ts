@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Gwei, gwei, wei } from '../../lib/amounts.ts'
-import type { Hex } from './chain.ts'
+import { ChainError, type Hex } from './chain.ts'
 import {
   decodeRequestCalldata,
   decodeRequestLog,
@@ -132,6 +132,17 @@ describe('the fee', () => {
     const asked: unknown[] = []
     expect(await readRequestFee(chain(`0x${'12'.padStart(64, '0')}`, asked), never)).toEqual({ feeWei: 18n, quotedAtBlock: 7n })
     expect(asked).toEqual([{ to: withdrawalRequestContract, data: '0x', blockNumber: 7n }])
+  })
+
+  test('of a contract that is not switched on is waited for, in words', async () => {
+    const reverts = { ...chain('0x'), call: () => Promise.reject(new ChainError('reverted', 'the call would be reverted')) }
+    await expect(readRequestFee(reverts, never)).rejects.toMatchObject({
+      code: 'unavailable',
+      retryAfterMs: 60_000,
+      message: expect.stringContaining('not switched on at block 7'),
+    })
+    const fails = { ...chain('0x'), call: () => Promise.reject(new ChainError('unavailable', 'no answer')) }
+    await expect(readRequestFee(fails, never)).rejects.toMatchObject({ message: 'no answer' })
   })
 
   test.each<{ name: string; answer: Hex }>([

@@ -90,6 +90,17 @@ export const withFeeHeadroom = (fee: Wei): Wei => {
   return wei(fee + (quarter > headroomFloor ? quarter : headroomFloor))
 }
 
+/** The EIP-7002 contract takes no requests yet: wait, for the fork comes in its own time. */
+export class NotSwitchedOnError extends ChainError {
+  constructor(block: bigint) {
+    super(
+      'unavailable',
+      `the EIP-7002 contract is not switched on at block ${block}: requests are possible from the first block of the Prague fork on`,
+      60_000,
+    )
+  }
+}
+
 export interface RequestFee {
   readonly feeWei: Wei
   readonly quotedAtBlock: bigint
@@ -97,14 +108,18 @@ export interface RequestFee {
 
 /**
  * The fee that the contract asks for in the block after the latest one: a call with empty data. Read it again right before signing.
- * @throws ChainError: `rejected` when this chain has no such contract, `reverted` when the contract was not yet switched on.
+ * @throws ChainError: `rejected` when this chain has no such contract; `NotSwitchedOnError` (`unavailable`) while the contract is not switched on yet: before the
+ * fork's first block its excess is an inhibitor (EIP-7002, EXCESS_INHIBITOR), and every call reverts.
  */
 export async function readRequestFee(
   chain: Pick<EthereumChain, 'head'> & Pick<ContractReads, 'call'>,
   signal: AbortSignal,
 ): Promise<RequestFee> {
   const { latest } = await chain.head(signal)
-  const answer = await chain.call({ to: withdrawalRequestContract, data: '0x', blockNumber: latest }, signal)
+  const answer = await chain.call({ to: withdrawalRequestContract, data: '0x', blockNumber: latest }, signal).catch((error: unknown) => {
+    if (!(error instanceof ChainError) || error.code !== 'reverted') throw error
+    throw new NotSwitchedOnError(latest)
+  })
   // An account without code answers nothing; the fee is never 0.
   if (!/^0x[0-9a-f]{64}$/i.test(answer) || BigInt(answer) < minRequestFee) {
     throw new ChainError('rejected', `there is no EIP-7002 contract at ${withdrawalRequestContract} of this chain`)
