@@ -31,9 +31,15 @@ export function createControllers<Name extends string>(
   const { clock, log, metrics } = deps
   const names = Object.keys(kinds) as Name[]
   const kindOf = (name: Name): string => kinds[name].client.definition.kind
-  const queueFor = (kind: string) =>
-    createQueue<string>({ clock, baseDelayMs: 500, maxDelayMs: 60_000, onPicked: (waitedMs) => metrics.queuePicked(kind, waitedMs) })
-  const queues = Object.fromEntries(names.map((name) => [name, queueFor(kindOf(name))])) as Record<Name, Queue<string>>
+  const queueFor = (name: Name) =>
+    createQueue<string>({
+      clock,
+      baseDelayMs: 500,
+      maxDelayMs: 60_000,
+      mostOfOneNamespace: mostOfOneNamespace(deps.workers(name)),
+      onPicked: (waitedMs) => metrics.queuePicked(kindOf(name), waitedMs),
+    })
+  const queues = Object.fromEntries(names.map((name) => [name, queueFor(name)])) as Record<Name, Queue<string>>
 
   return {
     queues,
@@ -56,3 +62,6 @@ export function createControllers<Name extends string>(
     },
   }
 }
+
+/** Slow reconciles of one namespace leave an eighth of the workers, at least one, to the others. */
+const mostOfOneNamespace = (workers: number): number => Math.max(1, workers - Math.max(1, Math.floor(workers / 8)))

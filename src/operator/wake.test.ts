@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Condition } from '../resources/conditions.ts'
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
+import { RECONCILE_ANNOTATION } from '../resources/meta.ts'
 import { solanaStake } from '../resources/solana-stake.ts'
 import { stakingSigner } from '../resources/staking-signer.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
@@ -70,6 +71,24 @@ test.each<{ what: string; does: (world: Wired) => void; wakes: readonly string[]
     does: ({ stakes, edit }) => edit(stakes, 'team-a/stake', { status: { depositData: { pubkey }, ...confirmed } }),
     // Only a request that names it waits for it.
     wakes: ['stakes team-a/stake, low', 'withdrawals team-a/withdrawal'],
+  },
+  {
+    what: 'a label or an annotation that nobody reads, put on a stake,',
+    does: ({ stakes }) =>
+      void stakes.edit('team-a/stake', ({ metadata, ...stake }) => ({
+        ...stake,
+        metadata: { ...metadata, labels: { poked: '1' }, annotations: { poked: '1' } },
+      })),
+    wakes: [],
+  },
+  {
+    what: 'a stake that is asked to be looked at',
+    does: ({ stakes }) =>
+      void stakes.edit('team-a/stake', ({ metadata, ...stake }) => ({
+        ...stake,
+        metadata: { ...metadata, annotations: { [RECONCILE_ANNOTATION]: '1' } },
+      })),
+    wakes: ['stakes team-a/stake'],
   },
   {
     what: 'an own write to a stake',

@@ -7,6 +7,7 @@ import { createRequestLookups, stakeStanding, standing } from './kinds/validator
 import { isAccepted } from './kinds/validator-request/status.ts'
 import type { ValidatorRequestResource } from './kinds/validator-request/target.ts'
 import type { Change } from './kube/delivery.ts'
+import { sameJson } from './kube/merge-patch.ts'
 import { cacheKey, type KubeObject } from './kube/objects.ts'
 import { Priority, type Queue } from './kube/queue.ts'
 import type { SagaCollection, SagaIndex, SagaResource } from './saga-collection.ts'
@@ -104,7 +105,7 @@ function wakerOf<R extends SagaResource>({ cache, isSettled, unsettled, onChange
   const wake = (key: string, resource: R | undefined) =>
     queue.add(key, { priority: resource !== undefined && isSettled(resource) ? Priority.low : Priority.high })
   onChange((key, change) => {
-    if (!change.own) wake(key, nowOf(change))
+    if (!change.own && isNews(change)) wake(key, nowOf(change))
   })
   const wakeThese = (which: Iterable<R>) => {
     for (const resource of which) wake(cacheKey(resource.metadata), resource)
@@ -114,6 +115,13 @@ function wakerOf<R extends SagaResource>({ cache, isSettled, unsettled, onChange
     wakeAll: () => wakeThese(cache.list()),
     wakeUnsettled: (by: SagaIndex, value: string) => wakeThese(unsettled(by, value)),
   }
+}
+
+/** Whether anything that the cache keeps has changed: a label or an annotation that nobody reads is no reason to look. */
+function isNews(change: Change<KubeObject>): boolean {
+  if (change.type !== 'updated') return true
+  const unversioned = (object: KubeObject) => ({ ...object, metadata: { ...object.metadata, resourceVersion: '' } })
+  return !sameJson(unversioned(change.old), unversioned(change.new))
 }
 
 /** What matters to those who use a signer: its spec, and whether it may be used. What it says of its lanes is no news to them. */

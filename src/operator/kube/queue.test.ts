@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createFakeClock, settle } from '../../../test/integration/kube/fake-clock.ts'
 import { createQueue, Priority, type Queue } from './queue.ts'
 
@@ -165,4 +165,53 @@ test('the time that a key waited for a worker is told', async () => {
   clock.freeze(250)
   await take(queue)
   expect(waits).toEqual([250])
+})
+
+describe('namespaces', () => {
+  test('ten thousand keys of one do not hold up the key of another, by whatever way they came', async () => {
+    const { clock, queue } = setUp()
+    for (let index = 0; index < 10_000; index++) {
+      const key = `flood/${index}`
+      if (index % 3 === 0) queue.add(key)
+      else if (index % 3 === 1) queue.addAfter(key, 50)
+      else queue.addBackoff(key)
+    }
+    await clock.advance(100)
+    expect(queue.stats().ready).toBe(10_000)
+    queue.addAfter('calm/one', 10)
+    await clock.advance(10)
+    expect([await take(queue), await take(queue)]).toContain('calm/one')
+  })
+
+  test('one that pokes an object twenty times a second does not delay the others', async () => {
+    const { clock, queue } = setUp()
+    for (let index = 0; index < 5; index++) queue.add(`calm/${index}`, { priority: Priority.high })
+    const order: (string | undefined)[] = []
+    for (let time = 0; time < 10; time++) {
+      queue.add('poked/one', { priority: Priority.high })
+      const key = await queue.get(signal)
+      order.push(key)
+      // Poked while it is being processed too.
+      queue.add('poked/one', { priority: Priority.high })
+      await clock.advance(50)
+      queue.done(key ?? '')
+    }
+    expect(order.filter((key) => key?.startsWith('calm/'))).toHaveLength(5)
+    expect(order.slice(0, 9).filter((key) => key === 'poked/one').length).toBeLessThan(6)
+  })
+
+  test('one whose reconciles never end leaves workers for the others', async () => {
+    const clock = createFakeClock()
+    const queue = createQueue<string>({ clock, mostOfOneNamespace: 2 })
+    for (let index = 0; index < 10; index++) queue.add(`stuck/${index}`)
+    const workers = [1, 2, 3].map(() => queue.get(signal))
+    expect(await Promise.all(workers.slice(0, 2))).toEqual(['stuck/0', 'stuck/1'])
+    queue.add('calm/one')
+    expect(await workers[2]).toBe('calm/one')
+    // And what waits is given out as soon as one of them ends.
+    const next = queue.get(signal)
+    await settle()
+    queue.done('stuck/1')
+    expect(await next).toBe('stuck/2')
+  })
 })

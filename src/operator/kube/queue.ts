@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { backoffMs } from './backoff.ts'
 import { createHeap } from './heap.ts'
 import { createLanes } from './lanes.ts'
+import { refOf } from './objects.ts'
 
 /** New work and money in flight go before polls. */
 export const Priority = { high: 1, low: 0 } as const
@@ -23,7 +24,8 @@ export interface QueueStats {
 
 /**
  * Keys for workers, with the guarantees of client-go's work queue: a key waits at most once, and is never processed by two at a time; a key added while
- * it is processed comes again when it is done.
+ * it is processed comes again when it is done. Unlike there, the namespaces take turns (see lanes.ts): one that floods the queue delays itself. Keys
+ * without a namespace count as one.
  */
 export interface Queue<K extends string> {
   /** As soon as possible. What was planned for later by `addAfter` is dropped: whoever processes the key now plans anew. */
@@ -48,6 +50,8 @@ export interface QueueOptions {
   readonly baseDelayMs?: number
   readonly maxDelayMs?: number
   readonly random?: () => number
+  /** How many keys of one namespace are processed at a time, so that one whose reconciles are slow doesn't take all workers. No bound by default. */
+  readonly mostOfOneNamespace?: number
   /** For metrics: how long a key waited for a worker, ms, from when it was due. */
   readonly onPicked?: (waitedMs: number, priority: number) => void
 }
@@ -72,9 +76,13 @@ export function createQueue<K extends string>({
   baseDelayMs = 500,
   maxDelayMs = 300_000,
   random,
+  mostOfOneNamespace,
   onPicked,
 }: QueueOptions): Queue<K> {
-  const ready = createLanes<K>()
+  const ready = createLanes<K>({
+    namespaceOf: (key) => refOf(key).namespace ?? '',
+    ...(mostOfOneNamespace !== undefined && { mostOfOneNamespace }),
+  })
   const processing = new Set<K>()
   const dirty = new Map<K, number>()
   const delayed = new Map<K, Planned<K>>()
@@ -99,10 +107,17 @@ export function createQueue<K extends string>({
       return
     }
     ready.push(key, priority, clock.monotonicMs())
-    const [waiter] = waiters
-    if (waiter === undefined) return
-    waiters.delete(waiter)
-    waiter.resolve(pick())
+    serve()
+  }
+
+  /** Gives what may run to those who wait for it. */
+  const serve = (): void => {
+    for (const waiter of waiters) {
+      const key = pick()
+      if (key === undefined) return
+      waiters.delete(waiter)
+      waiter.resolve(key)
+    }
   }
 
   const add = (key: K, { priority = Priority.low }: AddOptions = {}): void => {
@@ -200,11 +215,13 @@ export function createQueue<K extends string>({
       })
     },
     done(key) {
-      processing.delete(key)
+      if (!processing.delete(key)) return
+      ready.release(key)
       const priority = dirty.get(key)
-      if (priority === undefined) return
       dirty.delete(key)
-      if (!closing.signal.aborted) enqueue(key, priority)
+      if (closing.signal.aborted) return
+      if (priority === undefined) serve()
+      else enqueue(key, priority)
     },
     shutdown() {
       closing.abort()
