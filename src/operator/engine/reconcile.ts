@@ -40,6 +40,8 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
   readonly isSuspended: (resource: R) => boolean
   readonly view: (resource: R, origin: Origin, status: S) => View
   readonly say: (resource: R, status: S, progress: Progress, now: Date) => S
+  /** Phases that a resource only passes through: nobody acts on them or waits for them, and no event tells of them. */
+  readonly passing: readonly string[]
   /**
    * Status is a mirror: what it shows of the log is put right before anything is read from it, whoever wrote it. The very same object comes back where
    * nothing differs. `origin` is undefined for a copy.
@@ -359,7 +361,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     }
   }
 
-  /** Events: one per change of phase, and a warning when a resource comes to need a person. */
+  /** Events: one per change to a phase that somebody waits for or acts on, and a warning when a resource comes to need a person. */
   function tell(resource: R, before: S | undefined, after: S, progress: Progress, log: VisitLog): void {
     const stalled = (status: AnyStatus | undefined) => status?.conditions?.find(({ type }) => type === 'Stalled')
     const now = stalled(after)
@@ -374,12 +376,13 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       log.warn({ reason: now.reason, step: progress.at === 'halted' ? progress.step : undefined }, `stalled: ${now.message}`)
     } else if (after.phase !== before?.phase && after.phase !== undefined) {
       const ready = after.conditions?.find(({ type }) => type === 'Ready')
-      events.event(resource, {
-        type: 'Normal',
-        reason: after.phase,
-        action: progress.at === 'step' || progress.at === 'halted' ? progress.step || 'Reconcile' : 'Reconcile',
-        note: ready?.message ?? after.phase,
-      })
+      if (!kind.passing.includes(after.phase))
+        events.event(resource, {
+          type: 'Normal',
+          reason: after.phase,
+          action: progress.at === 'step' || progress.at === 'halted' ? progress.step || 'Reconcile' : 'Reconcile',
+          note: ready?.message ?? after.phase,
+        })
       log.info({ phase: after.phase }, `now ${after.phase}`)
     }
   }

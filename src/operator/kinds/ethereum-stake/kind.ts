@@ -31,6 +31,7 @@ export function ethereumStakeKind(deps: {
     isSuspended: (resource) => resource.spec.suspend === true,
     view: (resource, origin, status) => ({ origin, spec: resource.spec, status }),
     say: ethereumStakeStatus,
+    passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
 
     mirror(resource, status, origin) {
       const record = recordFor(resource, origin?.uid)

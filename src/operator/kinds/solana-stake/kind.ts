@@ -29,6 +29,7 @@ export function solanaStakeKind(deps: {
     isSuspended: (resource) => resource.spec.suspend === true,
     view: ({ spec, metadata }, origin, status) => ({ origin, spec, status, deleting: metadata.deletionTimestamp !== undefined }),
     say: solanaStakeStatus,
+    passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
     decideDeletion: decideSolanaDeletion,
     observeEvery: (status) => {
       if (!isFunded(status) || isWithdrawn(status)) return undefined
