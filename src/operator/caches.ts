@@ -5,6 +5,7 @@ import { type StakingSigner, stakingSigner } from '../resources/staking-signer.t
 import { stakingTransaction } from '../resources/staking-transaction.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
 import { type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
+import { KEPT } from './engine/kept.ts'
 import { createStakeCacheForm } from './kinds/ethereum-stake/cache-form.ts'
 import { isSettledSolanaStake } from './kinds/solana-stake/kind.ts'
 import { requestIndexers, stakesByValidator } from './kinds/validator-request/requests.ts'
@@ -44,7 +45,7 @@ export function createCaches(collection: Collections) {
       isSettled: isSettledSolanaStake,
       indexers: { stakeId: byStakeId },
     }),
-    signers: collection<StakingSigner & KubeObject>(stakingSigner),
+    signers: collection<StakingSigner & KubeObject>(stakingSigner, { kept: KEPT }),
     records: collection<RecordObject>(stakingTransaction, { transform: createRecordCacheForm(), indexers: recordIndexers }),
     places: collection<PlaceObject>(signerNonce, { transform: createPlaceCacheForm(), indexers: placeIndexers }),
   }

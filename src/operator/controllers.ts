@@ -36,7 +36,7 @@ export function createControllers<Name extends string>(
       clock,
       baseDelayMs: 500,
       maxDelayMs: 60_000,
-      mostOfOneNamespace: mostOfOneNamespace(deps.workers(name)),
+      ...(kinds[name].client.definition.namespaced && { mostOfOneNamespace: mostOfOneNamespace(deps.workers(name)) }),
       onPicked: (waitedMs) => metrics.queuePicked(kindOf(name), waitedMs),
     })
   const queues = Object.fromEntries(names.map((name) => [name, queueFor(name)])) as Record<Name, Queue<string>>

@@ -8,8 +8,10 @@ const namespaces: ResourceDefinition = { group: '', version: 'v1', plural: 'name
 
 /** Follows the namespaces, as far as policies look at them. `onLabels` is told of each whose labels have changed. @returns a namespace as policy sees it now */
 export function followNamespaces(follow: Follow, onLabels: (name: string) => void): (name: string) => NamespaceFacts {
-  const compact = createCompact({ labels: true })
+  const kept = { labels: true }
+  const compact = createCompact(kept)
   const { cache, onChange } = follow<KubeObject>(namespaces, {
+    kept,
     transform: ({ apiVersion, kind, metadata }) => compact({ apiVersion, kind, metadata }),
   })
   onChange((name, change) => {

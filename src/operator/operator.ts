@@ -54,6 +54,7 @@ export async function runOperator(
     userAgent,
     log,
     onRequest: metrics.kubeRequest,
+    onSetBack: (error) => elector.lose(error.message),
   })
   const elector = createLeaderElector({
     client: api.resource<Lease>(leases),

@@ -2,7 +2,6 @@ import { type Condition, findCondition } from '../resources/conditions.ts'
 import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
 import { KEPT } from './engine/kept.ts'
 import type { CacheOptions, Collection } from './kube/collections.ts'
-import { createCompact } from './kube/compact.ts'
 import type { KubeObject } from './kube/objects.ts'
 import type { ResourceDefinition } from './kube/resource-client.ts'
 
@@ -47,7 +46,8 @@ export function createSagaCollection<R extends SagaResource>(collection: Collect
   const { definition, isSettled, signersOf } = options
   const { kind } = definition
   const { client, cache, onChange } = collection<R>(definition, {
-    transform: options.transform ?? createCompact(KEPT),
+    kept: KEPT,
+    ...(options.transform === undefined ? {} : { transform: options.transform }),
     indexers: { ...options.indexers, signer: signersOf, namespace: ({ metadata }) => [metadata.namespace ?? ''] },
   })
   return {

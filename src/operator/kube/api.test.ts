@@ -12,6 +12,7 @@ import { createKubeApi, type KubeApi, type KubeApiOptions } from './api.ts'
 import { isAlreadyExists, isAnswerTooLarge, isConflict, isGone, isNotFound, KubeError, KubeTransportError } from './errors.ts'
 import type { KubeObject } from './objects.ts'
 import type { WatchEvent } from './resource-client.ts'
+import { EtcdSetBack } from './revisions.ts'
 
 interface Thing extends KubeObject {
   readonly spec?: { readonly colour: string }
@@ -295,7 +296,8 @@ describe('a watch', () => {
 
   test('passes on events, bookmarks among them, however they are cut, until the server ends it', async () => {
     const { client, seen } = await setUp((_seen, response) => {
-      const text = line('ADDED', thing) + line('BOOKMARK', { metadata: { resourceVersion: '9' } }) + line('DELETED', thing)
+      const gone = { ...thing, metadata: { ...thing.metadata, resourceVersion: '12' } }
+      const text = line('ADDED', thing) + line('BOOKMARK', { metadata: { resourceVersion: '9' } }) + line('DELETED', gone)
       response.writeHead(200)
       response.write(text.slice(0, 25))
       setTimeout(() => response.end(text.slice(25)), 20)
@@ -303,7 +305,7 @@ describe('a watch', () => {
     const events: WatchEvent<Thing>[] = []
     await client.watch({ resourceVersion: '5', timeoutSeconds: 300 }, (event) => events.push(event), signal)
     expect(seen[0]?.url).toBe('/apis/test.dev/v1/things?watch=true&allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=300')
-    expect(events.map(({ type, object }) => `${type} ${object.metadata.resourceVersion}`)).toEqual(['ADDED 7', 'BOOKMARK 9', 'DELETED 7'])
+    expect(events.map(({ type, object }) => `${type} ${object.metadata.resourceVersion}`)).toEqual(['ADDED 7', 'BOOKMARK 9', 'DELETED 12'])
   })
 
   test.each([
@@ -351,6 +353,123 @@ describe('a watch', () => {
       setTimeout(() => response.destroy(), 20)
     })
     expect(await failure(client.watch({ resourceVersion: '5' }, () => {}, signal))).toBeInstanceOf(KubeTransportError)
+  })
+})
+
+describe('a client that keeps only what is used of metadata', () => {
+  const { name, namespace, uid, resourceVersion } = thing.metadata
+  const large = {
+    ...thing,
+    metadata: { ...thing.metadata, labels: { a: 'b' }, annotations: { read: '1', unread: '2' }, managedFields: [{}] },
+  }
+  const held = { ...thing, metadata: { name, namespace, uid, resourceVersion, annotations: { read: '1' } } }
+  const ref = { namespace: 'ns', name: 'one' }
+  const definition = { group: 'test.dev', version: 'v1', plural: 'things', kind: 'Thing', namespaced: true }
+  const clientOf = (api: KubeApi) => api.resource<Thing>(definition, { kept: { annotations: ['read'] } })
+
+  test.each([
+    { how: 'get', run: (api: KubeApi) => clientOf(api).get(ref, signal) },
+    { how: 'create', run: (api: KubeApi) => clientOf(api).create({ apiVersion: 'test.dev/v1', kind: 'Thing', metadata: ref }, signal) },
+    { how: 'patch', run: (api: KubeApi) => clientOf(api).mergePatch(ref, {}, { resourceVersion: '6' }, signal) },
+  ])('does so with the answer to a $how', async ({ run }) => {
+    const { api } = await setUp((_seen, response) => json(response, large))
+    expect(await run(api)).toEqual(held)
+  })
+
+  test('does so with the items of a list and the events of a watch', async () => {
+    const event = { type: 'MODIFIED', object: { ...large, metadata: { ...large.metadata, resourceVersion: '10' } } }
+    const { api } = await setUp((seen, response) => {
+      if (seen.url.includes('watch')) response.end(`${JSON.stringify(event)}\n`)
+      else json(response, { metadata: { resourceVersion: '9' }, items: [large] })
+    })
+    expect((await clientOf(api).list({}, signal)).items).toEqual([held])
+    const events: WatchEvent<Thing>[] = []
+    await clientOf(api).watch({ resourceVersion: '9' }, (one) => events.push(one), signal)
+    expect(events).toEqual([{ type: 'MODIFIED', object: { ...held, metadata: { ...held.metadata, resourceVersion: '10' } } }])
+  })
+
+  test('gives the whole object to who asks for it', async () => {
+    const { api } = await setUp((_seen, response) => json(response, large))
+    expect(await clientOf(api).get(ref, signal, { whole: true })).toEqual(large)
+  })
+})
+
+describe('an etcd that was set back', () => {
+  const versioned = (resourceVersion: string) => ({ ...thing, metadata: { ...thing.metadata, resourceVersion } })
+  const listOf = (resourceVersion: string, more: object = {}) => ({ metadata: { resourceVersion, ...more }, items: [] })
+  const ref = { namespace: 'ns', name: 'one' }
+  const others = { group: 'test.dev', version: 'v1', plural: 'others', kind: 'Other', namespaced: true }
+  const leases = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease', namespaced: true }
+  const events = { group: 'events.k8s.io', version: 'v1', plural: 'events', kind: 'Event', namespaced: true }
+
+  type Call = (api: KubeApi) => Promise<unknown>
+  const list: Call = (api) => thingsOf(api).list({}, signal)
+  const nextPage: Call = (api) => thingsOf(api).list({ continue: 'c' }, signal)
+  const get: Call = (api) => thingsOf(api).get(ref, signal)
+  const patch: Call = (api) => thingsOf(api).mergePatch(ref, { status: {} }, { resourceVersion: '40' }, signal)
+  const create: Call = (api) => thingsOf(api).create({ apiVersion: 'test.dev/v1', kind: 'Thing', metadata: ref }, signal)
+  const watch: Call = (api) => thingsOf(api).watch({ resourceVersion: '100' }, () => {}, signal)
+  const listOfOthers: Call = (api) => api.resource(others).list({}, signal)
+  const listOfLeases: Call = (api) => api.resource(leases).list({}, signal)
+  const eventsOnly: Call = (api) => api.resource(events).list({}, signal)
+  const event = (resourceVersion: string) => ({ type: 'MODIFIED', object: versioned(resourceVersion) })
+
+  test.each([
+    { is: 'a list below an earlier one', calls: [list, list], answers: [listOf('100'), listOf('99')] },
+    { is: 'a list below an object that was read', calls: [get, list], answers: [versioned('100'), listOf('99')] },
+    { is: 'a list below a write', calls: [patch, list], answers: [versioned('100'), listOf('99')] },
+    { is: 'a list below what a watch has brought', calls: [watch, list], answers: [event('120'), listOf('119')] },
+    { is: 'a list below one of another custom resource', calls: [list, listOfOthers], answers: [listOf('100'), listOf('99')] },
+    { is: 'a write below a list', calls: [list, patch], answers: [listOf('100'), versioned('90')] },
+    { is: 'a write under a version that was given out before', calls: [list, patch], answers: [listOf('100'), versioned('100')] },
+    { is: 'a creation below a list', calls: [list, create], answers: [listOf('100'), versioned('90')] },
+    { is: 'a watch that brings what was before its start', calls: [watch], answers: [event('99')] },
+    { is: 'versions of another length', calls: [list, list], answers: [listOf('1000'), listOf('999')] },
+  ])('is told by $is', async ({ calls, answers }) => {
+    const told: EtcdSetBack[] = []
+    const left = [...answers]
+    const { api } = await setUp((_seen, response) => response.end(`${JSON.stringify(left.shift())}\n`), {
+      onSetBack: (error) => told.push(error),
+    })
+    const last = calls.at(-1) as Call
+    for (const call of calls.slice(0, -1)) await call(api)
+    const error = await failure(last(api))
+    expect(error).toBeInstanceOf(EtcdSetBack)
+    expect(told).toEqual([error])
+    expect(String(error)).toMatch(
+      /^EtcdSetBack: etcd was set back: a (list|write|watch) of (things|others) is at resource version \d+, but \d+ was seen before/,
+    )
+  })
+
+  test.each([
+    { is: 'the same list again', calls: [list, list], answers: [listOf('100'), listOf('100')] },
+    { is: 'an object whose last write is older than others', calls: [list, get], answers: [listOf('100'), versioned('40')] },
+    { is: 'a patch that changed nothing', calls: [list, patch], answers: [listOf('100'), versioned('40')] },
+    {
+      is: 'a further page, which is as old as the first',
+      calls: [list, patch, nextPage],
+      answers: [listOf('100'), versioned('120'), listOf('100')],
+    },
+    { is: 'a built-in kind, which may have an etcd of its own', calls: [list, listOfLeases], answers: [listOf('100'), listOf('5')] },
+    { is: 'events, which may be thrown away', calls: [eventsOnly, eventsOnly], answers: [listOf('100'), listOf('5')] },
+  ])('is not told by $is', async ({ calls, answers }) => {
+    const told: EtcdSetBack[] = []
+    const left = [...answers]
+    const { api } = await setUp((_seen, response) => response.end(`${JSON.stringify(left.shift())}\n`), {
+      onSetBack: (error) => told.push(error),
+    })
+    for (const call of calls) await call(api)
+    expect(told).toEqual([])
+  })
+
+  test('is not told by a write that was overtaken by what came while it was under way', async () => {
+    const { api } = await setUp((seen, response) => {
+      if (seen.method === 'GET') json(response, listOf('100'))
+      else setTimeout(() => json(response, versioned('90')), 50)
+    })
+    const writing = patch(api)
+    await list(api)
+    expect(await writing).toMatchObject({ metadata: { resourceVersion: '90' } })
   })
 })
 

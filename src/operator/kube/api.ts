@@ -4,11 +4,12 @@ import { type CredentialSource, createCredentials } from './credentials.ts'
 import { KubeError, kubeError } from './errors.ts'
 import type { KubeLog } from './log.ts'
 import type { KubeObject } from './objects.ts'
-import { createResourceClient, type ResourceClient, type ResourceDefinition } from './resource-client.ts'
+import { createResourceClient, type ResourceClient, type ResourceClientOptions, type ResourceDefinition } from './resource-client.ts'
+import { createRevisions, type EtcdSetBack } from './revisions.ts'
 import { type Answer, createTransport } from './transport.ts'
 
 export interface KubeApi extends KubeCaller {
-  resource<T extends KubeObject>(definition: ResourceDefinition): ResourceClient<T>
+  resource<T extends KubeObject>(definition: ResourceDefinition, options?: Pick<ResourceClientOptions, 'kept'>): ResourceClient<T>
   /** Ends all connections, watches included. */
   close(): Promise<void>
 }
@@ -21,6 +22,8 @@ export type KubeApiOptions = CredentialSource & {
   readonly log?: KubeLog
   /** How old a reading of token and CA files may get, ms. */
   readonly credentialRefreshMs?: number
+  /** The server answers as of an earlier moment than it did before (see revisions.ts): this process must end. */
+  readonly onSetBack?: (error: EtcdSetBack) => void
   /** For metrics, after each request (for a watch: when it ends). The status is 0 when there was no answer. */
   readonly onRequest?: (verb: Verb, resource: string, status: number, ms: number) => void
 }
@@ -34,6 +37,7 @@ export function createKubeApi(options: KubeApiOptions): KubeApi {
     ...(log && { log }),
     ...(credentialRefreshMs !== undefined && { refreshMs: credentialRefreshMs }),
   })
+  const revisions = createRevisions(options.onSetBack)
   const transport = createTransport({ credentials, requestTimeoutMs, userAgent })
 
   async function exchange(request: ApiRequest, onData: ((chunk: Buffer) => void) | undefined, signal: AbortSignal): Promise<Answer> {
@@ -66,7 +70,11 @@ export function createKubeApi(options: KubeApiOptions): KubeApi {
     },
   }
 
-  return { ...caller, resource: (definition) => createResourceClient(caller, definition), close: transport.close }
+  return {
+    ...caller,
+    resource: (definition, given) => createResourceClient(caller, definition, { ...given, revisions }),
+    close: transport.close,
+  }
 }
 
 function parseLoosely(text: string): unknown {

@@ -1,14 +1,19 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { KubeApi } from './api.ts'
+import { createCompact } from './compact.ts'
 import type { OnChange } from './delivery.ts'
 import { createInformer, type Informer, type InformerOptions } from './informer.ts'
+import type { Kept } from './kept-metadata.ts'
 import type { KubeLog } from './log.ts'
 import type { KubeObject } from './objects.ts'
 import type { ResourceClient, ResourceDefinition } from './resource-client.ts'
 
 /** An informer without what only its maker does: running it. */
 export type Cache<T extends KubeObject> = Omit<Informer<T>, 'run'>
-export type CacheOptions<T extends KubeObject> = Pick<InformerOptions<T>, 'transform' | 'indexers'>
+export interface CacheOptions<T extends KubeObject> extends Pick<InformerOptions<T>, 'transform' | 'indexers'> {
+  /** What is kept of metadata, by the client and by the cache. By default the client gives all of it, and the cache holds what every object is known by. */
+  readonly kept?: Kept
+}
 
 /** All objects of one kind: their client, their cache, their changes. */
 export interface Collection<T extends KubeObject> {
@@ -44,13 +49,14 @@ export function createKubeCollections(deps: {
   const informers: (readonly [string, Followed])[] = []
   return {
     informers,
-    follow<T extends KubeObject>(definition: ResourceDefinition, options: CacheOptions<T> = {}): Collection<T> {
-      const client = api.resource<T>(definition)
+    follow<T extends KubeObject>(definition: ResourceDefinition, { kept, ...options }: CacheOptions<T> = {}): Collection<T> {
+      const client = api.resource<T>(definition, kept === undefined ? {} : { kept })
       const listeners: OnChange<T>[] = []
       const informer = createInformer<T>({
         client,
         clock,
         log,
+        transform: createCompact(kept),
         ...options,
         onChange: (key, change) => {
           for (const listener of listeners) listener(key, change)

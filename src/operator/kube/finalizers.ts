@@ -61,7 +61,7 @@ export async function changeMetadata<T extends KubeObject>(
   const { name, namespace, resourceVersion } = object.metadata
   const ref: Ref = namespace === undefined ? { name } : { name, namespace }
   try {
-    const whole = object.metadata.incomplete ? await client.get(ref, signal) : object
+    const whole = object.metadata.incomplete ? await client.get(ref, signal, { whole: true }) : object
     if (whole.metadata.resourceVersion !== resourceVersion)
       throw new KubeError(409, 'Conflict', `${client.definition.plural} "${name}" has changed since it was read`)
     const patch = metadataPatch(whole, change)

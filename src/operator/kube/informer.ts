@@ -64,7 +64,7 @@ export interface Informer<T extends KubeObject> {
 
 /** Why a watch was cut by ourselves. */
 class Cut extends Error {
-  readonly reason: 'idle' | 'relist' | 'rolled back'
+  readonly reason: 'idle' | 'relist'
   constructor(reason: Cut['reason']) {
     super(`the watch was cut: ${reason}`)
     this.reason = reason
@@ -133,34 +133,28 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
 
   /**
    * Takes in a list, page by page: memory holds one page beside the cache. The pages are one snapshot, taken at the list's resource version. What the
-   * cache has beyond that (an own write) stays. A list older than what was already seen is a server restored from a backup: then all is taken as listed.
+   * cache has beyond that (an own write) stays. A list older than what was already seen, of a server restored from a backup, is refused by the client.
    */
   async function takeList(signal: AbortSignal): Promise<void> {
     const startedAt = clock.monotonicMs()
     const seen = new Set<string>()
     let at: string | undefined
-    let rolledBack = false
     let token: string | undefined
     let last = ''
     do {
       const page: ListPage<T> = await nextPage(token, last, signal)
-      if (at === undefined) {
-        at = page.resourceVersion
-        rolledBack = compareResourceVersions(at, position) < 0
-        if (rolledBack)
-          log.warn({ resource, from: position, to: at }, 'the API server went back in time (a restored backup?): taking its state as it is')
-      }
+      at ??= page.resourceVersion
       for (const item of page.items) {
         const key = cacheKey(item.metadata)
         seen.add(key)
         last = key
-        if (rolledBack || isNews(item, store.get(key))) add(key, transform(item), false)
+        if (isNews(item, store.get(key))) add(key, transform(item), false)
       }
       token = page.continue
       lastEventAt = clock.monotonicMs()
     } while (token !== undefined)
     for (const [key, object] of store.entries())
-      if (!seen.has(key) && (rolledBack || compareResourceVersions(object.metadata.resourceVersion, at) <= 0)) remove(key, object)
+      if (!seen.has(key) && compareResourceVersions(object.metadata.resourceVersion, at) <= 0) remove(key, object)
     position = at
     listedAt = clock.monotonicMs()
     mustList = false
@@ -173,7 +167,6 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
 
   const onEvent = (event: WatchEvent<T>): void => {
     const { resourceVersion } = event.object.metadata
-    if (compareResourceVersions(resourceVersion, position) < 0) throw new Cut('rolled back')
     lastEventAt = clock.monotonicMs()
     heard++
     backoff.reset()
@@ -238,6 +231,9 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
       let failure: unknown
       try {
         if (mustList) await takeList(signal)
+        // A server restored from a backup meanwhile would wait in silence until it is as far as the position, and pass on nothing of what came before: what
+        // it is asked first tells (the client refuses an answer that is older than what was seen).
+        else await client.list({ ...scope, limit: 1 }, signal)
         await follow(signal)
       } catch (error) {
         if (signal.aborted) break

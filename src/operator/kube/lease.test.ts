@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { createFakeClock, settle } from '../../../test/integration/kube/fake-clock.ts'
 import { createMemoryServer, type MemoryServer } from '../../../test/integration/kube/memory-server.ts'
 import { KubeTransportError } from './errors.ts'
@@ -284,4 +284,72 @@ test('a deadline beyond the lease is refused: two would lead', () => {
       renewDeadlineMs: 10_000,
     }),
   ).toThrow(RangeError)
+})
+
+describe('an etcd that was set back', () => {
+  test('ends the leader at the first renewal that finds the lease as it was before', async () => {
+    const { clock, server } = setUp()
+    const first = candidate('first', server, clock)
+    await clock.advance(60_000)
+    const { metadata, ...rest } = await lease(server)
+    server.setRevision(Number(metadata.resourceVersion) - 10)
+    server.write({ ...rest, metadata }, 'quietly')
+    await clock.advance(3_000)
+    expect(first.state.end).toBe('lost')
+    expect(first.state.signal?.reason).toBeInstanceOf(LeaseLost)
+    expect(String(first.state.signal?.reason)).toContain('etcd was set back: the lease is at resource version')
+    expect(() => first.elector.assertHeld()).toThrow(LeaseLost)
+  })
+
+  test('ends who waits for the lease too: what it has in its caches is of another past', async () => {
+    const { clock, server } = setUp()
+    candidate('first', server, clock)
+    await settle()
+    const second = candidate('second', server, clock)
+    await clock.advance(60_000)
+    const { metadata, ...rest } = await lease(server)
+    server.setRevision(Number(metadata.resourceVersion) - 10)
+    server.write({ ...rest, metadata }, 'quietly')
+    await clock.advance(6_000)
+    expect(second.state).toMatchObject({ leads: false, end: 'lost' })
+  })
+
+  test('and found by anyone else, ends the leader at once', async () => {
+    const { clock, server } = setUp()
+    const first = candidate('first', server, clock)
+    await settle()
+    first.elector.assertHeld()
+    first.elector.lose('etcd was set back: a list of stakes')
+    expect(() => first.elector.assertHeld()).toThrow(LeaseLost)
+    expect(first.state.signal?.aborted).toBe(true)
+    await settle()
+    expect(first.state.end).toBe('lost')
+    // The lease is not given up: nobody else leads before it has run out.
+    expect((await lease(server)).spec?.holderIdentity).toBe(first.elector.identity)
+  })
+
+  test('and found while waiting for the lease, ends the wait', async () => {
+    const { clock, server } = setUp()
+    candidate('first', server, clock)
+    await settle()
+    const second = candidate('second', server, clock)
+    await clock.advance(5_000)
+    second.elector.lose('etcd was set back: a list of stakes')
+    await settle()
+    expect(second.state).toMatchObject({ leads: false, end: 'lost' })
+  })
+})
+
+test('to ask whether a process leads that does not yet is no loss: it can still come to lead', async () => {
+  const { clock, server } = setUp()
+  const first = candidate('first', server, clock)
+  await settle()
+  const second = candidate('second', server, clock)
+  await clock.advance(5_000)
+  expect(() => second.elector.assertHeld()).toThrow(LeaseLost)
+  first.stop.abort()
+  await clock.advance(60_000)
+  second.elector.assertHeld()
+  expect(second.state).toMatchObject({ leads: true })
+  expect(second.state.end).toBeUndefined()
 })

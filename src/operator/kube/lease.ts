@@ -3,8 +3,9 @@ import { type Clock, jitter } from '../../lib/clock.ts'
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts'
 import { type KubeLog, silentLog } from './log.ts'
 import { microTime } from './micro-time.ts'
-import type { KubeObject } from './objects.ts'
+import { compareResourceVersions, type KubeObject } from './objects.ts'
 import type { ResourceClient, ResourceDefinition } from './resource-client.ts'
+import { EtcdSetBack } from './revisions.ts'
 
 export interface Lease extends KubeObject {
   readonly spec?: {
@@ -55,6 +56,8 @@ export interface LeaderElector {
    */
   assertHeld(): void
   isHeld(): boolean
+  /** This process must not lead, nor come to: `run` resolves 'lost'. For what makes all that it knows worthless. */
+  lose(why: string): void
 }
 
 /**
@@ -74,8 +77,14 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
   let leading: AbortController | undefined
   /** Once lost, an answer that comes late must not make it held again. */
   let isLost = false
+  let ending = new AbortController()
 
+  /**
+   * A lease that goes back is an etcd that was set back: every holder writes it every few seconds, and it is read past all caches. @throws LeaseLost
+   */
   const observe = (lease: Lease): void => {
+    const [seen = '', now] = [observed?.lease.metadata.resourceVersion, lease.metadata.resourceVersion]
+    if (compareResourceVersions(now, seen) < 0) throw lose(new EtcdSetBack('the lease', seen, now).message)
     if (observed?.lease.metadata.resourceVersion !== lease.metadata.resourceVersion || observed.lease.metadata.uid !== lease.metadata.uid)
       observed = { lease, at: clock.monotonicMs() }
   }
@@ -84,11 +93,10 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
 
   const lose = (why: string): LeaseLost => {
     const lost = new LeaseLost(why)
+    if (!ending.signal.aborted) log.error({ lease: name, identity }, `leadership is lost: ${why}`)
     isLost = true
-    if (leading !== undefined && !leading.signal.aborted) {
-      log.error({ lease: name, identity }, `leadership is lost: ${why}`)
-      leading.abort(lost)
-    }
+    ending.abort(lost)
+    leading?.abort(lost)
     return lost
   }
 
@@ -132,6 +140,7 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
         if (await attempt(signal)) return
       } catch (error) {
         signal.throwIfAborted()
+        if (error instanceof LeaseLost) throw error
         if (!isConflict(error) && !isAlreadyExists(error))
           log.warn({ lease: name, err: error }, 'the lease could not be taken: trying again')
       }
@@ -148,6 +157,7 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
         await attempt(signal)
       } catch (error) {
         signal.throwIfAborted()
+        if (error instanceof LeaseLost) return
         log.warn({ lease: name, err: error }, 'the lease could not be renewed: trying again')
         if (!isConflict(error) && !isNotFound(error)) continue
         if (await isTaken(signal)) return
@@ -163,8 +173,7 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
       return lease.spec?.holderIdentity !== identity
     } catch (error) {
       signal.throwIfAborted()
-      if (isNotFound(error)) return true
-      return false
+      return isNotFound(error) || error instanceof LeaseLost
     }
   }
 
@@ -197,9 +206,12 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
     async run({ onStartedLeading }, signal) {
       isLost = false
       renewedAt = undefined
+      ending = new AbortController()
+      const ended = whenAborted(ending.signal)
       try {
-        await acquire(signal)
+        await acquire(AbortSignal.any([signal, ending.signal]))
       } catch (error) {
+        if (isLost) return 'lost'
         if (signal.aborted) return 'stopped'
         throw error
       }
@@ -210,7 +222,7 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
       const onStop = (): void => term.abort(signal.reason)
       signal.addEventListener('abort', onStop)
       if (signal.aborted) onStop()
-      const held = Promise.race([renew(renewing.signal), deadline(renewing.signal)]).catch(() => {})
+      const held = Promise.race([renew(renewing.signal), deadline(renewing.signal), ended]).catch(() => {})
       const work = (async () => onStartedLeading(term.signal))()
       try {
         const end = await Promise.race([work.then(() => 'stopped' as const), held.then(() => 'lost' as const)]).catch((error: unknown) => {
@@ -231,8 +243,15 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
       }
     },
     assertHeld() {
+      if (renewedAt === undefined) throw new LeaseLost('this process does not lead')
       if (heldFor() <= 0) throw lose('its renew deadline has passed')
     },
     isHeld: () => heldFor() > 0,
+    lose: (why) => {
+      lose(why)
+    },
   }
 }
+
+const whenAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))

@@ -1,7 +1,9 @@
-import type { KubeCaller } from './caller.ts'
+import type { ApiRequest, KubeCaller } from './caller.ts'
 import { KubeError, type KubeStatus, kubeError } from './errors.ts'
+import { type Kept, keptMetadata } from './kept-metadata.ts'
 import { createLineSplitter } from './lines.ts'
 import type { KubeObject, NewObject, ObjectMeta, Ref } from './objects.ts'
+import { createRevisions, type Revisions } from './revisions.ts'
 import { LARGEST_ANSWER_BYTES } from './transport.ts'
 
 export interface ResourceDefinition {
@@ -63,11 +65,15 @@ export interface DeleteOptions {
   readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan'
 }
 
-/** All methods throw KubeError when refused, KubeTransportError when there was no answer (the outcome is then unknown), the signal's reason when aborted. */
+/**
+ * All methods throw KubeError when refused, KubeTransportError when there was no answer (the outcome is then unknown), the signal's reason when aborted,
+ * EtcdSetBack when the answer is older than it can be.
+ */
 export interface ResourceClient<T extends KubeObject> {
   readonly definition: ResourceDefinition
   readonly apiVersion: string
-  get(ref: Ref, signal: AbortSignal): Promise<T>
+  /** `whole`: with all of its metadata, where the client keeps only what is used. */
+  get(ref: Ref, signal: AbortSignal, options?: { readonly whole?: boolean }): Promise<T>
   list(options: ListOptions, signal: AbortSignal): Promise<ListPage<T>>
   create(object: NewObject<T>, signal: AbortSignal, options?: { readonly fieldManager?: string }): Promise<T>
   delete(ref: Ref, options: DeleteOptions, signal: AbortSignal): Promise<void>
@@ -87,7 +93,21 @@ interface RawList<T> {
 const MERGE_PATCH = 'application/merge-patch+json'
 const JSON_TYPE = 'application/json'
 
-export function createResourceClient<T extends KubeObject>(caller: KubeCaller, definition: ResourceDefinition): ResourceClient<T> {
+export interface ResourceClientOptions {
+  /**
+   * What is kept of metadata in every answer; all of it by default. Anyone who may write an object may give it a megabyte of labels: who holds many answers
+   * at a time, as workers do, is not to hold that.
+   */
+  readonly kept?: Kept
+  /** What the server has given out so far; shared by all clients of one server. */
+  readonly revisions?: Revisions
+}
+
+export function createResourceClient<T extends KubeObject>(
+  caller: KubeCaller,
+  definition: ResourceDefinition,
+  { kept, revisions = createRevisions() }: ResourceClientOptions = {},
+): ResourceClient<T> {
   const { group, version, plural, kind, namespaced } = definition
   const apiVersion = group === '' ? version : `${group}/${version}`
   const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
@@ -102,12 +122,30 @@ export function createResourceClient<T extends KubeObject>(caller: KubeCaller, d
     return `${collection(namespace)}/${encodeURIComponent(name)}`
   }
 
+  const reduce = (object: T): T => (kept === undefined ? object : { ...object, metadata: keptMetadata(object.metadata, kept) })
+
+  /** @param before The version of what is written over; '' where there was nothing. */
+  async function write(request: ApiRequest, before: string, signal: AbortSignal): Promise<T> {
+    const floor = revisions.seen(definition)
+    const object = await caller.call<T>(request, signal)
+    const { resourceVersion } = object.metadata
+    // Unless nothing was changed: then the version is the one that the object had.
+    if (resourceVersion !== before) revisions.assertAfter(floor, definition, resourceVersion, `a write of ${plural}`)
+    revisions.note(definition, resourceVersion)
+    return reduce(object)
+  }
+
   return {
     definition,
     apiVersion,
-    get: (ref, signal) => caller.call<T>({ verb: 'get', resource: plural, method: 'GET', path: path(ref) }, signal),
+    async get(ref, signal, { whole = false } = {}) {
+      const object = await caller.call<T>({ verb: 'get', resource: plural, method: 'GET', path: path(ref) }, signal)
+      revisions.note(definition, object.metadata.resourceVersion)
+      return whole ? object : reduce(object)
+    },
 
     async list({ namespace, maxBytes, ...options }, signal) {
+      const floor = revisions.seen(definition)
       const { value: raw, bytes } = await caller.measured<RawList<T>>(
         {
           verb: 'list',
@@ -121,14 +159,18 @@ export function createResourceClient<T extends KubeObject>(caller: KubeCaller, d
       const resourceVersion = raw.metadata?.resourceVersion
       if (!Array.isArray(raw.items) || resourceVersion === undefined)
         throw new KubeError(200, 'NotAList', `list ${plural}: the answer is not a list`)
+      // A further page is as old as the first; one of a version that was asked for is of that version.
+      if (options.continue === undefined && options.resourceVersion === undefined)
+        revisions.assertNotBefore(floor, definition, resourceVersion, `a list of ${plural}`)
+      revisions.note(definition, resourceVersion)
       const items: T[] = raw.items
       // Lists of built-in kinds leave these out of their items.
-      const typed = items.map((item) => (item.kind === undefined ? { ...item, apiVersion, kind } : item))
+      const typed = items.map((item) => reduce(item.kind === undefined ? { ...item, apiVersion, kind } : item))
       return { items: typed, bytes, resourceVersion, ...(raw.metadata?.continue && { continue: raw.metadata.continue }) }
     },
 
     create: (object, signal, options = {}) =>
-      caller.call<T>(
+      write(
         {
           verb: 'create',
           resource: plural,
@@ -137,6 +179,7 @@ export function createResourceClient<T extends KubeObject>(caller: KubeCaller, d
           body: JSON.stringify(object),
           contentType: JSON_TYPE,
         },
+        '',
         signal,
       ),
 
@@ -147,7 +190,7 @@ export function createResourceClient<T extends KubeObject>(caller: KubeCaller, d
 
     mergePatch: (ref, patch, { resourceVersion, subresource, fieldManager }, signal) => {
       if (resourceVersion === '') throw new TypeError('a patch needs the resourceVersion that it was computed from')
-      return caller.call<T>(
+      return write(
         {
           verb: 'patch',
           resource: plural,
@@ -157,15 +200,21 @@ export function createResourceClient<T extends KubeObject>(caller: KubeCaller, d
           body: JSON.stringify({ ...patch, metadata: { ...patch.metadata, resourceVersion } }),
           contentType: MERGE_PATCH,
         },
+        resourceVersion,
         signal,
       )
     },
 
     async watch({ namespace, ...options }, onEvent, signal, onBytes) {
+      let position = options.resourceVersion
       const split = createLineSplitter((line) => {
         const event = parseEvent<T>(line, plural)
         if (event.type === 'ERROR') throw kubeError(event.object.code ?? 500, event.object, `watch ${plural}`)
-        onEvent(event)
+        const { resourceVersion } = event.object.metadata
+        revisions.assertNotBefore(position, definition, resourceVersion, `a watch of ${plural}`)
+        revisions.note(definition, resourceVersion)
+        position = resourceVersion
+        onEvent(event.type === 'BOOKMARK' ? event : { type: event.type, object: reduce(event.object) })
       }, LARGEST_ANSWER_BYTES)
       const onData = (chunk: Buffer): void => {
         onBytes?.()

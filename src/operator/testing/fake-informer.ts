@@ -24,7 +24,7 @@ export interface Hearing<T extends KubeObject> {
 /** Its store, its indexes, its own writes and its delivery of changes are the real informer's; only the watch is not. */
 export function createFakeInformer<T extends KubeObject>(
   server: { list(): Iterable<T>; revision(): string },
-  { clock, transform = createCompact(), indexers = {} }: CacheOptions<T> & { readonly clock: Clock },
+  { clock, kept = {}, transform = createCompact(kept), indexers = {} }: CacheOptions<T> & { readonly clock: Clock },
 ): FakeInformer<T> & Hearing<T> {
   const store = createStore<T>(indexers)
   const listeners: OnChange<T>[] = []
