@@ -70,6 +70,10 @@ export interface ControlPlane {
    * cache doesn't hold it any more: at once with `--watch-cache=false`, after `restartApiServer()` otherwise.
    */
   compactEtcd(): Promise<bigint>
+  /** Keeps a copy of etcd as it is, for `restoreEtcd`. etcd is away for a moment. */
+  backUpEtcd(): Promise<void>
+  /** Sets etcd back to the copy, with the API server stopped, as one does it: all that was written since is gone. Resolves when the API server is ready. */
+  restoreEtcd(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -188,6 +192,12 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
         await startAgain()
       },
       compactEtcd: running.etcd.compact,
+      backUpEtcd: running.etcd.backUp,
+      restoreEtcd: async () => {
+        await stopApiServer()
+        await running.etcd.restore()
+        await startAgain()
+      },
       stop,
     }
   } catch (error) {
