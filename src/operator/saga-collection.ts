@@ -29,7 +29,7 @@ export interface SagaOptions<R extends SagaResource> extends CacheOptions<R> {
   readonly isSettled: (resource: R) => boolean
 }
 
-/** What a resource is found by, beside its kind's own indexes. */
+/** What unsettled resources are found by. */
 export type SagaIndex = 'signer' | 'namespace'
 
 /** All resources of a kind that a saga reconciles. */
@@ -48,7 +48,7 @@ export function createSagaCollection<R extends SagaResource>(collection: Collect
   const { client, cache, onChange } = collection<R>(definition, {
     kept: KEPT,
     ...(options.transform === undefined ? {} : { transform: options.transform }),
-    indexers: { ...options.indexers, signer: signersOf, namespace: ({ metadata }) => [metadata.namespace ?? ''] },
+    indexers: { ...options.indexers, namespace: ({ metadata }) => [metadata.namespace ?? ''] },
   })
   return {
     kind,
@@ -56,7 +56,12 @@ export function createSagaCollection<R extends SagaResource>(collection: Collect
     cache,
     onChange,
     isSettled,
-    unsettled: (by, value) => cache.byIndex(by, value).filter((resource) => !isSettled(resource)),
+    unsettled(by, value) {
+      // Signers are few and change seldom: an index by them would hold each resource's key once more.
+      const found =
+        by === 'namespace' ? cache.byIndex('namespace', value) : [...cache.list()].filter((one) => signersOf(one).includes(value))
+      return found.filter((resource) => !isSettled(resource))
+    },
     *states() {
       for (const { status } of cache.list()) {
         const stalled = findCondition(status?.conditions, 'Stalled')

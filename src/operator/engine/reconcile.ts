@@ -13,6 +13,7 @@ import { type KubeObject, refOf } from '../kube/objects.ts'
 import { Priority } from '../kube/queue.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
 import { classify } from './classify.ts'
+import { createObservations } from './observations.ts'
 import { type Origin, type OriginReading, originAnnotation, readOrigin } from './origin.ts'
 import type { Progress } from './progress.ts'
 import { type EffectTable, nextStep, type Step } from './step.ts'
@@ -103,13 +104,12 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
   const { client, informer, events, clock, fieldManager } = deps
   const random = deps.random ?? Math.random
   const point = (name: string, key: string) => deps.onPoint?.(name, key)
-  /** When a settled resource was looked at last (monotonic ms), and the poke that was seen. Lost on a restart: the fleet is then spread anew. */
-  const observedAt = new Map<string, { uid: string; at: number; poke: string | undefined }>()
+  const observations = createObservations()
 
   return async function reconcile(key, signal): Promise<Result> {
     const cached = informer.get(key)
     if (cached === undefined) {
-      observedAt.delete(key)
+      observations.forget(key)
       return { kind: 'done' }
     }
     try {
@@ -315,8 +315,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     async function observe(advanced: boolean, progress: Progress): Promise<Result> {
       const every = kind.observeEvery(status)
       const poke = resource.metadata.annotations?.[RECONCILE_ANNOTATION]
-      const seen = observedAt.get(key)
-      const known = seen?.uid === resource.metadata.uid ? seen : undefined
+      const known = observations.of(key)
       // Whole: a fraction would take a box of its own, for each resource of a fleet.
       const now = Math.round(clock.monotonicMs())
       if (every === undefined) {
@@ -327,12 +326,12 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       }
       const due = advanced || (known !== undefined && (now - known.at >= every * 0.85 || known.poke !== poke))
       if (!due) {
-        if (known === undefined) observedAt.set(key, { uid: resource.metadata.uid, at: Math.round(now - every + every * random()), poke })
+        const at = known?.at ?? Math.round(now - every + every * random())
+        if (known === undefined) observations.note(key, { at, poke })
         await flush(progress)
-        const at = observedAt.get(key)?.at ?? now
         return { kind: 'wait', afterMs: Math.max(at + every - now, 10), priority: Priority.low }
       }
-      observedAt.set(key, { uid: resource.metadata.uid, at: now, poke })
+      observations.note(key, { at: now, poke })
       try {
         status = await kind.observe(resource, status, signal)
       } catch (error) {

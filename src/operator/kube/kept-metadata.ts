@@ -25,19 +25,11 @@ const LARGEST_FINALIZERS = 1024
 export function keptMetadata(metadata: ObjectMeta, kept: Kept): ObjectMeta {
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata
   const { finalizers, incomplete } = boundedFinalizers(metadata.finalizers, kept.finalizers ?? [])
-  // One literal, so that V8 gives all objects one hidden class and no room to spare; a field that is undefined counts as absent.
-  const reduced = {
-    name,
-    namespace,
-    uid,
-    resourceVersion,
-    generation,
-    creationTimestamp,
-    deletionTimestamp,
-    finalizers,
-    annotations: pickAnnotations(metadata.annotations, kept.annotations ?? []),
-    labels: kept.labels === true ? boundedLabels(metadata.labels) : undefined,
-  } as ObjectMeta
+  const annotations = pickAnnotations(metadata.annotations, kept.annotations ?? [])
+  const labels = kept.labels === true ? boundedLabels(metadata.labels) : undefined
+  // Literals, so that V8 gives most objects one hidden class and no room to spare; a field that is undefined counts as absent.
+  const usual = { name, namespace, uid, resourceVersion, generation, creationTimestamp, finalizers, annotations } as ObjectMeta
+  const reduced = deletionTimestamp === undefined && labels === undefined ? usual : ({ ...usual, deletionTimestamp, labels } as ObjectMeta)
   return incomplete || metadata.incomplete === true ? { ...reduced, incomplete: true } : reduced
 }
 

@@ -28,7 +28,7 @@ export function createStakeCacheForm(): (stake: CachedStake) => CachedStake {
 }
 
 function withoutSignature(status: EthereumStakeStatus): EthereumStakeStatus {
-  const { depositData, transaction, verifiedRoot, validator } = status
+  const { stakeId, depositData, transaction, verifiedRoot, validator } = status
   if (depositData === undefined || transaction === undefined) return status
   const said = (type: string): string => findCondition(status.conditions, type)?.message ?? ''
   const pubkey = within(said('Ready'), depositData.pubkey)
@@ -37,6 +37,7 @@ function withoutSignature(status: EthereumStakeStatus): EthereumStakeStatus {
   const isVerified = verifiedRoot === depositData.depositDataRoot
   return {
     ...status,
+    ...(stakeId === undefined ? {} : { stakeId: within(said('Created'), stakeId) }),
     depositData: { ...depositData, pubkey, signature: '', ...(isVerified ? { depositDataRoot: '' } : {}) },
     ...(isVerified ? { verifiedRoot: '' } : {}),
     transaction: { ...transaction, hash, dataHash: '', blockHash: '' },
