@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createBareClient, forEachOf } from './bare.ts'
 import type { BenchCluster, BenchOperator, Fakes } from './bench-cluster.ts'
 import { settledStake, settledStatus } from './fleet-object.ts'
-import { cpuMs, growth, median, residentBytes, scrape, sumBy, until } from './measure.ts'
+import { cpuMs, growth, median, peakResidentBytes, residentBytes, scrape, sumBy, until } from './measure.ts'
 
 export interface FleetResult {
   readonly stakes: number
@@ -17,6 +17,8 @@ export interface FleetResult {
   readonly settledCpuMs: number
   readonly settledCpuMsEmpty: number
   readonly residentBytes: number
+  /** The most since the start of the process. */
+  readonly peakResidentBytes: number
   readonly residentBytesEmpty: number
   readonly heapBytesPerStake: number
   readonly heapBytes: number
@@ -35,6 +37,7 @@ interface Sample {
   readonly settledMs: number
   readonly settledCpuMs: number
   readonly resident: number
+  readonly peak: number
   readonly heap: number
   readonly quiet: { readonly writes: number; readonly requests: number; readonly cpuPerSecond: number }
 }
@@ -67,6 +70,7 @@ export async function benchFleet(
       settledCpuMs: full.settledCpuMs,
       settledCpuMsEmpty: empty.settledCpuMs,
       residentBytes: full.resident,
+      peakResidentBytes: full.peak,
       residentBytesEmpty: empty.resident,
       heapBytesPerStake: (full.heap - empty.heap) / stakes,
       heapBytes: full.heap,
@@ -123,6 +127,7 @@ async function sample(
     // What came with the start (the signer's first status, events) is over.
     await delay(3_000, undefined, { signal })
     const resident = residentBytes(operator.process.pid)
+    const peak = peakResidentBytes(operator.process.pid)
     const before = await scrape(operator.metricsUrl)
     const cpuBefore = cpuMs(operator.process.pid)
     await delay(quietSeconds * 1000, undefined, { signal })
@@ -139,6 +144,7 @@ async function sample(
       settledMs,
       settledCpuMs,
       resident,
+      peak,
       heap: Number(heap),
       quiet: {
         writes: sum(grown('staking_operator_status_writes_total', 'kind')),

@@ -13,9 +13,14 @@ export function cpuMs(pid: number): number {
 }
 
 /** Resident memory of a process in bytes. Linux only. */
-export function residentBytes(pid: number): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
-  if (kilobytes === undefined) throw new Error(`no VmRSS of process ${pid}`)
+export const residentBytes = (pid: number): number => statusBytes(pid, 'VmRSS')
+
+/** The most that it ever was. */
+export const peakResidentBytes = (pid: number): number => statusBytes(pid, 'VmHWM')
+
+function statusBytes(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  if (kilobytes === undefined) throw new Error(`no ${field} of process ${pid}`)
   return Number(kilobytes) * 1024
 }
 

@@ -63,6 +63,11 @@ const fleetRows = (result: FleetResult): readonly Row[] => [
   { what: 'heap of the operator', value: megabytes(result.heapBytes) },
   { what: 'resident memory', value: `${megabytes(result.residentBytes)} (without stakes ${megabytes(result.residentBytesEmpty)})` },
   {
+    what: '  the most since the start, of that',
+    value: number(result.peakResidentBytes / result.residentBytes, 2),
+    aim: { text: 'at most 1.3', met: result.peakResidentBytes <= 1.3 * result.residentBytes },
+  },
+  {
     what: 'start to caches full',
     value: `${number(result.readyMs / 1000, 2)} s (without stakes ${number(result.readyMsEmpty / 1000, 2)} s)`,
   },
