@@ -76,3 +76,6 @@ export const isConflict = (error: unknown): error is KubeError =>
 export const isAlreadyExists = (error: unknown): error is KubeError =>
   error instanceof KubeError && error.status === 409 && error.reason === 'AlreadyExists'
 export const isTransportError = (error: unknown): error is KubeTransportError => error instanceof KubeTransportError
+/** No answer in time: of the client's patience, or of the server's own (504). */
+export const isTimeout = (error: unknown): boolean =>
+  (isTransportError(error) && error.code === 'TIMEOUT') || (error instanceof KubeError && error.status === 504)

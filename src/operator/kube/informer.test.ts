@@ -70,6 +70,26 @@ describe('a list of large objects', () => {
     expect(server.calls.list).toBeLessThan(30)
   })
 
+  test.each([
+    { error: new KubeTransportError('TIMEOUT', 'no answer') },
+    { error: new KubeError(504, 'Timeout', 'the server took too long') },
+  ])('that the server does not put together in time ($error.name) is asked for in smaller pages the next time', async ({ error }) => {
+    const limits: (number | undefined)[] = []
+    const { server, thing, start, informer, clock } = setUp({ page: { start: 64, most: 64 } })
+    const list = server.client.list
+    server.client.list = (options, signal) => {
+      limits.push(options.limit)
+      return list(options, signal)
+    }
+    server.write(thing('a'))
+    server.failNext('list', error)
+    server.failNext('list', error)
+    await start()
+    await clock.advance(1_000)
+    expect(limits).toEqual([64, 8, 1])
+    expect(informer.hasSynced()).toBe(true)
+  })
+
   test('with one that is too large even by itself fails and says after which, and is tried again with a back-off', async () => {
     const errors: unknown[] = []
     const { server, thing, start, informer, clock } = setUp({

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { createBackoff } from './backoff.ts'
 import { createCompact } from './compact.ts'
 import { createDelivery, type OnChange } from './delivery.ts'
-import { isAnswerTooLarge, isGone, isTransportError, KubeError } from './errors.ts'
+import { isAnswerTooLarge, isGone, isTimeout, isTransportError, KubeError } from './errors.ts'
 import { type KubeLog, silentLog } from './log.ts'
 import { cacheKey, compareResourceVersions, type KubeObject } from './objects.ts'
 import { createPageSize, type PageSizeOptions } from './page-size.ts'
@@ -123,7 +123,11 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
         pageSize.took(page.items.length, page.bytes)
         return page
       } catch (error) {
-        if (!isAnswerTooLarge(error)) throw error
+        if (!isAnswerTooLarge(error)) {
+          // A server that gives no answer in time may have too much to put together: the next attempt asks for less.
+          if (isTimeout(error)) pageSize.shrink()
+          throw error
+        }
         if (!pageSize.shrink())
           throw new KubeError(error.status, error.reason, `list ${resource}: the object after "${after}" is too large: ${error.message}`)
         log.debug({ resource, from: limit, to: pageSize.limit }, 'a page of the list is too large: asking for a smaller one')

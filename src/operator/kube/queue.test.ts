@@ -200,6 +200,13 @@ describe('namespaces', () => {
     expect(order.slice(0, 9).filter((key) => key === 'poked/one').length).toBeLessThan(6)
   })
 
+  test('can be told by something else than the key', async () => {
+    const clock = createFakeClock()
+    const queue = createQueue<string>({ clock, namespaceOf: (key) => (key.startsWith('flood') ? 'flood' : 'calm') })
+    for (const key of ['flood-1', 'flood-2', 'calm-1']) queue.add(key)
+    expect([await take(queue), await take(queue)]).toEqual(['flood-1', 'calm-1'])
+  })
+
   test('one whose reconciles never end leaves workers for the others', async () => {
     const clock = createFakeClock()
     const queue = createQueue<string>({ clock, mostOfOneNamespace: 2 })

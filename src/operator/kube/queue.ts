@@ -45,8 +45,10 @@ export interface Queue<K extends string> {
   stats(): QueueStats
 }
 
-export interface QueueOptions {
+export interface QueueOptions<K> {
   readonly clock: Clock
+  /** Whose a key is: these take turns. By default the key's namespace. */
+  readonly namespaceOf?: (key: K) => string
   readonly baseDelayMs?: number
   readonly maxDelayMs?: number
   readonly random?: () => number
@@ -76,11 +78,12 @@ export function createQueue<K extends string>({
   baseDelayMs = 500,
   maxDelayMs = 300_000,
   random,
+  namespaceOf = (key) => refOf(key).namespace ?? '',
   mostOfOneNamespace,
   onPicked,
-}: QueueOptions): Queue<K> {
+}: QueueOptions<K>): Queue<K> {
   const ready = createLanes<K>({
-    namespaceOf: (key) => refOf(key).namespace ?? '',
+    namespaceOf,
     ...(mostOfOneNamespace !== undefined && { mostOfOneNamespace }),
   })
   const processing = new Set<K>()
