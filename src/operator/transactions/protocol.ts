@@ -244,18 +244,17 @@ export function conclude(record: TransactionRecord, landing: Landing, remakeAfte
   const { generation } = record
   const where = { hash, blockNumber, blockHash }
   const { place: _closed, outcome: before, ...rest } = record.status
-  if (before?.hash === hash && before.blockHash === blockHash) return { is: 'outcome', outcome: before.is, status: record.status }
   const known = attemptsOf(record)
   const isKnown = known.some((attempt) => attempt.hash.toLowerCase() === hash.toLowerCase())
   const attempts: TransactionAttempt[] = [
     ...known,
     ...(isKnown || landing.is !== 'call' ? [] : [{ hash, nonce, kind: 'Call' as const, generation, found: true, at: landing.foundAt }]),
   ]
-  const settle = (is: TransactionOutcome['is']): Conclusion => ({
-    is: 'outcome',
-    outcome: is,
-    status: { ...record.status, attempts, place: nonce, state: is, outcome: { is, nonce, ...where } },
-  })
+  const settle = (is: TransactionOutcome['is']): Conclusion => {
+    const isSame = before?.is === is && before.hash === hash && before.blockHash === blockHash
+    const status = isSame ? record.status : { ...record.status, attempts, place: nonce, state: is, outcome: { is, nonce, ...where } }
+    return { is: 'outcome', outcome: is, status }
+  }
   const close = (by: ClosedBy): Conclusion =>
     landing.proven
       ? {
