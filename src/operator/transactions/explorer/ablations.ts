@@ -47,5 +47,5 @@ export const cases: readonly Case[] = [
   { rule: 'heirsCount', world: '15', finds: 'stuck', steps: 8 },
   { rule: 'holes', world: '09', finds: 'stuck', steps: 15 },
   { rule: 'handOverClosed', world: '15', finds: 'stuck', steps: 8 },
-  { rule: 'placeMadeAgain', world: '19', finds: 'stuck', steps: 5 },
+  { rule: 'placeMadeAgain', world: '19', finds: 'stuck', steps: 8 },
 ]

@@ -100,7 +100,7 @@ export const configs: readonly Config[] = [
   { ...base, id: '18', title: 'two leaders, places and records are pruned', leaders: 2, prune: 1, pruneRecord: 1, mayWait: true },
   { ...base, ...two, id: '19', title: 'a place is deleted by hand', handDelete: 1 },
   { ...base, id: '20', title: 'two leaders, a place is deleted by hand', handDelete: 1, leaders: 2, owner: 1 },
-  { ...base, ...two, id: '17b', title: 'two leaders, a bump, places are pruned', leaders: 2, prune: 1, bump: 1 },
+  { ...base, id: '17b', title: 'two leaders, a bump, places are pruned', leaders: 2, prune: 1, bump: 1 },
   { ...base, id: '22', title: 'two leaders, the signer gets another key', lanes: 2, rotates: true, owner: 2, leaders: 2, mayWait: true },
   { ...base, ...two, id: '23', title: "the first owner's cap is below the market", lowCap: true, owner: 1 },
   {
@@ -127,6 +127,12 @@ export const configs: readonly Config[] = [
   },
   { ...base, ...two, id: '26', title: 'a call reverts and may be made again', revert: 1, remakeAfterRevert: true },
   { ...base, id: '27', title: 'leaders see late that the owner is suspended', leaders: 2, owner: 2, lateOwners: true },
+]
+
+/** Too large for the unit tests. */
+export const large: readonly Config[] = [
+  { ...base, ...two, id: '17c', title: 'as 17b, two purposes', leaders: 2, prune: 1, bump: 1 },
+  { ...base, ...two, id: '10b', title: 'two leaders, etcd set back, two purposes', leaders: 2, setBack: 1, mayWait: true },
 ]
 
 /** The same world with one more of each of its faults and one more number. */

@@ -2,7 +2,8 @@ import { type Config, productRules, type Rules } from './config.ts'
 import { createHealer } from './heal.ts'
 import { createLeaders, type Leaders } from './leader.ts'
 import { createStateTable, type StateTable } from './table.ts'
-import { type Action, createWorld, describe, type Emit, type State, VIOLATION } from './world.ts'
+import { type Action, describe } from './words.ts'
+import { createWorld, type Emit, type State, VIOLATION } from './world.ts'
 
 export interface Bounds {
   readonly states: number

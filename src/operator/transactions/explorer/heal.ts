@@ -1,7 +1,8 @@
 import type { Leaders, Reason } from './leader.ts'
 import { purposeOf } from './log.ts'
 import { createStateTable } from './table.ts'
-import { type Action, type ActionKind, describe, OWNER, partsOf, type State, type World } from './world.ts'
+import { type Action, type ActionKind, describe, partsOf } from './words.ts'
+import { OWNER, type State, type World } from './world.ts'
 
 /**
  * Whether all comes right once every fault has passed: from a state, one leader with fresh caches and two healthy nodes do what can be done, first
@@ -31,13 +32,14 @@ const order: readonly ActionKind[] = [
   'finalize',
   'makeAgain',
   'cancel',
-  'resume',
   'handOver',
   'createRecord',
   'makeHole',
   'fill',
   'goOn',
   'decide',
+  // Last: it may be tried in vain for as long as the staking API refuses its hash.
+  'resume',
 ]
 const ranks = new Map(order.map((kind, rank) => [kind, rank]))
 const verdicts: readonly (Health | undefined)[] = [undefined, 'done', 'waits', 'stuck']

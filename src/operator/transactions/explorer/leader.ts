@@ -1,7 +1,8 @@
 import { type Hindrance, PATIENCE_MS } from '../protocol.ts'
 import { isFor } from './config.ts'
 import { CANCEL, callOf, codeOfId, FOREIGN, type LogRecord, laneOfId, nonceOfId, purposeOf, transactionId } from './log.ts'
-import { type Action, AT, action, type Emit, OWNER, type State, VIOLATION, type World } from './world.ts'
+import { type Action, action } from './words.ts'
+import { AT, type Emit, OWNER, type State, VIOLATION, type World } from './world.ts'
 
 /**
  * What a leader may do next, one atomic step at a time: the product's program without its order. A read and the decision made of it are one step;
