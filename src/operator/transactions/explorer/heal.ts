@@ -1,4 +1,5 @@
-import type { Leaders, Reason } from './leader.ts'
+import type { Reason } from './decide.ts'
+import type { Leaders } from './leader.ts'
 import { purposeOf } from './log.ts'
 import { createStateTable } from './table.ts'
 import { type Action, type ActionKind, describe, partsOf } from './words.ts'

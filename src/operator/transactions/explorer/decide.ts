@@ -1,0 +1,109 @@
+import { isFor } from './config.ts'
+import { callOf, type LogRecord, laneOfId, nonceOfId, transactionId } from './log.ts'
+import { OWNER, type State, type World } from './world.ts'
+
+/** Where a leader's caches and its program counter stand in a state. */
+export type Cache = World['at']['leaders'][number]
+
+export type Reason =
+  | 'moves'
+  | 'no-record'
+  | 'hindered'
+  | 'full'
+  | 'has-place'
+  | 'settled'
+  | 'too-many-remakes'
+  | 'unaccounted'
+  | 'not-final'
+  | 'hole'
+  | 'unknown-submission'
+  | 'done-elsewhere'
+  | 'no-answer'
+  | 'no-key'
+
+export type Decision =
+  | { readonly is: 'take' | 'go-on'; readonly nonce: number }
+  | { readonly is: 'follow'; readonly id: number }
+  | { readonly is: 'none'; readonly why: Reason }
+
+/**
+ * What a leader reads and what it makes of it: one atomic look at its caches, the nodes, the staking API and the owners.
+ * `isHealing`: a price stays above the owner's cap.
+ */
+export function createDecisions(world: World, isHealing: () => boolean) {
+  const { config, log, at } = world
+  const { lanes, nonces } = config
+  const heirsCount = isFor(config, 'heirsCount')
+  const word = (s: State, index: number): number => s[index] ?? 0
+  const ownerSeen = (s: State, cache: Cache, index: number): number =>
+    config.lateOwners === true ? (word(s, cache.owners) >> (index * 2)) & 3 : world.owner(s, index)
+  const isHindered = (s: State, cache: Cache, of: LogRecord): boolean =>
+    ownerSeen(s, cache, of.owner) !== OWNER.active || (config.lowCap === true && of.purpose === 0 && isHealing())
+  /** As `isHindered`, read past the cache. */
+  const isHinderedNow = (s: State, of: LogRecord): boolean =>
+    world.owner(s, of.owner) !== OWNER.active || (config.lowCap === true && of.purpose === 0 && isHealing())
+  const isToldOrSent = (s: State, of: LogRecord): boolean => {
+    const told = word(s, at.told + of.purpose)
+    return told !== 0 && laneOfId(told) === of.lane && nonceOfId(told) === of.place
+  }
+  const somebodyWaits = (s: State, of: LogRecord): boolean => {
+    if (log.places(word(s, at.store.places + of.lane)).highest > of.place) return true
+    // Another resource of the same purpose, whose turn comes when nothing of this one can land.
+    if (
+      heirsCount &&
+      config.wants.some((purpose, owner) => purpose === of.purpose && owner !== of.owner && world.owner(s, owner) === OWNER.active)
+    )
+      return true
+    return [0, 1].some((purpose) => {
+      const number = word(s, at.store.records + purpose)
+      if (purpose === of.purpose || number === 0) return false
+      const other = log.record(number)
+      return other.lane === of.lane && other.mayTake === 'yes' && world.owner(s, other.owner) === OWNER.active
+    })
+  }
+  /** A version of the call that was not used before, so that its hash is a new one. */
+  const freshCode = (s: State, of: LogRecord, nonce: number, versions: number): number => {
+    const used = versions | world.sent(s, of.lane, nonce)
+    for (let version = 0; version < 3; version++) {
+      const code = callOf(of.purpose, version)
+      if ((used & (1 << code)) === 0 && word(s, at.told + of.purpose) !== transactionId(of.lane, nonce, code)) return code
+    }
+    return callOf(of.purpose, 2)
+  }
+  const lacksIt = (s: State, lane: number, nonce: number, code: number): boolean =>
+    (world.mode(s, 0) !== 'down' && world.pooled(s, 0, lane, nonce) !== code) ||
+    (world.mode(s, 1) !== 'down' && world.pooled(s, 1, lane, nonce) !== code)
+
+  const decide = (s: State, cache: Cache, purpose: number): Decision => {
+    const number = word(s, cache.records + purpose)
+    if (number === 0) return { is: 'none', why: 'no-record' }
+    const of = log.record(number)
+    const { lane } = of
+    if (of.isOpen && !world.hasKey(s, lane)) return { is: 'none', why: 'no-key' }
+    if (of.mayTake !== 'yes') return { is: 'none', why: of.mayTake }
+    if (isHindered(s, cache, of) || !world.hasKey(s, lane)) return { is: 'none', why: 'hindered' }
+    const told = word(s, at.told + purpose)
+    const words = log.testimony(number, told, told !== 0 && world.isKnown(s, told), world.done(s, purpose))
+    if (typeof words === 'number') return { is: 'follow', id: words }
+    if (words !== 'none') return { is: 'none', why: words }
+    const places = word(s, cache.places + lane)
+    const shown = world.counts(s, lane)
+    if (shown === undefined) return { is: 'none', why: 'no-answer' }
+    let forgotten = 0
+    for (let each = 0; each < lanes; each++) {
+      const count = log.forgotten(word(s, cache.places + each), number, world.finalEverywhere(s, each))
+      if (count > 0 && !world.hasKey(s, each)) return { is: 'none', why: 'no-key' }
+      forgotten += count
+    }
+    // The one that it goes on with is among them.
+    for (const nonce of log.places(places).places.keys())
+      if (forgotten <= 1 && log.purposeAt(places, nonce) === purpose && log.mayGoOn(places, nonce, number, shown))
+        return { is: 'go-on', nonce }
+    if (forgotten > 0) return { is: 'none', why: 'not-final' }
+    const next = log.next(places, shown, word(s, at.acknowledged + lane))
+    if (next.is !== 'free') return { is: 'none', why: next.is }
+    return next.nonce >= nonces ? { is: 'none', why: 'full' } : { is: 'take', nonce: next.nonce }
+  }
+
+  return { decide, ownerSeen, isHindered, isHinderedNow, isToldOrSent, somebodyWaits, freshCode, lacksIt }
+}
