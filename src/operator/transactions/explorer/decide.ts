@@ -1,5 +1,5 @@
 import { isFor } from './config.ts'
-import { callOf, type LogRecord, laneOfId, nonceOfId, transactionId } from './log.ts'
+import { callOf, type LogRecord, laneOfId, nonceOfId, purposeOf, transactionId } from './log.ts'
 import { OWNER, type State, type World } from './world.ts'
 
 /** Where a leader's caches and its program counter stand in a state. */
@@ -33,6 +33,7 @@ export type Decision =
 export function createDecisions(world: World, isHealing: () => boolean) {
   const { config, log, at } = world
   const { lanes, nonces } = config
+  const refuses = isFor(config, 'apiRefuses')
   const heirsCount = isFor(config, 'heirsCount')
   const word = (s: State, index: number): number => s[index] ?? 0
   const ownerSeen = (s: State, cache: Cache, index: number): number =>
@@ -60,6 +61,14 @@ export function createDecisions(world: World, isHealing: () => boolean) {
       const other = log.record(number)
       return other.lane === of.lane && other.mayTake === 'yes' && world.owner(s, other.owner) === OWNER.active
     })
+  }
+  /** The staking API takes another hash of the same sender and nonce, or when the earlier nonce is final with something else. */
+  const isRefusedByApi = (s: State, purpose: number, lane: number, nonce: number): boolean => {
+    const told = word(s, at.told + purpose)
+    if (told === 0 || !refuses) return false
+    const [oldLane, oldNonce] = [laneOfId(told), nonceOfId(told)]
+    if (oldLane === lane && oldNonce === nonce) return false
+    return oldNonce >= world.finalCount(s, oldLane) || purposeOf(world.mined(s, oldLane, oldNonce)) === purpose
   }
   /** A version of the call that was not used before, so that its hash is a new one. */
   const freshCode = (s: State, of: LogRecord, nonce: number, versions: number): number => {
@@ -105,5 +114,5 @@ export function createDecisions(world: World, isHealing: () => boolean) {
     return next.nonce >= nonces ? { is: 'none', why: 'full' } : { is: 'take', nonce: next.nonce }
   }
 
-  return { decide, ownerSeen, isHindered, isHinderedNow, isToldOrSent, somebodyWaits, freshCode, lacksIt }
+  return { decide, isRefusedByApi, ownerSeen, isHindered, isHinderedNow, isToldOrSent, somebodyWaits, freshCode, lacksIt }
 }

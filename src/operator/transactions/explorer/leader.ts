@@ -1,7 +1,7 @@
 import { type Hindrance, PATIENCE_MS } from '../protocol.ts'
 import { isFor } from './config.ts'
 import { type Cache, createDecisions, type Reason } from './decide.ts'
-import { CANCEL, codeOfId, FOREIGN, type LogRecord, laneOfId, nonceOfId, purposeOf, transactionId } from './log.ts'
+import { CANCEL, codeOfId, FOREIGN, type LogRecord, nonceOfId, purposeOf, transactionId } from './log.ts'
 import { type Action, action } from './words.ts'
 import { AT, type Emit, OWNER, type State, VIOLATION, type World } from './world.ts'
 
@@ -34,7 +34,6 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
     freshUse: isFor(config, 'freshUse'),
     freshCancel: isFor(config, 'freshCancel'),
     placeMadeAgain: isFor(config, 'placeMadeAgain'),
-    apiRefuses: isFor(config, 'apiRefuses'),
     attemptWritten: isFor(config, 'attemptWritten'),
   }
   const looksForDoubles =
@@ -42,7 +41,7 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
   const word = (s: State, index: number): number => s[index] ?? 0
   const tellsLate = config.toldAfter === true
 
-  const { decide, ownerSeen, isHindered, isHinderedNow, isToldOrSent, somebodyWaits, freshCode, lacksIt } = createDecisions(
+  const { decide, isRefusedByApi, ownerSeen, isHindered, isHinderedNow, isToldOrSent, somebodyWaits, freshCode, lacksIt } = createDecisions(
     world,
     isHealing,
   )
@@ -174,7 +173,8 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
   }
   const wantsCancel = (s: State, of: LogRecord, hindered: boolean): boolean =>
     world.rules.wish(of.record, {
-      hindrance: hindered || (config.lowCap === true && of.purpose === 0) ? 'lasting' : 'none',
+      hindrance:
+        hindered || isRefusedByApi(s, of.purpose, of.lane, of.place) || (config.lowCap === true && of.purpose === 0) ? 'lasting' : 'none',
       maybeSent: isToldOrSent(s, of),
       somebodyWaits: isHealing() ? somebodyWaits(s, of) : true,
       hinderedMs: 0,
@@ -326,8 +326,7 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
       }
       case AT.tell:
       case AT.tellAfter: {
-        const before = word(s, at.told + purpose)
-        if (before !== 0 && has.apiRefuses && !maySucceed(s, before, lane, nonce, purpose)) idle(t, cache)
+        if (isRefusedByApi(s, purpose, lane, nonce)) idle(t, cache)
         else {
           t[at.told + purpose] = transactionId(lane, nonce, code)
           if (word(s, cache.pc) === AT.tell) goTo(t, cache, AT.send, base, nonce, word(s, cache.code))
@@ -347,13 +346,6 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
     }
     emit(t, by)
   }
-  /** The staking API takes another hash of the same sender and nonce, or when the earlier nonce is final with something else. */
-  const maySucceed = (s: State, before: number, lane: number, nonce: number, purpose: number): boolean => {
-    const [oldLane, oldNonce] = [laneOfId(before), nonceOfId(before)]
-    if (oldLane === lane && oldNonce === nonce) return true
-    return oldNonce < world.finalCount(s, oldLane) && purposeOf(world.mined(s, oldLane, oldNonce)) !== purpose
-  }
-
   return {
     steps: (s, emit) => {
       const active = isHealing() ? 1 : at.leaders.length

@@ -38,7 +38,7 @@ export interface LogRecord {
   readonly isLanded: boolean
   readonly isSettled: boolean
   readonly isCancelling: boolean
-  /** Codes of the versions under the place in use: a set of bits, and the last one. */
+  /** Codes of the versions under the place in use: a set of bits, and the one that is sent: the cancel, or the last call. */
   readonly versions: number
   readonly last: number
   readonly mayTake: 'yes' | 'has-place' | 'settled' | 'too-many-remakes'
@@ -91,7 +91,7 @@ export function createLog(config: Config, rules: Rules) {
       isSettled: status.outcome !== undefined,
       isCancelling: rules.isCancelling(record),
       versions: versions.reduce((bits, { hash }) => bits | (1 << codeOfId(idOf(hash))), 0),
-      last: versions.length === 0 ? 0 : codeOfId(idOf(versions[versions.length - 1]?.hash ?? '0x1')),
+      last: rules.isCancelling(record) ? CANCEL : versions.length === 0 ? 0 : codeOfId(idOf(versions[versions.length - 1]?.hash ?? '0x1')),
       mayTake: rules.mayTakePlace(record, 0),
       mayBeHandedOver: !isFor(config, 'handOverClosed') || rules.mayBeHandedOver(record),
       mayBump: open === 'yes',
