@@ -24,6 +24,7 @@ import {
   openAttempts,
   PATIENCE_MS,
   type Place,
+  recordMayBePruned,
   type TransactionRecord,
   takenBack,
   testimony,
@@ -647,5 +648,18 @@ describe('mayBePruned', () => {
     },
   ])('$that', ({ place, of, everywhere, may }) => {
     expect(mayBePruned(place, placesOf(3, 4, 5), of, everywhere)).toBe(may)
+  })
+})
+
+describe('recordMayBePruned', () => {
+  const settled = record({ place: 3, attempts: [attempt(3, '0xa')], outcome: landed })
+  test.each([
+    { that: 'a settled record that all nodes count beyond may', of: settled, everywhere: 4, may: true },
+    { that: 'not while a node does not: its outcome may be taken back', of: settled, everywhere: 3, may: false },
+    { that: 'not while a node is silent', of: settled, everywhere: undefined, may: false },
+    { that: 'an open one may not', of: record({ place: 3 }), everywhere: 9, may: false },
+    { that: 'one that waits may not', of: record({ closed: [closed(3)] }), everywhere: 9, may: false },
+  ])('$that', ({ of, everywhere, may }) => {
+    expect(recordMayBePruned(of, everywhere)).toBe(may)
   })
 })

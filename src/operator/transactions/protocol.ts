@@ -439,3 +439,12 @@ export function seenBy(record: TransactionRecord, originUid: string): Transactio
   const attempts = attemptsOf(record).filter((attempt) => !dropped.some((one) => isUnder(attempt, one)))
   return { ...record, status: { ...record.status, attempts } }
 }
+
+/**
+ * ▸ A record may be pruned when it has an outcome and every node counts beyond its nonce: one node's word may have made the outcome, and while the call
+ * can still land, the record is what keeps another from being made.
+ */
+export function recordMayBePruned({ status }: TransactionRecord, finalEverywhere: number | undefined): boolean {
+  if (status.outcome === undefined) return false
+  return status.place === undefined || (finalEverywhere !== undefined && status.place < finalEverywhere)
+}

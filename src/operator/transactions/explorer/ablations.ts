@@ -28,6 +28,7 @@ export const cases: readonly Case[] = [
   { rule: 'content', and: ['witnessesEach', ...blind], world: '08', finds: 'paid twice', steps: 20 },
   { rule: 'attemptWritten', and: ['content', 'witnesses', ...blind], world: '05', finds: 'paid twice', steps: 18 },
   { rule: 'forgottenPlaces', world: '11c', finds: 'paid twice', steps: 15 },
+  { rule: 'recordPruned', world: '18b', finds: 'paid twice', steps: 20 },
   { rule: 'finalByAll', world: '11d', finds: 'paid twice', steps: 16 },
   { rule: 'endsWhenSetBack', world: '11b', finds: 'paid twice', steps: 18 },
   { rule: 'apiRefuses', and: ['endsWhenSetBack'], world: '10', finds: 'paid twice', steps: 19 },

@@ -21,6 +21,7 @@ export type Rules = Pick<
   | 'forgottenPlaces'
   | 'isMissing'
   | 'takenBack'
+  | 'recordMayBePruned'
   | 'mayBePruned'
 >
 export const productRules: Rules = protocol
@@ -52,6 +53,7 @@ export const ablations = {
   shownPlaces: 'a record goes on with a place under which a node shows something already',
   forgottenPlaces: 'a place is taken while others, taken for the same record, may hold what a restored log forgot',
   finalByAll: 'what is not in the log counts as final when one node says so',
+  recordPruned: 'a record is pruned as soon as it says Landed',
   takenBack: 'an outcome stays, whatever the nodes say later',
   heirsCount: 'nobody who waits for the record itself counts as waiting',
   holes: 'a number without a place is left alone',

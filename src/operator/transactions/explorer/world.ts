@@ -373,6 +373,8 @@ export function createWorld(config: Config, rules: Rules): World {
       for (let purpose = 0; purpose < 2; purpose++) {
         const number = word(s, at.store.records + purpose)
         if (number === 0 || !log.record(number).isLanded) continue
+        const { record, lane } = log.record(number)
+        if (isFor(config, 'recordPruned') && !rules.recordMayBePruned(record, finalEverywhere(s, lane))) continue
         const t = fork(s)
         spend(t, 'pruneRecord')
         t[at.store.records + purpose] = 0
