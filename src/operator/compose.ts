@@ -18,6 +18,7 @@ import { createValidatorRequestEffects } from './kinds/validator-request/effects
 import { validatorRequestKind } from './kinds/validator-request/kind.ts'
 import { createRequestLookups } from './kinds/validator-request/requests.ts'
 import type { ValidatorRequestResource } from './kinds/validator-request/target.ts'
+import type { Cache } from './kube/collections.ts'
 import type { Result } from './kube/controller.ts'
 import { isNotFound } from './kube/errors.ts'
 import type { EventRecorder } from './kube/events.ts'
@@ -109,10 +110,15 @@ export function composeOperator(parts: OperatorParts) {
     const saga = owners[kind]
     if (saga === undefined) return undefined
     if (!fresh) return saga.cache.get(`${ref.namespace}/${ref.name}`)
-    return (saga.client as ResourceClient<KubeObject>).get(ref, signal).catch((error: unknown) => {
+    try {
+      const found = await (saga.client as ResourceClient<KubeObject>).get(ref, signal)
+      // A refusal that was read afresh stays: a watch that is silent would admit it again at the next look.
+      ;(saga.cache as Pick<Cache<KubeObject>, 'put'>).put(found)
+      return found
+    } catch (error) {
       if (isNotFound(error)) return undefined
       throw error
-    })
+    }
   }
   const mayAct = () => {
     assertHeld()

@@ -35,6 +35,8 @@ export interface TransactionLog {
   standing(name: string): Standing | undefined
   /** Whether a version was handed to a node, as far as this process knows. */
   wasSent(record: RecordObject, hash: string): boolean
+  /** Whether the staking API was told of a version, as far as this process knows. */
+  wasTold(record: RecordObject, hash: string): boolean
   /**
    * Looks again whether what landed is still there: a reorg beyond a numeric depth opens the record anew, under the same nonce.
    * @returns the record as it then is
@@ -92,6 +94,7 @@ export function createTransactionLog(deps: {
     ofSubject: store.recordsAbout,
     standing: memory.standing,
     wasSent: (record, hash) => memory.of(record).sent.has(hash.toLowerCase()),
+    wasTold: (record, hash) => memory.of(record).told.has(hash.toLowerCase()),
 
     async drop(record, hash, signal) {
       deps.assertMayAct()

@@ -26,6 +26,8 @@ export interface MirrorSource {
   readonly dataHash: string
   /** Whether a version was handed to a node, as far as this process knows. */
   readonly wasSent: (hash: string) => boolean
+  /** Whether the staking API was told of a version, as far as this process knows. */
+  readonly wasTold: (hash: string) => boolean
 }
 
 const shown = ({ hash, nonce = 0, gas = '0', maxFeePerGasWei = '0', maxPriorityFeePerGasWei = '0', at }: TransactionAttempt) => ({
@@ -43,7 +45,7 @@ const SHOWN = 32
 
 /** The mirror of a record; undefined while nothing was ever signed. Where nothing but its own notes differs, the very object that stood there. */
 export function mirrorOf(
-  { record, dataHash, wasSent }: MirrorSource,
+  { record, dataHash, wasSent, wasTold }: MirrorSource,
   before: EthereumTransaction | undefined,
 ): EthereumTransaction | undefined {
   const { spec, status } = record
@@ -54,6 +56,7 @@ export function mirrorOf(
   if (current === undefined || spec.call === undefined || spec.chainId === undefined) return undefined
   const earlier = calls.filter((attempt) => attempt !== current).slice(-SHOWN)
   const isSent = current.found === true || outcome !== undefined || wasSent(current.hash) || before?.broadcastHash === current.hash
+  const reportedHash = wasTold(current.hash) ? current.hash : before?.reportedHash
   return {
     chainId: spec.chainId,
     from: spec.from,
@@ -63,7 +66,7 @@ export function mirrorOf(
     ...shown(current),
     ...(earlier.length === 0 ? {} : { replaced: earlier.map(shown) }),
     ...(isSent ? { broadcastHash: current.hash } : {}),
-    ...(before?.reportedHash === undefined ? {} : { reportedHash: before.reportedHash }),
+    ...(reportedHash === undefined ? {} : { reportedHash }),
     state: outcome === undefined ? (isSent ? 'Broadcast' : 'Prepared') : states[outcome.is],
     ...(outcome === undefined
       ? {}

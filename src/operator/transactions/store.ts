@@ -75,7 +75,7 @@ export interface TransactionStore {
     nonce: number,
     by: (TransactionRecord & { readonly name: string }) | undefined,
     signal: AbortSignal,
-  ): Promise<Place>
+  ): Promise<Place & { readonly created: boolean }>
   prunePlace(lane: LaneId, nonce: number, signal: AbortSignal): Promise<void>
   pruneRecord(record: RecordObject, signal: AbortSignal): Promise<void>
 }
@@ -196,15 +196,17 @@ export function createTransactionStore(deps: {
         ...(by === undefined ? {} : { transaction: { name: by.name, uid: by.uid, generation: by.generation } }),
       }
       let place: PlaceObject
+      let created = true
       try {
         place = await places.client.create({ ...SIGNER_NONCE_API, metadata: { name }, spec } as never, signal, { fieldManager })
         point('after place create', name)
       } catch (error) {
         if (!isAlreadyExists(error)) throw error
+        created = false
         place = await places.client.get({ name }, signal)
       }
       places.cache.put(place)
-      return toPlace(place)
+      return { ...toPlace(place), created }
     },
 
     async prunePlace(lane, nonce, signal) {

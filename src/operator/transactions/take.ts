@@ -239,11 +239,12 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
   }
 
   /** Takes a place and names it, with the first attempt; tells; looks at owner and signer once more; sends. */
-  async function enter(moment: Moment, { record, admission, fees, gas, value }: Ready, nonce: number): Promise<void> {
+  async function enter(moment: Moment, { record, admission, fees, gas, value }: Ready, nonce: number, isResumed: boolean): Promise<void> {
     const { lane, signal, counts } = moment
     const by = { ...recordOf(record), name: record.metadata.name }
     const place = await store.takePlace(lane, nonce, by, signal)
-    // Another took it: the next look gives this one another.
+    // Another took it, or it stood there and the cache did not show it: the next look decides.
+    if (!place.created && !isResumed) return
     if (place.transaction?.uid !== by.uid || place.transaction.generation !== by.generation) return
     const signed = await signing.version(record, admission.signer, { kind: 'Call', nonce, gas, fees, valueWei: value }, signal)
     const written = await store.writeStatus(record, withPlace(recordOf(record), nonce, signed.attempt), signal)
@@ -315,7 +316,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     }
     await each(ready, AT_ONCE, async (one) => {
       const nonce = given.get(one.record.metadata.uid)
-      if (nonce !== undefined) await guarded(moment, one.record, () => enter(moment, one, nonce))
+      if (nonce !== undefined) await guarded(moment, one.record, () => enter(moment, one, nonce, resumed.has(one.record.metadata.uid)))
     })
   }
 }

@@ -27,7 +27,10 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
   const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
 
   const mirrored = (record: RecordObject, shown: EthereumTransaction | undefined) => ({
-    transaction: mirrorOf({ record, dataHash: callHash(record), wasSent: (hash) => log.wasSent(record, hash) }, shown),
+    transaction: mirrorOf(
+      { record, dataHash: callHash(record), wasSent: (hash) => log.wasSent(record, hash), wasTold: (hash) => log.wasTold(record, hash) },
+      shown,
+    ),
   })
 
   /** What a record without an outcome waits for, as its owner's verdict: the log wakes the owner when that changes. */

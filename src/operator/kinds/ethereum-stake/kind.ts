@@ -44,7 +44,10 @@ export function ethereumStakeKind(deps: {
       if (record === undefined) return transaction === undefined ? status : rest
       // What landed is held in the cache without its versions: where status shows something else, it is read and mirrored anew.
       if (record.status?.outcome !== undefined) return transaction === undefined || shows(transaction, record) ? status : rest
-      const next = mirrorOf({ record, dataHash: callHash(record), wasSent: (hash) => log.wasSent(record, hash) }, transaction)
+      const next = mirrorOf(
+        { record, dataHash: callHash(record), wasSent: (hash) => log.wasSent(record, hash), wasTold: (hash) => log.wasTold(record, hash) },
+        transaction,
+      )
       return next === undefined ? (transaction === undefined ? status : rest) : { ...status, transaction: next }
     },
 

@@ -65,7 +65,7 @@ export const asSeenBy = (record: RecordObject, uid: string | undefined): RecordO
   uid === undefined ? record : { ...record, status: seenBy(recordOf(record), uid).status }
 
 export const mirrored = (
-  log: Pick<TransactionLog, 'wasSent'>,
+  log: Pick<TransactionLog, 'wasSent' | 'wasTold'>,
   record: RecordObject,
   shown: EthereumTransaction | undefined,
 ): EthereumTransaction | undefined => {
@@ -73,6 +73,7 @@ export const mirrored = (
     record,
     dataHash: keccak256((record.spec.call?.data ?? '0x') as Hex),
     wasSent: (hash) => log.wasSent(record, hash),
+    wasTold: (hash) => log.wasTold(record, hash),
   }
   return mirrorOf(source, shown)
 }
