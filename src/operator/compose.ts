@@ -36,7 +36,7 @@ import { createSigning } from './transactions/signing.ts'
 import { createTransactionStore, type RecordObject } from './transactions/store.ts'
 
 /** What is counted and measured of the work. */
-export interface Report extends Pick<OperatorMetrics, 'statusWrite' | 'step' | 'refused' | 'transaction'> {
+export interface Report extends Pick<OperatorMetrics, 'statusWrite' | 'step' | 'refused' | 'transaction' | 'alarm'> {
   /** What a signer's address holds on a network, in wei or lamports. */
   readonly balance: (signer: string, network: string, amount: bigint) => void
 }
@@ -212,6 +212,7 @@ export function composeOperator(parts: OperatorParts) {
       events,
       intervalMs: parts.signerIntervalMs,
       onBalance: report.balance,
+      onAlarm: report.alarm,
       transactions,
     }),
     records: createLane({
@@ -231,6 +232,10 @@ export function composeOperator(parts: OperatorParts) {
       clock,
       assertMayAct: mayAct,
       onEvent: (record, event) => audit(parts, record, event),
+      onAlarm: (signer, network, { reason, message }) => {
+        events.event(signer, { type: 'Warning', reason, action: 'Reconcile', note: message })
+        report.alarm(network, signer.metadata.name, reason)
+      },
       ...onPoint,
     }),
   }
@@ -243,6 +248,7 @@ function audit({ log, report }: OperatorParts, { metadata, spec }: RecordObject,
   log
     .child({ kind: owner.kind, namespace: owner.namespace, name: owner.name })
     .info({ transaction: metadata.name, purpose, amount, signer, from, network, ...event }, auditWords[event.is])
+  if (event.is === 'outcome' && event.outcome === 'FrontRun') report.alarm(network, signer, 'FrontRun')
   report.transaction(network, purpose, event.is === 'outcome' ? event.outcome : event.is === 'closed' ? `closed:${event.by}` : event.is)
 }
 const auditWords = {

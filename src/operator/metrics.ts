@@ -15,6 +15,8 @@ export interface OperatorMetrics {
   readonly api: (operation: string, outcome: string, ms: number) => void
   /** What happened to a transaction: `attempt`, `sent`, its outcome, or how a place was closed. */
   readonly transaction: (network: string, purpose: string, what: string) => void
+  /** What a person should hear of at once, by its reason: FrontRun, KeyUsedElsewhere, UnaccountedTransactions, NoFinality. */
+  readonly alarm: (network: string, signer: string, reason: string) => void
   readonly queuePicked: (kind: string, waitedMs: number) => void
   /** The networks' nodes, read at scrape time. */
   readonly nodes: NodeBoard
@@ -87,6 +89,7 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
     'purpose',
     'event',
   ])
+  const alarms = counter('staking_operator_alarms_total', 'What a person should look at now, by reason.', ['network', 'signer', 'reason'])
   const queueWait = histogram('staking_operator_queue_wait_seconds', 'Time that a due key waited for a worker.', ['kind'])
 
   gauge('staking_operator_build_info', 'The running version; the value is always 1.', ['version'], (set) =>
@@ -104,6 +107,7 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
     rpc: (network, method, outcome, ms) => rpc.observe({ network, method, outcome }, ms / 1000),
     api: (operation, outcome, ms) => api.observe({ operation, outcome }, ms / 1000),
     transaction: (network, purpose, event) => transactions.inc({ network, purpose, event }),
+    alarm: (network, signer, reason) => alarms.inc({ network, signer, reason }),
     queuePicked: (kind, waitedMs) => queueWait.observe({ kind }, waitedMs / 1000),
   }
 }

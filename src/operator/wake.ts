@@ -24,6 +24,7 @@ export interface Wakes {
 }
 
 const nowOf = <T>(change: Change<T>): T | undefined => (change.type === 'deleted' ? undefined : change.new)
+const endsOf = ({ status }: RecordObject): string => `${status?.outcome?.hash} ${status?.closed?.length}`
 const beforeOf = <T>(change: Change<T>): T | undefined => (change.type === 'added' ? undefined : change.old)
 
 /** Who is woken by whose change. To be wired before the caches run. */
@@ -80,7 +81,8 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     // What a lane has written itself it goes on with by itself; what a kind has made is news to it.
     if (change.type !== 'updated' || !change.own) wakeLane(record)
     wakeOwner(record.spec.owner)
-    if (change.type !== 'updated' || change.old.status?.outcome !== change.new.status?.outcome) queues.signers.add(record.spec.signer)
+    // What ended a place is news of its signer: its lane, and whether somebody else used its key.
+    if (change.type !== 'updated' || endsOf(change.old) !== endsOf(change.new)) queues.signers.add(record.spec.signer)
   })
   caches.signers.onChange((name, change) => {
     if (mattersToUsers(change))

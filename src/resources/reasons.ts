@@ -64,6 +64,11 @@ export const reasons = {
     means:
       'RPC nodes of the network show different blocks at one height: nothing is concluded until they agree, or the wrong one is taken out of the configuration.',
   },
+  NoFinality: {
+    stalled: false,
+    means:
+      'The final block of the network has not moved for more than 30 minutes, and a transaction waits for it: look at the chain and at its RPC nodes.',
+  },
   NonceUseUnproven: {
     stalled: false,
     means:

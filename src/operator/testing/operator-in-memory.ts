@@ -18,6 +18,7 @@ type Given = Pick<OperatorParts, 'clock' | 'namespace'> &
     ) => Pick<OperatorParts, 'networks' | 'keys' | 'solanaKeys'>
     readonly onEvent: (object: KubeObject, text: EventText) => void
     readonly onRefusal: (reason: string) => void
+    readonly onAlarm?: (alarm: { readonly network: string; readonly signer: string; readonly reason: string }) => void
   }
 
 const nothing = () => {}
@@ -47,6 +48,7 @@ export function startInMemory(kube: FakeKube, given: Given, around: Around = not
     statusWrite: nothing,
     step: nothing,
     transaction: nothing,
+    alarm: (network, signer, reason) => given.onAlarm?.({ network, signer, reason }),
     balance: nothing,
     refused: (_kind, reason) => given.onRefusal(reason),
   }

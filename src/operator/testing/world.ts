@@ -104,6 +104,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
   }
   const events: { readonly key: string; readonly text: EventText }[] = []
   const refusals: string[] = []
+  const alarms: { readonly network: string; readonly signer: string; readonly reason: string }[] = []
 
   function start(around: Around = () => {}, random: () => number = () => 0.5) {
     const operator = startInMemory(
@@ -114,6 +115,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
         namespace: (name) => ({ name, labels: namespaces.get(name) }),
         onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
         onRefusal: (reason) => void refusals.push(reason),
+        onAlarm: (alarm) => void alarms.push(alarm),
         ports(instrument) {
           const port: Pick<EthereumNetwork, 'chain' | 'api' | 'requests'> = {
             chain: instrument('chain', chain.chain),
@@ -209,6 +211,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     solanaBalances,
     events,
     refusals,
+    /** What was counted as an alarm. */
+    alarms,
     start,
     addSigner(name = 'signer-1', change: Partial<StakingSignerSpec> = {}, policy: Partial<StakingSignerSpec['policy']> = {}, index = 0) {
       const address = testAddress(index)

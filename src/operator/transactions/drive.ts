@@ -212,6 +212,11 @@ export function createDrive(deps: LaneDeps) {
   }
 
   function sentSoFar({ network, counts }: Moment, of: RecordObject, { hash, nonce = 0 }: TransactionAttempt): void {
+    const { disputed } = memory.of(of)
+    if (disputed !== undefined) {
+      memory.stand(of, disputed)
+      return
+    }
     const isBehind = counts.latest < nonce
     memory.stand(of, {
       kind: 'wait',
@@ -338,6 +343,11 @@ export function createDrive(deps: LaneDeps) {
   }
 
   function cancelStands({ network }: Moment, of: RecordObject): void {
+    const { disputed } = memory.of(of)
+    if (disputed !== undefined) {
+      memory.stand(of, disputed)
+      return
+    }
     const cancel = openAttempts(recordOf(of)).findLast(({ kind }) => kind === 'Cancel')
     memory.stand(of, {
       kind: 'wait',
@@ -361,4 +371,4 @@ export const hindranceOf = (standing: Standing | undefined): Hindrance =>
 /** It waits for something of its own: nobody needs to make room for it. */
 export const isHeldBack = (standing: Standing | undefined): boolean =>
   standing !== undefined && (standing.kind === 'stall' || (standing.kind === 'wait' && !behindOthers.has(standing.reason)))
-const behindOthers: ReadonlySet<string> = new Set(['WaitingForNonce', 'AwaitingFinality'])
+const behindOthers: ReadonlySet<string> = new Set(['WaitingForNonce', 'AwaitingFinality', 'NoFinality'])

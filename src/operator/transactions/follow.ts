@@ -18,19 +18,18 @@ export type Follow = (moment: Moment, record: RecordObject) => Promise<Followed>
 export function createFollow(deps: LaneDeps): Follow {
   const { store, memory, clock } = deps
 
-  async function settle({ signal, network }: Moment, record: RecordObject, landing: Landing): Promise<Followed> {
+  async function settle(moment: Moment, record: RecordObject, landing: Landing): Promise<Followed> {
     const kind = deps.kindOf(record)
     const conclusion = conclude(recordOf(record), landing, kind.remakeAfterRevert)
     if (conclusion.is === 'unproven') {
-      stand(
+      awaitFinality(
+        moment,
         record,
-        'AwaitingFinality',
         `Transaction ${landing.hash} has used nonce ${landing.nonce} without doing what this is for. Before it is made again, every configured RPC node must have block ${landing.blockNumber} as final; one does not answer, or is not there yet.`,
-        network.config.pollIntervalMs,
       )
       return 'waits'
     }
-    const written = await store.writeStatus(record, conclusion.status, signal)
+    const written = await store.writeStatus(record, conclusion.status, moment.signal)
     const { hash, nonce } = landing
     if (conclusion.is === 'outcome') {
       deps.onEvent?.(written, { is: 'outcome', outcome: conclusion.outcome, hash, nonce })
@@ -84,14 +83,23 @@ export function createFollow(deps: LaneDeps): Follow {
   const stand = (record: RecordObject, reason: Parameters<typeof wait>[0], message: string, afterMs: number) =>
     memory.stand(record, { kind: 'wait', reason, message, afterMs })
 
+  /** Told as what it is when finality itself has stopped. */
+  function awaitFinality({ network, final, isStuck }: Moment, record: RecordObject, message: string): void {
+    const { name, pollIntervalMs } = network.config
+    const stillness = ` The final block of ${name} has been ${final} for more than 30 minutes: the chain makes none, or its RPC nodes don't show it. It goes on when that moves.`
+    stand(record, isStuck ? 'NoFinality' : 'AwaitingFinality', isStuck ? message + stillness : message, pollIntervalMs)
+  }
+
   return async (moment, record) => {
     const { chain, counts, network, lane, signal } = moment
     const nonce = record.status?.place
-    if (nonce === undefined || nonce >= counts.latest) return 'unmined'
     const known = memory.of(record)
+    known.disputed = undefined
+    if (nonce === undefined || nonce >= counts.latest) return 'unmined'
     const after = network.config.pollIntervalMs
     known.looks += 1
-    if (known.minedAt !== undefined && moment.final < known.minedAt && known.looks % LOOK_EVERY !== 0) return 'waits'
+    const isNewlyStuck = moment.isStuck && memory.standing(record.metadata.name)?.reason !== 'NoFinality'
+    if (known.minedAt !== undefined && moment.final < known.minedAt && known.looks % LOOK_EVERY !== 0 && !isNewlyStuck) return 'waits'
 
     const attempts = openAttempts(recordOf(record))
     const trace = await chain.trace(
@@ -105,23 +113,22 @@ export function createFollow(deps: LaneDeps): Follow {
     }
     if (trace.disagreement !== undefined) {
       const { height, nodes } = trace.disagreement
-      stand(
-        record,
-        'NodesDisagree',
-        `RPC nodes ${nodes.join(' and ')} of ${network.config.name} show different blocks at height ${height}, so what became of nonce ${nonce} is not certain. Nothing is concluded until they agree, or until the wrong one is taken out of the networks file.`,
-        after,
-      )
+      known.disputed = {
+        kind: 'wait',
+        reason: 'NodesDisagree',
+        message: `RPC nodes ${nodes.join(' and ')} of ${network.config.name} show different blocks at height ${height}, so what became of nonce ${nonce} is not certain. Nothing is concluded until they agree, or until the wrong one is taken out of the networks file.`,
+        afterMs: after,
+      }
       // Who lacks it gets it once more: under the same nonce it can land only once.
       return 'unmined'
     }
     if (trace.mined !== undefined) {
       known.minedAt = trace.mined.blockNumber
       known.sent.add(trace.mined.hash.toLowerCase())
-      stand(
+      awaitFinality(
+        moment,
         record,
-        'AwaitingFinality',
         `Transaction ${trace.mined.hash} is in block ${trace.mined.blockNumber}; waiting until that block is final.`,
-        after,
       )
       return 'waits'
     }
@@ -141,11 +148,10 @@ export function createFollow(deps: LaneDeps): Follow {
         )
       return used.is === 'unproven' ? 'waits' : 'unmined'
     }
-    stand(
+    awaitFinality(
+      moment,
       record,
-      'AwaitingFinality',
       `Nonce ${nonce} of ${lane.address} is used by a transaction that StakingTransaction ${record.metadata.name} does not know. What it is will be known once it is final.`,
-      after,
     )
     return 'waits'
   }

@@ -1,14 +1,16 @@
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import { jitter } from '../../lib/clock.ts'
+import { sameHex } from '../../lib/hex.ts'
 import { classify } from '../engine/classify.ts'
 import type { Result } from '../kube/controller.ts'
 import { Priority } from '../kube/queue.ts'
 import { createDrive } from './drive.ts'
 import { each } from './each.ts'
+import { createFinalityWatch } from './finality.ts'
 import { createFollow } from './follow.ts'
 import type { LaneDeps, Moment } from './moment.ts'
-import { type LaneId, parseLaneKey } from './names.ts'
+import { type LaneId, laneKey, parseLaneKey } from './names.ts'
 import { isMissing, isOpen, takenBack } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
 import { createTake } from './take.ts'
@@ -34,6 +36,7 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
   const take = createTake(deps, drive)
   const tend = createTend(deps)
   const prune = createPrune(deps)
+  const finality = createFinalityWatch(deps.clock)
 
   const unfinished = (lane: LaneId): readonly RecordObject[] =>
     store
@@ -55,6 +58,7 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       chain,
       counts,
       final: view.final.number,
+      isStuck: finality.standsStill(lane.chainId, view.final.number),
       places: store.placesIn(lane),
       records: unfinished(lane),
       market: () => {
@@ -87,6 +91,19 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       const back = takenBack(recordOf(record), counts)
       if (back !== undefined) await store.writeStatus(record, back, signal)
     }
+  }
+
+  /** Finality has stopped while a transaction waits for it: told once on the signer, whose owner runs the nodes or knows who does. */
+  function tellOfFinality({ lane, network, final, isStuck, records }: Moment): void {
+    if (!isStuck || !records.some((record) => memory.standing(record.metadata.name)?.reason === 'NoFinality')) return
+    if (!finality.isNews(laneKey(lane), final)) return
+    const { name } = network.config
+    for (const signer of deps.signers())
+      if (signer.spec.chain === 'Ethereum' && sameHex(signer.spec.address, lane.address))
+        deps.onAlarm?.(signer, name, {
+          reason: 'NoFinality',
+          message: `The final block of ${name} has been ${final} for more than 30 minutes, and transactions of ${lane.address} wait for a later one. Nothing is concluded before: look at the chain's finality and at the RPC nodes.`,
+        })
   }
 
   /** Nothing can be asked: everybody who waits is told. */
@@ -127,6 +144,7 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       AT_ONCE,
       (record) => work(moment, record),
     )
+    tellOfFinality(moment)
     const { isOpen: isFilling } = await tend(moment)
     await take({ ...moment, records: unfinished(lane), places: store.placesIn(lane) })
     await prune(moment, PRUNE_EVERY_MS)

@@ -24,6 +24,8 @@ export interface RecordMemory {
   /** Where its transaction is mined, not final. */
   minedAt: bigint | undefined
   looks: number
+  /** Nodes disagree about what became of it: said instead of that it was sent, which it is again. */
+  disputed: Standing | undefined
 }
 
 /** A filler that was sent: what the next one must outbid. */
@@ -56,6 +58,7 @@ export function createMemory(onStanding: (record: string) => void) {
           bumpedAt: undefined,
           minedAt: undefined,
           looks: 0,
+          disputed: undefined,
         }
         records.set(metadata.uid, known)
       }

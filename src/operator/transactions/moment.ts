@@ -1,6 +1,7 @@
 import type { LaneCounts } from '../../chains/ethereum/chain.ts'
 import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import type { Clock } from '../../lib/clock.ts'
+import type { Reason } from '../../resources/reasons.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import type { LaneChain } from './chain-port.ts'
@@ -24,6 +25,11 @@ export type TransactionEvent =
   | { readonly is: 'closed'; readonly by: 'Cancel' | 'Revert' | 'Foreign'; readonly hash: string; readonly nonce: number }
   | { readonly is: 'outcome'; readonly outcome: 'Landed' | 'Reverted' | 'FrontRun'; readonly hash: string; readonly nonce: number }
 
+export interface Alarm {
+  readonly reason: Reason
+  readonly message: string
+}
+
 /** What the parts of a lane's pass work with. */
 export interface LaneDeps {
   readonly store: TransactionStore
@@ -35,6 +41,8 @@ export interface LaneDeps {
   readonly clock: Clock
   readonly assertMayAct: () => void
   readonly onEvent?: (record: RecordObject, event: TransactionEvent) => void
+  /** What whoever runs the operator must hear of besides conditions, once for each time. */
+  readonly onAlarm?: (signer: StakingSigner, network: string, alarm: Alarm) => void
   readonly onPoint?: (point: string, key: string) => void
 }
 
@@ -45,6 +53,8 @@ export interface Moment {
   readonly chain: LaneChain
   readonly counts: LaneCounts
   readonly final: bigint
+  /** The final block has not moved for long (`NO_FINALITY_MS`). */
+  readonly isStuck: boolean
   readonly places: ReadonlyMap<number, Place>
   /** Records without an outcome, the oldest first. */
   readonly records: readonly RecordObject[]

@@ -111,6 +111,7 @@ export interface SignerReconcilerDeps {
   readonly intervalMs: number
   /** Wei or lamports. */
   readonly onBalance: (signer: string, network: string, balance: bigint) => void
+  readonly onAlarm: (network: string, signer: string, reason: string) => void
   readonly transactions: Pick<TransactionStore, 'recordsIn' | 'placesIn' | 'readPlaces'>
 }
 
@@ -243,8 +244,11 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
     }
     const alarm = (of: StakingSigner) => of.status?.conditions?.find(({ type }) => type === 'KeyUsedElsewhere')
     const elsewhere = alarm(written)
-    if (elsewhere?.status === 'True' && elsewhere.message !== alarm(current)?.message)
+    if (elsewhere?.status === 'True' && elsewhere.message !== alarm(current)?.message) {
       events.event(written, { type: 'Warning', reason: elsewhere.reason, action: 'Reconcile', note: elsewhere.message })
+      const used = facts.networks.find(({ foreign }) => foreign !== undefined)
+      deps.onAlarm(used?.name ?? '', name, elsewhere.reason)
+    }
     const ready = written.status?.conditions?.find(({ type }) => type === 'Ready')
     if (ready !== undefined && (ready.status !== before?.status || ready.reason !== before.reason)) {
       events.event(written, {
@@ -253,6 +257,8 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
         action: 'Reconcile',
         note: ready.message,
       })
+      const unaccounted = facts.networks.find((network) => network.unaccounted !== undefined)
+      if (ready.reason === 'UnaccountedTransactions') deps.onAlarm(unaccounted?.name ?? '', name, ready.reason)
     }
     return { kind: 'wait', afterMs: jitter(deps.intervalMs) }
   }

@@ -1,0 +1,35 @@
+import type { Clock } from '../../lib/clock.ts'
+
+/**
+ * How long the final block may stand still before whoever waits for it is told. A block is final two epochs after it, 13 minutes on mainnet
+ * (consensus specification, Casper FFG): half an hour without any is an incident of the chain, or of the nodes.
+ */
+export const NO_FINALITY_MS = 30 * 60_000
+
+export interface FinalityWatch {
+  /** Notes what is final now. @returns whether that has not moved for so long that it must be said */
+  standsStill(chainId: number, final: bigint): boolean
+  /** Whether it is said for the first time, to this lane, since the final block moved last. */
+  isNews(lane: string, final: bigint): boolean
+}
+
+/** How long the final block of each chain has stood still, by monotonic time. A restart begins anew. */
+export function createFinalityWatch(clock: Clock): FinalityWatch {
+  const highest = new Map<number, { readonly final: bigint; readonly since: number }>()
+  const said = new Map<string, bigint>()
+  return {
+    standsStill(chainId, final) {
+      const now = clock.monotonicMs()
+      const known = highest.get(chainId)
+      // Another node's, a little lower, is no move.
+      if (known === undefined || final > known.final) highest.set(chainId, { final, since: now })
+      return known !== undefined && final <= known.final && now - known.since >= NO_FINALITY_MS
+    },
+    isNews(lane, final) {
+      const before = said.get(lane)
+      if (before !== undefined && final <= before) return false
+      said.set(lane, final)
+      return true
+    },
+  }
+}
