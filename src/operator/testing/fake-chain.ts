@@ -172,7 +172,7 @@ export function createFakeChain(options: {
     }
     const held = heldBy(node)
     if (held.some(({ hash }) => hash === transaction.hash)) throw new ChainError('already-known', 'already known')
-    if (transaction.nonce < countAt(from, views.heightOf(node))) throw new ChainError('nonce-too-low', 'nonce too low')
+    if (transaction.nonce < views.minedBy(node, from, views.heightOf(node))) throw new ChainError('nonce-too-low', 'nonce too low')
     if (transaction.maxPriorityFeePerGas < state.minTip) throw new ChainError('underpriced', 'transaction underpriced')
     if (balanceOf(from) < transaction.valueWei + transaction.gas * transaction.maxFeePerGas)
       throw new ChainError('insufficient-funds', 'insufficient funds')

@@ -22,7 +22,7 @@ export interface FakeNode {
   stillAt: number | undefined
   /** So many blocks behind. */
   lag: number
-  /** Its blocks have other hashes from this height on; `without`: hashes of transactions that its fork does not hold. */
+  /** Its blocks have other hashes from this height on; `without`: hashes of transactions that its fork does not hold, nor counts. */
   fork: { readonly from: number; readonly without?: readonly Hex[] } | undefined
   /** Answers for a final block as for the pool. */
   liesAboutFinal: boolean
@@ -34,6 +34,8 @@ export interface FakeNode {
   readonly refuses: Set<string>
   /** What it says to bytes that it takes, such as `replacement-underpriced`. */
   answersTaken: ChainErrorCode | undefined
+  /** Receipts of blocks that left the chain, which it still shows, by hash in lower case. */
+  readonly stale: Map<string, ChainReceipt>
   /** What it alone holds, by hash. */
   readonly own: Map<string, PoolTransaction>
 }
@@ -54,6 +56,7 @@ export const createFakeNode = (): FakeNode => ({
   keepsToItself: false,
   refuses: new Set(),
   answersTaken: undefined,
+  stale: new Map(),
   own: new Map(),
 })
 
@@ -99,9 +102,17 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
     if (number === undefined || number > heightOf(node)) return undefined
     return isForked(node, number) && node.fork?.without?.some((one) => same(one, hash)) ? undefined : number
   }
+  /** Mined as the node has it: a fork does not count what it does not hold. */
+  const minedBy = (node: FakeNode, address: string, number: number): number => {
+    const left = (node.fork?.without ?? []).filter((hash) => {
+      const at = truth.minedAt(hash)
+      return at !== undefined && at <= number && isForked(node, at) && same(truth.transaction(hash)?.from ?? '', address)
+    })
+    return truth.countAt(address, number) - left.length
+  }
   const countOn = (node: FakeNode, address: string, at: 'final' | 'latest' | 'pending'): number => {
-    if (at === 'final' && !node.liesAboutFinal) return truth.countAt(address, finalOf(node))
-    let count = truth.countAt(address, heightOf(node))
+    if (at === 'final' && !node.liesAboutFinal) return minedBy(node, address, finalOf(node))
+    let count = minedBy(node, address, heightOf(node))
     const pool = poolOf(node)
     if (at !== 'latest') while (pool.some((one) => same(one.from, address) && one.nonce === count)) count++
     return count
@@ -116,6 +127,8 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
     return counts.final <= counts.latest && counts.latest <= counts.pending ? counts : undefined
   }
   const receiptOn = (node: FakeNode, hash: Hex): ChainReceipt | undefined => {
+    const stale = node.stale.get(hash.toLowerCase())
+    if (stale !== undefined) return stale
     const number = minedOn(node, hash)
     const receipt = truth.receipt(hash)
     return number === undefined || receipt === undefined ? undefined : { ...receipt, blockHash: hashOn(node, number) }
@@ -228,5 +241,5 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
       }
     },
   }
-  return { port, first, heightOf, finalOf, countOn, saneCounts, poolOf, receiptOn, transactionOn, answers, isHealthy }
+  return { port, first, heightOf, finalOf, minedBy, countOn, saneCounts, poolOf, receiptOn, transactionOn, answers, isHealthy }
 }

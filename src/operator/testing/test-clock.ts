@@ -3,12 +3,15 @@ import type { Clock } from '../../lib/clock.ts'
 /** Time that passes only when told; nobody sleeps on it for real. */
 export interface TestClock extends Clock {
   advance(ms: number): void
+  /** The wall clock is set back; monotonic time goes on. */
+  setBack(ms: number): void
 }
 
 export function createTestClock(startMs = Date.parse('2030-01-01T00:00:00Z')): TestClock {
   let now = 0
+  let back = 0
   return {
-    now: () => new Date(startMs + now),
+    now: () => new Date(startMs + now - back),
     monotonicMs: () => now,
     sleep: async (ms, signal) => {
       signal.throwIfAborted()
@@ -16,6 +19,9 @@ export function createTestClock(startMs = Date.parse('2030-01-01T00:00:00Z')): T
     },
     advance: (ms) => {
       now += ms
+    },
+    setBack: (ms) => {
+      back += ms
     },
   }
 }
