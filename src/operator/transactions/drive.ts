@@ -1,4 +1,5 @@
 import { ChainError, type Hex, type Sent } from '../../chains/ethereum/chain.ts'
+import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import { formatWeiAsGwei, type Wei, wei } from '../../lib/amounts.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
@@ -9,7 +10,7 @@ import type { RecordMemory, Standing } from './memory.ts'
 import { type LaneDeps, type Moment, nodesLacking, somebodyWaits } from './moment.ts'
 import { feeCap } from './policy.ts'
 import { cancelCap, feesFor, feesOf, highestFees, isBelowBaseFee, isTooCheap } from './price.ts'
-import { attemptsOf, type Hindrance, isCancelling, mayAttempt, openAttempts, wish, withAttempt } from './protocol.ts'
+import { attemptsOf, type Hindrance, isCancelling, mayAttempt, openAttempts, PATIENCE_MS, wish, withAttempt } from './protocol.ts'
 import type { SignedAttempt } from './signing.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
@@ -156,6 +157,14 @@ export function createDrive(deps: LaneDeps) {
       12_000,
     )
 
+  /** The price is above all that it may pay, and was for a while: a peak of a few blocks is waited for, however long it waits already. */
+  function isPricedOut(market: FeeMarket, of: RecordObject, attempt: TransactionAttempt, cap: Wei): boolean {
+    const known = memory.of(of)
+    const isTooDear = isBelowBaseFee(feesOf(attempt), market) && feesFor(market, cap, highestFees(openAttempts(recordOf(of)))) === undefined
+    known.tooDearSince = isTooDear ? (known.tooDearSince ?? clock.monotonicMs()) : undefined
+    return known.tooDearSince !== undefined && clock.monotonicMs() - known.tooDearSince >= PATIENCE_MS
+  }
+
   /** @throws Halt, or a port's error, where the call can't be sent now */
   async function driveCall(moment: Moment, of: RecordObject, admission: Admission): Promise<void> {
     const attempt = current(of)
@@ -175,6 +184,7 @@ export function createDrive(deps: LaneDeps) {
       const { value, least } = await kind.value(of, admission, moment.signal)
       const isShort = BigInt(attempt.valueWei ?? '0') < least
       const isLate = waitedMs(of, attempt) > moment.network.bumpAfterMs && isTooCheap(fees, market)
+      if (isPricedOut(market, of, attempt, admission.feeCap)) throw tooDear(admission.feeCap, attempt.hash)
       if (
         (isShort || isLate || known.isUnderpriced || (isBelowBaseFee(fees, market) && !known.sent.has(attempt.hash.toLowerCase()))) &&
         mayBumpNow(moment, of)
@@ -182,7 +192,8 @@ export function createDrive(deps: LaneDeps) {
         // A node may have what it refused: no version is made while one does that would do.
         const next = feesFor(market, admission.feeCap, highestFees(openAttempts(recordOf(of))))
         if (next === undefined || mayAttempt(recordOf(of), 'Call') !== 'yes') {
-          if (isShort || isBelowBaseFee(fees, market)) throw tooDear(admission.feeCap, attempt.hash)
+          if (isShort || (isBelowBaseFee(fees, market) && !known.sent.has(attempt.hash.toLowerCase())))
+            throw tooDear(admission.feeCap, attempt.hash)
         } else {
           known.bumpedAt = clock.monotonicMs()
           const signed = await signing.version(

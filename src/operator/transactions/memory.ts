@@ -20,6 +20,8 @@ export interface RecordMemory {
   hinderedSince: number | undefined
   /** A node asked for more than the newest version pays. */
   isUnderpriced: boolean
+  /** Since when the price is above what it may pay, monotonic ms. */
+  tooDearSince: number | undefined
   bumpedAt: number | undefined
   /** Where its transaction is mined, not final. */
   minedAt: bigint | undefined
@@ -55,6 +57,7 @@ export function createMemory(onStanding: (record: string) => void) {
           freshPlace: false,
           hinderedSince: undefined,
           isUnderpriced: false,
+          tooDearSince: undefined,
           bumpedAt: undefined,
           minedAt: undefined,
           looks: 0,
