@@ -76,6 +76,8 @@ async function run(): Promise<number> {
     const failures = [...summary.failures]
     if (failures.length === 0) failures.push(...(await playValidators(scene, ethereum, before.withdrawer)))
     if (failures.length === 0) failures.push(...(await playSolana(scene, before.solana)))
+    // The name is long and says little to a reader: the columns are the audit trail.
+    say(`\n$ kubectl get stx\n${columnsOf(await stack.cluster.kubectlOk(['get', 'stx', '--sort-by=.metadata.creationTimestamp']))}`)
     if (failures.length > 0) say(`\nWhat does not hold:\n${failures.map((failure) => `  ${failure}`).join('\n')}`)
     else say('\nAll holds.')
     if (flags.keep && !interrupted.signal.aborted) {
@@ -105,6 +107,14 @@ async function run(): Promise<number> {
     rmSync(join(demoDir, 'endpoints.json'), { force: true })
   }
 }
+
+/** Without the names: a terminal of 80 columns is to hold the rest. */
+const columnsOf = (table: string): string =>
+  table
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.replace(/^\S+\s+/, ''))
+    .join('\n')
 
 function writeEndpoints(stack: Stack, kubeconfig: string): void {
   /** As argv; what it needs of the environment is set by env(1). */

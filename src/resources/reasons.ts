@@ -98,11 +98,11 @@ export const reasons = {
   KeyAddressMismatch: { stalled: true, means: 'The mounted key belongs to another address than the signer declares.' },
   DuplicateSigner: {
     stalled: true,
-    means: 'Another, older StakingSigner declares the same address: two ledgers over one nonce sequence are not allowed.',
+    means: 'Another, older StakingSigner declares the same address: one address has one sequence of nonces, and so one signer.',
   },
   UnaccountedTransactions: {
     stalled: true,
-    means: "The chain shows transactions of this key that the signer's ledger doesn't know. Look at them, then set spec.acknowledgedNonce.",
+    means: "The chain shows transactions of this key that the log doesn't know. Look at them, then set spec.acknowledgedNonce.",
   },
   OwnerGone: { stalled: true, means: 'The resource that the transaction was made for is gone: nothing more of it is signed.' },
   SignerChanged: {
@@ -164,7 +164,7 @@ export const reasons = {
   },
   AlreadyRequested: {
     stalled: true,
-    means: 'The staking API or the ledger has a request for this name from before. Nothing was asked again.',
+    means: 'The staking API or the log has a request for this name from before. Nothing was asked again.',
   },
   RequestCancelled: { stalled: true, means: 'The request was cancelled at the staking API.' },
   RequestMissing: { stalled: true, means: 'The transaction is final but the request is not in its receipt.' },

@@ -110,7 +110,7 @@ const policy = z.object({
     .boolean()
     .optional()
     .describe(
-      'The key is used elsewhere on purpose: transactions that the ledger does not know are no reason to stop. Left out or false, they are.',
+      'The key is used elsewhere on purpose: transactions that the log does not know are no reason to stop. Left out or false, they are.',
     ),
 })
 export type SignerPolicy = z.output<typeof policy>
@@ -124,7 +124,7 @@ const spec = z.object({
   acknowledgedNonce: wholeNumber()
     .optional()
     .describe(
-      "All transactions of this key below this nonce were looked at by a person. Needed once where the key was used before the signer's ledger began.",
+      "All transactions of this key below this nonce were looked at by a person. Needed once where the key was used before the operator's log began.",
     ),
   policy: policy.describe('What this key may be used for. What it does not admit is not signed.'),
 })
@@ -202,7 +202,7 @@ const status = z.object({
     .max(32)
     .optional()
     .meta(listMap('network'))
-    .describe('Written by versions before the transaction log. It is taken into the log and then removed.'),
+    .describe('Written by versions before the transaction log, and read no more.'),
   conditions,
 })
 

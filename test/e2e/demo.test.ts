@@ -86,6 +86,7 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     expect(output).toMatch(/team-b\/stays\s+0\s+5000000000\n/)
     const [, together, again] = /together\s+(\d+)\s+(\d+)/.exec(output) ?? []
     expect(again).toBe(together)
+    expect(output).toMatch(/\$ kubectl get stx\nPURPOSE[^\n]+NONCE[^\n]+\n(?:Deposit +32 ETH[^\n]+Landed[^\n]+\n){1,3}/)
     expect(output).toContain('All holds.')
     // No terminal, no cursor movements.
     expect(output).not.toContain('\u001b[')
