@@ -13,6 +13,7 @@ afterEach(async () => {
   server = undefined
 })
 
+// Ten seconds: only the tests of a time-out are about time, however slow the machine is.
 async function answerOf(
   listener: RequestListener,
   limits: { timeoutMs?: number; maxBodyBytes?: number } = {},
@@ -24,7 +25,7 @@ async function answerOf(
   const port = typeof address === 'object' && address !== null ? address.port : 0
   return send(
     { method: 'POST', origin: `http://127.0.0.1:${port}`, path: '/', headers: {}, body: '{}' },
-    { dispatcher: agent, clock: systemClock, timeoutMs: 150, maxBodyBytes: 10_000, what: 'test', ...limits },
+    { dispatcher: agent, clock: systemClock, timeoutMs: 10_000, maxBodyBytes: 10_000, what: 'test', ...limits },
     signal,
   )
 }
@@ -34,29 +35,28 @@ test('a whole answer is read', async () => {
 })
 
 test('headers that never come end in a time-out', async () => {
-  await expect(answerOf(() => {})).rejects.toMatchObject({ kind: 'timeout', outcomeUnknown: true })
+  await expect(answerOf(() => {}, { timeoutMs: 150 })).rejects.toMatchObject({ kind: 'timeout', outcomeUnknown: true })
 })
 
 test('a body that never ends, a byte at a time, ends in a time-out', async () => {
-  const dripping = answerOf((_, response) => {
-    const timer = setInterval(() => response.write('x'), 10)
-    response.on('close', () => clearInterval(timer))
-  })
+  const dripping = answerOf(
+    (_, response) => {
+      const timer = setInterval(() => response.write('x'), 10)
+      response.on('close', () => clearInterval(timer))
+    },
+    { timeoutMs: 150 },
+  )
   await expect(dripping).rejects.toMatchObject({ kind: 'timeout', outcomeUnknown: true })
 })
 
 test('a body that never ends, as fast as it can, is too large', async () => {
-  const flooding = answerOf(
-    (_, response) => {
-      const pour = () => {
-        while (!response.destroyed && response.write('x'.repeat(4096)));
-      }
-      response.on('drain', pour)
-      pour()
-      // Not about time, however slow the machine is.
-    },
-    { timeoutMs: 10_000 },
-  )
+  const flooding = answerOf((_, response) => {
+    const pour = () => {
+      while (!response.destroyed && response.write('x'.repeat(4096)));
+    }
+    response.on('drain', pour)
+    pour()
+  })
   await expect(flooding).rejects.toMatchObject({ kind: 'invalid-response', outcomeUnknown: true })
 })
 
