@@ -27,13 +27,13 @@ import type { ResourceClient } from './kube/resource-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import type { SagaCollection, SagaResource } from './saga-collection.ts'
+import { auditOf } from './transactions/audit.ts'
 import { createLane } from './transactions/lane.ts'
 import { createTransactionLog } from './transactions/log.ts'
 import { createMemory } from './transactions/memory.ts'
-import type { TransactionEvent } from './transactions/moment.ts'
 import type { NamespaceFacts } from './transactions/policy.ts'
 import { createSigning } from './transactions/signing.ts'
-import { createTransactionStore, type RecordObject } from './transactions/store.ts'
+import { createTransactionStore } from './transactions/store.ts'
 
 /** What is counted and measured of the work. */
 export interface Report extends Pick<OperatorMetrics, 'statusWrite' | 'step' | 'refused' | 'transaction' | 'alarm'> {
@@ -231,7 +231,13 @@ export function composeOperator(parts: OperatorParts) {
       memory,
       clock,
       assertMayAct: mayAct,
-      onEvent: (record, event) => audit(parts, record, event),
+      onEvent(record, event) {
+        const { about, fields, message, counted } = auditOf(record, event)
+        const { network, purpose, signer } = record.spec
+        parts.log.child(about).info(fields, message)
+        report.transaction(network, purpose, counted)
+        if (counted === 'FrontRun') report.alarm(network, signer, 'FrontRun')
+      },
       onAlarm: (signer, network, { reason, message }) => {
         events.event(signer, { type: 'Warning', reason, action: 'Reconcile', note: message })
         report.alarm(network, signer.metadata.name, reason)
@@ -241,22 +247,6 @@ export function composeOperator(parts: OperatorParts) {
   }
   return { reconcile, store, log, transactions, stakeEffects: deposit.effects }
 }
-
-/** One line for each thing that happens to money, and a count. */
-function audit({ log, report }: OperatorParts, { metadata, spec }: RecordObject, event: TransactionEvent): void {
-  const { owner, purpose, amount, signer, from, network } = spec
-  log
-    .child({ kind: owner.kind, namespace: owner.namespace, name: owner.name })
-    .info({ transaction: metadata.name, purpose, amount, signer, from, network, ...event }, auditWords[event.is])
-  if (event.is === 'outcome' && event.outcome === 'FrontRun') report.alarm(network, signer, 'FrontRun')
-  report.transaction(network, purpose, event.is === 'outcome' ? event.outcome : event.is === 'closed' ? `closed:${event.by}` : event.is)
-}
-const auditWords = {
-  attempt: 'a transaction is written down and signed',
-  sent: 'a transaction is sent',
-  closed: 'a place is closed without doing what it is for',
-  outcome: 'the outcome of a transaction is final',
-} as const
 
 const isAnother = ({ metadata }: EthereumStake | KubeObject, origin: Origin): boolean =>
   metadata.namespace !== origin.namespace || metadata.name !== origin.name

@@ -8,6 +8,9 @@ import type { Controllers } from './controllers.ts'
 import type { KubeCollections } from './kube/collections.ts'
 import type { Readings } from './metrics.ts'
 import type { Networks } from './ports.ts'
+import { laneKey } from './transactions/names.ts'
+import { isOpen } from './transactions/protocol.ts'
+import { recordOf } from './transactions/store.ts'
 
 /** What signers' addresses held when it was last read, in wei or lamports. */
 export function createBalances() {
@@ -24,12 +27,12 @@ export function createReadings(deps: {
   readonly caches: Caches
   readonly controllers: Pick<Controllers<Reconciled>, 'stats'>
   readonly collections: Pick<KubeCollections, 'informers'>
-  readonly networks: Pick<Networks, 'names'>
+  readonly networks: Pick<Networks, 'names' | 'ethereum'>
   readonly balances: ReturnType<typeof createBalances>
   readonly clock: Clock
 }): Readings {
   const { caches, networks, balances, clock } = deps
-  const { signers, stakes, exits, withdrawals, solanaStakes } = caches
+  const { signers, stakes, exits, withdrawals, solanaStakes, records, places } = caches
   return {
     leader: deps.isLeader,
     queues: () => deps.controllers.stats(),
@@ -52,14 +55,22 @@ export function createReadings(deps: {
       }
     },
     *signers() {
-      for (const { metadata, status } of signers.cache.list()) {
-        for (const { network, open, nextNonce } of status?.lanes ?? []) {
+      for (const { metadata, spec, status } of signers.cache.list()) {
+        if (spec.chain !== 'Ethereum') continue
+        for (const network of networks.names('Ethereum')) {
+          const chainId = networks.ethereum(network)?.config.chainId
+          if (chainId === undefined) continue
+          // By the log as it is now: the signer's status is as old as the last look at the signer.
+          const lane = laneKey({ chainId, address: spec.address })
+          const given = places.cache.byIndex('lane', lane).map((place) => place.spec.nonce + 1)
+          const seen = status?.lanes?.find((one) => one.network === network)
+          if (seen === undefined && given.length === 0) continue
           const balance = balances.get(metadata.name, network)
           yield {
             signer: metadata.name,
             network,
-            inFlight: open,
-            nextNonce,
+            inFlight: records.cache.byIndex('lane', lane).filter((record) => isOpen(recordOf(record))).length,
+            nextNonce: given.reduce((most, next) => (next > most ? next : most), seen?.nextNonce ?? 0),
             balanceEth: balance === undefined ? undefined : Number(formatWeiAsEth(wei(balance))),
           }
         }

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import type { KindDefinition } from '../resources/meta.ts'
+import { signerNonce } from '../resources/signer-nonce.ts'
+import { stakingSigner } from '../resources/staking-signer.ts'
+import { stakingTransaction } from '../resources/staking-transaction.ts'
+import { createCaches } from './caches.ts'
+import type { CacheOptions } from './kube/collections.ts'
+import type { KubeObject } from './kube/objects.ts'
+import { createBalances, createReadings } from './readings.ts'
+import { testAddress } from './testing/fake-keys.ts'
+import { createFakeKube } from './testing/fake-kube.ts'
+import { createTestClock } from './testing/test-clock.ts'
+import { hoodi } from './testing/world.ts'
+
+/** The readings of an operator in whose cluster these objects are. */
+function readingsOf({ lanes, records, places }: { lanes?: object[]; records?: object[]; places?: number[] }) {
+  const clock = createTestClock()
+  const kube = createFakeKube(clock)
+  const caches = createCaches(<R extends KubeObject>(definition: KindDefinition, options?: CacheOptions<R>) =>
+    kube.follow<R>(definition, options),
+  )
+  const address = testAddress(0)
+  kube
+    .collection<KubeObject>(stakingSigner)
+    .create({ metadata: { name: 'treasury' }, spec: { chain: 'Ethereum', address }, status: lanes && { lanes } })
+  for (const [index, status] of (records ?? []).entries())
+    kube.collection<KubeObject>(stakingTransaction).create({
+      metadata: { name: `record-${index}` },
+      spec: {
+        chainId: hoodi.chainId,
+        from: address,
+        generation: 0,
+        subject: '0x',
+        signer: 'treasury',
+        owner: { kind: 'EthereumStake', namespace: 'team-a', name: `stake-${index}` },
+      },
+      status,
+    })
+  for (const nonce of places ?? [])
+    kube
+      .collection<KubeObject>(signerNonce)
+      .create({ metadata: { name: `place-${nonce}` }, spec: { chainId: hoodi.chainId, address: address.toLowerCase(), nonce } })
+  const readings = createReadings({
+    isLeader: () => true,
+    caches,
+    controllers: { stats: () => [] },
+    collections: { informers: [] },
+    networks: {
+      names: (chain) => (chain === 'Ethereum' ? ['hoodi'] : []),
+      ethereum: () => ({ config: hoodi }) as never,
+    },
+    balances: createBalances(),
+    clock,
+  })
+  return [...readings.signers()].map(({ inFlight, nextNonce }) => ({ inFlight, nextNonce }))
+}
+
+const lane = { network: 'hoodi', nextNonce: 7, open: 3, waiting: 0 }
+const landed = { place: 8, outcome: { is: 'Landed', hash: '0x1', blockNumber: 1 } }
+
+test.each<{ when: string; has: Parameters<typeof readingsOf>[0]; shows: object[] }>([
+  { when: 'nothing was ever signed or looked at', has: {}, shows: [] },
+  { when: 'the signer was looked at, and nothing is in the log', has: { lanes: [lane] }, shows: [{ inFlight: 0, nextNonce: 7 }] },
+  {
+    when: 'the log has come further than the last look at the signer',
+    has: { lanes: [lane], records: [landed, { place: 9, attempts: [] }, {}], places: [8, 9] },
+    shows: [{ inFlight: 1, nextNonce: 10 }],
+  },
+  {
+    when: 'all is final, whatever the signer showed before',
+    has: { lanes: [lane], records: [landed], places: [8] },
+    shows: [{ inFlight: 0, nextNonce: 9 }],
+  },
+])("a signer's gauges, when $when, are the log's", ({ has, shows }) => {
+  expect(readingsOf(has)).toEqual(shows)
+})

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { auditOf } from './audit.ts'
+import type { TransactionEvent } from './moment.ts'
+import type { RecordObject } from './store.ts'
+
+const record = {
+  metadata: { name: 'deposit-1-ab' },
+  spec: {
+    purpose: 'Deposit',
+    amount: '32 ETH',
+    signer: 'treasury',
+    from: '0x12',
+    network: 'hoodi',
+    owner: { kind: 'EthereumStake', namespace: 'team-a', name: 'one', originUid: 'uid-1' },
+  },
+} as RecordObject
+const common = { hash: '0x1', nonce: 7 }
+
+test.each<{ event: TransactionEvent; counted: string; says: object }>([
+  {
+    event: { is: 'attempt', kind: 'Cancel', maxFeePerGasWei: '9', ...common },
+    counted: 'attempt',
+    says: { version: 'Cancel', maxFeePerGasWei: '9' },
+  },
+  { event: { is: 'sent', kind: 'Call', nodes: 2, ...common }, counted: 'sent', says: { version: 'Call', nodes: 2 } },
+  { event: { is: 'closed', by: 'Foreign', ...common }, counted: 'closed:Foreign', says: { by: 'Foreign' } },
+  { event: { is: 'outcome', outcome: 'Landed', ...common }, counted: 'Landed', says: { outcome: 'Landed' } },
+])('$counted is told with whose it is, what for and under which nonce', ({ event, counted, says }) => {
+  const line = auditOf(record, event)
+  expect(line.about).toEqual({ kind: 'EthereumStake', namespace: 'team-a', name: 'one', uid: 'uid-1' })
+  expect(line.fields).toEqual({
+    transaction: 'deposit-1-ab',
+    purpose: 'Deposit',
+    amount: '32 ETH',
+    signer: 'treasury',
+    from: '0x12',
+    network: 'hoodi',
+    is: event.is,
+    ...common,
+    ...says,
+  })
+  expect(line.counted).toBe(counted)
+  expect(
+    Object.keys(line.fields).filter((key) => key in line.about),
+    'keys that a line would have twice',
+  ).toEqual([])
+})
