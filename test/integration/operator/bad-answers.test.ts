@@ -8,7 +8,7 @@ import { encodeDeposit } from '../../chains/deposit-contract.ts'
 import { endlessBody, html, httpStatus, reset, resetAfterPassing, rewriteJson, timeoutAfterPassing } from '../../chains/faults.ts'
 import type { Fault } from '../../chains/faulty-http.ts'
 import { rpcError } from '../../chains/faulty-rpc.ts'
-import { applyAll, eventsOf, eventually, getStake, OTHER_ADDRESS, signer, stake, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
+import { applyAll, eventsOf, eventually, getStake, OTHER_ADDRESS, PAYER, signer, stake, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
 import { NETWORK } from '../../stack/stack.ts'
 import {
   conditionOf,
@@ -17,6 +17,7 @@ import {
   metric,
   moneyOf,
   patchStake,
+  recordOf,
   serviceStakes,
   staysFor,
   untilGone,
@@ -351,6 +352,37 @@ describe('a service that breaks', () => {
   })
 })
 
+test('a hash that the service was told and no node knows: nothing is signed before a person has looked', async () => {
+  const { cluster, rpcFaults, anvil } = stack()
+  const lost = `0x${'5e'.repeat(32)}`
+  const nonce = await anvil.transactionCount(PAYER, 'pending')
+  await whileNoMoneyMoves(stack(), async () => {
+    const held = rpcFaults.when('eth_estimateGas').always(rpcError('not now'))
+    await applyAll(cluster, [stake('told')])
+    const told = await untilShows(cluster, 'told', 'ChainUnavailable', /RPC node refused the call/)
+    // As an operator does that ends before it sends, and whose log is lost with it.
+    const answer = await fetch(`${stack().serviceUrl}/v1/ethereum/stakes/${told.status?.stakeId}/submission`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${readFileSync(stack().apiKeyFile, 'utf8').trim()}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ transactionHash: lost, from: PAYER, nonce }),
+    })
+    expect(answer.status).toBe(200)
+    held.remove()
+    await untilStalls(
+      cluster,
+      'told',
+      'UnknownSubmission',
+      new RegExp(`was told of transaction ${lost} for this, and no RPC node knows it`),
+    )
+  })
+  const { message } = conditionOf((await getStake(cluster, 'told')) ?? raise(), 'Stalled')
+  const [, command = ''] = /: kubectl (annotate stx .+)$/.exec(message) ?? []
+  await cluster.kubectlOk(command.split(' '))
+  const paid = await untilPaidOnce(stack(), 'told')
+  // Under the same nonce, of which one transaction can land: this is why the service takes another hash.
+  expect(paid.status?.transaction?.nonce).toBe(nonce)
+})
+
 describe('a public key that somebody else has deposited for', () => {
   /** Deposits from an account that is not the signer's. */
   const depositByOther = async (name: string, credentials?: Hex) => {
@@ -415,10 +447,17 @@ describe('a public key that somebody else has deposited for', () => {
       cluster,
       name,
       'PubkeyAlreadyDeposited',
-      /deposit for this public key that this resource did not make \(transaction 0x\w{64}\).*Nothing was signed/,
+      /deposit for this public key that this resource did not make \(transaction 0x\w{64}\)\. Paying it again would top up/,
     )
     expect(await depositsOf(stack(), stalled), 'only that of somebody else').toHaveLength(1)
-    expect(rpcFaults.passed('eth_sendRawTransaction')).toBe(sent)
+    if (at === 'eth_estimateGas') expect(rpcFaults.passed('eth_sendRawTransaction')).toBe(sent)
+    else {
+      // A node that answered "not now" may have kept it: what may still land is cancelled.
+      const cancelled = () => recordOf(cluster, name)
+      const { status } = await eventually('it is cancelled', cancelled, (record) => record.status?.closed?.[0]?.by === 'Cancel')
+      expect(status?.attempts?.map(({ kind }) => kind)).toEqual(['Call', 'Cancel'])
+      expect(rpcFaults.passed('eth_sendRawTransaction')).toBe(sent + 1)
+    }
     expect(conditionOf(stalled, 'Stalled').message).toMatch(/another name/)
     // It is looked at again and again, and that is not written down.
     await staysFor(2_500, async () => (await getStake(cluster, name))?.metadata.resourceVersion)
@@ -428,3 +467,7 @@ describe('a public key that somebody else has deposited for', () => {
     await untilGone(cluster, name)
   })
 })
+
+function raise(): never {
+  throw new Error('it is not there')
+}

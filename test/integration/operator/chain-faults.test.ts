@@ -13,6 +13,7 @@ import {
   moneyOf,
   patchSigner,
   patchStake,
+  recordOf,
   serviceStakes,
   untilGone,
   untilPaidOnce,
@@ -44,16 +45,26 @@ async function whileMining<T>(work: () => Promise<T>): Promise<T> {
 }
 const untilMinedAndPaid = (name: string) => whileMining(() => untilPaidOnce(stack(), name))
 
-/** Waits until the stake's transaction was taken by the node and reported to the service. */
+/** Waits until the service knows this hash: it is told before anything is sent. */
+const untilTold = (name: string, hash: string) =>
+  eventually(
+    `the service knows ${hash}`,
+    () => serviceStakes(stack(), name),
+    ([known]) => known?.transaction.hash === hash,
+  )
+
+/** Waits until the stake's transaction was taken by the node; the service was told of it before. */
 const untilSent = async (name: string): Promise<EthereumStake & { readonly hash: Hex; readonly nonce: number }> => {
   const sent = await eventually(
     `the transaction of ${name} is out`,
     () => getStake(stack().cluster, name),
-    (value) => value?.status?.transaction?.state === 'Broadcast' && value.status.transaction.reportedHash === value.status.transaction.hash,
+    (value) => value?.status?.transaction?.state === 'Broadcast',
     30_000,
   )
   const transaction = sent?.status?.transaction
   if (sent === undefined || transaction === undefined) throw new Error(`${name} has no transaction`)
+  const [known] = await serviceStakes(stack(), name)
+  expect(known?.transaction.hash, 'told first').toBe(transaction.hash)
   return { ...sent, hash: transaction.hash as Hex, nonce: transaction.nonce }
 }
 /** Raw transactions that were sent since a point of the proxy's history. */
@@ -76,7 +87,7 @@ beforeAll(async () => {
 afterEach(cheapAgain)
 
 describe('fees', () => {
-  test('a transaction that pays too little is replaced under its own nonce, reported again, and pays once', async () => {
+  test('a transaction that pays too little is replaced under its own nonce, which the service is told, and pays once', async () => {
     const { cluster, anvil } = stack()
     const before = await moneyOf(stack())
     await applyAll(cluster, [stake('stuck')])
@@ -84,21 +95,24 @@ describe('fees', () => {
     await anvil.setNextBlockBaseFee(10n * GWEI)
     await anvil.mine()
     const replaced = await eventually(
-      'a dearer version is out and reported',
+      'a dearer version is out',
       () => getStake(cluster, 'stuck'),
-      (value) =>
-        value?.status?.transaction?.hash !== first.hash && value?.status?.transaction?.reportedHash === value?.status?.transaction?.hash,
+      (value) => value?.status?.transaction?.hash !== first.hash && value?.status?.transaction?.state === 'Broadcast',
       30_000,
     )
     const now = replaced?.status?.transaction
+    await untilTold('stuck', now?.hash ?? '')
     expect(now?.nonce).toBe(first.nonce)
     expect(now?.replaced?.map(({ hash }) => hash)).toContain(first.hash)
     const old = first.status?.transaction
     for (const fee of ['maxFeePerGasWei', 'maxPriorityFeePerGasWei'] as const)
       expect(BigInt(now?.[fee] ?? 0) * 100n, fee).toBeGreaterThanOrEqual(BigInt(old?.[fee] ?? 0) * 110n)
     expect(BigInt(now?.maxFeePerGasWei ?? 0)).toBeLessThanOrEqual(100n * GWEI)
-    const entry = (await getSigner(cluster)).status?.ledgers?.[0]?.inFlight?.find(({ nonce }) => nonce === first.nonce)
-    expect(entry).toMatchObject({ hash: now?.hash, earlierHashes: expect.arrayContaining([first.hash]) })
+    const { status: logged } = await recordOf(cluster, 'stuck')
+    expect(logged).toMatchObject({ state: 'Open', place: first.nonce })
+    expect(logged?.attempts?.map(({ hash, nonce, kind }) => ({ hash, nonce, kind }))).toEqual(
+      [first.hash, now?.hash].map((hash) => ({ hash, nonce: first.nonce, kind: 'Call' })),
+    )
 
     const paid = await untilMinedAndPaid('stuck')
     expect(paid.status?.transaction).toMatchObject({ nonce: first.nonce, minedHash: now?.hash, reportedHash: now?.hash })
@@ -142,7 +156,7 @@ describe('fees', () => {
       await anvil.setNextBlockBaseFee(10n * GWEI)
       await anvil.mine()
       await applyAll(cluster, [stake('dear')])
-      const waiting = await untilShows(cluster, 'dear', 'FeeTooHigh', /costs more than the cap of 2 gwei allows now/)
+      const waiting = await untilShows(cluster, 'dear', 'FeeTooHigh', /costs more now than the cap of 2 gwei allows with room for a rise/)
       expect(waiting.status?.transaction).toBeUndefined()
     })
     await cheapAgain()

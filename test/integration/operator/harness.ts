@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import type { Address, Hex } from '../../../src/chains/ethereum/chain.ts'
 import { findCondition } from '../../../src/resources/conditions.ts'
 import type { EthereumStake } from '../../../src/resources/ethereum-stake.ts'
+import type { StakingTransaction } from '../../../src/resources/staking-transaction.ts'
 import type { SeenDeposit } from '../../chains/deposit-contract.ts'
 import type { FaultyProxy } from '../../chains/faulty-http.ts'
 import type { ControlPlane } from '../../cluster/control-plane.ts'
@@ -10,6 +11,9 @@ import { type Stack, type StackOptions, startStack } from '../../stack/stack.ts'
 
 /** A stack with proxies in front of the chain and the service. */
 export type FaultyStack = Stack & { readonly rpcFaults: FaultyProxy; readonly apiFaults: FaultyProxy }
+
+/** A busy machine can't keep a lease of a few seconds, and what is tested here is not who leads. */
+export const PATIENT_LEASE = ['--lease-duration', '30s', '--renew-deadline', '20s', '--retry-period', '1s']
 
 /** One stack for all tests of a file; it takes some ten seconds to start. Call what it returns within tests. */
 export function useStack(options: StackOptions = {}): () => FaultyStack {
@@ -23,7 +27,7 @@ export function useStack(options: StackOptions = {}): () => FaultyStack {
       faults: true,
       anvil: { mining: 0.3, accounts: 6 },
       ...options,
-      operatorArgs: ['--stall-recheck', '1s', ...(options.operatorArgs ?? [])],
+      operatorArgs: [...PATIENT_LEASE, '--stall-recheck', '1s', ...(options.operatorArgs ?? [])],
     })
   })
   afterEach(() => {
@@ -96,6 +100,17 @@ export async function untilStalls(
     10_000,
   )
   return stake
+}
+
+/** What the log has of a stake's deposit, with the resource gone or not. */
+export async function recordOf({ kubectlOk }: ControlPlane, name: string, space = 'default'): Promise<StakingTransaction> {
+  const owner = `spec.owner.namespace=${space},spec.owner.name=${name},spec.purpose=Deposit`
+  const { items } = JSON.parse(await kubectlOk(['get', 'stx', '--field-selector', owner, '-o', 'json'])) as {
+    items: readonly StakingTransaction[]
+  }
+  const [record] = items
+  if (record === undefined || items.length > 1) throw new Error(`there are ${items.length} records of ${space}/${name}`)
+  return record
 }
 
 /** The deposits on the chain for this stake's validator. */

@@ -4,7 +4,19 @@ import { describe, expect, test } from 'vitest'
 import { ethereumStakeConditions } from '../../../src/resources/ethereum-stake.ts'
 import { CONFIRM_DELETE_ANNOTATION, FINALIZER, ORIGIN_ANNOTATION, RECONCILE_ANNOTATION } from '../../../src/resources/meta.ts'
 import { httpStatus } from '../../chains/faults.ts'
-import { applyAll, eventsOf, eventually, getSigner, getStake, namespace, SIGNER, seen, signer, stake } from '../../stack/resources.ts'
+import {
+  applyAll,
+  eventsOf,
+  eventually,
+  getSigner,
+  getStake,
+  namespace,
+  PAYER,
+  SIGNER,
+  seen,
+  signer,
+  stake,
+} from '../../stack/resources.ts'
 import {
   conditionOf,
   deleteStake,
@@ -14,6 +26,7 @@ import {
   moneyOf,
   patchStake,
   patchStatus,
+  recordOf,
   serviceStakes,
   staysFor,
   untilGone,
@@ -55,7 +68,7 @@ describe('from a manifest to a confirmed deposit', () => {
       expect(metadata.finalizers).toContain(FINALIZER)
       expect(metadata.annotations?.[ORIGIN_ANNOTATION]).toBe(`${metadata.uid}/default/${metadata.name}`)
     }
-    // A write for each phase, and none for each poll; the signer's ledger at most once for each stake.
+    // A write for each phase, and none for each poll; what the signer shows of its lane at most once for each stake.
     expect(await metric(stack(), 'staking_operator_status_writes_total', { kind: 'EthereumStake' })).toBeLessThanOrEqual(8 * names.length)
     expect((await metric(stack(), 'staking_operator_status_writes_total', { kind: 'StakingSigner' })) - writesBefore).toBeLessThanOrEqual(
       names.length,
@@ -105,7 +118,23 @@ describe('from a manifest to a confirmed deposit', () => {
     expect(all).toMatch(/ethereumstake\.staking\.dev\/one +local +32 +Confirmed +True/)
     expect(all).toMatch(/stakingsigner\.staking\.dev\/treasury +Ethereum +0x\w+ +True/)
 
-    const resources = ['ethstake', 'signer']
+    expect(columns(await kubectlOk(['get', 'stx']))).toEqual([
+      'NAME',
+      'PURPOSE',
+      'AMOUNT',
+      'NAMESPACE',
+      'RESOURCE',
+      'SIGNER',
+      'NONCE',
+      'STATE',
+      'AGE',
+    ])
+    const log = await kubectlOk(['get', 'stx', '--field-selector', 'spec.owner.namespace=default,spec.owner.name=one', '-o', 'wide'])
+    expect(log).toMatch(new RegExp(`deposit-\\S+ +Deposit +32 ETH +default +one +treasury +\\d +Landed +0x\\w{64} +\\d+ +${PAYER}`))
+    const lanes = await kubectlOk(['get', 'signer', SIGNER, '-o', 'jsonpath={.status.lanes}'])
+    expect(JSON.parse(lanes)).toMatchObject([{ network: 'local', nextNonce: 5, open: 0, waiting: 0 }])
+
+    const resources = ['ethstake', 'signer', 'stx', 'nonce']
     for (const resource of resources) {
       const text = await kubectlOk(['explain', resource, '--recursive'])
       expect(text, resource).not.toContain('<no description>')
@@ -124,10 +153,10 @@ describe('from a manifest to a confirmed deposit', () => {
     const asked = apiFaults.calls(/^GET /)
     const writes = async () => ({
       writes: await metric(stack(), 'staking_operator_status_writes_total'),
-      ledger: await metric(stack(), 'staking_operator_ledger_writes_total'),
+      transactions: await metric(stack(), 'staking_operator_transactions_total'),
       versions: await cluster.kubectlOk([
         'get',
-        'ethstake,signer',
+        'ethstake,signer,stx,nonce',
         '-A',
         '-o',
         'jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion} {end}',
@@ -186,12 +215,15 @@ describe('what shows how it goes', () => {
         'informer_synced',
         'kube_request_duration_seconds',
         'leader',
-        'ledger_writes_total',
-        'nonces_reserved_total',
         'queue_keys',
         'queue_wait_seconds',
         'reconcile_duration_seconds',
         'resources',
+        'rpc_node_disagreements_total',
+        'rpc_node_height',
+        'rpc_node_lag_blocks',
+        'rpc_node_refused_methods',
+        'rpc_node_unhealthy',
         'rpc_request_duration_seconds',
         'signatures_refused_total',
         'signer_balance_eth',
@@ -202,6 +234,7 @@ describe('what shows how it goes', () => {
         'staking_api_request_duration_seconds',
         'status_writes_total',
         'step_duration_seconds',
+        'transactions_total',
       ]
         .map((name) => `staking_operator_${name}`)
         .toSorted(),
@@ -213,14 +246,18 @@ describe('what shows how it goes', () => {
     expect(text).toContain('staking_operator_leader 1')
     expect(text).toContain('staking_operator_resources{kind="EthereumStake",phase="Confirmed"} 5')
     expect(text).toContain('staking_operator_informer_objects{resource="ethereumstakes"} 5')
+    expect(text).toContain('staking_operator_informer_objects{resource="stakingtransactions"} 5')
+    expect(text).toContain('staking_operator_informer_objects{resource="signernonces"} 5')
     expect(text).toContain(`staking_operator_signer_next_nonce{signer="${SIGNER}",network="local"} 5`)
+    expect(text).toContain(`staking_operator_signer_in_flight{signer="${SIGNER}",network="local"} 0`)
+    for (const event of ['attempt', 'sent', 'Landed'])
+      expect(text).toContain(`staking_operator_transactions_total{network="local",purpose="Deposit",event="${event}"} 5`)
     const balance = await eventually(
       'the balance after five deposits',
       () => metric(stack(), 'staking_operator_signer_balance_eth', { signer: SIGNER, network: 'local' }),
       (value) => value < 97_824,
     )
     expect(balance).toBeGreaterThan(97_823)
-    expect(await metric(stack(), 'staking_operator_nonces_reserved_total', { signer: SIGNER })).toBe(5)
     expect(await metric(stack(), 'staking_operator_stalled_resources')).toBe(0)
   })
 
@@ -231,7 +268,25 @@ describe('what shows how it goes', () => {
     for (const entry of entries) {
       expect(entry).toMatchObject({ level: expect.any(String), time: expect.any(String), program: 'operator', msg: expect.any(String) })
     }
-    const one = entries.filter(({ name }) => name === 'one')
+    const ofOne = entries.filter(({ name }) => name === 'one')
+    // What happens to money is written down line by line: it can be followed without the cluster.
+    const audit = ofOne.filter((entry) => 'transaction' in entry)
+    expect(audit.map(({ is }) => is)).toEqual(['attempt', 'sent', 'outcome'])
+    for (const entry of audit)
+      expect(entry).toMatchObject({
+        kind: 'EthereumStake',
+        namespace: 'default',
+        uid: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        transaction: expect.stringMatching(/^deposit-/),
+        purpose: 'Deposit',
+        amount: '32 ETH',
+        signer: SIGNER,
+        from: PAYER,
+        network: 'local',
+        hash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+        nonce: expect.any(Number),
+      })
+    const one = ofOne.filter((entry) => !('transaction' in entry))
     for (const entry of one) {
       expect(entry).toMatchObject({ kind: 'EthereumStake', namespace: 'default', name: 'one' })
       // The line about a visit that failed comes from the runtime, which knows the resource by its name only.
@@ -242,9 +297,10 @@ describe('what shows how it goes', () => {
       })
     }
     expect(one.flatMap(({ step }) => (step === undefined ? [] : [step]))).toEqual(
-      expect.arrayContaining(['CreateStake', 'VerifyDeposit', 'PrepareDeposit', 'Broadcast', 'Report', 'Confirm']),
+      expect.arrayContaining(['CreateStake', 'VerifyDeposit', 'Transaction', 'Report']),
     )
-    expect(one.flatMap(({ phase }) => (phase === undefined ? [] : [phase]))).toEqual(['Pending', 'Prepared', 'Confirming', 'Confirmed'])
+    const phases = one.flatMap(({ phase }) => (phase === undefined || phase === 'Prepared' ? [] : [phase]))
+    expect(phases).toEqual(['Pending', 'Created', 'Confirming', 'Confirmed'])
   })
 })
 
@@ -325,7 +381,7 @@ describe('deletion', () => {
     })
   })
 
-  test('a prepared transaction that was never sent is not sent any more, and the next stake takes its nonce', async () => {
+  test('a prepared transaction that no node took is not sent any more: it is cancelled once somebody waits behind it', async () => {
     const { cluster, rpcFaults, anvil } = stack()
     const down = rpcFaults.when('eth_sendRawTransaction').always(httpStatus(500))
     await applyAll(cluster, [stake('unsent')])
@@ -334,22 +390,28 @@ describe('deletion', () => {
       () => getStake(cluster, 'unsent'),
       (value) => value?.status?.transaction !== undefined && seen(value).reason === 'ChainUnavailable',
     )
+    const { nonce = -1, hash } = prepared?.status?.transaction ?? {}
     await deleteStake(cluster, 'unsent')
-    await untilShows(cluster, 'unsent', 'Deleting', /may still land; nothing more is signed/)
+    await untilShows(cluster, 'unsent', 'Deleting', /may still land; nothing more of it is signed/)
     down.remove()
+    // A node that answered 500 may have taken it: nobody else needs the nonce, so nothing is signed.
     const calls = rpcFaults.calls('eth_sendRawTransaction')
     await staysFor(2_000, async () => rpcFaults.calls('eth_sendRawTransaction'))
     expect(rpcFaults.calls('eth_sendRawTransaction')).toBe(calls)
 
-    const sentBefore = await moneyOf(stack())
-    await applyAll(cluster, [stake('heir')])
-    const heir = await untilPaidOnce(stack(), 'heir')
-    expect(heir.status?.transaction?.nonce).toBe(prepared?.status?.transaction?.nonce)
-    expect(heir.status?.depositData?.pubkey).not.toBe(prepared?.status?.depositData?.pubkey)
-    // Another transaction has used its nonce at finality: now nothing of it can ever land.
+    const before = await moneyOf(stack())
+    await applyAll(cluster, [stake('next')])
+    const next = await untilPaidOnce(stack(), 'next')
+    expect(next.status?.transaction?.nonce).toBe(nonce + 1)
+    expect(next.status?.depositData?.pubkey).not.toBe(prepared?.status?.depositData?.pubkey)
+    // Its cancel has used its nonce at finality: now nothing of it can ever land.
     await untilGone(cluster, 'unsent')
-    expect((await moneyOf(stack())).deposits).toBe(sentBefore.deposits + 1)
+    expect(await moneyOf(stack())).toEqual({ deposits: before.deposits + 1, sent: before.sent + 2 })
     expect((await anvil.deposits()).map(({ pubkey }) => pubkey)).not.toContain(prepared?.status?.depositData?.pubkey)
+    const { status } = await recordOf(cluster, 'unsent')
+    expect(status).toMatchObject({ state: 'Waiting', closed: [{ nonce, by: 'Cancel' }] })
+    expect(status?.attempts?.map((attempt) => attempt.kind)).toEqual(['Call', 'Cancel'])
+    expect(status?.attempts?.[0]?.hash).toBe(hash)
   })
 })
 
@@ -438,7 +500,12 @@ describe('a stake that comes back is not bought again', () => {
         stake('thief', { amountEth: '32.000000001', adopt: { stakeId } }),
         stake('misfit', { amountEth: '33', adopt: { stakeId } }),
       ])
-      await untilStalls(cluster, 'thief', 'AdoptionMismatch', /belongs to another resource/)
+      await untilStalls(
+        cluster,
+        'thief',
+        'AdoptionMismatch',
+        /does this for EthereumStake default\/four\. It is done once, so nothing is signed for this resource/,
+      )
       await untilStalls(cluster, 'misfit', 'AdoptionMismatch', /does not match this resource's spec: .*amount.* is not 33 ETH/)
       for (const name of ['thief', 'misfit']) {
         await deleteStake(cluster, name)

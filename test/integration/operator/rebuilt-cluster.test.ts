@@ -5,9 +5,19 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { EthereumStake } from '../../../src/resources/ethereum-stake.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 import { createProgram, type Program } from '../../stack/program.ts'
-import { applyAll, eventsOf, eventually, getSigner, getStake, SIGNER, seen, signer, stake } from '../../stack/resources.ts'
+import { applyAll, eventsOf, eventually, getSigner, SIGNER, seen, signer, stake } from '../../stack/resources.ts'
 import type { Stack } from '../../stack/stack.ts'
-import { conditionOf, moneyOf, patchSigner, patchStake, untilPaidOnce, untilStalls, useStack, whileNoMoneyMoves } from './harness.ts'
+import {
+  conditionOf,
+  moneyOf,
+  patchSigner,
+  patchStake,
+  recordOf,
+  untilPaidOnce,
+  untilStalls,
+  useStack,
+  whileNoMoneyMoves,
+} from './harness.ts'
 
 /** The same manifests, keys, service and chain, and a new, empty cluster: as after a disaster, or by a mistaken kubeconfig. */
 const stack = useStack()
@@ -80,15 +90,32 @@ test('nothing is bought twice, and it is told clearly', async () => {
   })
 })
 
-test('each stake that is adopted is ready with the very deposit that was made', async () => {
+/** The stake whose deposit used this nonce, by its name. */
+const payerOf = (nonce: number): string => {
+  const [name] = [...bought].find(([, { status }]) => status?.transaction?.nonce === nonce) ?? []
+  if (name === undefined) throw new Error(`no stake used nonce ${nonce}`)
+  return name
+}
+async function adopt(name: string): Promise<void> {
+  const { status } = bought.get(name) ?? {}
+  await patchStake(rebuilt, name, { spec: { adopt: { stakeId: status?.stakeId } } })
+  const adopted = await untilPaidOnce(inNewCluster, name)
+  expect(adopted.status?.transaction).toMatchObject({ nonce: status?.transaction?.nonce, minedHash: status?.transaction?.minedHash })
+  expect(adopted.status?.depositData).toEqual(status?.depositData)
+}
+
+test('a stake that is adopted is ready with the very deposit that was made, which the new log then has', async () => {
   await whileNoMoneyMoves(stack(), async () => {
-    for (const [name, { status }] of bought) await patchStake(rebuilt, name, { spec: { adopt: { stakeId: status?.stakeId } } })
-    for (const [name, { status }] of bought) {
-      const adopted = await untilPaidOnce(inNewCluster, name)
-      expect(adopted.status?.transaction?.minedHash).toBe(status?.transaction?.minedHash)
-      expect(adopted.status?.depositData).toEqual(status?.depositData)
-    }
-    expect(seen(await getStake(rebuilt, 'third')).reason, 'the new one still waits').toBe('UnaccountedTransactions')
+    const name = payerOf(0)
+    await adopt(name)
+    // The staking API was told of it: nobody has signed it here.
+    expect((await recordOf(rebuilt, name)).status).toMatchObject({
+      state: 'Landed',
+      place: 0,
+      attempts: [{ kind: 'Call', found: true, hash: bought.get(name)?.status?.transaction?.minedHash }],
+    })
+    // The other one's transaction is still nobody's.
+    await untilStalls(rebuilt, 'third', 'UnaccountedTransactions', /knows of those below nonce 1 only/)
   })
 })
 
@@ -103,4 +130,8 @@ test('once the transactions are acknowledged, what is new is paid, with the next
     () => getSigner(rebuilt),
     (value) => seen(value).ready === 'True',
   )
+})
+
+test('what was acknowledged can be adopted afterwards', async () => {
+  await whileNoMoneyMoves(stack(), () => adopt(payerOf(1)))
 })

@@ -21,6 +21,7 @@ import {
   validatorWithdrawal,
 } from '../../stack/resources.ts'
 import { clientOf, FAST_BEACON, NETWORK, type Stack, startStack } from '../../stack/stack.ts'
+import { PATIENT_LEASE } from './harness.ts'
 
 type Hex = `0x${string}`
 export type RequestPlural = 'validatorexits' | 'validatorwithdrawals'
@@ -85,7 +86,7 @@ async function startRequestsWorld(): Promise<RequestsWorld> {
     const stack = await startStack({
       ethereum: { ...source, beaconUrl: beaconFaults.url },
       faults: true,
-      operatorArgs: ['--stall-recheck', '1s', '--observe-activating', '1s'],
+      operatorArgs: [...PATIENT_LEASE, '--stall-recheck', '1s', '--observe-activating', '1s'],
     })
     undo.push(() => stack.stop())
     const { rpcFaults, cluster } = stack

@@ -214,3 +214,73 @@ test('the manifests to deploy are valid for a real API server', async () => {
     )
   }
 })
+
+describe('the transaction log', () => {
+  const hash = (digit: string) => `0x${digit.repeat(64)}`
+  const attempt = (digit: string) => ({ hash: hash(digit), kind: 'Call', nonce: 0, at: '2026-01-01T00:00:00Z' })
+  const record = (name: string) => ({
+    apiVersion: 'staking.dev/v1alpha1',
+    kind: 'StakingTransaction',
+    metadata: { name },
+    spec: {
+      chain: 'Ethereum',
+      network: 'local',
+      chainId: 31337,
+      purpose: 'Deposit',
+      subject: `0x${'ab'.repeat(48)}`,
+      amount: '32 ETH',
+      owner: { kind: 'EthereumStake', namespace: 'team-a', name: 'one', originUid: '1' },
+      generation: 0,
+      signer: 'treasury',
+      from: `0x${'12'.repeat(20)}`,
+      call: { to: `0x${'34'.repeat(20)}`, data: '0x', valueWei: '1' },
+    },
+  })
+  const place = (name: string) => ({
+    apiVersion: 'staking.dev/v1alpha1',
+    kind: 'SignerNonce',
+    metadata: { name },
+    spec: { chainId: 31337, address: `0x${'12'.repeat(20)}`, nonce: 0 },
+  })
+  const patch = (kind: string, name: string, change: unknown, ...more: readonly string[]) =>
+    cluster.kubectl(['patch', kind, name, '--type=merge', '-p', JSON.stringify(change), ...more])
+
+  test.each<{ what: string; change: object; says?: string }>([
+    { what: 'another purpose', change: { purpose: 'Exit' }, says: 'purpose cannot be changed' },
+    { what: 'another validator', change: { subject: '0x12' }, says: 'subject cannot be changed' },
+    { what: 'another chain', change: { chainId: 1 }, says: 'chainId cannot be changed' },
+    {
+      what: 'another owner without a hand-over',
+      change: { owner: { name: 'two' } },
+      says: 'owner, signer and from change by a hand-over only, which raises generation',
+    },
+    { what: 'another sender without a hand-over', change: { from: `0x${'56'.repeat(20)}` }, says: 'by a hand-over only' },
+    { what: 'another owner with a hand-over', change: { owner: { name: 'two' }, generation: 1 } },
+  ])('a record and $what', async ({ change, says }) => {
+    const name = next()
+    await apply(record(name))
+    const { code, stderr } = await patch('stx', name, { spec: change })
+    expect({ code, stderr }).toEqual(says === undefined ? { code: 0, stderr: '' } : { code: 1, stderr: expect.stringContaining(says) })
+  })
+
+  test('a record is made once by its name, never goes back a generation, and forgets no attempt', async () => {
+    const name = next()
+    const create = () => cluster.kubectl(['create', '-f', '-'], { input: JSON.stringify(record(name)) })
+    expect(await create()).toMatchObject({ code: 0 })
+    expect((await create()).stderr).toContain('already exists')
+    expect(await patch('stx', name, { spec: { generation: 2 } })).toMatchObject({ code: 0 })
+    expect((await patch('stx', name, { spec: { generation: 1 } })).stderr).toContain('generation can only be raised')
+    const write = (attempts: unknown) => patch('stx', name, { status: { attempts } }, '--subresource=status')
+    expect(await write([attempt('a'), attempt('b')])).toMatchObject({ code: 0 })
+    for (const fewer of [[attempt('a')], null]) expect((await write(fewer)).stderr).toContain('no attempt is ever forgotten')
+  })
+
+  test('a place is made once by its name, and never changes', async () => {
+    const name = next()
+    const create = () => cluster.kubectl(['create', '-f', '-'], { input: JSON.stringify(place(name)) })
+    expect(await create()).toMatchObject({ code: 0 })
+    expect((await create()).stderr).toContain('already exists')
+    for (const change of [{ nonce: 1 }, { transaction: { name: 'a', uid: '1', generation: 0 } }])
+      expect((await patch('nonce', name, { spec: change })).stderr).toContain('a place in a lane never changes')
+  })
+})
