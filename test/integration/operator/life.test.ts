@@ -209,6 +209,7 @@ describe('what shows how it goes', () => {
     }
     expect(own.map(([name]) => name).toSorted()).toEqual(
       [
+        'alarms_total',
         'build_info',
         'informer_objects',
         'informer_silence_seconds',
