@@ -1,5 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
+import { getAddress, isAddress } from 'viem'
 import type { TransactionOwner, TransactionPurpose } from '../../resources/staking-transaction.ts'
 
 /** What a StakingTransaction is for. Two that are for the same thing have the same name, so that one of them can be created. */
@@ -53,9 +54,10 @@ export interface LaneId {
   readonly address: string
 }
 export const laneKey = ({ chainId, address }: LaneId): string => `${chainId}/${address.toLowerCase()}`
+/** @returns the address with its checksum (EIP-55), as people are told of it */
 export function parseLaneKey(key: string): LaneId {
   const [chainId = '', address = ''] = key.split('/')
-  return { chainId: Number(chainId), address }
+  return { chainId: Number(chainId), address: isAddress(address, { strict: false }) ? getAddress(address) : address }
 }
 
 /** The name of a SignerNonce: chain, address and number, so that none is given out twice. */

@@ -139,7 +139,7 @@ describe('a deletion after the request was sent', () => {
         plural,
         'too-late',
         'Deleting',
-        /its transaction 0x\w+ \(nonce \d+\) may still land; nothing more is signed/,
+        /its transaction 0x\w+ \(nonce \d+\) may still land; nothing more of it is signed/,
       )
     }
     await staysFor(1_500, async () => (await getOne(cluster, 'validatorexits', 'too-late'))?.metadata.finalizers)
@@ -153,23 +153,21 @@ describe('a deletion after the request was sent', () => {
 })
 
 describe('a request that is mined and dropped', () => {
-  /** Applies it, and holds its transaction back until `meanwhile` has changed what it meets. */
+  /** Applies it, and changes what its transaction meets after it was sent and before it is mined: what is not sent yet would be refused. */
   async function overtaken(
     plural: RequestPlural,
     name: string,
     object: Readonly<Record<string, unknown>>,
     meanwhile: () => Promise<unknown>,
   ) {
-    const held = world().rpcFaults.when('eth_sendRawTransaction').always(reset)
-    await applyAll(world().cluster, [object])
-    await eventually(
-      `the transaction of ${name} is held back`,
-      () => getOne(world().cluster, plural, name),
-      (resource) => resource?.status?.transaction !== undefined && held.hits() > 0,
-      30_000,
-    )
-    await meanwhile()
-    held.remove()
+    const goOn = await holdBlocks(world())
+    try {
+      await applyAll(world().cluster, [object])
+      await untilPhase(world(), plural, name, 'Confirming')
+      await meanwhile()
+    } finally {
+      await goOn()
+    }
   }
   async function untilDropped(plural: RequestPlural, name: string, rule: string, text: RegExp) {
     const dropped = await untilStalls(world(), plural, name, 'RequestDropped', text)
@@ -209,18 +207,22 @@ describe('a request that is mined and dropped', () => {
     expect(await requestsOf(world(), pubkey)).toEqual([String(ETH)])
   })
 
-  test('an exit after another one that somebody sent from the same address', async () => {
-    const { anvil, beacon, ofSecond } = world()
+  test('an exit that somebody else sends with the same key and the same nonce is the very same: it is made once, and accepted', async () => {
+    const { anvil, beacon, ofSecond, rpcFaults, cluster } = world()
     const sender = createSender({ ...anvil, genesisForkVersion: beacon.spec.GENESIS_FORK_VERSION })
-    await overtaken('validatorexits', 'overtaken', validatorExit('overtaken', byKey(ofSecond), { signer: 'second' }), () =>
-      sender.request(privateKeyToAccount(anvil.accounts[1]?.privateKey ?? '0x'), exitOf(ofSecond)),
+    const held = rpcFaults.when('eth_sendRawTransaction').always(reset)
+    await applyAll(cluster, [validatorExit('overtaken', byKey(ofSecond), { signer: 'second' })])
+    const prepared = await eventually(
+      'its transaction is held back',
+      () => getOne(cluster, 'validatorexits', 'overtaken'),
+      (resource) => resource?.status?.transaction !== undefined && held.hits() > 0,
+      30_000,
     )
-    await untilDropped(
-      'validatorexits',
-      'overtaken',
-      'already-exiting',
-      /has dropped it: .*the validator is exiting already \(already-exiting\)/,
-    )
-    expect(await requestsOf(world(), ofSecond), 'theirs and ours').toEqual(['exit', 'exit'])
+    const theirs = await sender.request(privateKeyToAccount(anvil.accounts[1]?.privateKey ?? '0x'), exitOf(ofSecond))
+    held.remove()
+    // What used a nonce is known by its call, not by its hash.
+    const accepted = await untilAccepted(world(), 'validatorexits', 'overtaken')
+    expect(accepted.status?.transaction).toMatchObject({ nonce: prepared?.status?.transaction?.nonce, minedHash: theirs.hash })
+    expect(await requestsOf(world(), ofSecond)).toEqual(['exit'])
   })
 })
