@@ -22,6 +22,7 @@ import {
   byKey,
   deleteRequest,
   ETH,
+  holdBlocks,
   requestsOf,
   serviceRequest,
   untilAccepted,
@@ -146,8 +147,12 @@ describe('several requests for one validator', () => {
     const { cluster, beacon } = world()
     const pubkey = world().fresh()
     const at = (space: string) => ({ namespace: space })
-    await applyAll(cluster, [validatorWithdrawal('first', byKey(pubkey), String(2n * ETH), { maxRequestFeeGwei: '0' }, at('team-b'))])
-    await untilWaits(world(), 'validatorwithdrawals', 'first', 'RequestFeeTooHigh', /the cap is 0 gwei/, { space: 'team-b' })
+    // Nobody's own wish holds others: the oldest waits for its own fee.
+    await applyAll(cluster, [validatorWithdrawal('miser', byKey(pubkey), String(ETH), { maxRequestFeeGwei: '0' }, at('team-a'))])
+    await untilWaits(world(), 'validatorwithdrawals', 'miser', 'RequestFeeTooHigh', /the cap is 0 gwei/, { space: 'team-a' })
+    const goOn = await holdBlocks(world())
+    await applyAll(cluster, [validatorWithdrawal('first', byKey(pubkey), String(2n * ETH), {}, at('team-b'))])
+    await untilWaits(world(), 'validatorwithdrawals', 'first', 'AwaitingFinality', /was sent/, { space: 'team-b' })
     // Their age is told in whole seconds, and the name decides between equals.
     await new Promise((resolve) => setTimeout(resolve, 1_100))
     await whileNothingIsAsked(world(), async () => {
@@ -155,14 +160,14 @@ describe('several requests for one validator', () => {
         validatorWithdrawal('second', byKey(pubkey), String(3n * ETH), {}, at('team-a')),
         validatorExit('third', byKey(pubkey), {}, at('team-b')),
       ])
-      const older =
-        /ValidatorWithdrawal team-b\/first is for the same validator and older: this one comes after it\. Suspend or delete that one/
-      await untilWaits(world(), 'validatorwithdrawals', 'second', 'WaitingForValidator', older, { space: 'team-a' })
+      const busy = /ValidatorWithdrawal team-b\/first is for the same validator and its outcome is not known yet: this one comes after it/
+      await untilWaits(world(), 'validatorwithdrawals', 'second', 'WaitingForValidator', busy, { space: 'team-a' })
       await untilWaits(world(), 'validatorexits', 'third', 'WaitingForValidator', /ValidatorWithdrawal team-/, { space: 'team-b' })
     })
-    await patch(cluster, '/apis/staking.dev/v1alpha1/namespaces/team-b/validatorwithdrawals/first', { spec: { maxRequestFeeGwei: '1' } })
+    await goOn()
     await untilAccepted(world(), 'validatorwithdrawals', 'first', { space: 'team-b' })
     await untilAccepted(world(), 'validatorwithdrawals', 'second', { space: 'team-a' })
+    await deleteRequest(world(), 'validatorwithdrawals', 'miser', 'team-a')
     await untilWaits(world(), 'validatorexits', 'third', 'PendingWithdrawals', /Partial withdrawals of 5 ETH in all are still to be paid/, {
       space: 'team-b',
     })

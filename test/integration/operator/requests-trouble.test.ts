@@ -128,11 +128,11 @@ describe('a deletion after the request was sent', () => {
   test('takes nothing back: once and twice deleted it stays until the outcome is known, and goes then', async () => {
     const { cluster } = world()
     const { objects, pubkeys } = pairOf(world(), 'too-late')
-    const goOn = await holdBlocks(world())
-    await applyAll(cluster, objects)
-    const sent = new Map<RequestPlural, Awaited<ReturnType<typeof untilPhase>>>()
-    for (const plural of bothKinds) {
-      sent.set(plural, await untilPhase(world(), plural, 'too-late', 'Confirming'))
+    // One after the other: nobody waits behind either.
+    for (const [index, plural] of bothKinds.entries()) {
+      const goOn = await holdBlocks(world())
+      await applyAll(cluster, objects.slice(index, index + 1))
+      const resource = await untilPhase(world(), plural, 'too-late', 'Confirming')
       for (let times = 0; times < 2; times++) await deleteRequest(world(), plural, 'too-late')
       await untilShows(
         world(),
@@ -141,14 +141,31 @@ describe('a deletion after the request was sent', () => {
         'Deleting',
         /its transaction 0x\w+ \(nonce \d+\) may still land; nothing more of it is signed/,
       )
-    }
-    await staysFor(1_500, async () => (await getOne(cluster, 'validatorexits', 'too-late'))?.metadata.finalizers)
-    await goOn()
-    for (const [plural, resource] of sent) {
+      await staysFor(1_000, async () => (await getOne(cluster, plural, 'too-late'))?.metadata.finalizers)
+      await goOn()
       await untilGone(world(), plural, 'too-late')
       expect(await requestsOf(world(), pubkeys[plural])).toHaveLength(1)
       expect(await serviceRequest(world(), plural, resource)).toMatchObject({ status: 'confirmed', consensus: { status: 'accepted' } })
     }
+  })
+
+  test('with somebody behind it in the lane, it is cancelled, and that one goes on', async () => {
+    const { cluster } = world()
+    const { objects, pubkeys } = pairOf(world(), 'in-the-way')
+    const [exit, withdrawal] = objects
+    const goOn = await holdBlocks(world())
+    await applyAll(cluster, [exit ?? {}])
+    await untilPhase(world(), 'validatorexits', 'in-the-way', 'Confirming')
+    await deleteRequest(world(), 'validatorexits', 'in-the-way')
+    await applyAll(cluster, [withdrawal ?? {}])
+    const selector = 'spec.purpose=Exit,spec.owner.name=in-the-way'
+    const kindsOf = () =>
+      cluster.kubectlOk(['get', 'stx', '--field-selector', selector, '-o', 'jsonpath={.items[*].status.attempts[*].kind}'])
+    await eventually('it is cancelled', kindsOf, (kinds) => kinds === 'Call Cancel', 30_000)
+    await goOn()
+    await untilAccepted(world(), 'validatorwithdrawals', 'in-the-way')
+    await untilGone(world(), 'validatorexits', 'in-the-way')
+    expect(await requestsOf(world(), pubkeys.validatorexits)).toEqual([])
   })
 })
 
