@@ -146,8 +146,23 @@ export function createDrive(deps: LaneDeps) {
       known.told.add(key)
     }
     const raw = await signing.again(of, signer, attempt, moment.signal)
-    if (!known.sent.has(key)) await kind.mayBeSigned(of, true, moment.signal)
+    if (!known.sent.has(key)) {
+      const now = await kind.mayBeSigned(of, true, moment.signal)
+      // The caps too are those of now.
+      assertWithinCap(attempt, now.feeCap)
+      await kind.value(of, now, moment.signal)
+    }
     await send(moment, of, attempt, raw, nodes)
+  }
+
+  function assertWithinCap(attempt: TransactionAttempt, cap: Wei): void {
+    const { maxFeePerGas } = feesOf(attempt)
+    if (maxFeePerGas > cap)
+      throw wait(
+        'FeeTooHigh',
+        `Transaction ${attempt.hash} pays up to ${formatWeiAsGwei(maxFeePerGas)} gwei per gas, and maxFeePerGasGwei (of this resource or of the signer's policy) was lowered below that. Raise it again to let it go.`,
+        30_000,
+      )
   }
 
   const tooDear = (cap: Wei, hash: string) =>
@@ -175,12 +190,7 @@ export function createDrive(deps: LaneDeps) {
     const market = await moment.market()
     const fees = feesOf(attempt)
     if (attempt.found !== true) {
-      if (fees.maxFeePerGas > admission.feeCap)
-        throw wait(
-          'FeeTooHigh',
-          `Transaction ${attempt.hash} pays up to ${formatWeiAsGwei(fees.maxFeePerGas)} gwei per gas, and maxFeePerGasGwei (of this resource or of the signer's policy) was lowered below that. Raise it again to let it go.`,
-          30_000,
-        )
+      assertWithinCap(attempt, admission.feeCap)
       const { value, least } = await kind.value(of, admission, moment.signal)
       const isShort = BigInt(attempt.valueWei ?? '0') < least
       const isLate = waitedMs(of, attempt) > moment.network.bumpAfterMs && isTooCheap(fees, market)
