@@ -48,7 +48,7 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
    * nothing differs. `origin` is undefined for a copy.
    */
   readonly mirror?: (resource: R, status: S, origin: Origin | undefined) => S
-  readonly decideDeletion: (resource: R, status: S, origin: Origin | undefined) => AnyDeletion
+  readonly decideDeletion: (resource: R, status: S, origin: Origin | undefined, signal: AbortSignal) => AnyDeletion | Promise<AnyDeletion>
   /** How often a settled resource is looked at, in ms; undefined when there is nothing left to see. */
   readonly observeEvery: (status: S) => number | undefined
   readonly observe: (resource: R, status: S, signal: AbortSignal) => Promise<S>
@@ -169,7 +169,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
 
     if (origin.is === 'foreign') {
       // By its evidence, like any other: an annotation that somebody changed doesn't let a stake that holds money go.
-      const decision = deleting ? kind.decideDeletion(resource, status, undefined) : undefined
+      const decision = deleting ? await kind.decideDeletion(resource, status, undefined, signal) : undefined
       if (decision?.do === 'release') return release(resource, decision.because, signal)
       const halt = stall(
         'CopiedResource',
@@ -181,7 +181,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     }
 
     if (deleting) {
-      const decision = kind.decideDeletion(resource, status, origin.is === 'own' ? origin.origin : undefined)
+      const decision = await kind.decideDeletion(resource, status, origin.is === 'own' ? origin.origin : undefined, signal)
       if (decision.do === 'release') return release(resource, decision.because, signal)
       visit.set(WATCH_ONLY, true)
       if (decision.do === 'hold' || origin.is !== 'own') return hold(decision.message)

@@ -19,6 +19,8 @@ export type LoggedDeposit =
   | { readonly is: 'open'; readonly hash: string; readonly nonce: number }
   | { readonly is: 'landed'; readonly pubkey: string }
   | { readonly is: 'reverted' }
+  /** The log has nothing, and the chain, which was asked then, does not answer. */
+  | { readonly is: 'unknown' }
 
 const howToForget = ({ metadata: { name, namespace = '' } }: EthereumStake): string =>
   `To have Kubernetes forget it anyway (no money moves by that), confirm: kubectl annotate ethereumstake ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}`
@@ -36,10 +38,15 @@ export function decideDeletion(resource: EthereumStake, status: EthereumStakeSta
     const pubkey = logged.is === 'landed' ? logged.pubkey : (status.depositData?.pubkey ?? '')
     return {
       // Status is to show what has landed, as far as it can.
-      do: isConfirmed(status) || status.depositData === undefined ? 'hold' : 'watch',
+      do: isConfirmed(status) || status.stakeId === undefined ? 'hold' : 'watch',
       message: `Deleted, but ${resource.spec.amountEth} ETH are staked with validator ${pubkey}. It goes once the validator has exited. ${howToForget(resource)}`,
     }
   }
+  if (logged.is === 'unknown')
+    return {
+      do: 'hold',
+      message: `Deleted, and the log has no transaction of it: whether the chain has its deposit is asked, and not answered yet. It goes once it is certain that nothing is staked. ${howToForget(resource)}`,
+    }
   if (logged.is === 'reverted') return { do: 'release', because: 'its transaction was reverted: nothing is staked' }
   return { do: 'release', because: logged.is === 'idle' ? 'nothing of it can land' : 'no transaction was ever made for it' }
 }

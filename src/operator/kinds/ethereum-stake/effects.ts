@@ -10,7 +10,7 @@ import { mirrorOf } from '../../transactions/mirror.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import { createDepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
 import { createDepositRequests, type EthereumStakeDeps } from './request.ts'
-import type { EthereumStakeEffects } from './steps.ts'
+import type { EthereumStakeEffects, StakeRequest } from './steps.ts'
 import { callHash, createDepositKind, depositName, depositSpec, ownDeposit } from './transaction.ts'
 
 /** The effects of an EthereumStake's saga, and what the log asks of its deposits. */
@@ -42,8 +42,19 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       : wait(standing.reason, standing.message, Math.max(standing.afterMs ?? 0, LOOK_AGAIN_MS))
   }
 
+  /** The stake of a resource that is watched only and has lost its status: nothing is created, the log's own is read again. */
+  async function loggedStake({ origin, network }: StakeRequest, signal: AbortSignal) {
+    const own = ownDeposit(log, origin)
+    if (own?.spec.apiId === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000)
+    const body = await networkOf(network).api.ethereumStake(own.spec.apiId, signal)
+    if (!sameHex(body.depositData.pubkey, own.spec.subject))
+      throw stall('VerificationFailed', `The staking API has another validator as stake ${own.spec.apiId} than the log. Nothing is signed.`)
+    return evidenceOf(body)
+  }
+
   const effects: Perform<EthereumStakeEffects> = {
     async createStake(request, visit, signal) {
+      if (visit.get(WATCH_ONLY) === true) return loggedStake(request, signal)
       networkOf(request.network)
       addressOf(request)
       await admittedSigner(request, signal)

@@ -1,4 +1,7 @@
+import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
+import { classify } from '../../engine/classify.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
@@ -24,6 +27,23 @@ export function ethereumStakeKind(deps: {
   const recordFor = ({ metadata }: EthereumStake, uid: string | undefined): RecordObject | undefined =>
     ownDeposit(log, { kind: 'EthereumStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
 
+  async function chainHas(
+    { spec }: EthereumStake,
+    { pubkey, withdrawalCredentials }: NonNullable<EthereumStakeStatus['depositData']>,
+    signal: AbortSignal,
+  ): Promise<LoggedDeposit> {
+    const network = networks.ethereum(spec.network)
+    if (network === undefined) return { is: 'none' }
+    try {
+      const found = await network.chain.depositsFor(pubkey as Hex, signal)
+      return found.some((one) => sameHex(one.withdrawalCredentials, withdrawalCredentials)) ? { is: 'landed', pubkey } : { is: 'none' }
+    } catch (error) {
+      signal.throwIfAborted()
+      classify(error)
+      return { is: 'unknown' }
+    }
+  }
+
   return {
     kind: 'EthereumStake',
     steps: () => ethereumStakeSteps,
@@ -40,6 +60,9 @@ export function ethereumStakeKind(deps: {
         const { transaction: _t, stakeId: _s, depositData: _d, verifiedRoot: _v, ...kept } = status
         return kept
       }
+      // What was lost is read again at the staking API, by the log's own word.
+      if (record?.status?.outcome !== undefined && record.spec.apiId !== undefined && status.stakeId === undefined)
+        return { ...status, stakeId: record.spec.apiId }
       const { transaction, ...rest } = status
       if (record === undefined) return transaction === undefined ? status : rest
       // What landed is held in the cache without its versions: where status shows something else, it is read and mirrored anew.
@@ -51,7 +74,12 @@ export function ethereumStakeKind(deps: {
       return next === undefined ? (transaction === undefined ? status : rest) : { ...status, transaction: next }
     },
 
-    decideDeletion: (resource, status, origin) => decideDeletion(resource, status, logged(recordFor(resource, origin?.uid))),
+    async decideDeletion(resource, status, origin, signal) {
+      const decision = decideDeletion(resource, status, logged(recordFor(resource, origin?.uid)))
+      if (decision.do !== 'release' || recordFor(resource, origin?.uid) !== undefined || status.depositData === undefined) return decision
+      // The log has nothing of it, and may have been set back: the chain says whether money of it is there.
+      return decideDeletion(resource, status, await chainHas(resource, status.depositData, signal))
+    },
 
     observeEvery: (status) => {
       if (!isConfirmed(status) || isDone(status)) return undefined

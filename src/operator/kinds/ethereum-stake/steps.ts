@@ -86,6 +86,8 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
     effect: 'createStake',
     args: stakeRequestOf,
     absorb: (status, { stakeId, depositData }) => ({ ...status, stakeId, depositData }),
+    // Lost, and the log knows which stake it was.
+    watches: (status) => status.stakeId !== undefined && status.depositData === undefined,
   }),
   step({
     name: 'VerifyDeposit',
