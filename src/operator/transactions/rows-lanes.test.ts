@@ -394,7 +394,7 @@ describe('a hole in the sequence, and no new stake', () => {
 })
 
 describe('many stakes for one signer', () => {
-  const COUNT = 40
+  const COUNT = 150
   test('are all in flight at once, and their waits cost nothing', async () => {
     const world = createWorld({ depth: 64 })
     world.addSigner()

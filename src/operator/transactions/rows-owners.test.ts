@@ -1,0 +1,282 @@
+import { describe, expect, test, vi } from 'vitest'
+import { ORIGIN_ANNOTATION } from '../../resources/meta.ts'
+import type { ValidatorExitSpec } from '../../resources/validator-exit.ts'
+import { addressOf, createWorld, ETH, EXIT, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
+
+/** Who a transaction is for, who signs it, and what both may do meanwhile. */
+
+// Signatures are made for real, on a machine that may be busy.
+vi.setConfig({ testTimeout: 60_000 })
+
+const POLL = 12_000
+const kinds = [KEY, EXIT, WITHDRAWAL] as const
+const none = () => undefined
+
+function worldOf(key: string, policy: object = {}): World {
+  const world = createWorld({ nodes: 2 })
+  world.addSigner('signer-1', {}, policy)
+  add(world, key)
+  return world
+}
+function add(world: World, key: string): void {
+  if (key.startsWith('exit:')) world.addExit(key)
+  else if (key.startsWith('withdrawal:')) world.addWithdrawal(key)
+  else world.addStake(key)
+}
+const said = (world: World, key: string) => JSON.stringify(world.condition('Ready', key))
+const calls = (world: World) => world.chain.everSent().filter(({ data }) => data !== '0x')
+const made = (world: World, key: string): number => (key === KEY ? world.chain.deposits() : world.chain.requests()).length
+const warnings = (world: World) =>
+  world.events.filter(({ text }) => text.type === 'Warning').map(({ key, text }) => `${key} ${text.reason}`)
+function assertOnce(world: World, key: string): void {
+  expect(made(world, key), said(world, key)).toBe(1)
+  expect(world.chain.violations).toEqual([])
+}
+async function polls(world: World, operator: Operator, key: string, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    await world.visit(operator, key)
+    world.clock.advance(POLL)
+  }
+}
+
+describe('while its transaction is in the pool', () => {
+  const changes: { readonly what: string; readonly change: (world: World) => void }[] = [
+    {
+      what: 'the signer is deleted and made again with another key',
+      change(world) {
+        world.signers.vanish('signer-1')
+        world.addSigner('signer-1', {}, {}, 1)
+      },
+    },
+    { what: 'the signer is gone', change: (world) => world.signers.vanish('signer-1') },
+    {
+      what: 'its signer has another address',
+      change: (world) => {
+        world.chain.fund(addressOf(1), 1_000n * ETH)
+        world.signers.edit('signer-1', (signer) => ({ ...signer, spec: { ...signer.spec, keyName: 'key-1', address: addressOf(1) } }))
+      },
+    },
+    {
+      what: "the network's name is given to another chain, and its own to none",
+      change: (world) => void world.networks.set('hoodi', { ...hoodi, chainId: 424_242 }),
+    },
+    {
+      what: "the network's name is given to another chain, and its own has another name",
+      change: (world) => {
+        world.networks.set('hoodi', { ...hoodi, chainId: 424_242 })
+        world.networks.set('hoodi-before', { ...hoodi, name: 'hoodi-before' })
+      },
+    },
+  ]
+  test.each(changes.flatMap((row) => kinds.flatMap((key) => [false, true].map((forgotten) => ({ ...row, key, forgotten })))))(
+    '$what: nothing else is signed for $key, and the old one is followed (forgotten by the nodes: $forgotten)',
+    async ({ key, change, forgotten }) => {
+      const world = worldOf(key)
+      await world.visit(world.start(), key)
+      const [sent] = calls(world)
+      if (sent === undefined) throw new Error('nothing was sent')
+      if (forgotten) world.chain.forget()
+      change(world)
+      const operator = world.start()
+      await polls(world, operator, key, 6)
+      expect(calls(world).map(({ hash }) => hash)).toEqual([sent.hash])
+      expect(new Set(calls(world).map(({ from }) => from))).toEqual(new Set([addressOf(0)]))
+      // It lands, whoever sends it, and everything is as it was before.
+      world.networks.clear()
+      world.networks.set('hoodi', hoodi)
+      world.chain.mine(1, (versions) => versions.find(({ hash }) => hash === sent.hash))
+      world.chain.mine(3, none)
+      await polls(world, operator, key, 4)
+      expect(world.record(key)?.status?.outcome).toMatchObject({ is: 'Landed', hash: sent.hash })
+      assertOnce(world, key)
+    },
+  )
+
+  test.each(kinds)('the deletion of its signer waits until %s is settled', async (key) => {
+    const world = worldOf(key)
+    const operator = world.start()
+    await world.visit(operator, key)
+    await operator.visitSigner('signer-1')
+    world.signers.remove('signer-1')
+    for (let n = 0; n < 3; n++) {
+      await operator.visitSigner('signer-1')
+      expect(world.signers.get('signer-1')?.metadata.deletionTimestamp).toBeDefined()
+      world.clock.advance(60_000)
+    }
+    for (let n = 0; n < 6; n++) {
+      await world.visit(operator, key)
+      world.clock.advance(POLL)
+      world.chain.mine()
+    }
+    await operator.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')).toBeUndefined()
+    expect(world.record(key)?.status?.outcome).toBeDefined()
+    assertOnce(world, key)
+  })
+
+  test('the deletion of its signer waits though the nodes forget it, and ends: it lands or is cancelled', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await world.visit(operator)
+    await operator.visitSigner('signer-1')
+    world.chain.forget()
+    world.editSpec({ suspend: true })
+    world.signers.remove('signer-1')
+    for (let n = 0; n < 10; n++) {
+      await world.visit(operator)
+      await operator.visitSigner('signer-1')
+      world.clock.advance(POLL)
+      world.chain.mine()
+    }
+    expect(world.signers.get('signer-1')).toBeUndefined()
+    expect(world.record()?.status?.closed).toMatchObject([{ by: 'Cancel' }])
+    world.assertMoney({ deposits: 0 })
+  })
+
+  test('a signer whose finalizer is there and whose lane is empty goes at once', async () => {
+    const world = createWorld()
+    world.addSigner()
+    const operator = world.start()
+    await operator.visitSigner('signer-1')
+    world.signers.remove('signer-1')
+    await operator.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')).toBeUndefined()
+  })
+})
+
+describe('the key is used elsewhere', () => {
+  const keyUsed = (world: World) => world.signers.get('signer-1')?.status?.conditions?.find(({ type }) => type === 'KeyUsedElsewhere')
+
+  test.each(kinds)(
+    'a foreign transaction takes the nonce that was given out to %s: the signer says KeyUsedElsewhere, with one event and one count',
+    async (key) => {
+      const world = worldOf(key)
+      const operator = world.start()
+      await operator.visitSigner('signer-1')
+      expect(keyUsed(world)).toMatchObject({ status: 'False' })
+      await world.visit(operator, key)
+      const foreign = world.chain.mineForeign({ from: addressOf(0) })
+      world.chain.mine(3, none)
+      await polls(world, operator, key, 2)
+      for (let n = 0; n < 3; n++) await operator.visitSigner('signer-1')
+      expect(keyUsed(world)).toMatchObject({ status: 'True', reason: 'KeyUsedElsewhere' })
+      expect(keyUsed(world)?.message).toContain(foreign)
+      expect(warnings(world).filter((one) => one === 'signer-1 KeyUsedElsewhere')).toHaveLength(1)
+      expect(world.alarms.filter(({ reason }) => reason === 'KeyUsedElsewhere')).toEqual([
+        { network: 'hoodi', signer: 'signer-1', reason: 'KeyUsedElsewhere' },
+      ])
+      // A restart tells nobody twice; a person who has looked ends it; the transaction is made once.
+      await world.start().visitSigner('signer-1')
+      expect(world.alarms).toHaveLength(1)
+      world.signers.edit('signer-1', (signer) => ({ ...signer, spec: { ...signer.spec, acknowledgedNonce: 1 } }))
+      await operator.visitSigner('signer-1')
+      expect(keyUsed(world)).toMatchObject({ status: 'False' })
+      await world.settle(operator, [key])
+      assertOnce(world, key)
+    },
+  )
+
+  test('it is remembered after the transaction has landed', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await world.visit(operator)
+    world.chain.mineForeign({ from: addressOf(0) })
+    await world.settle(operator)
+    await operator.visitSigner('signer-1')
+    expect(keyUsed(world)).toMatchObject({ status: 'True' })
+  })
+
+  test('by another cluster, under numbers that were not given out: nothing is signed, and it is told once', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await operator.visitSigner('signer-1')
+    world.chain.mineForeign({ from: addressOf(0) })
+    for (let n = 0; n < 3; n++) await operator.visitSigner('signer-1')
+    await polls(world, operator, KEY, 3)
+    expect(world.stalled()).toBe('UnaccountedTransactions')
+    expect(warnings(world).filter((one) => one === 'signer-1 UnaccountedTransactions')).toHaveLength(1)
+    expect(world.alarms).toEqual([{ network: 'hoodi', signer: 'signer-1', reason: 'UnaccountedTransactions' }])
+    expect(world.keys.signed).toEqual([])
+  })
+})
+
+/** What is taken back while the operator's caches hear nothing. */
+const takenBack: { readonly what: string; readonly reason: string; readonly change: (world: World, key: string) => void }[] = [
+  {
+    what: 'its namespace is taken out of the policy',
+    reason: 'NamespaceNotAllowed',
+    change: (world) => world.editPolicy({ allowedNamespaces: { names: ['team-b'] } }),
+  },
+  { what: 'the fee cap is lowered', reason: 'FeeTooHigh', change: (world) => world.editPolicy({ maxFeePerGasGwei: '1' }) },
+  { what: 'the signer is gone', reason: 'SignerNotFound', change: (world) => world.signers.vanish('signer-1') },
+  {
+    what: 'it is suspended',
+    reason: 'Suspended',
+    change(world, key) {
+      if (key === KEY) world.editSpec({ suspend: true })
+      else world.editRequest(key, (one) => ({ ...one, spec: { ...one.spec, suspend: true } as ValidatorExitSpec }))
+    },
+  },
+  { what: 'it is deleted', reason: 'Deleting', change: (world, key) => world.remove(key) },
+  {
+    what: 'it is another resource of its name',
+    reason: 'OwnerGone',
+    change(world, key) {
+      const change = (one: { metadata: object }) => ({ ...one, metadata: { ...one.metadata, uid: 'uid-of-another', annotations: {} } })
+      if (key === KEY) world.stakes.edit(KEY, change as never)
+      else world.editRequest(key, change as never)
+    },
+  },
+  {
+    what: 'its origin is another',
+    reason: 'OwnerGone',
+    change(world, key) {
+      const annotations = { [ORIGIN_ANNOTATION]: 'uid-9/team-a/another' }
+      if (key === KEY) world.annotate(annotations)
+      else world.editRequest(key, (one) => ({ ...one, metadata: { ...one.metadata, annotations } }))
+    },
+  },
+]
+describe('while the watches are silent', () => {
+  const whens = ['before its place is taken', 'between its place and its first sending', 'between its record and its place'] as const
+  test.each(takenBack.flatMap((row) => whens.flatMap((when) => kinds.map((key) => ({ ...row, when, key })))))(
+    '$what, $when: $key is not sent',
+    async ({ change, when, key }) => {
+      const world = worldOf(key)
+      let done = false
+      const operator = world.start((point) => {
+        const due =
+          when === 'before its place is taken'
+            ? point.startsWith('before record create')
+            : when === 'between its record and its place'
+              ? point.startsWith('before place create')
+              : point.startsWith('after record write')
+        if (done || !due) return
+        done = true
+        for (const cache of Object.values(operator.caches)) cache.frozen = true
+        change(world, key)
+      })
+      await polls(world, operator, key, 3)
+      expect(done).toBe(true)
+      // A new one of its name may ask for itself, as itself.
+      const owner = world.record(key)?.spec.owner.originUid
+      if (owner !== 'uid-of-another') expect(calls(world)).toEqual([])
+      expect(world.chain.violations).toEqual([])
+    },
+  )
+
+  test.each(takenBack.flatMap((row) => kinds.map((key) => ({ ...row, key }))))(
+    '$what, and the nodes have forgotten it: an operator that starts then sends nothing of $key again',
+    async ({ change, key }) => {
+      const world = worldOf(key)
+      await world.visit(world.start(), key)
+      world.chain.forget()
+      const operator = world.start()
+      for (const cache of [operator.caches.stakes, operator.caches.exits, operator.caches.withdrawals, operator.caches.signers])
+        cache.frozen = true
+      change(world, key)
+      await polls(world, operator, key, 3)
+      expect(world.chain.pool().filter(({ data }) => data !== '0x')).toEqual([])
+    },
+  )
+})

@@ -1,0 +1,430 @@
+import { describe, expect, test, vi } from 'vitest'
+import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { FakeNode } from '../testing/fake-nodes.ts'
+import { makeStake } from '../testing/fake-staking-api.ts'
+import { addressOf, createWorld, ETH, EXIT, GWEI, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
+
+/** Absence proves nothing: who else knows of a transaction, and what follows when what was seen goes away. */
+
+// Signatures are made for real, on a machine that may be busy.
+vi.setConfig({ testTimeout: 60_000 })
+
+const POLL = 12_000
+const kinds = [KEY, EXIT, WITHDRAWAL] as const
+const none = () => undefined
+
+function worldOf(key: string, policy: object = {}, nodes = 2): World {
+  const world = createWorld({ nodes })
+  world.addSigner('signer-1', {}, policy)
+  if (key === EXIT) world.addExit()
+  else if (key === WITHDRAWAL) world.addWithdrawal()
+  else world.addStake()
+  return world
+}
+function node(world: World, index: number): FakeNode {
+  const found = world.chain.nodes[index]
+  if (found === undefined) throw new Error(`the chain has no node ${index}`)
+  return found
+}
+const said = (world: World, key: string) => JSON.stringify(world.condition('Ready', key))
+const calls = (world: World) => world.chain.everSent().filter(({ data }) => data !== '0x')
+const made = (world: World, key: string): number => (key === KEY ? world.chain.deposits() : world.chain.requests()).length
+function assertOnce(world: World, key: string): void {
+  expect(made(world, key), said(world, key)).toBe(1)
+  expect(world.chain.violations).toEqual([])
+}
+async function polls(world: World, operator: Operator, key: string, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    await world.visit(operator, key)
+    world.clock.advance(POLL)
+  }
+}
+/** Resource and log are as they were before anything was signed. */
+function setBack(world: World, key: string): void {
+  world.loseLog()
+  if (key === KEY) world.editStatus(({ transaction: _gone, ...status }) => status)
+  else world.editRequestStatus(({ transaction: _gone, ...status }) => status, key)
+}
+/** The staking API's database was set back as well: it was told of nothing. */
+function forgetTold(world: World, key: string): void {
+  if (key === KEY) world.service.state.lie = (body) => ({ ...body, transaction: { status: 'awaiting_submission' } })
+  else world.requests.state.lie = (body) => ({ ...body, transaction: {} })
+}
+
+const firstNode: { readonly how: string; readonly make: (world: World) => void }[] = [
+  { how: 'is syncing', make: (world) => void Object.assign(node(world, 0), { stillAt: 0 }) },
+  { how: 'was restarted, its pool empty', make: () => {} },
+  { how: 'is behind', make: (world) => void Object.assign(node(world, 0), { lag: 30 }) },
+  { how: 'does not answer', make: (world) => void Object.assign(node(world, 0), { silent: true }) },
+]
+
+describe.each([{}, { sharedKey: true }])('etcd is restored to before it was sent, with the policy %o', (policy) => {
+  /** Sent, and held by the second node alone. */
+  async function sent(key: string): Promise<{ world: World; hash: Hex }> {
+    const world = worldOf(key, policy)
+    Object.assign(node(world, 1), { keepsToItself: true })
+    Object.assign(node(world, 0), { silent: true })
+    await world.visit(world.start(), key)
+    Object.assign(node(world, 0), { silent: false })
+    expect(calls(world)).toHaveLength(1)
+    return { world, hash: world.record(key)?.status?.attempts?.[0]?.hash as Hex }
+  }
+
+  test.each(firstNode.flatMap((row) => kinds.map((key) => ({ ...row, key }))))(
+    '$key: the first node $how, the second and the staking API know the transaction, which is followed',
+    async ({ key, make }) => {
+      const { world, hash } = await sent(key)
+      setBack(world, key)
+      make(world)
+      const operator = world.start()
+      await polls(world, operator, key, 4)
+      expect(calls(world).map((one) => one.hash)).toEqual([hash])
+      Object.assign(node(world, 0), { silent: false, stillAt: undefined, lag: 0 })
+      Object.assign(node(world, 1), { keepsToItself: false })
+      world.chain.mine(1, (versions) => versions[0])
+      await world.settle(operator, [key])
+      expect(world.ready(key), said(world, key)).toBe(true)
+      expect(world.record(key)?.status?.outcome?.hash).toBe(hash)
+      assertOnce(world, key)
+    },
+  )
+
+  test.each(firstNode.flatMap((row) => kinds.map((key) => ({ ...row, key }))))(
+    '$key: the first node $how, the staking API was set back too, and the second node knows the transaction: no place is taken',
+    async ({ key, make }) => {
+      const { world, hash } = await sent(key)
+      setBack(world, key)
+      forgetTold(world, key)
+      make(world)
+      const operator = world.start()
+      await polls(world, operator, key, 6)
+      expect(calls(world).map((one) => one.hash)).toEqual([hash])
+      expect(['UnaccountedTransactions', 'WaitingForNonce']).toContain(world.condition('Ready', key)?.reason)
+      expect(world.places.list()).toEqual([])
+      // It lands: the chain's own history tells.
+      Object.assign(node(world, 0), { silent: false, stillAt: undefined, lag: 0 })
+      world.chain.mine(1, (versions) => versions[0])
+      await world.settle(operator, [key], 6)
+      assertOnce(world, key)
+    },
+  )
+
+  test.each(kinds)('%s: nobody but the staking API knows it any more: a person must end the wait', async (key) => {
+    const { world } = await sent(key)
+    setBack(world, key)
+    world.chain.forget()
+    await world.settle(world.start(), [key], 6)
+    expect(world.stalled(key), said(world, key)).toBe('UnknownSubmission')
+    expect(calls(world)).toHaveLength(1)
+  })
+})
+
+describe('the log is set back to before a bump, which one node holds', () => {
+  test.each(kinds.flatMap((key) => [0, 1].map((which) => ({ key, which }))))(
+    '$key is made once (version $which lands)',
+    async ({ key, which }) => {
+      const world = worldOf(key)
+      const operator = world.start()
+      await world.visit(operator, key)
+      world.chain.state.baseFee = 40n * GWEI
+      world.clock.advance(61_000)
+      await world.visit(operator, key)
+      const versions = world.record(key)?.status?.attempts ?? []
+      expect(versions).toHaveLength(2)
+      world.editRecord((record) => ({ ...record, status: { ...record.status, attempts: versions.slice(0, 1) } }), key)
+      Object.assign(node(world, 0), { stillAt: 0 })
+      const next = world.start()
+      await polls(world, next, key, 6)
+      world.chain.state.baseFee = 10n * GWEI
+      world.chain.mine(1, (all) => all.find(({ hash }) => hash === versions[which]?.hash))
+      await polls(world, next, key, 3)
+      Object.assign(node(world, 0), { stillAt: undefined })
+      await world.settle(next, [key])
+      expect(world.ready(key), said(world, key)).toBe(true)
+      expect(world.record(key)?.status?.outcome?.hash).toBe(versions[which]?.hash)
+      expect(new Set(calls(world).map(({ nonce }) => nonce))).toEqual(new Set([0]))
+      assertOnce(world, key)
+    },
+  )
+
+  test.each(kinds)('%s, and to before its place was named: the place is its own, and no other is taken', async (key) => {
+    const world = worldOf(key)
+    await world.visit(world.start(), key)
+    world.editRecord((record) => ({ ...record, status: {} }), key)
+    forgetTold(world, key)
+    Object.assign(node(world, 0), { stillAt: 0 })
+    await polls(world, world.start(), key, 6)
+    expect(new Set(calls(world).map(({ nonce }) => nonce))).toEqual(new Set([0]))
+    expect(world.places.list()).toHaveLength(1)
+  })
+})
+
+describe('others deposit for the key between the last look and ours', () => {
+  /** With the BLS key that the staking API holds, and credentials of its own. */
+  function thieve(world: World, sameCredentials = false): string {
+    const [stake] = world.service.stakes()
+    if (stake === undefined) throw new Error('there is no stake')
+    const { network, credentialsType, withdrawalAddress } = stake
+    const { depositData, unsignedTransaction } = makeStake(
+      hoodi,
+      {
+        network,
+        credentialsType,
+        amountGwei: stake.amountEth,
+        withdrawalAddress: sameCredentials ? withdrawalAddress : addressOf(1),
+        externalReference: 'x',
+      },
+      'x',
+      0,
+    )
+    expect(depositData.pubkey).toBe(stake.depositData.pubkey)
+    world.chain.fund(addressOf(2), 100n * ETH)
+    const { to, data, valueWei } = unsignedTransaction
+    return world.chain.mineForeign({ from: addressOf(2), to: to as Hex, data: data as Hex, valueWei })
+  }
+  const warnings = (world: World) =>
+    world.events.filter(({ text }) => text.type === 'Warning').map(({ key, text }) => `${key} ${text.reason}`)
+  const ours = (world: World) => world.chain.deposits().filter(({ from }) => from === addressOf(0))
+
+  test.each(['is in the pool', 'was forgotten', 'was sent by an operator that ended'])(
+    'ours %s: it is cancelled, and no money moves',
+    async (how) => {
+      const world = worldOf(KEY)
+      let operator = world.start()
+      await world.visit(operator)
+      expect(world.chain.pool()).toHaveLength(1)
+      if (how === 'was forgotten') world.chain.forget()
+      if (how.startsWith('was sent')) operator = world.start()
+      const theirs = thieve(world)
+      await world.settle(operator, [KEY], 10)
+      expect(ours(world)).toEqual([])
+      expect(world.record()?.status?.closed).toMatchObject([{ nonce: 0, by: 'Cancel' }])
+      expect(world.stalled()).toBe('PubkeyAlreadyDeposited')
+      expect(world.condition('Stalled')?.message).toContain(theirs)
+      expect(warnings(world)).toContain('stake-1 PubkeyAlreadyDeposited')
+      expect(world.chain.violations).toEqual([])
+    },
+  )
+
+  test('ours is suspended or deleted meanwhile: it is cancelled all the same', async () => {
+    for (const change of [(world: World) => world.editSpec({ suspend: true }), (world: World) => world.stakes.remove(KEY)]) {
+      const world = worldOf(KEY)
+      const operator = world.start()
+      await world.visit(operator)
+      change(world)
+      thieve(world)
+      await world.settle(operator, [KEY], 8)
+      expect(ours(world)).toEqual([])
+      expect(world.record()?.status?.closed).toMatchObject([{ by: 'Cancel' }])
+    }
+  })
+
+  test.each([false, true])(
+    'ours comes second (with the same credentials: %s): FrontRun, Stalled, an event and a count of its own',
+    async (same) => {
+      const world = worldOf(KEY)
+      const operator = world.start()
+      await world.visit(operator)
+      thieve(world, same)
+      world.chain.mine()
+      await world.settle(operator, [KEY], 6)
+      expect(ours(world)).toHaveLength(1)
+      expect(world.status().transaction?.state).toBe('FrontRun')
+      expect(world.ready()).toBe(false)
+      expect(world.stalled()).toBe('FrontRun')
+      expect(warnings(world)).toContain('stake-1 FrontRun')
+      expect(world.alarms).toEqual([{ network: 'hoodi', signer: 'signer-1', reason: 'FrontRun' }])
+      // It stays so: nothing is made again, and a restart tells nobody twice.
+      await world.settle(world.start(), [KEY], 6)
+      expect(world.alarms).toHaveLength(1)
+      expect(calls(world)).toHaveLength(1)
+    },
+  )
+
+  test('theirs comes after ours: ours is the first, and Ready', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await world.visit(operator)
+    world.chain.mine()
+    thieve(world)
+    await world.settle(operator)
+    expect(world.ready()).toBe(true)
+    expect(world.alarms).toEqual([])
+  })
+
+  test('theirs leaves the chain again: ours is made once', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await world.visit(operator)
+    thieve(world)
+    await world.visit(operator)
+    world.chain.reorg(1, true)
+    await world.settle(operator, [KEY], 15)
+    expect(world.ready(), said(world, KEY)).toBe(true)
+    expect(ours(world)).toHaveLength(1)
+    expect(world.chain.violations).toEqual([])
+  })
+})
+
+describe('what has landed goes away, deeper than finality should allow', () => {
+  const observed = 3_700_000
+
+  test.each(['returns to the pool', 'is forgotten'])(
+    'a deposit that %s: Ready is False, and it is followed under the same nonce',
+    async (how) => {
+      const world = worldOf(KEY)
+      const operator = world.start()
+      await world.settle(operator)
+      const before = world.record()?.status
+      expect(before?.outcome?.is).toBe('Landed')
+      const height = world.chain.height()
+      world.chain.reorg(height, how === 'is forgotten')
+      world.chain.mine(height + 2, none)
+      // A settled one is looked at now and then.
+      await world.visit(operator)
+      world.clock.advance(observed)
+      await world.visit(operator)
+      expect(world.ready(), said(world, KEY)).toBe(false)
+      expect(world.record()?.status).toMatchObject({ place: 0, attempts: before?.attempts })
+      expect(world.record()?.status?.outcome).toBeUndefined()
+      await world.settle(operator)
+      expect(world.ready(), said(world, KEY)).toBe(true)
+      expect(world.record()?.status?.outcome).toMatchObject({ nonce: 0, hash: before?.outcome?.hash })
+      expect(world.record()?.status?.outcome?.blockHash).not.toBe(before?.outcome?.blockHash)
+      assertOnce(world, KEY)
+    },
+  )
+
+  test('a deposit that is in another block now: Ready again, with that block', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await world.settle(operator)
+    const before = world.record()?.status?.outcome
+    const height = world.chain.height()
+    world.chain.reorg(height)
+    world.chain.mine(height + 2)
+    await world.visit(operator)
+    world.clock.advance(observed)
+    await world.settle(operator)
+    expect(world.record()?.status?.outcome).toMatchObject({ is: 'Landed', hash: before?.hash })
+    expect(world.record()?.status?.outcome?.blockHash).not.toBe(before?.blockHash)
+    expect(world.status().transaction?.blockHash).toBe(world.record()?.status?.outcome?.blockHash)
+    assertOnce(world, KEY)
+  })
+
+  test.each(['one node shows it no more', 'a node is silent'])('%s: that proves nothing', async (how) => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await world.settle(operator)
+    const hash = world.record()?.status?.outcome?.hash as Hex
+    if (how.startsWith('one')) node(world, 0).fork = { from: 1, without: [hash] }
+    else {
+      node(world, 1).silent = true
+      node(world, 0).fork = { from: 1, without: [hash] }
+    }
+    await world.visit(operator)
+    world.clock.advance(observed)
+    await world.visit(operator)
+    expect(world.record()?.status?.outcome?.is).toBe('Landed')
+    expect(calls(world)).toHaveLength(1)
+  })
+
+  test('a stranger’s transaction has its nonce instead: it is made again, once', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await world.settle(operator)
+    const height = world.chain.height()
+    world.chain.reorg(height, true)
+    world.chain.mineForeign({ from: addressOf(0) })
+    world.chain.mine(height + 2, none)
+    await world.visit(operator)
+    world.clock.advance(observed)
+    await world.settle(operator, [KEY], 20)
+    expect(world.ready(), said(world, KEY)).toBe(true)
+    expect(world.record()?.status).toMatchObject({ closed: [{ nonce: 0, by: 'Foreign' }], outcome: { nonce: 1 } })
+    assertOnce(world, KEY)
+  })
+
+  test.each([EXIT, WITHDRAWAL])('%s, which the consensus layer has not decided on yet, is followed again', async (key) => {
+    const world = worldOf(key)
+    let isDecided = false
+    world.requests.state.consensus = () => ({ status: isDecided ? 'accepted' : 'pending' })
+    const operator = world.start()
+    await world.settle(operator, [key], 6)
+    const before = world.record(key)?.status?.outcome
+    expect(before?.is, said(world, key)).toBe('Landed')
+    const height = world.chain.height()
+    world.chain.reorg(height, true)
+    world.chain.mine(height + 2, none)
+    await world.settle(operator, [key], 12)
+    expect(world.record(key)?.status?.outcome?.blockHash).not.toBe(before?.blockHash)
+    isDecided = true
+    await world.settle(operator, [key], 8)
+    expect(world.ready(key), said(world, key)).toBe(true)
+    assertOnce(world, key)
+  })
+})
+
+describe('its status is lost after its deposit is final, and it is deleted', () => {
+  const isThere = (world: World) => world.stakes.get(KEY) !== undefined
+
+  test.each(['and nothing else', 'and the operator is started again', 'and its origin annotation'])(
+    '%s: it stays as long as it holds money',
+    async (how) => {
+      const world = worldOf(KEY)
+      const operator = world.start()
+      await world.settle(operator)
+      world.editStatus(() => undefined)
+      if (how.includes('annotation')) world.annotate({ 'staking.dev/origin': undefined })
+      world.remove(KEY)
+      const next = how.includes('started') ? world.start() : operator
+      await world.settle(next, [KEY], 6)
+      expect(isThere(world)).toBe(true)
+      expect(world.condition('Ready')?.status).not.toBe('True')
+      // Without its origin only a person can say whose it is.
+      if (how.includes('annotation')) return
+      const [stake] = world.service.stakes()
+      world.service.setValidator(stake?.stakeId ?? '', 'withdrawal_done')
+      for (let n = 0; n < 4 && isThere(world); n++) {
+        world.clock.advance(3_700_000)
+        await world.visit(next)
+      }
+      expect(isThere(world), said(world, KEY)).toBe(false)
+    },
+  )
+
+  test('and the log too, but for what the staking API gave: the chain is asked, and it stays', async () => {
+    const world = worldOf(KEY)
+    await world.settle(world.start())
+    world.loseLog()
+    world.editStatus(({ stakeId, depositData }) => ({ stakeId, depositData }))
+    world.remove(KEY)
+    await world.settle(world.start(), [KEY], 4)
+    expect(isThere(world)).toBe(true)
+    assertOnce(world, KEY)
+  })
+
+  test('and the chain does not answer: it stays until it does', async () => {
+    const world = worldOf(KEY)
+    await world.settle(world.start())
+    world.loseLog()
+    world.editStatus(({ stakeId, depositData }) => ({ stakeId, depositData }))
+    world.remove(KEY)
+    for (const one of world.chain.nodes) one.silent = true
+    const operator = world.start()
+    await polls(world, operator, KEY, 3)
+    expect(isThere(world)).toBe(true)
+    expect(world.condition('Ready')?.message).toContain('not answered yet')
+  })
+
+  test('one of which nothing was ever deposited goes', async () => {
+    const world = worldOf(KEY)
+    world.chain.state.baseFee = 200n * GWEI
+    const operator = world.start()
+    await world.visit(operator)
+    world.loseLog()
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 4)
+    expect(isThere(world)).toBe(false)
+  })
+})
