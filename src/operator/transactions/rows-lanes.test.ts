@@ -447,3 +447,61 @@ describe('many stakes for one signer', () => {
     expect(world.chain.violations).toEqual([])
   })
 })
+
+describe('what closes a place is final on one node, and the other does not answer', () => {
+  async function closedOnOne(world: World, key: string): Promise<Operator> {
+    const operator = world.start()
+    await world.visit(operator, key)
+    world.chain.forget()
+    edit(world, key, { suspend: true })
+    add(world, OTHER)
+    await world.visit(operator, OTHER)
+    expect(cancels(world)).toHaveLength(1)
+    return operator
+  }
+  const second = (world: World) => {
+    const [, found] = world.chain.nodes
+    if (found === undefined) throw new Error('the chain has two nodes')
+    return found
+  }
+
+  test.each(kinds)('%s, cancelled: it is not made again before both have that', async (key) => {
+    const world = worldOf(key, { nodes: 2 })
+    const operator = await closedOnOne(world, key)
+    world.chain.mine(6)
+    second(world).silent = true
+    edit(world, key, { suspend: false })
+    for (let n = 0; n < 6; n++) {
+      await world.visit(operator, key)
+      world.clock.advance(POLL)
+    }
+    expect(world.record(key)?.status?.closed ?? []).toEqual([])
+    expect(world.condition('Ready', key), said(world, key)).toMatchObject({ status: 'False', reason: 'AwaitingFinality' })
+    expect(world.chain.everSent().filter(({ data }) => data !== '0x')).toHaveLength(2)
+    second(world).silent = false
+    await world.settle(operator, [key, OTHER])
+    expect([world.ready(key), world.ready(OTHER)]).toEqual([true, true])
+    expect(world.record(key)?.status?.closed).toMatchObject([{ nonce: 0, by: 'Cancel' }])
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test.each([EXIT, WITHDRAWAL])('%s, reverted: it is not asked for again before both have that', async (key) => {
+    const world = worldOf(key, { nodes: 2 })
+    const operator = world.start()
+    await world.visit(operator, key)
+    world.chain.state.requestsRevert = true
+    world.chain.mine()
+    world.chain.state.requestsRevert = false
+    world.chain.mine(5)
+    second(world).silent = true
+    for (let n = 0; n < 6; n++) {
+      await world.visit(operator, key)
+      world.clock.advance(POLL)
+    }
+    expect(world.chain.everSent()).toHaveLength(1)
+    second(world).silent = false
+    await world.settle(operator, [key])
+    expect(world.ready(key), said(world, key)).toBe(true)
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+})
