@@ -1,0 +1,125 @@
+/** A rule taken out of the product, in words, and the tests of which one must fail without it. */
+export interface Mutant {
+  readonly name: string
+  readonly without: string
+  readonly patches: readonly { readonly file: string; readonly from: string; readonly to: string }[]
+  /** Files of tests, the quickest first. */
+  readonly tests: readonly string[]
+  /** Which of their tests, where a few show it. */
+  readonly titles?: string
+}
+
+const log = 'src/operator/transactions'
+const stake = 'src/operator/kinds/ethereum-stake'
+
+/** The rules that money hangs on (issue 9, Build 7). Each text stands once in its file: a patch that does not apply is a failure too. */
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'write-ahead',
+    without: 'an attempt is written down before it is sent',
+    patches: [
+      {
+        file: `${log}/take.ts`,
+        from: 'await store.writeStatus(record, withPlace(recordOf(record), nonce, signed.attempt), signal)',
+        to: '{ ...record, status: withPlace(recordOf(record), nonce, signed.attempt) }',
+      },
+    ],
+    tests: [`${log}/rows-nodes.test.ts`, `${stake}/crash.test.ts`],
+    titles: 'a node answers for a final block|ended at every single point',
+  },
+  {
+    name: 'fence',
+    without: 'a record is written only as it was read: its uid and its resourceVersion',
+    patches: [
+      { file: `${log}/store.ts`, from: '{ ...change, metadata: { uid } },', to: 'change,' },
+      {
+        file: `${log}/store.ts`,
+        from: '{ resourceVersion, fieldManager, ...(subresource',
+        to: '{ resourceVersion: resourceVersion && uid && (await records.client.get({ name }, signal)).metadata.resourceVersion, fieldManager, ...(subresource',
+      },
+    ],
+    tests: [`${log}/store.test.ts`],
+  },
+  {
+    name: 'record-collision',
+    without: 'a record whose name is taken is the other one, not this one',
+    patches: [{ file: `${log}/store.ts`, from: '        return existing\n      }', to: '        return { ...existing, spec }\n      }' }],
+    tests: [`${log}/store.test.ts`],
+  },
+  {
+    name: 'place-collision',
+    without: 'a place whose number is taken is the one that stands there',
+    patches: [
+      {
+        file: `${log}/store.ts`,
+        from: 'return { ...toPlace(place), created }',
+        to: 'return { nonce, transaction: spec.transaction, created: true }',
+      },
+    ],
+    tests: [`${log}/store.test.ts`],
+  },
+  {
+    name: 'proof-of-a-remake',
+    without: 'every configured node has as final what makes a second one possible',
+    patches: [{ file: `${log}/follow.ts`, from: ", signal)) === 'agreed'),", to: ", signal)) !== 'disagreed')," }],
+    tests: [`${log}/rows-lanes.test.ts`],
+    titles: 'before both have that',
+  },
+  {
+    name: 'block-hash',
+    without: 'a receipt counts only if its block is the one at that height, by hash',
+    patches: [
+      {
+        file: 'src/chains/ethereum/trace.ts',
+        from: 'block !== undefined && block.hash === blockHash && (block.transactions',
+        to: 'block !== undefined && blockHash !== undefined && (block.transactions',
+      },
+    ],
+    tests: ['src/chains/ethereum/agreement.test.ts'],
+  },
+  {
+    name: 'deposit-root',
+    without: 'the deposit data root is computed, not believed',
+    patches: [
+      {
+        file: 'src/chains/ethereum/verify-deposit.ts',
+        from: 'holds: () => sameHex(depositData.depositDataRoot, depositDataRoot(depositData)),',
+        to: 'holds: () => true,',
+      },
+    ],
+    tests: ['src/chains/ethereum/verify-deposit.test.ts'],
+  },
+  {
+    name: 'second-look',
+    without: 'owner, signer and policy are read past the cache right before the first broadcast',
+    patches: [
+      {
+        file: `${log}/drive.ts`,
+        from: 'await kind.mayBeSigned(of, true, moment.signal)',
+        to: 'await kind.mayBeSigned(of, false, moment.signal)',
+      },
+    ],
+    tests: [`${log}/rows-owners.test.ts`],
+    titles: 'while the watches are silent .* team-a/stake-1 is not sent',
+  },
+  {
+    name: 'witnesses',
+    without: 'whoever knows of a transaction is asked before every place',
+    patches: [{ file: `${log}/take.ts`, from: 'switch (witness.is) {', to: "switch ('none' as typeof witness.is) {" }],
+    tests: [`${log}/rows-witnesses.test.ts`],
+    titles: 'nobody but the staking API knows it',
+  },
+  {
+    name: 'told-first',
+    without: 'the staking API is told of a hash before it is sent',
+    patches: [
+      {
+        file: `${log}/drive.ts`,
+        from: 'await kind.tell(of, { hash: attempt.hash as Hex, from: of.spec.from as Hex, nonce: attempt.nonce ?? 0 }, moment.signal)',
+        to: '',
+      },
+    ],
+    tests: [`${log}/rows-witnesses.test.ts`],
+    titles: 'nobody but the staking API knows it',
+  },
+]
