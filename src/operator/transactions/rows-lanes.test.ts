@@ -394,7 +394,7 @@ describe('a hole in the sequence, and no new stake', () => {
 })
 
 describe('many stakes for one signer', () => {
-  const COUNT = 150
+  const COUNT = 125
   test('are all in flight at once, and their waits cost nothing', async () => {
     const world = createWorld({ depth: 64 })
     world.addSigner()
@@ -420,11 +420,11 @@ describe('many stakes for one signer', () => {
 
     await poll()
     calls.clear()
-    for (let n = 0; n < 10; n++) await poll()
+    for (let n = 0; n < 5; n++) await poll()
     const sum = (what: RegExp) => [...calls].reduce((total, [call, count]) => total + (what.test(call) ? count : 0), 0)
     expect(sum(/^api\./)).toBe(0)
     // Of the chain: counts, head and price, shared by all.
-    expect(sum(/^chain\.(?!depositsFor)/)).toBeLessThanOrEqual(10 * 4)
+    expect(sum(/^chain\.(?!depositsFor)/)).toBeLessThanOrEqual(5 * 4)
     expect(sum(/mergePatch|create|\.get$/i)).toBe(0)
 
     world.chain.mine()

@@ -351,7 +351,7 @@ describe('blocks', () => {
 })
 
 describe('nonces', () => {
-  test('many at once get one after the other, and the signer is not written for it', async () => {
+  test('many at once get one after the other, and the signer is not written for it', { timeout: 60_000 }, async () => {
     const world = createWorld()
     const signer = world.addSigner()
     const keys = Array.from({ length: 20 }, (_, index) => `team-a/many-${index}`)
