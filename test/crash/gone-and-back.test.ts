@@ -53,15 +53,9 @@ const until = (name: string, space: string, what: string, check: (one: EthereumS
 const untilGone = (name: string, space = 'default') => until(name, space, 'gone', (one) => one === undefined)
 const isSent = (one: EthereumStake | undefined) => one?.status?.transaction?.broadcastHash !== undefined
 const inSpace = (name: string, space: string) => stake(name, { withdrawalAddress: OTHER_ADDRESS }, { namespace: space })
-const wipeSigner = async () => {
-  const { status } = await stack.cluster.request({
-    method: 'PATCH',
-    path: `/apis/staking.dev/v1alpha1/stakingsigners/${SIGNER}/status`,
-    contentType: 'application/merge-patch+json',
-    body: { status: null },
-  })
-  expect(status).toBe(200)
-}
+/** The transaction log of this cluster is gone: its records and its places. */
+const loseLog = () =>
+  stack.cluster.kubectlOk(['delete', 'stakingtransactions.staking.dev,signernonces.staking.dev', '--all', '--all-namespaces'])
 const acknowledge = async (nonce: number) => {
   const { status } = await stack.cluster.request({
     method: 'PATCH',
@@ -157,47 +151,43 @@ describe('taken away and applied again', () => {
     await expectExactlyOnce(stack, 2)
   })
 
-  test(
-    'the CRDs are deleted: the stakes wait for their money; the signer, gone with its ledger, must be acknowledged',
-    TIMEOUT,
-    async () => {
-      await oneFinalOneInFlight('default')
-      const crds = new URL('../../crds', import.meta.url).pathname
-      await stack.cluster.kubectlOk(['delete', '-f', crds, '--wait=false'])
-      await until('final', 'default', 'held', (one) => seen(one).reason === 'Deleting')
-      await until('in-flight', 'default', 'held', (one) => seen(one).reason === 'Deleting')
-      await twoDepositsAndNoMore()
-      await until('in-flight', 'default', 'final', (one) => one?.status?.transaction?.state === 'Confirmed')
-      for (const name of ['final', 'in-flight']) await annotateStake(stack.cluster, name, { [CONFIRM_DELETE_ANNOTATION]: name })
-      await eventually(
-        'the definitions are gone',
-        () => stack.cluster.kubectlOk(['get', 'crd', '-o', 'name']),
-        (names) => !names.includes('staking.dev'),
-        SLOW_MS,
-      )
-      // Everything again, as from Git.
-      await stack.cluster.kubectlOk(['apply', '-f', crds])
-      await stack.cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
-      const again = [
-        signer({ policy: { allowedNamespaces: { names: ['default', 'team-a'] } } }),
-        inSpace('final', 'default'),
-        inSpace('in-flight', 'default'),
-        inSpace('fresh', 'default'),
-      ]
-      await applyAll(stack.cluster, again)
-      await untilReason(stack.cluster, 'final', 'AlreadyStaked', SLOW_MS)
-      await untilReason(stack.cluster, 'in-flight', 'AlreadyStaked', SLOW_MS)
-      await untilReason(stack.cluster, 'fresh', 'UnaccountedTransactions', SLOW_MS)
-      expect(await stack.anvil.depositCount()).toBe(2)
-      await acknowledge(2)
-      await untilStake(stack.cluster, 'fresh', 'is sent', isSent, SLOW_MS)
-      await stack.anvil.mine(4)
-      await untilReady(stack.cluster, 'fresh', SLOW_MS)
-      await adopts('final', 'default')
-      await adopts('in-flight', 'default')
-      await expectExactlyOnce(stack, 3)
-    },
-  )
+  test('the CRDs are deleted: the stakes wait for their money; the signer, gone with the log, must be acknowledged', TIMEOUT, async () => {
+    await oneFinalOneInFlight('default')
+    const crds = new URL('../../crds', import.meta.url).pathname
+    await stack.cluster.kubectlOk(['delete', '-f', crds, '--wait=false'])
+    await until('final', 'default', 'held', (one) => seen(one).reason === 'Deleting')
+    await until('in-flight', 'default', 'held', (one) => seen(one).reason === 'Deleting')
+    await twoDepositsAndNoMore()
+    await until('in-flight', 'default', 'final', (one) => one?.status?.transaction?.state === 'Confirmed')
+    for (const name of ['final', 'in-flight']) await annotateStake(stack.cluster, name, { [CONFIRM_DELETE_ANNOTATION]: name })
+    await eventually(
+      'the definitions are gone',
+      () => stack.cluster.kubectlOk(['get', 'crd', '-o', 'name']),
+      (names) => !names.includes('staking.dev'),
+      SLOW_MS,
+    )
+    // Everything again, as from Git.
+    await stack.cluster.kubectlOk(['apply', '-f', crds])
+    await stack.cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+    const again = [
+      signer({ policy: { allowedNamespaces: { names: ['default', 'team-a'] } } }),
+      inSpace('final', 'default'),
+      inSpace('in-flight', 'default'),
+      inSpace('fresh', 'default'),
+    ]
+    await applyAll(stack.cluster, again)
+    await untilReason(stack.cluster, 'final', 'AlreadyStaked', SLOW_MS)
+    await untilReason(stack.cluster, 'in-flight', 'AlreadyStaked', SLOW_MS)
+    await untilReason(stack.cluster, 'fresh', 'UnaccountedTransactions', SLOW_MS)
+    expect(await stack.anvil.depositCount()).toBe(2)
+    await acknowledge(2)
+    await untilStake(stack.cluster, 'fresh', 'is sent', isSent, SLOW_MS)
+    await stack.anvil.mine(4)
+    await untilReady(stack.cluster, 'fresh', SLOW_MS)
+    await adopts('final', 'default')
+    await adopts('in-flight', 'default')
+    await expectExactlyOnce(stack, 3)
+  })
 })
 
 describe('records are wiped', () => {
@@ -225,9 +215,9 @@ describe('records are wiped', () => {
     await expectExactlyOnce(stack, 2)
   })
 
-  test('the ledger: what is in flight lands once; new stakes wait until a person has looked', TIMEOUT, async () => {
+  test('the log: what is in flight lands once; new stakes wait until a person has looked', TIMEOUT, async () => {
     await oneFinalOneInFlight('default')
-    await stopped(wipeSigner)
+    await stopped(loseLog)
     await applyAll(stack.cluster, [inSpace('fresh', 'default')])
     await untilReason(stack.cluster, 'fresh', 'UnaccountedTransactions', SLOW_MS)
     expect(await stack.anvil.transactionCount(PAYER, 'pending')).toBe(2)
@@ -241,10 +231,10 @@ describe('records are wiped', () => {
     await expectExactlyOnce(stack, 3)
   })
 
-  test('the ledger and the status of a stake in flight, and a person acknowledges too early: it is not paid twice', TIMEOUT, async () => {
+  test('the log and the status of a stake in flight, and a person acknowledges too early: it is not paid twice', TIMEOUT, async () => {
     await oneFinalOneInFlight('default')
     await stopped(async () => {
-      await wipeSigner()
+      await loseLog()
       await patchStakeStatus(stack.cluster, 'in-flight', null)
     })
     await untilReason(stack.cluster, 'in-flight', 'UnaccountedTransactions', SLOW_MS)
