@@ -109,12 +109,13 @@ async function run(): Promise<number> {
 }
 
 /** Without the names: a terminal of 80 columns is to hold the rest. */
-const columnsOf = (table: string): string =>
-  table
+function columnsOf(table: string): string {
+  return table
     .trimEnd()
     .split('\n')
     .map((line) => line.replace(/^\S+\s+/, ''))
     .join('\n')
+}
 
 function writeEndpoints(stack: Stack, kubeconfig: string): void {
   /** As argv; what it needs of the environment is set by env(1). */
