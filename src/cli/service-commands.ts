@@ -145,5 +145,73 @@ export function keystoresCommand(): Command {
         write(`wrote ${exported.length} keystores to ${flags.out}`)
       },
     )
+  command.addCommand(recoverCommand())
   return command
+}
+
+interface RecoverFlags extends CommonFlags {
+  readonly out: string
+  readonly passwordFile: string
+  readonly pubkey: string
+  readonly path?: string
+  readonly account?: string
+  readonly idempotencyKey?: string
+  readonly network?: string
+  readonly amountEth?: string
+  readonly withdrawalAddress?: string
+  readonly credentialsType: '0x01' | '0x02'
+  readonly kdf: 'scrypt' | 'pbkdf2'
+}
+
+const recoverCommand = (): Command =>
+  new Command('recover')
+    .description(
+      'write the keystore of a validator that the database does not know any more, after a restore: by the path in the log, or by the request that made it',
+    )
+    .addOption(configOption())
+    .requiredOption('--out <dir>', 'folder to write to; it is made if it is not there')
+    .requiredOption('--password-file <file>', 'file whose first line protects the keystore')
+    .requiredOption('--pubkey <pubkey>', 'the validator, as the chain shows it')
+    .option('--path <path>', 'path of its key, as the log of its creation has it: m/12381/3600/N/0/0')
+    .option('--account <name>', 'account of the API key that asked for the stake')
+    .option('--idempotency-key <key>', 'Idempotency-Key of the request')
+    .option('--network <name>', 'network of the request')
+    .option('--amount-eth <amount>', 'amountEth of the request')
+    .option('--withdrawal-address <address>', 'withdrawalAddress of the request')
+    .addOption(new Option('--credentials-type <type>', 'credentialsType of the request').choices(['0x01', '0x02']).default('0x02'))
+    .addOption(new Option('--kdf <kdf>', 'key derivation of the keystore').choices(['scrypt', 'pbkdf2']).default('scrypt'))
+    .action(async (flags: RecoverFlags) => {
+      const { recoverKeystore } = await import('../service/recover.ts')
+      const { path, file } = await recoverKeystore({
+        config: flags.config,
+        outDir: flags.out,
+        passwordFile: flags.passwordFile,
+        pubkey: flags.pubkey,
+        kdf: flags.kdf,
+        from: await keySource(flags),
+      })
+      write(`wrote ${file} (${path}) to ${flags.out}`)
+    })
+
+async function keySource(flags: RecoverFlags) {
+  const { path, account, idempotencyKey, network, amountEth, withdrawalAddress, credentialsType } = flags
+  if (path !== undefined) return { path }
+  const missing = Object.entries({ account, idempotencyKey, network, amountEth, withdrawalAddress }).find(
+    ([, value]) => value === undefined,
+  )
+  const { parseEth } = await import('../lib/amounts.ts')
+  const { KeystoreError } = await import('../service/keystores.ts')
+  if (
+    account === undefined ||
+    idempotencyKey === undefined ||
+    network === undefined ||
+    amountEth === undefined ||
+    withdrawalAddress === undefined
+  ) {
+    const flag = missing?.[0].replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+    throw new KeystoreError(`give --path, or what the request held: --${flag} is missing`)
+  }
+  if (!/^0x[0-9a-fA-F]{40}$/.test(withdrawalAddress)) throw new KeystoreError('--withdrawal-address must be 20 bytes in hex with 0x')
+  const address = withdrawalAddress as `0x${string}`
+  return { account, idempotencyKey, network, amountGwei: parseEth(amountEth), withdrawalAddress: address, credentialsType }
 }

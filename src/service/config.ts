@@ -37,7 +37,7 @@ export const serviceConfigFile = z.strictObject({
     .prefault({}),
   /** The seed of the validators' keys: 32 to 64 bytes in hex, or a BIP-39 mnemonic of 24 words. */
   seedFile: z.string().min(1),
-  /** The first key index that may be handed out. Raise it beyond everything ever handed out after the database was restored from a backup. */
+  /** The first index of a new validator key, where it is to be above 2^24. It is part of what says which key a request gets: leave it as it is. */
   keyIndexFloor: z.int().min(0).max(0xffff_ffff).default(0),
   networks: z
     .array(z.discriminatedUnion('chain', [ethereumNetworkConfig, solanaNetworkConfig]))

@@ -28,6 +28,12 @@ export interface Idempotency {
    * @throws ProblemError `idempotency-key-reused`, `idempotency-key-in-progress`
    */
   run(request: Idempotent | undefined, work: (commit: Commit) => Promise<Answer>): Promise<Answer & { replayed: boolean }>
+  /**
+   * The answer that is stored for a request which can't be run as it stands; undefined when the key is free.
+   * @param request `fingerprint` is undefined for one whose body could not be read: it is another one than any that was served.
+   * @throws ProblemError as `run`
+   */
+  stored(request: Omit<Idempotent, 'fingerprint'> & { readonly fingerprint: string | undefined }): Promise<Answer | undefined>
 }
 
 /** Gives back what a crash left claimed. Only for a database that no other process uses: there, whoever held a claim is gone. */
@@ -56,7 +62,7 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
     return row !== undefined
   }
 
-  const find = ({ account, key }: Idempotent) =>
+  const find = ({ account, key }: Pick<Idempotent, 'account' | 'key'>) =>
     db
       .selectFrom('idempotency_keys')
       .select(['fingerprint', 'status', 'body', sql<number>`extract(epoch from lease_until - now())::float8`.as('lease_seconds')])
@@ -64,15 +70,14 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
       .where('key', '=', key)
       .executeTakeFirst()
 
-  /** The stored answer; undefined when the key is free. */
-  async function stored(request: Idempotent): Promise<Answer | undefined> {
+  const stored: Idempotency['stored'] = async (request) => {
     const row = await find(request)
     if (row === undefined) return undefined
     if (row.status === null && row.lease_seconds < 0) return undefined
     if (row.fingerprint !== request.fingerprint) {
       throw new ProblemError('idempotency-key-reused', 'the Idempotency-Key belongs to a request with another method, path or body')
     }
-    if (row.status === null || row.body === null) throw inProgress()
+    if (row.status === null || row.body === null) throw inProgress(row.lease_seconds)
     return { status: row.status, body: row.body }
   }
 
@@ -86,6 +91,7 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
       .execute()
 
   return {
+    stored,
     async run(request, work) {
       if (request === undefined) {
         return { ...(await work((effect) => db.transaction().execute(effect))), replayed: false }
@@ -123,7 +129,8 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
   }
 }
 
-const inProgress = () =>
+/** @param leaseSeconds What is left of the holder's lease: after that, whoever asks gets the key. */
+export const inProgress = (leaseSeconds = 0): ProblemError =>
   new ProblemError('idempotency-key-in-progress', 'a request with this Idempotency-Key is still running: ask again', {
-    retryAfterSeconds: 1,
+    retryAfterSeconds: Math.max(1, Math.ceil(leaseSeconds)),
   })

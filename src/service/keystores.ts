@@ -4,7 +4,7 @@ import { create, defaultPbkdfModule, defaultScryptModule } from '@chainsafe/bls-
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { asAdmin, type StakeKey } from './admin.ts'
 import { loadServiceConfig, type ServiceOverrides } from './config.ts'
-import { keyPath, readSeedFile, type ValidatorKeys } from './seed.ts'
+import { keyPath, readSeedFile, type ValidatorKey, type ValidatorKeys } from './seed.ts'
 
 /** An export that can't be made. Nothing was overwritten. */
 export class KeystoreError extends Error {
@@ -48,17 +48,16 @@ export async function exportKeystores(options: ExportKeystoresOptions): Promise<
   checkKeys(found, keys, pubkeys)
 
   await mkdir(outDir, { recursive: true, mode: 0o700 })
-  await refuseExisting(outDir, found)
+  await refuseExisting(
+    outDir,
+    found.map(({ keyIndex }) => BigInt(keyIndex)),
+  )
   const seconds = Math.floor(clock.now().getTime() / 1000)
   const exported: ExportedKeystore[] = []
   for (const { keyIndex, ...stake } of found) {
     const index = BigInt(keyIndex)
-    const path = keyPath(index)
-    const kdf = options.kdf === 'pbkdf2' ? defaultPbkdfModule() : defaultScryptModule()
-    const keystore = await create(password, keys.derive(index).secretKey, Buffer.from(stake.pubkey.slice(2), 'hex'), path, null, kdf)
-    const file = `keystore-${path.replaceAll('/', '_')}-${seconds}.json`
-    await writeNew(join(outDir, file), JSON.stringify(keystore))
-    exported.push({ ...stake, path, file })
+    const file = await writeKeystore({ outDir, password, kdf: options.kdf, index, key: keys.derive(index), seconds })
+    exported.push({ ...stake, path: keyPath(index), file })
   }
   await writeNew(
     join(outDir, `summary-${seconds}.json`),
@@ -67,7 +66,26 @@ export async function exportKeystores(options: ExportKeystoresOptions): Promise<
   return exported
 }
 
-async function readPassword(file: string): Promise<string> {
+/** Writes one keystore; returns the file's name. @throws KeystoreError when it is there already */
+export async function writeKeystore(given: {
+  readonly outDir: string
+  readonly password: string
+  readonly kdf: ExportKeystoresOptions['kdf']
+  readonly index: bigint
+  readonly key: ValidatorKey
+  /** Unix time, for the file's name. */
+  readonly seconds: number
+}): Promise<string> {
+  const { outDir, password, index, key, seconds } = given
+  const path = keyPath(index)
+  const kdf = given.kdf === 'pbkdf2' ? defaultPbkdfModule() : defaultScryptModule()
+  const keystore = await create(password, key.secretKey, Buffer.from(key.publicKey.slice(2), 'hex'), path, null, kdf)
+  const file = `keystore-${path.replaceAll('/', '_')}-${seconds}.json`
+  await writeNew(join(outDir, file), JSON.stringify(keystore))
+  return file
+}
+
+export async function readPassword(file: string): Promise<string> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new KeystoreError(`the password file ${file} cannot be read (${error.code ?? 'unknown error'})`)
   })
@@ -84,10 +102,10 @@ function checkKeys(found: readonly StakeKey[], keys: ValidatorKeys, asked: reado
 }
 
 /** A second keystore of one key in one folder would be imported twice. */
-async function refuseExisting(outDir: string, found: readonly StakeKey[]): Promise<void> {
+export async function refuseExisting(outDir: string, indices: readonly bigint[]): Promise<void> {
   const files = await readdir(outDir)
-  for (const { keyIndex } of found) {
-    const stem = `keystore-${keyPath(BigInt(keyIndex)).replaceAll('/', '_')}-`
+  for (const index of indices) {
+    const stem = `keystore-${keyPath(index).replaceAll('/', '_')}-`
     const existing = files.find((file) => file.startsWith(stem))
     if (existing !== undefined) throw new KeystoreError(`${join(outDir, existing)} is there already: export to another folder`)
   }

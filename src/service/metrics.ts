@@ -36,7 +36,7 @@ export function createMetrics(): Metrics {
   })
   const skipped = new Counter({
     name: 'staking_service_known_keys_skipped_total',
-    help: 'New validator keys that the chain knew already: the database is older than the chain, or the seed is used elsewhere',
+    help: 'New validator keys that the chain knew already: the database was restored from an older copy, or the seed is used elsewhere',
     labelNames: ['network'],
     registers,
   })

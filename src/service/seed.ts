@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { deriveKeyFromMnemonic } from '@chainsafe/bls-keygen'
 import { SecretKey } from '@chainsafe/blst'
@@ -15,6 +15,8 @@ export interface ValidatorKeys {
   readonly fingerprint: string
   /** The signing key m/12381/3600/index/0/0 (EIP-2334). @throws RangeError */
   derive(index: bigint): ValidatorKey
+  /** HMAC-SHA-256 of a text, under a key that only the seed gives. */
+  mac(text: string): Buffer
 }
 
 export interface ValidatorKey {
@@ -71,9 +73,11 @@ export function parseSeed(text: string, from: string): SecretKey {
 
 /** Derivation is native (blst), and the parent m/12381/3600 is derived once: a key costs three steps. */
 export function createValidatorKeys(master: SecretKey): ValidatorKeys {
+  const macKey = createHmac('sha256', master.toBytes()).update('staking-operator mac').digest()
   const parent = master.deriveChildEip2333(12381).deriveChildEip2333(3600)
   return {
     fingerprint: createHash('sha256').update(master.toPublicKey().toBytes()).digest('hex'),
+    mac: (text) => createHmac('sha256', macKey).update(text).digest(),
     derive: (index) => {
       if (index < 0n || index > maxIndex) throw new RangeError(`the key index ${index} is out of range`)
       const key = parent.deriveChildEip2333(Number(index)).deriveChildEip2333(0).deriveChildEip2333(0)

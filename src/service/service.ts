@@ -17,7 +17,7 @@ import { createUnreportedPayments } from './ethereum/unreported-payments.ts'
 import { createValidatorStatuses } from './ethereum/validator-statuses.ts'
 import { createApp } from './http/app.ts'
 import { installAuth, type RateLimits } from './http/auth.ts'
-import { serve } from './http/contract-route.ts'
+import { createReplays, serve } from './http/contract-route.ts'
 import { operationRoutes } from './http/operations.ts'
 import { installProblems } from './http/problems.ts'
 import { createIdempotency } from './idempotency.ts'
@@ -81,7 +81,10 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
 
   const app = createApp({ log, metrics, stopping })
   const served = recordServed(app)
-  installProblems(app, (path) => served.filter((route) => route.pattern.test(path)).map((route) => route.method))
+  installProblems(app, {
+    allowedMethods: (path) => served.filter((route) => route.pattern.test(path)).map((route) => route.method),
+    replayOf: createReplays(idempotency),
+  })
   await installAuth(app, { apiKeys: createApiKeys({ store, clock }), limits: deps.rateLimit })
   operationRoutes(app, { store, metrics, stopping, openApi: () => servedOnly(deps.version, served) })
   ethereumStakeRoutes(app, {
@@ -92,7 +95,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     log,
     metrics,
     validators: createValidatorStatuses({ networks, clock, log }),
-    takeNewKey: createTakeNewKey({ store, keys: deps.keys, indices: deps.indices, log, metrics }),
+    takeNewKey: createTakeNewKey({ keys: deps.keys, indices: deps.indices, log, metrics }),
   })
   validatorRoutes(app, { store, idempotency, networks, clock, log, metrics })
   solanaStakeRoutes(app, {

@@ -6,13 +6,13 @@ import type { Logger } from '../../lib/log.ts'
 import { validationFailed } from '../errors.ts'
 import type { Handled, Input } from '../http/contract-route.ts'
 import { answer } from '../http/contract-route.ts'
-import type { Idempotency } from '../idempotency.ts'
+import { type Commit, type Idempotency, inProgress } from '../idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath } from '../seed.ts'
-import type { Store } from '../store/database.ts'
-import { holderOf, insertStake, referenceExists } from '../store/stakes.ts'
-import { makeDeposit } from './make-deposit.ts'
+import { isUniqueViolation, type Store } from '../store/database.ts'
+import { addHash, holderOf, insertStake, referenceExists } from '../store/stakes.ts'
+import { createTurns } from '../turns.ts'
 import type { EthereumNetworks } from './networks.ts'
 import type { TakeNewKey } from './new-key.ts'
 import { brokenRules, checksummed } from './rules.ts'
@@ -32,55 +32,62 @@ const route = routes.createEthereumStake
 type Route = typeof route
 
 /**
- * Creates a stake: the rules, the claim of the Idempotency-Key, a new validator key, its signed deposit data, and then stake, reference and
- * answer in one database transaction. What fails before that transaction leaves nothing behind but a gap in the key indices.
+ * Creates a stake: the claim of the Idempotency-Key, the rules, the validator key that belongs to the request, its signed deposit data, and then stake,
+ * reference and answer in one database transaction. What fails before that transaction leaves nothing behind.
  */
 export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Promise<Handled<Route>> {
   const { store, idempotency, takeNewKey, networks, clock, log, metrics } = deps
-  return async ({ caller, body, idempotent, signal }) => {
+  const inTurn = createTurns()
+
+  async function make(commit: Commit, { caller, body, signal }: Input<Route>, idempotencyKey: string) {
     const { amountEth: amount, credentialsType, withdrawalAddress, externalReference: reference } = body
     const network = networks.get(body.network)
     const broken = brokenRules({ networkName: body.network, network: network?.config, amount, credentialsType, withdrawalAddress })
     if (network === undefined || broken.length > 0) throw validationFailed(broken)
+    if (reference !== undefined) {
+      const holder = await holderOf(store.db, caller.account, reference)
+      if (holder !== undefined) throw referenceExists(reference, holder)
+    }
+    const terms = { amountGwei: amount, credentialsType, withdrawalAddress: checksummed(withdrawalAddress) }
+    const { index, pubkey, paidBy, ...deposit } = await takeNewKey(network, { account: caller.account, idempotencyKey, ...terms }, signal)
+    const now = clock.now()
+    const id = newId(now)
+    const stored = await commit(async (transaction) => {
+      const row = await insertStake(transaction, {
+        id,
+        account: caller.account,
+        network: network.config.name,
+        amount_gwei: amount,
+        withdrawal_address: terms.withdrawalAddress,
+        credentials_type: credentialsType,
+        key_index: index,
+        pubkey,
+        deposit_data: JSON.stringify(z.encode(depositData, deposit.depositData)),
+        unsigned_transaction: JSON.stringify(z.encode(unsignedTransaction, deposit.unsignedTransaction)),
+        external_reference: reference ?? null,
+        created_at: now,
+      })
+      const submitted = paidBy === undefined ? row : await addHash(transaction, row, { hash: paidBy, sentBy: undefined, now })
+      return answer(route, 201, stakeBody(submitted, undefined))
+    }).catch((error: unknown) => {
+      // Two requests that meet at one index, at the same moment: the other one is seen at the next try.
+      throw isUniqueViolation(error, 'ethereum_stakes_key_index_key', 'ethereum_stakes_pubkey_key') ? inProgress() : error
+    })
+    log.info({ stakeId: id, account: caller.account, network: network.config.name, pubkey, path: keyPath(index) }, 'a stake was created')
+    return stored
+  }
 
-    const answered = await idempotency.run(idempotent, async (commit) => {
-      if (reference !== undefined) {
-        const holder = await holderOf(store.db, caller.account, reference)
-        if (holder !== undefined) throw referenceExists(reference, holder)
-      }
-      const { index, pubkey, secretKey } = await takeNewKey(network, signal)
-      const deposit = makeDeposit({
-        secretKey,
-        network: network.config,
-        amountGwei: amount,
-        credentialsType,
-        withdrawalAddress: checksummed(withdrawalAddress),
-      })
-      if (deposit.depositData.pubkey !== pubkey) throw new Error('the deposit data was made for another key')
-      const now = clock.now()
-      const id = newId(now)
-      const stored = await commit(async (transaction) => {
-        const row = await insertStake(transaction, {
-          id,
-          account: caller.account,
-          network: network.config.name,
-          amount_gwei: amount,
-          withdrawal_address: checksummed(withdrawalAddress),
-          credentials_type: credentialsType,
-          key_index: index,
-          pubkey,
-          deposit_data: JSON.stringify(z.encode(depositData, deposit.depositData)),
-          unsigned_transaction: JSON.stringify(z.encode(unsignedTransaction, deposit.unsignedTransaction)),
-          external_reference: reference ?? null,
-          created_at: now,
-        })
-        return answer(route, 201, stakeBody(row, undefined))
-      })
-      log.info({ stakeId: id, account: caller.account, network: network.config.name, pubkey, path: keyPath(index) }, 'a stake was created')
-      return stored
+  return async (input) => {
+    const { caller, body, idempotent, signal } = input
+    if (idempotent === undefined) throw new Error('a stake is created under an Idempotency-Key')
+    const { externalReference: reference } = body
+    const answered = await idempotency.run(idempotent, (commit) => {
+      const work = () => make(commit, input, idempotent.key)
+      // Of many that ask for one reference, one makes a key and signs with it; the others then see that the reference is held.
+      return reference === undefined ? work() : inTurn(JSON.stringify([caller.account, reference]), work, signal)
     })
     if (answered.replayed) metrics.replayed()
-    else metrics.stakeCreated(network.config.name)
+    else metrics.stakeCreated(body.network)
     return answered
   }
 }

@@ -1,93 +1,104 @@
 import { BeaconError } from '../../chains/ethereum/beacon.ts'
-import { ChainError, type Hex } from '../../chains/ethereum/chain.ts'
+import { ChainError, type DepositLog, type Hex } from '../../chains/ethereum/chain.ts'
+import { type CredentialsType, withdrawalCredentials } from '../../chains/ethereum/deposit.ts'
+import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
+import type { Gwei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { Logger } from '../../lib/log.ts'
-import { beaconUnavailable, chainUnavailable } from '../errors.ts'
+import { beaconUnavailable, chainUnavailable, ProblemError } from '../errors.ts'
+import { type KeyOrder, keyIndexOf, maxProbes } from '../key-index.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath, type ValidatorKeys } from '../seed.ts'
-import type { Store } from '../store/database.ts'
 import type { KeyIndices } from '../store/key-index.ts'
-import { hasStakeOf } from '../store/stakes.ts'
+import { makeDeposit } from './make-deposit.ts'
 import type { EthereumNetwork } from './networks.ts'
 
-export interface NewKey {
+/** A stake as it is asked for, in the terms that its key is made of. */
+export interface StakeOrder {
+  readonly account: string
+  readonly idempotencyKey: string
+  readonly amountGwei: Gwei
+  readonly credentialsType: CredentialsType
+  readonly withdrawalAddress: Hex
+}
+
+type Deposit = Pick<EthereumStakeBody, 'depositData' | 'unsignedTransaction'>
+
+export interface NewKey extends Deposit {
   readonly index: bigint
   readonly pubkey: Hex
-  /** 32 bytes. */
-  readonly secretKey: Uint8Array
+  /** The transaction that has made this very deposit already: an earlier answer, which this database doesn't know, was paid. */
+  readonly paidBy?: Hex
 }
 
 /** @throws ProblemError `chain-unavailable` when the chain can't say whether the key is new. */
-export type TakeNewKey = (network: EthereumNetwork, signal: AbortSignal) => Promise<NewKey>
+export type TakeNewKey = (network: EthereumNetwork, order: StakeOrder, signal: AbortSignal) => Promise<NewKey>
 
-/** So many keys after the one that is handed out are looked at too. */
-const lookAhead = 32n
-/** Each time the counter goes far ahead: a database that is so far behind needs a person. */
-const maxSkips = 16
+type Verdict = 'new' | { readonly paidBy: Hex } | 'used'
 
 /**
- * Takes a validator key that nobody has ever used. The index never comes again (see KeyIndices), but a database may have been restored from
- * an older backup. Therefore the chain is asked: a key that has a deposit is not handed out, for a second deposit would only top up the
- * first; and a deposit of a later key, which this database doesn't know, tells that the keys before it were handed out too. Where a Beacon API is
- * configured, the beacon chain is asked as well: a validator may be there from genesis, or the node's deposit logs may be incomplete.
+ * Takes the validator key of an order, and signs its deposit. Which key it is, the order says (see `keyIndexOf`): the database may have been restored from an
+ * older copy. It is given to this order only: an index that a stake holds is not taken, nor a key that has another deposit or that the beacon chain
+ * knows, for a second deposit would only top up the first. A key that has exactly the deposit that is signed here is this order's own, paid before the
+ * database lost it: the stake is made again, with the transaction that paid it.
  */
-export function createTakeNewKey(deps: {
-  keys: ValidatorKeys
-  indices: KeyIndices
-  store: Store
-  log: Logger
-  metrics: Metrics
-}): TakeNewKey {
-  const { keys, indices, store, log, metrics } = deps
-  /** By network: the highest index that was looked at. */
-  const lookedTo = new Map<string, bigint>()
+export function createTakeNewKey(deps: { keys: ValidatorKeys; indices: KeyIndices; log: Logger; metrics: Metrics }): TakeNewKey {
+  const { keys, indices, log, metrics } = deps
 
-  /** For each key, whether a deposit was ever made for it or the beacon chain knows it. */
-  async function areUsed({ config, chain, validators }: EthereumNetwork, pubkeys: readonly Hex[], signal: AbortSignal): Promise<boolean[]> {
+  async function judge({ config, chain, validators }: EthereumNetwork, { depositData }: Deposit, signal: AbortSignal): Promise<Verdict> {
+    const { pubkey } = depositData
     try {
       const [deposits, view] = await Promise.all([
-        Promise.all(pubkeys.map((pubkey) => chain.depositsFor(pubkey, signal))),
-        validators?.beacon.validators(pubkeys, 'head', signal),
+        chain.depositsFor(pubkey, signal),
+        validators?.beacon.validators([pubkey], 'head', signal),
       ])
-      return pubkeys.map((pubkey, position) => (deposits[position]?.length ?? 0) > 0 || view?.validators.has(pubkey) === true)
+      const own = deposits.find((deposit) => isSameDeposit(deposit, depositData))
+      if (own !== undefined) return { paidBy: own.transactionHash }
+      const known = view?.validators.get(pubkey)
+      if (known !== undefined && deposits.length === 0 && sameHex(known.withdrawalCredentials, depositData.withdrawalCredentials)) {
+        const detail = `the beacon chain of ${config.name} has the validator of this very stake, and the deposit history doesn't show its deposit yet`
+        throw new ProblemError('chain-unavailable', detail, { retryAfterSeconds: 60 })
+      }
+      return deposits.length > 0 || known !== undefined ? 'used' : 'new'
     } catch (error) {
       if (error instanceof ChainError) throw chainUnavailable(config.name, error)
       throw error instanceof BeaconError ? beaconUnavailable(config.name, error) : error
     }
   }
 
-  /** The first of an index and those after it whose key has a deposit that isn't of a stake in this database. */
-  async function firstUnknownDeposit(network: EthereumNetwork, index: bigint, signal: AbortSignal): Promise<bigint | undefined> {
+  return async (network, order, signal) => {
     const { name } = network.config
-    const seen = lookedTo.get(name) ?? index
-    const indices = [index]
-    for (let ahead = seen < index ? index + 1n : seen + 1n; ahead <= index + lookAhead; ahead++) indices.push(ahead)
-    const pubkeys = indices.map((one) => keys.derive(one).publicKey)
-    const deposited = await areUsed(network, pubkeys, signal)
-    for (const [position, one] of indices.entries()) {
-      const pubkey = pubkeys[position]
-      // The key itself must be new whatever this database says.
-      if (deposited[position] && pubkey !== undefined && (one === index || !(await hasStakeOf(store.db, pubkey)))) return one
+    const { account, idempotencyKey, amountGwei, credentialsType, withdrawalAddress } = order
+    const keyOrder: KeyOrder = {
+      account,
+      idempotencyKey,
+      network: name,
+      withdrawalCredentials: withdrawalCredentials(credentialsType, withdrawalAddress),
+      amountGwei,
     }
-    if (index + lookAhead > seen) lookedTo.set(name, index + lookAhead)
-    return undefined
-  }
-
-  return async (network, signal) => {
-    const { name } = network.config
-    for (let skips = 0; skips < maxSkips; skips++) {
-      const index = await indices.next()
+    for (let probe = 0; probe < maxProbes; probe++) {
+      const index = keyIndexOf(keys, keyOrder, probe, indices.floor)
+      if (await indices.isTaken(index)) continue
       const { publicKey: pubkey, secretKey } = keys.derive(index)
-      const known = await firstUnknownDeposit(network, index, signal)
-      if (known === undefined) return { index, pubkey, secretKey }
+      const deposit = makeDeposit({ secretKey, network: network.config, amountGwei, credentialsType, withdrawalAddress })
+      if (deposit.depositData.pubkey !== pubkey) throw new Error('the deposit data was made for another key')
+      const verdict = await judge(network, deposit, signal)
+      const line = { network: name, path: keyPath(index), pubkey }
+      if (verdict === 'new') return { ...deposit, index, pubkey }
       metrics.knownKeySkipped(name)
-      log.warn(
-        { network: name, path: keyPath(known), pubkey: keys.derive(known).publicKey },
-        'a validator key that was not handed out yet has a deposit already and is skipped, with those next to it: was the database restored from an older backup? Then raise keyIndexFloor',
-      )
-      await indices.skipBeyond(known)
+      if (verdict !== 'used') {
+        log.warn(
+          { ...line, hash: verdict.paidBy },
+          'a stake that this database does not know was paid already, and is made again from its request: was the database restored from an older backup?',
+        )
+        return { ...deposit, index, pubkey, paidBy: verdict.paidBy }
+      }
+      log.warn(line, 'a validator key that was not handed out yet has another deposit already and is skipped: is the seed used elsewhere?')
     }
-    throw new Error(
-      'the database is far behind the chain: raise keyIndexFloor in the configuration beyond every key that was ever handed out',
-    )
+    throw new Error('every validator key of a request is taken')
   }
 }
+
+/** The signature of a deposit says all of it: BLS signatures are deterministic. */
+const isSameDeposit = (made: DepositLog, { withdrawalCredentials, amountGwei, signature }: EthereumStakeBody['depositData']): boolean =>
+  made.amountGwei === amountGwei && sameHex(made.withdrawalCredentials, withdrawalCredentials) && sameHex(made.signature, signature)

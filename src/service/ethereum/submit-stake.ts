@@ -41,8 +41,8 @@ export function submitStake({
   return async ({ caller, params, body, idempotent, signal }) => {
     const { stakeId } = params
     const { transactionHash: hash } = body
-    const told = toldOf(body)
     const answered = await idempotency.run(idempotent, async (commit) => {
+      const told = toldOf(body)
       for (let attempt = 1; ; attempt++) {
         const stake = await findStake(db, caller.account, stakeId)
         if (stake === undefined) throw new ProblemError('not-found', `there is no stake ${stakeId}`)

@@ -1,12 +1,12 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { fastifyUrl, type Route } from '../../contract/routes.ts'
 import type { Caller } from '../api-keys.ts'
 import { ProblemError } from '../errors.ts'
 import { fingerprint } from '../fingerprint.ts'
-import type { Answer, Idempotent } from '../idempotency.ts'
+import type { Answer, Idempotency, Idempotent } from '../idempotency.ts'
 import { idempotencyKeyOf } from './auth.ts'
-import { pathOf } from './problems.ts'
+import { pathOf, sendReplay } from './problems.ts'
 
 type Output<T> = T extends z.ZodType ? z.output<T> : undefined
 type Responses<R extends Route> = R['responses'][keyof R['responses']]
@@ -48,23 +48,40 @@ export function serve<R extends Route>(app: FastifyInstance, route: R, handle: (
     handler: async (request, reply) => {
       const { caller, params, query, body } = request
       if (caller === undefined) throw new ProblemError('unauthenticated', 'send a valid API key')
-      const key = idempotencyKeyOf(request)
-      const idempotent =
-        key === undefined || route.idempotencyKey === 'none'
-          ? undefined
-          : { account: caller.account, key, fingerprint: fingerprint(route.method, pathOf(request), request.givenBody) }
+      const idempotent = idempotentOf(request, route, caller)
       const signal = AbortSignal.timeout(requestTimeoutMs)
       // Fastify has validated and decoded the parts by the route's own schemas.
       const handled = await handle({ caller, params, query, body, idempotent, host: request.host, signal } as Input<R>)
       reply.status(handled.status)
       if ('replayed' in handled) {
-        if (handled.replayed) reply.header('idempotency-replayed', 'true')
+        if (handled.replayed) return sendReplay(reply, handled)
         return reply.type('application/json; charset=utf-8').send(handled.body)
       }
       if (handled.retryAfterSeconds !== undefined) reply.header('retry-after', String(handled.retryAfterSeconds))
       return reply.send(handled.body)
     },
   })
+}
+
+function idempotentOf(request: FastifyRequest, route: Route, caller: Caller): Idempotent | undefined {
+  const key = idempotencyKeyOf(request)
+  if (key === undefined || route.idempotencyKey === 'none') return undefined
+  return { account: caller.account, key, fingerprint: fingerprint(route.method, pathOf(request), request.givenBody) }
+}
+
+/**
+ * What is stored under the Idempotency-Key of a request that is not valid: the key decides first. The same request replays though it isn't taken any more;
+ * another one under the same key is a conflict, however malformed it is.
+ */
+export function createReplays(idempotency: Idempotency): (request: FastifyRequest) => Promise<Answer | undefined> {
+  return async (request) => {
+    const route = request.routeOptions.config.contract
+    const { caller, givenBody } = request
+    const idempotent = route === undefined || caller === undefined ? undefined : idempotentOf(request, route, caller)
+    if (idempotent === undefined) return undefined
+    // Without a body that could be read there is nothing to compare, and no request like that was ever served.
+    return idempotency.stored(givenBody === undefined ? { ...idempotent, fingerprint: undefined } : idempotent)
+  }
 }
 
 /** Writes an answer as the contract gives it, to be stored and sent. */

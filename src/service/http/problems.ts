@@ -5,10 +5,29 @@ import { ChainError } from '../../chains/ethereum/chain.ts'
 import { JsonError } from '../../contract/json.ts'
 import { makeProblem, type ProblemDetail, problemMediaType, problems } from '../../contract/problems.ts'
 import { beaconUnavailable, chainUnavailable, ProblemError } from '../errors.ts'
+import type { Answer } from '../idempotency.ts'
 
 /** Makes every error, whoever threw it, a problem of the contract (RFC 9457). Only what the service didn't expect is logged as an error. */
-export function installProblems(app: FastifyInstance, allowedMethods: (path: string) => readonly string[]): void {
-  app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply))
+export function installProblems(
+  app: FastifyInstance,
+  {
+    allowedMethods,
+    replayOf,
+  }: {
+    readonly allowedMethods: (path: string) => readonly string[]
+    /** What is stored for a request that was refused before it came to its handler. @throws ProblemError */
+    readonly replayOf: (request: FastifyRequest) => Promise<Answer | undefined>
+  },
+): void {
+  app.setErrorHandler(async (error, request, reply) => {
+    if (!isOfBody(error)) return sendProblem(error, request, reply)
+    try {
+      const replay = await replayOf(request)
+      return replay === undefined ? sendProblem(error, request, reply) : sendReplay(reply, replay)
+    } catch (other) {
+      return sendProblem(other, request, reply)
+    }
+  })
   app.setNotFoundHandler((request, reply) => {
     const allowed = allowedMethods(pathOf(request))
     if (allowed.length === 0) return sendProblem(new ProblemError('not-found', 'there is nothing at this path'), request, reply)
@@ -16,6 +35,16 @@ export function installProblems(app: FastifyInstance, allowedMethods: (path: str
     return sendProblem(new ProblemError('method-not-allowed', detail, { headers: { allow: allowed.join(', ') } }), request, reply)
   })
 }
+
+/** An answer as it was stored. */
+export const sendReplay = (reply: FastifyReply, { status, body }: Answer): FastifyReply =>
+  reply.status(status).header('idempotency-replayed', 'true').type('application/json; charset=utf-8').send(body)
+
+/** What is wrong is the request's content, which was read after all that concerns who sends it and under which key. */
+const isOfBody = (error: unknown): boolean =>
+  error instanceof JsonError ||
+  hasZodFastifySchemaValidationErrors(error) ||
+  (error as FastifyError).code?.startsWith('FST_ERR_CTP') === true
 
 export const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0] ?? '/'
 

@@ -62,8 +62,8 @@ function openPostgres(url: Secret, poolSize: number, onIdleError: (error: Error)
 }
 
 /** SQLSTATE 23505: another row holds this key. */
-export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
+export const isUniqueViolation = (error: unknown, ...constraints: readonly string[]): boolean =>
   error instanceof Error &&
   'code' in error &&
   error.code === '23505' &&
-  (constraint === undefined || ('constraint' in error && error.constraint === constraint))
+  (constraints.length === 0 || ('constraint' in error && constraints.includes(String(error.constraint))))

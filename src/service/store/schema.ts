@@ -52,6 +52,7 @@ export interface ExternalReferencesTable {
 export interface KeyCountersTable {
   /** Names the seed without telling anything of it: SHA-256 of the master public key. */
   seed_fingerprint: string
+  /** Of versions that counted; kept for the row's sake. */
   next_index: bigint
 }
 

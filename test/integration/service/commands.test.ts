@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { decrypt } from '@chainsafe/bls-keystore'
 import { SecretKey } from '@chainsafe/blst'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseEth } from '../../../src/lib/amounts.ts'
 import { apiKeysCreate, apiKeysList, apiKeysRevoke } from '../../../src/service/commands.ts'
 import { exportKeystores } from '../../../src/service/keystores.ts'
+import { recoverKeystore } from '../../../src/service/recover.ts'
 import { runService } from '../../../src/service/run.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { callService, withdrawalAddress } from './harness.ts'
@@ -117,6 +119,32 @@ describe('keystores', () => {
     const summary = readdirSync(outDir).find((file) => file.startsWith('summary-'))
     expect(JSON.parse(readFileSync(join(outDir, summary ?? ''), 'utf8')).keystores).toEqual(exported)
     await expect(exportKeystores({ ...base(), outDir, pubkeys, kdf })).rejects.toThrow(/is there already/)
+  })
+
+  test('of a stake that the database lost are recovered by the request that made it, or by the path in the log', async () => {
+    const [stake] = stakes
+    if (stake === undefined) throw new Error('no stake')
+    const request = {
+      account: 'keystores',
+      idempotencyKey: 'keystores/0',
+      network: 'devnet',
+      amountGwei: parseEth('32'),
+      withdrawalAddress,
+      credentialsType: '0x02',
+    } as const
+    // Without the database: its folder is not there.
+    const env = { STAKING_SERVICE_DATA_DIR: join(files.folder, 'nowhere') }
+    const recover = (outDir: string, from: Parameters<typeof recoverKeystore>[0]['from'], pubkey = stake.pubkey) =>
+      recoverKeystore({ ...base(), env, outDir: join(files.folder, outDir), from, pubkey })
+    const { path, file } = await recover('recovered', request)
+    const keystore = JSON.parse(readFileSync(join(files.folder, 'recovered', file), 'utf8'))
+    const secret = SecretKey.fromBytes(await decrypt(keystore, password))
+    expect(`0x${Buffer.from(secret.toPublicKey().toBytes()).toString('hex')}`).toBe(stake.pubkey)
+    expect((await recover('recovered-by-path', { path })).path).toBe(path)
+    await expect(recover('recovered', request)).rejects.toThrow(/is there already/)
+    await expect(recover('other', { ...request, idempotencyKey: 'keystores/1' })).rejects.toThrow(/no key of this request/)
+    await expect(recover('other', { path: 'm/12381/3600/0/0/0' })).rejects.toThrow(/is not the one of/)
+    await expect(recover('other', { path: 'm/44' })).rejects.toThrow(/not the path/)
   })
 
   test('are chosen by network and status', async () => {

@@ -15,8 +15,10 @@ export interface FakeChain extends EthereumChain {
   final: bigint
   readonly transactions: Map<Hex, ChainTransaction>
   readonly receipts: Map<Hex, ChainReceipt>
-  /** Public keys that have a deposit already. */
+  /** Public keys that have a deposit already, of somebody else. */
   readonly deposited: Set<Hex>
+  /** Deposits by public key. */
+  readonly deposits: Map<Hex, readonly DepositLog[]>
   /** Every call fails with it, while set. */
   failing: ChainErrorCode | undefined
   /** Every call waits for it. */
@@ -50,6 +52,7 @@ export function createFakeChain(network: string): FakeChain {
     transactions: new Map(),
     receipts: new Map(),
     deposited: new Set(),
+    deposits: new Map(),
     failing: undefined,
     hold: Promise.resolve(),
     asked: [],
@@ -60,7 +63,7 @@ export function createFakeChain(network: string): FakeChain {
     depositsFor: (pubkey) =>
       answer(() => {
         chain.asked.push(pubkey)
-        return chain.deposited.has(pubkey) ? [deposit(pubkey)] : []
+        return [...(chain.deposits.get(pubkey) ?? []), ...(chain.deposited.has(pubkey) ? [deposit(pubkey)] : [])]
       }),
     transactionCount: unused,
     balance: unused,

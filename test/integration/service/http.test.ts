@@ -2,11 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { encodeAbiParameters, parseAbiParameters } from 'viem'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { computeDepositDomain, depositEventTopic } from '../../../src/chains/ethereum/deposit.ts'
+import { computeDepositDomain, depositEventTopic, withdrawalCredentials } from '../../../src/chains/ethereum/deposit.ts'
 import { verifyDeposit } from '../../../src/chains/ethereum/verify-deposit.ts'
 import { depositData, unsignedTransaction } from '../../../src/contract/schemas/ethereum-stake.ts'
 import { type Gwei, parseEth } from '../../../src/lib/amounts.ts'
 import { Secret } from '../../../src/lib/secret.ts'
+import { fingerprint } from '../../../src/service/fingerprint.ts'
+import { keyIndexOf } from '../../../src/service/key-index.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import type { DatabaseConfig } from '../../../src/service/store/database.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
@@ -121,27 +123,23 @@ describe.each([
       expect(refused).toMatchObject({ status: 400, body: { code: 'invalid-request', errors: [{ pointer }] } })
     })
 
-    test('never gives a key that the chain knows, nor one near it', async () => {
+    test('never gives a key that the chain knows, and goes on to the next one of the request', async () => {
       const keys = createValidatorKeys(parseSeed(seedHex, 'seed'))
-      const indexOf = (pubkey: string) => {
-        let index = 0n
-        while (keys.derive(index).publicKey !== pubkey) index++
-        return index
+      const idempotencyKey = hash()
+      const order = {
+        account: 'acme',
+        idempotencyKey,
+        network: 'devnet',
+        withdrawalCredentials: withdrawalCredentials('0x02', withdrawalAddress),
+        amountGwei: parseEth('32'),
       }
-      const last = indexOf((await service.stake(key)).body.depositData.pubkey)
-      // As after a restore: keys that this database takes for new have deposits. The next one;
-      service.chain.deposited.add(keys.derive(last + 1n).publicKey)
-      const second = indexOf((await service.stake(key)).body.depositData.pubkey)
-      expect(second).toBeGreaterThan(last + 500n)
-      // one that comes soon, after keys that may have been handed out too.
-      service.chain.deposited.add(keys.derive(second + 33n).publicKey)
-      const third = indexOf((await service.stake(key)).body.depositData.pubkey)
-      expect(third).toBeGreaterThan(second + 500n)
-      expect(service.logs()).toContain('has a deposit already and is skipped')
-      expect((await service.call('GET', '/metrics')).text).toContain('staking_service_known_keys_skipped_total{network="devnet"} 2')
-      // What it has handed out itself is no surprise.
-      service.chain.deposited.add(keys.derive(third).publicKey)
-      expect(indexOf((await service.stake(key)).body.depositData.pubkey)).toBeLessThan(third + 20n)
+      const [first, second] = [0, 1].map((probe) => keys.derive(keyIndexOf(keys, order, probe)).publicKey)
+      if (first === undefined || second === undefined) throw new Error('no keys')
+      service.chain.deposited.add(first)
+      const made = await service.call('POST', stakes, { key, idempotencyKey, body })
+      expect(made.body.depositData.pubkey).toBe(second)
+      expect(service.logs()).toContain('has another deposit already and is skipped')
+      expect((await service.call('GET', '/metrics')).text).toContain('staking_service_known_keys_skipped_total{network="devnet"} 1')
     })
 
     test.each(['unavailable', 'history-syncing', 'wrong-chain'] as const)(
@@ -196,6 +194,58 @@ describe.each([
         body: { transactionHash: hash() },
       })
       expect(refused).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
+    })
+
+    test.each([
+      { why: 'breaks a rule of the chain', change: { amountEth: 1 } },
+      { why: 'names no network of the service', change: { network: 'nowhere' } },
+      { why: 'is malformed', change: { amountEth: '32' } },
+      { why: 'has an unknown field', change: { amount: 1 } },
+    ])('is refused for another request that $why: the key decides first', async ({ change }) => {
+      const idempotencyKey = hash()
+      const first = await service.call('POST', stakes, { key, idempotencyKey, body })
+      const reused = { status: 409, body: { code: 'idempotency-key-reused' } }
+      expect(await service.call('POST', stakes, { key, idempotencyKey, body: { ...body, ...change } })).toMatchObject(reused)
+      expect((await service.call('POST', stakes, { key, idempotencyKey, body })).text).toBe(first.text)
+    })
+
+    test.each([
+      { why: 'no JSON', ask: { text: '{"network"' } },
+      { why: 'another media type', ask: { text: 'a=b', headers: { 'content-type': 'text/plain' } } },
+      { why: 'too much', ask: { text: `"${'x'.repeat(70_000)}"` } },
+    ])('is refused with a body that is $why', async ({ ask }) => {
+      const idempotencyKey = hash()
+      await service.call('POST', stakes, { key, idempotencyKey, body })
+      expect(await service.call('POST', stakes, { key, idempotencyKey, ...ask })).toMatchObject({
+        status: 409,
+        body: { code: 'idempotency-key-reused' },
+      })
+    })
+
+    test('replays though the network has left the configuration, and though the request is not valid any more', async () => {
+      const [idempotencyKey, other] = [hash(), hash()]
+      const first = await service.call('POST', stakes, { key, idempotencyKey, body })
+      // As a version with other rules has stored it.
+      const stored = await service.store.db
+        .selectFrom('idempotency_keys')
+        .selectAll()
+        .where('key', '=', idempotencyKey)
+        .executeTakeFirstOrThrow()
+      const odd = { ...body, amountEth: '32' }
+      await service.store.db
+        .insertInto('idempotency_keys')
+        .values({ ...stored, key: other, fingerprint: fingerprint('POST', stakes, odd) })
+        .execute()
+      const later = await startService(service.store, { networks: new Map() })
+      try {
+        const again = await later.call('POST', stakes, { key, idempotencyKey, body })
+        expect(again).toMatchObject({ status: 201, text: first.text })
+        expect(again.headers.get('idempotency-replayed')).toBe('true')
+        expect((await later.call('POST', stakes, { key, idempotencyKey: hash(), body })).status).toBe(422)
+        expect(await later.call('POST', stakes, { key, idempotencyKey: other, body: odd })).toMatchObject({ status: 201, text: first.text })
+      } finally {
+        await later.close()
+      }
     })
 
     test('belongs to its account', async () => {
@@ -266,12 +316,15 @@ describe.each([
 
     test('is given to one of many that ask at once', async () => {
       const externalReference = `EthereumStake/ns/${hash()}`
+      const asked = service.chain.asked.length
       const answers = await Promise.all(Array.from({ length: 20 }, () => service.stake(key, { externalReference })))
       const created = answers.filter(({ status }) => status === 201)
       expect(created).toHaveLength(1)
       for (const one of answers.filter(({ status }) => status !== 201)) {
         expect(one.body).toMatchObject({ code: 'reference-exists', existingId: created[0]?.body.stakeId })
       }
+      // The reference is taken before a key is: the others looked at none.
+      expect(service.chain.asked.slice(asked)).toEqual([created[0]?.body.depositData.pubkey])
     })
 
     test('is free again once its stake has failed', async () => {

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { BeaconChain } from '../../../src/chains/ethereum/beacon.ts'
+import { withdrawalCredentials } from '../../../src/chains/ethereum/deposit.ts'
+import { parseEth } from '../../../src/lib/amounts.ts'
+import { keyIndexOf } from '../../../src/service/key-index.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { freePort } from '../../cluster/ports.ts'
@@ -98,7 +101,16 @@ test('a stake shows its validator from the deposit to the exit, and its rules te
 
 test('a new key that the beacon chain knows is skipped, though the deposit contract has no log of it', async () => {
   const seed = randomBytes(32).toString('hex')
-  const first = createValidatorKeys(parseSeed(seed, 'the seed')).derive(0n).publicKey
+  const keys = createValidatorKeys(parseSeed(seed, 'the seed'))
+  const [idempotencyKey, mine] = [randomBytes(8).toString('hex'), '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359'] as const
+  const order = {
+    account: 'acme',
+    idempotencyKey,
+    network: 'devnet',
+    withdrawalCredentials: withdrawalCredentials('0x02', mine),
+    amountGwei: parseEth('32'),
+  }
+  const first = keys.derive(keyIndexOf(keys, order, 0)).publicKey
   const { validators } = running.service.networks.get('devnet') ?? {}
   if (validators === undefined) throw new Error('the service has no beacon chain')
   const known = (await validators.beacon.validators([chain.fresh()], 'head', new AbortController().signal)).validators.values().next().value
@@ -115,10 +127,11 @@ test('a new key that the beacon chain knows is skipped, though the deposit contr
   const network = { config, chain: createFakeChain('devnet'), validators: { beacon, reads: validators.reads } }
   const service = await startService(ownStore, { seed, networks: new Map([['devnet', network]]) })
   try {
-    const made = await service.stake(await service.key())
+    const body = { network: 'devnet', amountEth: 32, withdrawalAddress: mine }
+    const made = await service.call('POST', '/v1/ethereum/stakes', { key: await service.key(), idempotencyKey, body })
     expect(made.status).toBe(201)
     expect(made.body.depositData.pubkey).not.toBe(first)
-    expect(service.logs()).toContain('has a deposit already and is skipped')
+    expect(service.logs()).toContain('has another deposit already and is skipped')
   } finally {
     await service.close()
     await ownStore.close()

@@ -1,49 +1,159 @@
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { apiKeysCreate } from '../../../src/service/commands.ts'
-import { startAnvil } from '../../chains/anvil.ts'
-import { callService, withdrawalAddress } from './harness.ts'
-import { createPayer } from './payer.ts'
-import { serviceFiles, spawnService } from './processes.ts'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { depositData } from '../../../src/contract/schemas/ethereum-stake.ts'
+import { Secret } from '../../../src/lib/secret.ts'
+import { firstHashedIndex } from '../../../src/service/key-index.ts'
+import type { DatabaseConfig } from '../../../src/service/store/database.ts'
+import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { startService, type TestService, withdrawalAddress } from './harness.ts'
 
-test('after a restore from an older backup, no key that was handed out comes again', async () => {
-  const anvil = await startAnvil()
-  const files = serviceFiles(anvil)
-  try {
-    const key = (await apiKeysCreate({ config: files.config, account: 'acme' })).key.reveal()
-    const data = join(files.folder, 'data')
-    const backup = join(files.folder, 'backup')
-    const create = async (url: string, name: string) => {
-      const answer = await callService(url, 'POST', '/v1/ethereum/stakes', {
-        key,
-        idempotencyKey: name,
-        body: { network: 'devnet', amountEth: 32, withdrawalAddress },
-      })
-      expect(answer.status).toBe(201)
-      return answer.body
-    }
-    const first = await spawnService(files.config)
-    await create(first.url, 'before')
-    await first.process.stop()
-    cpSync(join(data, 'pgdata'), backup, { recursive: true })
+/** A database, and a copy of it that was made earlier: a restored backup. */
+interface Copied {
+  readonly database: DatabaseConfig
+  copy(): Promise<DatabaseConfig>
+}
 
-    // Lost with the restore: four stakes, of which the last is paid.
-    const second = await spawnService(files.config)
-    const lost = []
-    for (let count = 0; count < 4; count++) lost.push(await create(second.url, `lost/${count}`))
-    await createPayer(anvil).pay(lost[3].unsignedTransaction)
-    await second.process.stop()
-    rmSync(join(data, 'pgdata'), { recursive: true })
-    cpSync(backup, join(data, 'pgdata'), { recursive: true })
+let postgres: Postgres
+let folder: string
+beforeAll(async () => {
+  postgres = await startPostgres()
+  folder = mkdtempSync(join(tmpdir(), 'staking-restore-'))
+})
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true })
+  await postgres?.stop()
+})
 
-    const third = await spawnService(files.config)
-    const pubkeys = lost.map((stake) => stake.depositData.pubkey)
-    for (let count = 0; count < 6; count++) expect(pubkeys).not.toContain((await create(third.url, `new/${count}`)).depositData.pubkey)
-    expect(third.process.output()).toContain('was the database restored from an older backup?')
-    await third.process.stop()
-  } finally {
-    files.remove()
-    await anvil.stop()
+let made = 0
+const embedded = async (): Promise<Copied> => {
+  const dataDir = join(folder, `data-${made++}`)
+  return {
+    database: { kind: 'embedded', dataDir },
+    copy: async () => {
+      const copy = join(folder, `copy-${made++}`)
+      cpSync(join(dataDir, 'pgdata'), join(copy, 'pgdata'), { recursive: true })
+      return { kind: 'embedded', dataDir: copy }
+    },
   }
+}
+const server = async (): Promise<Copied> => {
+  const name = `restore_${made++}`
+  const configOf = (url: string): DatabaseConfig => ({ kind: 'postgres', url: new Secret(url), poolSize: 5 })
+  return {
+    database: configOf(await postgres.createDatabase(name)),
+    copy: async () => {
+      const client = new pg.Client({ connectionString: postgres.url })
+      await client.connect()
+      await client.query(`create database ${name}_copy template ${name}`)
+      await client.end()
+      return configOf(postgres.url.replace(/postgres$/, `${name}_copy`))
+    },
+  }
+}
+
+const stakes = '/v1/ethereum/stakes'
+const elsewhere = '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359'
+
+describe.each([
+  { name: 'the embedded database', create: embedded },
+  { name: 'PostgreSQL', create: server },
+])('after $name was restored from an older copy', ({ create }) => {
+  let service: TestService
+  let key: string
+  const lost: { readonly body: ReturnType<typeof JSON.parse>; readonly idempotencyKey: string }[] = []
+  const post = (idempotencyKey: string, more: object = {}) =>
+    service.call('POST', stakes, { key, idempotencyKey, body: { network: 'devnet', amountEth: 32, withdrawalAddress, ...more } })
+
+  beforeAll(async () => {
+    const { database: original, copy } = await create()
+    service = await startService(original)
+    key = await service.key()
+    expect((await post('before')).status).toBe(201)
+    await service.close()
+    const restored = await copy()
+    service = await startService(original)
+    // More than a block of indices and any look ahead: the last one is paid.
+    for (let count = 0; count < 36; count++) lost.push({ idempotencyKey: `lost/${count}`, body: (await post(`lost/${count}`)).body })
+    await service.close()
+    service = await startService(restored)
+  })
+  afterAll(() => service?.close())
+  const lostKeys = () => new Set(lost.map(({ body }) => body.depositData.pubkey))
+  const lostAt = (at: number) => lost[at] ?? expect.fail('there is no such stake')
+  const pay = ({ body }: { body: { depositData: object } }, change: object = {}) => {
+    const deposit = z.decode(depositData, body.depositData as never)
+    service.chain.deposits.set(deposit.pubkey, [{ ...deposit, index: 0n, transactionHash: paidBy, blockNumber: 5n, ...change }])
+  }
+  const paidBy = `0x${'ab'.repeat(32)}` as const
+
+  test('the next 36 stakes get none of the keys that were handed out since, paid or not', async () => {
+    pay(lostAt(35))
+    const keys = new Set<string>()
+    for (let count = 0; count < 36; count++) {
+      const answer = await post(`new/${count}`, { withdrawalAddress: elsewhere })
+      expect(answer.status).toBe(201)
+      keys.add(answer.body.depositData.pubkey)
+    }
+    expect(keys.size).toBe(36)
+    expect([...keys].filter((pubkey) => lostKeys().has(pubkey))).toEqual([])
+  })
+
+  test.each([
+    { at: 1, change: { withdrawalAddress: elsewhere } },
+    { at: 2, change: { amountEth: 33 } },
+    { at: 3, change: { credentialsType: '0x01' } },
+  ])('a lost Idempotency-Key with $change gets another key: none is ever signed for two', async ({ at, change }) => {
+    const answer = await post(lostAt(at).idempotencyKey, change)
+    expect(answer.status).toBe(201)
+    expect(lostKeys().has(answer.body.depositData.pubkey)).toBe(false)
+  })
+
+  test('a lost request that comes again gets the very same deposit', async () => {
+    const { idempotencyKey, body } = lostAt(10)
+    const again = await post(idempotencyKey)
+    expect(again).toMatchObject({
+      status: 201,
+      body: {
+        depositData: body.depositData,
+        unsignedTransaction: body.unsignedTransaction,
+        transaction: { status: 'awaiting_submission' },
+      },
+    })
+  })
+
+  test('a lost request that was paid is made again as paid: nobody pays twice', async () => {
+    const { idempotencyKey, body } = lostAt(35)
+    pay(lostAt(35))
+    const again = await post(idempotencyKey)
+    expect(again).toMatchObject({
+      status: 201,
+      body: { depositData: body.depositData, transaction: { status: 'submitted', hash: paidBy } },
+    })
+    expect(service.logs()).toContain('was the database restored from an older backup?')
+    expect((await post(idempotencyKey)).text).toBe(again.text)
+  })
+
+  test("a key that has somebody else's deposit is not handed out", async () => {
+    pay(lostAt(20), { signature: `0x${'cd'.repeat(96)}` })
+    const again = await post('lost/20')
+    expect(again.status).toBe(201)
+    expect(again.body.depositData.pubkey).not.toBe(lostAt(20).body.depositData.pubkey)
+    expect(service.logs()).toContain('has another deposit already and is skipped')
+  })
+
+  test('stakes from before keys came from their requests stay as they are, and their indices are not given again', async () => {
+    const row = await service.store.db
+      .selectFrom('ethereum_stakes')
+      .selectAll()
+      .where('status', '=', 'awaiting_submission')
+      .executeTakeFirstOrThrow()
+    await service.store.db.updateTable('ethereum_stakes').set({ key_index: 3n }).where('id', '=', row.id).execute()
+    expect((await service.call('GET', `${stakes}/${row.id}`, { key })).body.depositData.pubkey).toBe(row.pubkey)
+    const rows = await service.store.db.selectFrom('ethereum_stakes').select(['key_index', 'id']).execute()
+    for (const { key_index, id } of rows) if (id !== row.id) expect(key_index).toBeGreaterThanOrEqual(firstHashedIndex)
+  })
 })

@@ -52,8 +52,8 @@ export function createRequest(
   const { store, idempotency, locate, clock, log, metrics } = deps
   return async ({ account, request, externalReference: reference, idempotent, write }, signal) => {
     const { kind, pubkey } = request
-    checkPubkey(pubkey)
     const answered = await idempotency.run(idempotent, async (commit) => {
+      checkPubkey(pubkey)
       if (reference !== undefined) {
         const holder = await holderOf(store.db, account, reference)
         if (holder !== undefined) throw referenceExists(reference, holder)

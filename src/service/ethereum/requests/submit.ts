@@ -71,9 +71,9 @@ export function submitRequest(
 
   return async ({ key, submission, idempotent, tellsVisibility, write }, signal) => {
     const hash = submission.transactionHash
-    const told = toldOf(submission)
     try {
       const answered = await idempotency.run(idempotent, async (commit) => {
+        const told = toldOf(submission)
         for (let attempt = 1; ; attempt++) {
           const request = await findRequest(db, key)
           if (request === undefined) throw notFound(key)

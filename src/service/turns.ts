@@ -1,0 +1,27 @@
+/** Whoever asks for the same thing waits for its turn; the first is served first. Of one process. */
+export type InTurn = <T>(what: string, work: () => Promise<T>, signal: AbortSignal) => Promise<T>
+
+/** @throws the signal's reason when it is aborted before the turn comes, or what the work throws */
+export function createTurns(): InTurn {
+  const last = new Map<string, Promise<void>>()
+  return async (what, work, signal) => {
+    const before = last.get(what)
+    const { promise: over, resolve: end } = Promise.withResolvers<void>()
+    const mine = (before ?? Promise.resolve()).then(() => over)
+    last.set(what, mine)
+    try {
+      if (before !== undefined) await Promise.race([before, rejected(signal)])
+      signal.throwIfAborted()
+      return await work()
+    } finally {
+      end()
+      if (last.get(what) === mine) last.delete(what)
+    }
+  }
+}
+
+const rejected = (signal: AbortSignal) =>
+  new Promise<never>((_, fail) => {
+    if (signal.aborted) fail(signal.reason)
+    else signal.addEventListener('abort', () => fail(signal.reason), { once: true })
+  })
