@@ -83,7 +83,7 @@ function gateScope(route: Route, code: ProblemCode | undefined): string | undefi
 /** The service answers these before any effect; `idempotency-key-in-progress` means that an earlier call is still at it. */
 function maybeDone(status: number, code: ProblemCode | undefined): boolean {
   if (code === 'idempotency-key-in-progress') return true
-  if (code === 'chain-unavailable' || code === 'transaction-not-visible') return false
+  if (code === 'chain-unavailable' || code === 'transaction-not-visible' || code === 'request-timeout') return false
   return status >= 500 || status === 408
 }
 

@@ -176,7 +176,7 @@ describe('a call', () => {
 })
 
 describe('every problem of the contract becomes a typed error', () => {
-  const unknownOutcome: ProblemCode[] = ['internal-error', 'idempotency-key-in-progress']
+  const unknownOutcome: ProblemCode[] = ['internal-error', 'service-unavailable', 'idempotency-key-in-progress']
   test.each(Object.keys(problems) as ProblemCode[])('%s', async (code) => {
     const body = makeProblem(code, {
       detail: canary,

@@ -26,8 +26,13 @@ export const problems = {
   'unsupported-media-type': { status: 415, title: 'The body must be application/json' },
   /** The request is well-formed, and a rule of the chain forbids it: `errors` names the rule. */
   'validation-failed': { status: 422, title: 'A rule of the chain forbids this' },
+  /** Headers or body came too slowly. */
+  'request-timeout': { status: 408, title: 'The request came too slowly' },
   'rate-limited': { status: 429, title: 'Too many requests', retryAfter: true },
+  'headers-too-large': { status: 431, title: 'The headers are too large' },
   'internal-error': { status: 500, title: 'Internal error' },
+  /** The database is away, too much is to be done at once, or this instance is about to end. Another instance, or the same one soon, will serve the request. */
+  'service-unavailable': { status: 503, title: 'The service cannot answer now', retryAfter: true },
   'chain-unavailable': { status: 503, title: 'The chain cannot be reached now', retryAfter: true },
   'transaction-not-visible': { status: 503, title: 'The chain does not show the transaction yet', retryAfter: true },
 } as const satisfies Record<string, { status: number; title: string; retryAfter?: true }>

@@ -361,6 +361,7 @@ export function problemsOf(route: Route): readonly ProblemCode[] {
   }
   for (const code of route.problems) codes.add(code)
   codes.add('internal-error')
+  codes.add('service-unavailable')
   return [...codes]
 }
 

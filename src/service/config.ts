@@ -66,10 +66,22 @@ export const serviceConfigFile = z.strictObject({
       maxUnauthenticated: z.int().min(1).default(300),
     })
     .prefault({}),
+  limits: z
+    .strictObject({
+      /** From the first byte of a request to its last. */
+      requestTimeoutMs: z.int().min(100).max(300_000).default(15_000),
+      /** Open connections of one instance. */
+      maxConnections: z.int().min(1).max(100_000).default(1_000),
+      /** Requests that one instance serves at the same time; further ones answer 503 with Retry-After. */
+      maxInFlight: z.int().min(1).max(10_000).default(256),
+    })
+    .prefault({}),
   /** How often the tracker goes through what is due, in ms; each stake is looked at once per block at most. */
   trackerIntervalMs: z.int().min(20).max(3_600_000).default(4_000),
   logLevel: z.enum(logLevels).default('info'),
-  /** How long requests in flight may take at the end. Keep it below the pod's terminationGracePeriodSeconds. */
+  /** How long it goes on serving once it was asked to end, while /readyz says that it stops: as long as its clients' way here takes to change, a readiness period. */
+  drainMs: z.int().min(0).max(300_000).default(5_000),
+  /** How long requests in flight may take at the end, the drain included. Keep it below the pod's terminationGracePeriodSeconds. */
   shutdownGraceMs: z.int().min(0).max(600_000).default(20_000),
 })
 

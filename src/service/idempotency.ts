@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql, type Transaction } from 'kysely'
 import { ProblemError } from './errors.ts'
-import type { Database, Store } from './store/database.ts'
+import { type Database, isOutage, type Store } from './store/database.ts'
 
 /** What a client gets: the body as text, so that a replay is the same bytes. */
 export interface Answer {
@@ -122,10 +122,25 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
         return { ...answer, replayed: false }
       } catch (error) {
         // Nothing took effect (or the commit's outcome is unknown, and then a committed answer has a status and stays): the key is free again.
-        await release(request, owner).catch(() => undefined)
+        const releasing = giveBack(() => release(request, owner))
+        // Who is told that the database is away is told at once.
+        if (!isOutage(error)) await releasing
         throw error
       }
     },
+  }
+}
+
+/** Tries for as long as a lease lasts; after that the claim is void anyway. */
+async function giveBack(release: () => Promise<unknown>): Promise<void> {
+  for (const waitMs of [0, 1_000, 2_000, 4_000, 8_000]) {
+    if (waitMs > 0) await new Promise((done) => setTimeout(done, waitMs).unref())
+    try {
+      await release()
+      return
+    } catch (error) {
+      if (!isOutage(error)) return
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 import { createBeaconChain } from '../chains/ethereum/beacon-chain.ts'
 import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
 import { createNodeBoard, type NodeBoard } from '../chains/nodes/board.ts'
-import { type Clock, systemClock } from '../lib/clock.ts'
+import { type Clock, jitter, systemClock } from '../lib/clock.ts'
 import { createLogger, type Logger } from '../lib/log.ts'
 import { createAdmin, serveAdmin } from './admin.ts'
 import { loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
@@ -10,7 +10,7 @@ import { releaseAllClaims } from './idempotency.ts'
 import { readSeedFile } from './seed.ts'
 import { createService } from './service.ts'
 import { connectSolanaNetworks } from './solana/connect.ts'
-import { openStore } from './store/database.ts'
+import { isOutage, openStore, type Store } from './store/database.ts'
 import { openKeyIndices } from './store/key-index.ts'
 
 export interface RunServiceOptions {
@@ -27,8 +27,8 @@ export interface RunServiceOptions {
   readonly onListening?: (url: string) => void
 }
 
-/** How long it goes on taking requests after it was asked to end. */
-const drainMs = 1_000
+/** After it has stopped listening, what came last is still told so. */
+const lastWordsMs = 300
 
 /**
  * Runs the service until the signal is aborted: then it says that it isn't ready, soon takes no
@@ -40,13 +40,14 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   const config = await loadServiceConfig(options.config, options.flags, env)
   const log = options.log ?? createLogger({ program: 'service', level: config.logLevel })
   const keys = await readSeedFile(config.seedFile)
-  const store = await openStore(config.database, (error) => log.warn({ err: error }, 'a connection of the database was lost'))
+  const store = await waitForStore(config.database, { clock, log }, signal)
+  if (store === undefined) return
   const ending = new AbortController()
   try {
     if (config.database.kind === 'embedded') await releaseAllClaims(store)
     const indices = await openKeyIndices({ store, seedFingerprint: keys.fingerprint, floor: BigInt(config.keyIndexFloor) })
     const nodes = createNodeBoard()
-    const { app, tracker } = await createService({
+    const { app, tracker, refuse } = await createService({
       store,
       keys,
       indices,
@@ -64,6 +65,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
       log,
       version,
       rateLimit: config.rateLimit,
+      httpLimits: config.limits,
       trackerIntervalMs: config.trackerIntervalMs,
       stopping: signal,
     })
@@ -82,8 +84,14 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
     await aborted(signal)
     log.info('the staking service ends: requests in flight are served')
     // Whoever routes to it learns that it isn't ready; what is on its way here still finds it, and is told to go elsewhere next time.
-    await clock.sleep(Math.min(drainMs, config.shutdownGraceMs / 4), ending.signal)
-    await within(config.shutdownGraceMs, clock, Promise.all([app.close(), closeAdmin()]))
+    await clock.sleep(Math.min(config.drainMs, config.shutdownGraceMs / 2), ending.signal)
+    refuse()
+    await clock.sleep(lastWordsMs, ending.signal)
+    await within(
+      Math.max(config.shutdownGraceMs - config.drainMs, config.shutdownGraceMs / 2),
+      clock,
+      Promise.all([app.close(), closeAdmin()]),
+    )
     ending.abort()
     await tracking
   } finally {
@@ -92,6 +100,34 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   }
   log.info('the staking service has ended')
 }
+
+/** Waits for a database that isn't there yet; undefined when it was asked to end before. @throws what no waiting mends: a wrong password, a newer version */
+async function waitForStore(
+  database: ServiceConfig['database'],
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<Store | undefined> {
+  for (let attempt = 1; !signal.aborted; attempt++) {
+    try {
+      return await openStore(database, (error) => log.warn({ err: error }, 'a connection of the database was lost'))
+    } catch (error) {
+      if (!isOutageAtStart(error)) throw error
+      if (attempt === 1) log.warn({ reason: reasonOf(error) }, 'the database does not answer: waiting for it')
+      await clock.sleep(jitter(Math.min(250 * 2 ** Math.min(attempt, 4), 4_000)), signal).catch(() => undefined)
+    }
+  }
+  return undefined
+}
+
+const reasonOf = (error: unknown): string => {
+  for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++) {
+    if ('code' in current && typeof current.code === 'string') return current.code
+  }
+  return error instanceof Error ? error.message : 'unknown'
+}
+
+/** Also as the cause of a migration that failed. */
+const isOutageAtStart = (error: unknown): boolean => isOutage(error) || (error instanceof Error && isOutage(error.cause))
 
 const isEthereum = (network: ServiceConfig['networks'][number]) => network.chain === 'Ethereum'
 

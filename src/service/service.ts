@@ -15,7 +15,7 @@ import { ethereumStakeRoutes } from './ethereum/routes.ts'
 import { createTracker, type Tracker } from './ethereum/tracker.ts'
 import { createUnreportedPayments } from './ethereum/unreported-payments.ts'
 import { createValidatorStatuses } from './ethereum/validator-statuses.ts'
-import { createApp } from './http/app.ts'
+import { createApp, defaultHttpLimits, type HttpLimits } from './http/app.ts'
 import { installAuth, type RateLimits } from './http/auth.ts'
 import { createReplays, serve } from './http/contract-route.ts'
 import { operationRoutes } from './http/operations.ts'
@@ -42,6 +42,7 @@ export interface ServiceDeps {
   readonly log: Logger
   readonly version: string
   readonly rateLimit: RateLimits
+  readonly httpLimits?: Partial<HttpLimits>
   readonly trackerIntervalMs: number
   /** How long a crashed instance holds an Idempotency-Key, in ms. Only tests want it shorter. */
   readonly leaseMs?: number
@@ -55,6 +56,8 @@ export interface Service {
   readonly app: FastifyInstance
   readonly tracker: Tracker
   readonly metrics: Metrics
+  /** From now on, requests are told to go elsewhere. */
+  refuse(): void
 }
 
 /** The staking service, not yet listening. Several may share one PostgreSQL. */
@@ -79,7 +82,8 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     requests: createRequestTracker({ store, log, metrics, payments: createPaymentTracker({ store, log }) }),
   })
 
-  const app = createApp({ log, metrics, stopping })
+  const stopped = new AbortController()
+  const app = createApp({ log, metrics, stopping, stopped: stopped.signal, limits: { ...defaultHttpLimits, ...deps.httpLimits } })
   const served = recordServed(app)
   installProblems(app, {
     allowedMethods: (path) => served.filter((route) => route.pattern.test(path)).map((route) => route.method),
@@ -126,7 +130,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
       ],
     },
   }))
-  return { app, tracker, metrics }
+  return { app, tracker, metrics, refuse: () => stopped.abort() }
 }
 
 interface ServedRoute {

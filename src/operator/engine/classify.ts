@@ -67,6 +67,7 @@ function ofStakingApi(error: StakingApiError): Verdict {
         'The staking API has another transaction for this resource, and it is final. Compare its transaction with the one in status.',
       )
     case 'rate-limited':
+    case 'service-unavailable':
       return {
         kind: 'wait',
         reason: 'ServiceUnavailable',

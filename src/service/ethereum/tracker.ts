@@ -2,7 +2,7 @@ import { ChainError, type ChainHead } from '../../chains/ethereum/chain.ts'
 import { type Clock, jitter } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { Metrics } from '../metrics.ts'
-import type { Store } from '../store/database.ts'
+import { isOutage, type Store } from '../store/database.ts'
 import { type HashRow, hashesOf, recordOutcome, rememberSender, type StakeRow, takeDue } from '../store/stakes.ts'
 import type { EthereumNetwork, EthereumNetworks } from './networks.ts'
 import { hasNewSender, mismatchOf, observe } from './observe.ts'
@@ -93,7 +93,7 @@ export function createTracker(deps: TrackerDeps): Tracker {
         if (signal.aborted) return
         failures++
         // An outage is said once, not at every pass.
-        const level = failures === 1 || !(error instanceof ChainError) ? 'warn' : 'debug'
+        const level = failures === 1 || !(error instanceof ChainError || isOutage(error)) ? 'warn' : 'debug'
         log[level]({ err: error, network: network.config.name }, 'the tracker could not look; it tries again')
       }
       const backOff = Math.min(2 ** Math.min(failures, 5), 32)

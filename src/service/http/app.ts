@@ -1,20 +1,73 @@
 import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import { parseJson } from '../../contract/json.ts'
-import { makeProblem, problemMediaType } from '../../contract/problems.ts'
+import { makeProblem, type ProblemCode, problemMediaType } from '../../contract/problems.ts'
 import type { Logger } from '../../lib/log.ts'
+import { ProblemError } from '../errors.ts'
 import type { Metrics } from '../metrics.ts'
 import { sendProblem } from './problems.ts'
 
 const bodyLimitBytes = 64 * 1024
+const maxHeaderBytes = 16 * 1024
 const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/
 
-const badRequestBody = JSON.stringify(makeProblem('invalid-request', { detail: 'this is not an HTTP request' }))
-const badRequest = `HTTP/1.1 400 Bad Request\r\ncontent-type: ${problemMediaType}\r\ncontent-length: ${badRequestBody.length}\r\nconnection: close\r\n\r\n${badRequestBody}`
+export interface HttpLimits {
+  /** From the first byte of a request to its last, in ms: headers and body. */
+  readonly requestTimeoutMs: number
+  /** Open connections; further ones are closed at once. */
+  readonly maxConnections: number
+  /** Requests that are served at the same time; further ones are told to come again. */
+  readonly maxInFlight: number
+}
+
+export const defaultHttpLimits: HttpLimits = { requestTimeoutMs: 15_000, maxConnections: 1_000, maxInFlight: 256 }
+
+/** An answer to what is no whole request, and so has no route: written to the socket as it is. */
+function bareAnswer(code: ProblemCode, detail: string): string {
+  const requestId = randomUUID()
+  const { status, ...problem } = makeProblem(code, { detail, requestId })
+  const body = JSON.stringify({ ...problem, status })
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `content-type: ${problemMediaType}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    'cache-control: no-store',
+    'connection: close',
+  ]
+  return `${head.join('\r\n')}\r\n\r\n${body}`
+}
+
+/** By the error codes of Node's HTTP server. */
+function answerToError(code: string | undefined, { requestTimeoutMs }: HttpLimits): string {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return bareAnswer('request-timeout', `the request was not whole within ${requestTimeoutMs / 1000} s`)
+    case 'HPE_HEADER_OVERFLOW':
+      return bareAnswer('headers-too-large', `the headers are larger than ${maxHeaderBytes} bytes`)
+    default:
+      return bareAnswer('invalid-request', 'this is not an HTTP request')
+  }
+}
 
 /** Fastify with what all routes share: request ids, JSON without loss, the contract's schemas as validators and writers, durations. */
-export function createApp({ log, metrics, stopping }: { log: Logger; metrics: Metrics; stopping: AbortSignal }): FastifyInstance {
+export function createApp({
+  log,
+  metrics,
+  stopping,
+  stopped,
+  limits,
+}: {
+  log: Logger
+  metrics: Metrics
+  /** About to end: requests are served, and their connections closed. */
+  stopping: AbortSignal
+  /** No further request is served. */
+  stopped: AbortSignal
+  limits: HttpLimits
+}): FastifyInstance {
   const app: FastifyInstance = fastify({
     loggerInstance: log as FastifyBaseLogger,
     // One line per request is written below, with what matters; two of Fastify's own would drown the rest.
@@ -22,7 +75,13 @@ export function createApp({ log, metrics, stopping }: { log: Logger; metrics: Me
     bodyLimit: bodyLimitBytes,
     // A public key in a path is 98 characters.
     routerOptions: { maxParamLength: 128 },
-    requestTimeout: 30_000,
+    requestTimeout: limits.requestTimeoutMs,
+    http: {
+      headersTimeout: limits.requestTimeoutMs,
+      // Node looks every 30 s otherwise, whatever the time-outs are.
+      connectionsCheckingInterval: Math.min(1_000, Math.ceil(limits.requestTimeoutMs / 4)),
+      maxHeaderSize: maxHeaderBytes,
+    },
     keepAliveTimeout: 65_000,
     forceCloseConnections: 'idle',
     // A request that came before the end is served; the listener is closed, so no further ones come.
@@ -33,9 +92,12 @@ export function createApp({ log, metrics, stopping }: { log: Logger; metrics: Me
       return typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID()
     },
     // What isn't HTTP has no request to answer to.
-    clientErrorHandler: (_error, socket) => {
-      if (socket.writable) socket.write(badRequest)
-      socket.destroy()
+    clientErrorHandler: (error, socket) => {
+      if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+      // Ended, not destroyed: what was not read yet would have the answer thrown away.
+      socket.end(answerToError(error.code, limits))
+      socket.setTimeout(1_000, () => socket.destroy())
+      socket.resume()
     },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)
@@ -60,6 +122,8 @@ export function createApp({ log, metrics, stopping }: { log: Logger; metrics: Me
     reply.header('cache-control', 'no-store')
     if (stopping.aborted) reply.header('connection', 'close')
   })
+  app.server.maxConnections = limits.maxConnections
+  admit(app, limits, stopped)
   app.addHook('onResponse', async (request, reply) => {
     const { method } = request
     const route = request.routeOptions.url ?? 'unknown'
@@ -77,4 +141,20 @@ export function createApp({ log, metrics, stopping }: { log: Logger; metrics: Me
     request.log.info(line, 'request')
   })
   return app
+}
+
+/** Takes as many requests of the contract at once as it may, and none once it has stopped. What the platform asks is always answered. */
+function admit(app: FastifyInstance, { maxInFlight }: HttpLimits, stopped: AbortSignal): void {
+  let inFlight = 0
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.routeOptions.config.contract === undefined) return
+    if (stopped.aborted) throw new ProblemError('service-unavailable', 'this instance is stopping: ask again', { retryAfterSeconds: 1 })
+    if (inFlight >= maxInFlight) {
+      throw new ProblemError('service-unavailable', `${maxInFlight} requests are being served: ask again`, { retryAfterSeconds: 1 })
+    }
+    inFlight++
+    reply.raw.once('close', () => {
+      inFlight--
+    })
+  })
 }

@@ -6,6 +6,7 @@ import { JsonError } from '../../contract/json.ts'
 import { makeProblem, type ProblemDetail, problemMediaType, problems } from '../../contract/problems.ts'
 import { beaconUnavailable, chainUnavailable, ProblemError } from '../errors.ts'
 import type { Answer } from '../idempotency.ts'
+import { DatabaseUnavailableError, isOutage } from '../store/database.ts'
 
 /** Makes every error, whoever threw it, a problem of the contract (RFC 9457). Only what the service didn't expect is logged as an error. */
 export function installProblems(
@@ -68,6 +69,8 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
 
 function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
+  if (error instanceof DatabaseUnavailableError) return databaseUnavailable(error)
+  if (isOutage(error)) return databaseUnavailable({ kind: 'away' })
   if (error instanceof ChainError) return chainUnavailable('the network', error)
   if (error instanceof BeaconError) return beaconUnavailable('the network', error)
   // The request's own time-out: whatever it waited for was a chain.
@@ -96,6 +99,13 @@ function asProblem(error: unknown): ProblemError | undefined {
     ? new ProblemError('invalid-request', error.message)
     : undefined
 }
+
+const databaseUnavailable = ({ kind }: Pick<DatabaseUnavailableError, 'kind'>): ProblemError =>
+  new ProblemError(
+    'service-unavailable',
+    kind === 'busy' ? 'too many requests wait for the database' : "the service's database does not answer",
+    { retryAfterSeconds: kind === 'busy' ? 1 : 5 },
+  )
 
 interface ValidationProblem {
   readonly keyword: string

@@ -1,10 +1,12 @@
 import { Kysely, PGliteDialect, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { Secret } from '../../lib/secret.ts'
+import { guardedPool } from './guarded-pool.ts'
 import { migrate } from './migrations.ts'
 import { openPglite } from './pglite.ts'
 import type { Database } from './schema.ts'
 
+export { DatabaseUnavailableError, isOutage } from './guarded-pool.ts'
 export { DatabaseInUseError } from './pglite.ts'
 export type { Database } from './schema.ts'
 
@@ -22,7 +24,13 @@ const int8 = 20
 
 /** Opens the database and brings its tables up to date. @throws Error when it can't be reached, is in use, or belongs to a newer version. */
 export async function openStore(config: DatabaseConfig, onIdleError: (error: Error) => void = () => undefined): Promise<Store> {
-  const store = config.kind === 'postgres' ? openPostgres(config.url, config.poolSize, onIdleError) : await openEmbedded(config.dataDir)
+  if (config.kind === 'embedded') return migrated(await openEmbedded(config.dataDir))
+  // Instances that start together wait for one another's migration: those statements have longer than any later one.
+  await (await migrated(openPostgres(config.url, { poolSize: 2, statementMs: migrationMs }, onIdleError))).close()
+  return openPostgres(config.url, { poolSize: config.poolSize, statementMs }, onIdleError)
+}
+
+async function migrated(store: Store): Promise<Store> {
   try {
     await migrate(store.db)
     return store
@@ -32,19 +40,31 @@ export async function openStore(config: DatabaseConfig, onIdleError: (error: Err
   }
 }
 
+/** Of a request's five seconds: time for one wait for a connection, and for one answer that doesn't come. */
+const connectMs = 1_800
+const statementMs = 2_500
+const migrationMs = 60_000
+/** For each connection of the pool: a few statements' time. */
+const waitingPerConnection = 40
+
 async function openEmbedded(dataDir: string): Promise<Store> {
   const { pglite, close } = await openPglite(dataDir)
   return { db: new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) }), close }
 }
 
-function openPostgres(url: Secret, poolSize: number, onIdleError: (error: Error) => void): Store {
+function openPostgres(
+  url: Secret,
+  { poolSize, statementMs }: { poolSize: number; statementMs: number },
+  onIdleError: (error: Error) => void,
+): Store {
   const pool = new pg.Pool({
     connectionString: url.reveal(),
     max: poolSize,
-    connectionTimeoutMillis: 5_000,
-    // A statement that hangs must not hang a request for ever; the migrations are small.
-    statement_timeout: 15_000,
-    idle_in_transaction_session_timeout: 30_000,
+    connectionTimeoutMillis: connectMs,
+    // Whatever this side has given up, the server gives up too: its locks are free when the request comes again.
+    statement_timeout: statementMs,
+    idle_in_transaction_session_timeout: 10_000,
+    keepAlive: true,
     application_name: 'staking-operator',
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
@@ -57,7 +77,9 @@ function openPostgres(url: Secret, poolSize: number, onIdleError: (error: Error)
   })
   // Without a listener a dropped idle connection would end the process; the pool makes a new one by itself.
   pool.on('error', onIdleError)
-  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+  const db = new Kysely<Database>({
+    dialect: new PostgresDialect({ pool: guardedPool(pool, { statementMs, maxWaiting: poolSize * waitingPerConnection }) }),
+  })
   return { db, close: () => db.destroy() }
 }
 

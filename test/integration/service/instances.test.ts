@@ -91,7 +91,7 @@ test('another seed is refused on the same database', async () => {
 test('the service survives a crash of its database', async () => {
   await postgres.kill()
   const down = await post(0, newKey())
-  expect(down.status).toBe(500)
+  expect(down).toMatchObject({ status: 503, body: { code: 'service-unavailable' } })
   expect((await fetch(`${instances[0]?.url}/readyz`)).status).toBe(503)
   await postgres.restart()
   const deadline = Date.now() + 20_000

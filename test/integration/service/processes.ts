@@ -29,6 +29,7 @@ export function serviceFiles(anvil: Anvil, more: object = {}): ServiceFiles {
       seedFile: join(folder, 'seed'),
       networks: [{ ...networkConfig('devnet', { rpcUrls: [anvil.url] }) }],
       trackerIntervalMs: 100,
+      drainMs: 300,
       ...more,
     }),
   )

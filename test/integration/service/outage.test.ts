@@ -1,0 +1,174 @@
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Secret } from '../../../src/lib/secret.ts'
+import { runService } from '../../../src/service/run.ts'
+import type { DatabaseConfig } from '../../../src/service/store/database.ts'
+import { type Anvil, startAnvil } from '../../chains/anvil.ts'
+import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { callService, type Response, startService, type TestService, withdrawalAddress } from './harness.ts'
+import { serviceFiles } from './processes.ts'
+
+/** A database that is stopped, frozen, or asked too much. What was asked meanwhile is asked again by its client, with the same Idempotency-Key. */
+let postgres: Postgres
+let anvil: Anvil
+beforeAll(async () => {
+  ;[postgres, anvil] = await Promise.all([startPostgres(), startAnvil()])
+})
+afterAll(async () => {
+  await Promise.all([postgres?.stop(), anvil?.stop()])
+})
+
+const server = async (): Promise<DatabaseConfig> => {
+  const url = await postgres.createDatabase(`outage_${randomBytes(4).toString('hex')}`)
+  return { kind: 'postgres', url: new Secret(url), poolSize: 5 }
+}
+const embedded = async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' })
+const body = { network: 'devnet', amountEth: 32, withdrawalAddress }
+const post = (service: TestService, key: string, idempotencyKey: string): Promise<Response> =>
+  callService(service.url, 'POST', '/v1/ethereum/stakes', { key, idempotencyKey, body })
+const unavailable = { status: 503, body: { code: 'service-unavailable' } }
+
+/** Asks again as a client does, until it is served. */
+async function insist(ask: () => Promise<Response>, timeoutMs = 60_000): Promise<Response> {
+  const deadline = Date.now() + timeoutMs
+  for (;;) {
+    const answer = await ask()
+    const busy = answer.status === 503 || answer.body?.code === 'idempotency-key-in-progress'
+    if (!busy || Date.now() > deadline) return answer
+    expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/)
+    await new Promise((done) => setTimeout(done, 200))
+  }
+}
+
+describe('PostgreSQL', () => {
+  const outages = [
+    { what: 'stopped', begin: () => postgres.kill(), end: () => postgres.restart() },
+    {
+      what: 'frozen',
+      begin: async () => signalAll(postgres.pid(), 'SIGSTOP'),
+      end: async () => signalAll(postgres.pid(), 'SIGCONT'),
+    },
+  ]
+  test.each(outages)(
+    'is $what: 503 with Retry-After within five seconds, nothing is lost, and it goes on by itself',
+    async ({ begin, end }) => {
+      const service = await startService(await server(), { leaseMs: 3_000 })
+      try {
+        const key = await service.key()
+        const before = await post(service, key, 'before')
+        // Some are anywhere between their first and last step.
+        const { promise, resolve } = Promise.withResolvers<void>()
+        service.chain.hold = promise
+        const calls = service.chain.calls
+        const midway = Array.from({ length: 4 }, (_, count) => post(service, key, `midway/${count}`))
+        while (service.chain.calls < calls + 4) await new Promise((done) => setTimeout(done, 5))
+        await begin()
+        const begun = performance.now()
+        resolve()
+        service.chain.hold = Promise.resolve()
+        const asked = [
+          ...midway,
+          ...Array.from({ length: 20 }, (_, count) => post(service, key, `during/${count}`)),
+          callService(service.url, 'GET', `/v1/ethereum/stakes/${before.body.stakeId}`, { key }),
+        ]
+        for (const answer of await Promise.all(asked)) {
+          expect(answer).toMatchObject(unavailable)
+          expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/)
+        }
+        expect(performance.now() - begun).toBeLessThan(5_500)
+        expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
+        expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
+        await end()
+        const keys = [
+          ...Array.from({ length: 4 }, (_, count) => `midway/${count}`),
+          ...Array.from({ length: 20 }, (_, count) => `during/${count}`),
+        ]
+        const made = await Promise.all(keys.map((one) => insist(() => post(service, key, one))))
+        expect(made.map(({ status }) => status)).toEqual(keys.map(() => 201))
+        expect((await post(service, key, 'before')).text).toBe(before.text)
+        const rows = await service.store.db.selectFrom('ethereum_stakes').select('pubkey').execute()
+        expect(rows).toHaveLength(keys.length + 1)
+        expect((await fetch(`${service.url}/readyz`)).status).toBe(200)
+        expect(service.logs()).not.toContain('a request failed for a reason that was not expected')
+      } finally {
+        await end()
+        await service.close()
+      }
+    },
+  )
+
+  test('is not there yet: the service waits for it', async () => {
+    const files = serviceFiles(anvil)
+    const urlFile = join(files.folder, 'url')
+    writeFileSync(urlFile, await postgres.createDatabase('waited'))
+    await postgres.kill()
+    const ending = new AbortController()
+    const listening = Promise.withResolvers<string>()
+    const options = { config: files.config, flags: { databaseUrlFile: urlFile }, version: '0', onListening: listening.resolve }
+    const running = runService(options, ending.signal)
+    running.catch(listening.reject)
+    try {
+      expect(await Promise.race([listening.promise, new Promise((done) => setTimeout(() => done('waiting'), 1_500))])).toBe('waiting')
+      await postgres.restart()
+      expect((await fetch(`${await listening.promise}/readyz`)).status).toBe(200)
+      ending.abort()
+      await running
+    } finally {
+      ending.abort()
+      await postgres.restart()
+      files.remove()
+    }
+  })
+})
+
+/** The server is a tree of processes, each of which answers for itself. */
+async function signalAll(pid: number, signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
+  const { readdirSync, readFileSync } = await import('node:fs')
+  const children = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return Number(/^\d+ \(.*\) \S (\d+)/s.exec(readFileSync(`/proc/${name}/stat`, 'utf8'))?.[1]) === pid
+      } catch {
+        return false
+      }
+    })
+  for (const one of [pid, ...children.map(Number)]) process.kill(one, signal)
+}
+
+describe.each([
+  { database: 'PGlite', open: embedded, instances: 1 },
+  { database: 'PostgreSQL', open: server, instances: 2 },
+])('300 requests at once on $database', ({ open, instances }) => {
+  test('are served or told to come again, and each makes one stake in the end', async () => {
+    const config = await open()
+    const services = [await startService(config, { httpLimits: { maxInFlight: 40 }, leaseMs: 5_000 })]
+    if (instances === 2) services.push(await startService(config, { httpLimits: { maxInFlight: 40 }, leaseMs: 5_000 }))
+    try {
+      const key = (await services[0]?.key()) ?? ''
+      const ask = (count: number) => post(services[count % instances] ?? expect.fail(), key, `burst/${count}`)
+      // Until all others are answered, none that is being served ends.
+      const { promise, resolve } = Promise.withResolvers<void>()
+      for (const { chain } of services) chain.hold = promise
+      let shed = 0
+      const first = await Promise.all(
+        Array.from({ length: 300 }, async (_, count) => {
+          const answer = await ask(count)
+          if (answer.status === 503 && ++shed === 300 - 40 * instances) resolve()
+          return answer
+        }),
+      )
+      expect(first.filter(({ status }) => status === 201)).toHaveLength(40 * instances)
+      for (const one of first.filter(({ status }) => status === 503)) expect(one).toMatchObject(unavailable)
+      const made = await Promise.all(Array.from({ length: 300 }, (_, count) => insist(() => ask(count))))
+      expect(made.map(({ status }) => status)).toEqual(made.map(() => 201))
+      expect(new Set(made.map((one) => one.body.depositData.pubkey)).size).toBe(300)
+      const rows = await services[0]?.store.db.selectFrom('ethereum_stakes').select('id').execute()
+      expect(rows).toHaveLength(300)
+    } finally {
+      for (const service of services) await service.close()
+    }
+  })
+})
