@@ -27,7 +27,15 @@ program
   })
 
 /** Errors whose message is all that a person needs: what was wrong, where, what to do. */
-const told = new Set(['ConfigError', 'NetworksFileError', 'SeedError', 'KeystoreError', 'KeyError'])
+const told = new Set([
+  'ConfigError',
+  'NetworksFileError',
+  'SeedError',
+  'KeystoreError',
+  'KeyError',
+  'DatabaseInUseError',
+  'DatabaseUnavailableError',
+])
 
 try {
   await program.parseAsync()

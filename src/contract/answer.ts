@@ -34,7 +34,7 @@ export function readAnswer(
     throw new StakingApiError(`${operation}: ${message}`, { status, retryAfterMs, requestId, ...fields })
   }
 
-  const schema = route.responses[status]
+  const schema = route.responses[status] ?? (status >= 200 && status < 300 ? successOf(route) : undefined)
   if (schema !== undefined) {
     const json = jsonOf(answer, 'application/json')
     if (json === undefined) return fail(`the answer (${status}) is not JSON`, { kind: 'invalid-response', outcomeUnknown: changes })
@@ -53,9 +53,11 @@ export function readAnswer(
   }
   if (problem === undefined) {
     // A proxy's page instead of the service's answer; a refusal (4xx) is one all the same.
-    const kind = status === 429 || status === 503 ? 'problem' : 'invalid-response'
-    return fail(`the answer (${status}) is no problem of the contract`, {
+    const refused = status === 401 || status === 403
+    const kind = refused || status === 429 || status === 503 ? 'problem' : 'invalid-response'
+    return fail(refused ? `refused with ${status}` : `the answer (${status}) is no problem of the contract`, {
       kind,
+      ...(refused ? { code: status === 401 ? 'unauthenticated' : 'forbidden' } : {}),
       outcomeUnknown: changes && (status >= 500 || status === 408),
     })
   }
@@ -68,6 +70,9 @@ export function readAnswer(
     outcomeUnknown: changes && maybeDone(status, code),
   })
 }
+
+/** All successes of a route have one body: a service that creates with 200 in place of 201 says the same. */
+const successOf = (route: Route) => Object.values(route.responses)[0]
 
 /**
  * What a wait is about: nothing but one transaction (no gate), one chain's stakes or validators, or all of this credential. Those two wait apart: a

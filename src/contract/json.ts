@@ -47,3 +47,22 @@ export function parseJson(text: string): unknown {
   if (value === undefined) throw new JsonError()
   return value
 }
+
+const scientific = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?[eE]([+-]?[0-9]{1,4})$/
+/** More digits than any amount has. */
+const maxDigits = 400
+
+/** A JSON number without an exponent, exactly: `3.2e1` is `32`. One that would have hundreds of digits stays as it is. */
+export function plainDigits(number: string): string {
+  const [, sign = '', whole = '', fraction = '', exponentText] = scientific.exec(number) ?? []
+  if (exponentText === undefined) return number
+  const exponent = Number(exponentText)
+  if (Math.abs(exponent) > maxDigits || whole.length + fraction.length > maxDigits) return number
+  const digits = `${whole}${fraction}`
+  const point = whole.length + exponent
+  const padded = point <= 0 ? `${'0'.repeat(1 - point)}${digits}` : digits.padEnd(point, '0')
+  const at = Math.max(point, 1)
+  const integer = padded.slice(0, at).replace(/^0+(?=[0-9])/, '')
+  const rest = padded.slice(at).replace(/0+$/, '')
+  return `${sign}${integer}${rest === '' ? '' : `.${rest}`}`
+}

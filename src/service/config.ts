@@ -15,6 +15,11 @@ export class ConfigError extends Error {
 
 const port = z.int().min(0).max(65_535)
 
+const hostName = z
+  .string()
+  .max(253)
+  .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$/, 'must be a host name in lower case, with a port if need be')
+
 /** The service's configuration file. */
 export const serviceConfigFile = z.strictObject({
   listen: z
@@ -45,12 +50,10 @@ export const serviceConfigFile = z.strictObject({
     .max(32),
   solana: z
     .strictObject({
-      /** Host name, with its port unless that is the protocol's own, that challenges name. Default: the host that the client asked for. */
-      domain: z
-        .string()
-        .max(253)
-        .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$/, 'must be a host name in lower case, with a port if need be')
-        .optional(),
+      /** Host name, with its port unless that is the protocol's own, that challenges name. Default: the host that the client asked for, if it is one of `hosts` or this machine. */
+      domain: hostName.optional(),
+      /** Under which the service is reached, where it has several names. */
+      hosts: z.array(hostName).max(64).default([]),
       /** By network: where a stake goes that names no vote account. Without one, each stake must name its own. */
       defaultVoteAccounts: z.record(z.string(), z.string().refine(isAddress, 'must be base58 of 32 bytes')).default({}),
       /** The most that a transaction offers on top of the base fee, in lamports. */

@@ -6,6 +6,7 @@ test.each([
   { a: '{"x":1,"y":[1,2]}', b: '{ "y": [1, 2], "x": 1 }', why: 'the order of fields and white space mean nothing' },
   { a: '{"amountEth":32}', b: '{"amountEth":32.0}', why: 'zeros at the end of decimals mean nothing' },
   { a: '{"amountEth":32.50}', b: '{"amountEth":32.5}', why: 'nor after other decimals' },
+  { a: '{"amountEth":32}', b: '{"amountEth":3.2e1}', why: 'nor does an exponent' },
   { a: '{}', b: 'null', why: 'where no field is given, no body is needed' },
 ])('$a is the same request as $b: $why', ({ a, b }) => {
   expect(canonicalJson(parseJson(a))).toBe(canonicalJson(parseJson(b)))

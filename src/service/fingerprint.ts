@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isExactNumber } from '../contract/json.ts'
+import { isExactNumber, plainDigits } from '../contract/json.ts'
 
 /**
  * What makes two requests the same: method, path and the body's meaning, whatever the order of its fields, its white space or the zeros at
@@ -26,5 +26,8 @@ function write(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** `32.0` and `32.50` are `32` and `32.5`; numbers with exponents stay as they are. */
-const shortNumber = (digits: string): string => (/^-?[0-9]+\.[0-9]+$/.test(digits) ? digits.replace(/\.?0+$/, '') : digits)
+/** `32.0`, `3.2e1` and `32.50` are `32`, `32` and `32.5`. */
+const shortNumber = (number: string): string => {
+  const digits = plainDigits(number)
+  return /^-?[0-9]+\.[0-9]+$/.test(digits) ? digits.replace(/\.?0+$/, '') : digits
+}

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { type NodeBoard, registerNodeMetrics } from '../chains/nodes/board.ts'
+import type { NetworkHealth } from './network-health.ts'
 
 /** The service's metrics, in a registry of its own. Names and units follow Prometheus' conventions. */
 export interface Metrics {
@@ -15,6 +16,7 @@ export interface Metrics {
   /** Shows the networks' nodes, read at each scrape. */
   showNodes(board: NodeBoard): void
   /** Asked for at each scrape. */
+  onScrapeNetworks(read: () => Promise<NetworkHealth>): void
   onScrape(read: () => Promise<readonly { network: string; status: string; count: bigint }[]>): void
 }
 
@@ -80,6 +82,21 @@ export function createMetrics(): Metrics {
     requestSettled: (network, kind, outcome) => requestsSettled.inc({ network, kind, outcome }),
     trackerPass: (network, at) => lastPass.set({ network }, at.getTime() / 1000),
     showNodes: (board) => registerNodeMetrics(registry, 'staking_service', board),
+    onScrapeNetworks(read) {
+      new Gauge({
+        name: 'staking_service_network_up',
+        help: "Whether a network's nodes can be used: 1 or 0; kind is chain or beacon",
+        labelNames: ['network', 'kind'],
+        registers,
+        async collect() {
+          const health = await read()
+          this.reset()
+          for (const [network, kinds] of Object.entries(health)) {
+            for (const [kind, code] of Object.entries(kinds)) this.set({ network, kind }, code === 'ok' ? 1 : 0)
+          }
+        },
+      })
+    },
     onScrape(read) {
       new Gauge({
         name: 'staking_service_stakes',

@@ -4,13 +4,13 @@ import { createNodeBoard, type NodeBoard } from '../chains/nodes/board.ts'
 import { type Clock, jitter, systemClock } from '../lib/clock.ts'
 import { createLogger, type Logger } from '../lib/log.ts'
 import { createAdmin, serveAdmin } from './admin.ts'
-import { loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
+import { ConfigError, loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
 import { releaseAllClaims } from './idempotency.ts'
 import { readSeedFile } from './seed.ts'
 import { createService } from './service.ts'
 import { connectSolanaNetworks } from './solana/connect.ts'
-import { isOutage, openStore, type Store } from './store/database.ts'
+import { DatabaseInUseError, isOutage, openStore, type Store } from './store/database.ts'
 import { openKeyIndices } from './store/key-index.ts'
 
 export interface RunServiceOptions {
@@ -27,8 +27,8 @@ export interface RunServiceOptions {
   readonly onListening?: (url: string) => void
 }
 
-/** After it has stopped listening, what came last is still told so. */
-const lastWordsMs = 300
+/** So long it tells whoever still comes that it is stopping, before it stops listening. */
+const lastWordsMs = 500
 
 /**
  * Runs the service until the signal is aborted: then it says that it isn't ready, soon takes no
@@ -60,7 +60,11 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
         nodes,
       }),
       nodes,
-      solanaPolicy: { domain: config.solana.domain, maxPriorityFeeLamports: BigInt(config.solana.maxPriorityFeeLamports) },
+      solanaPolicy: {
+        domain: config.solana.domain,
+        hosts: config.solana.hosts,
+        maxPriorityFeeLamports: BigInt(config.solana.maxPriorityFeeLamports),
+      },
       clock,
       log,
       version,
@@ -74,7 +78,12 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
         ? await serveAdmin(createAdmin({ store, clock }), config.database.dataDir)
         : async () => undefined
     const tracking = tracker.run(ending.signal)
-    const url = await app.listen({ host: config.listen.host, port: config.listen.port })
+    const { host, port } = config.listen
+    const url = await app.listen({ host, port }).catch((error: NodeJS.ErrnoException) => {
+      throw error.syscall === 'listen' || error.syscall === 'getaddrinfo'
+        ? new ConfigError(`listen: ${host}:${port} can't be listened at (${error.code ?? 'unknown error'})`)
+        : error
+    })
     log.info(
       { url, networks: config.networks.map(({ name }) => name), database: config.database.kind, version },
       'the staking service listens',
@@ -111,12 +120,22 @@ async function waitForStore(
     try {
       return await openStore(database, (error) => log.warn({ err: error }, 'a connection of the database was lost'))
     } catch (error) {
-      if (!isOutageAtStart(error)) throw error
+      if (!isOutageAtStart(error)) throw asConfigError(error)
       if (attempt === 1) log.warn({ reason: reasonOf(error) }, 'the database does not answer: waiting for it')
       await clock.sleep(jitter(Math.min(250 * 2 ** Math.min(attempt, 4), 4_000)), signal).catch(() => undefined)
     }
   }
   return undefined
+}
+
+/** What a person must mend before the service starts, in one line. */
+function asConfigError(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof DatabaseInUseError) return error
+  const code = reasonOf(error)
+  if (/^(28...|3D000|42501)$/.test(code))
+    return new ConfigError(`database: the server refuses the user, its password or the database (${code})`)
+  if (/^E[A-Z]+$/.test(code)) return new ConfigError(`database: its folder can't be used (${code})`)
+  return error.message.startsWith('the database could not be brought up to date') ? new ConfigError(error.message) : error
 }
 
 const reasonOf = (error: unknown): string => {

@@ -22,6 +22,7 @@ import { operationRoutes } from './http/operations.ts'
 import { installProblems } from './http/problems.ts'
 import { createIdempotency } from './idempotency.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
+import { createNetworkHealth } from './network-health.ts'
 import type { ValidatorKeys } from './seed.ts'
 import { defaultSolanaPolicy, type SolanaPolicy } from './solana/deps.ts'
 import { asProblems, type SolanaNetworks } from './solana/networks.ts'
@@ -90,7 +91,9 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     replayOf: createReplays(idempotency),
   })
   await installAuth(app, { apiKeys: createApiKeys({ store, clock }), limits: deps.rateLimit })
-  operationRoutes(app, { store, metrics, stopping, openApi: () => servedOnly(deps.version, served) })
+  const networkHealth = createNetworkHealth({ networks: deps.networks, solanaNetworks: deps.solanaNetworks ?? new Map(), clock })
+  metrics.onScrapeNetworks(networkHealth)
+  operationRoutes(app, { store, metrics, stopping, networks: networkHealth, openApi: () => servedOnly(deps.version, served) })
   ethereumStakeRoutes(app, {
     store,
     idempotency,

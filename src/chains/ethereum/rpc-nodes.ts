@@ -33,8 +33,8 @@ export function createRpcNodes(options: {
   /** Of a network whose configuration does not give it, the first that was seen: its nodes must agree. */
   let genesisHash = config.genesisHash?.toLowerCase() as Hex | undefined
 
-  const refuse = (number: number, what: string): never => {
-    log?.warn({ network, node: number, chainId }, `a node does not serve ${what}: it is not used`)
+  const refuse = (number: number, what: string, served: bigint | number = chainId): never => {
+    log?.warn({ network, node: number, chainId: served.toString(), configured: chainId }, `a node does not serve ${what}: it is not used`)
     throw new ChainError('wrong-chain', `node ${number} of ${network} does not serve ${what}`)
   }
 
@@ -47,7 +47,7 @@ export function createRpcNodes(options: {
     const results = await client.batch(compared ? [chain, first] : [chain], signal)
     const answer = resultOf(results[0])
     if (typeof answer !== 'string' || !/^0x[0-9a-fA-F]{1,16}$/.test(answer)) throw new RpcFailure('no-answer', 'the node gave no chain id')
-    if (BigInt(answer) !== BigInt(chainId)) refuse(number, `chain id ${chainId}`)
+    if (BigInt(answer) !== BigInt(chainId)) refuse(number, `chain id ${chainId}`, BigInt(answer))
     if (!compared) return {}
     const { hash } = read(blockRef, resultOf(results[1]), 'eth_getBlockByNumber')
     genesisHash ??= hash

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AmountError, formatEth, type Gwei, type Lamports, parseEth, parseInteger, type Wei } from '../../lib/amounts.ts'
-import { type ExactNumber, exactNumber, isExactNumber } from '../json.ts'
+import { type ExactNumber, exactNumber, isExactNumber, plainDigits } from '../json.ts'
 
 /*
  * Amounts are codecs: on the wire the text of the interface, in code a branded bigint. `z.decode` reads the wire, `z.encode` writes it;
@@ -44,8 +44,21 @@ export const network = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, 
 /** RFC 3339 in UTC. */
 export const time = z.iso.datetime()
 
+/** What no text of this service may hold: U+0000, which databases refuse, and halves of surrogate pairs, which are no characters. */
+const isText = (value: string): boolean => !value.includes('\0') && value.isWellFormed()
+
+/** Text of any characters. */
+export const text = (maxLength: number) =>
+  z
+    .string()
+    .min(1)
+    .max(maxLength)
+    .refine(isText, 'must be text: without U+0000 and without halves of surrogate pairs')
+    // Said in the document by a pattern that holds for code points, as JSON Schema reads it.
+    .meta({ pattern: '^[^\\u0000\\ud800-\\udfff]*$' })
+
 /** A caller's own name for what is created; unique per account among resources that are not cancelled or failed. */
-export const externalReference = z.string().min(1).max(255)
+export const externalReference = text(255)
 
 /** An epoch, slot, block number or index: an integer that a double holds. */
 export const count = z.int().nonnegative()
@@ -82,7 +95,7 @@ export const weiAmount = decimal<Wei>('an amount in wei', maxUint256)
 export const lamportsAmount = decimal<Lamports>('an amount in lamports', maxUint64)
 export const positiveLamportsAmount = decimal<Lamports>('an amount in lamports', maxUint64, 1n)
 
-const textOf = (value: number | ExactNumber): string => (typeof value === 'number' ? String(value) : value.rawJSON)
+const textOf = (value: number | ExactNumber): string => (typeof value === 'number' ? String(value) : plainDigits(value.rawJSON))
 
 /**
  * ETH as a JSON number, in code gwei. A fraction must come from {@link parseJson}: a double with decimals has lost its digits already and
@@ -91,7 +104,13 @@ const textOf = (value: number | ExactNumber): string => (typeof value === 'numbe
 export const ethNumber = z.codec(
   z
     .custom<number | ExactNumber>((value) => Number.isSafeInteger(value) || isExactNumber(value), 'must be a number')
-    .meta({ type: 'number', exclusiveMinimum: 0, description: 'An amount in ETH, with at most 9 decimals.' }),
+    .meta({
+      type: 'number',
+      exclusiveMinimum: 0,
+      // 2^64 - 1 gwei, in whole ETH.
+      maximum: 18_446_744_073,
+      description: 'An amount in ETH, with at most 9 decimals.',
+    }),
   z.custom<Gwei>((value) => typeof value === 'bigint'),
   {
     decode: (number, context) => {
@@ -112,7 +131,7 @@ export const ethNumber = z.codec(
 /** The query of every list. `limit` is text on the wire, as all of a query is. */
 export const pageQuery = z.strictObject({
   /** Where to go on: the `nextCursor` of the page before. */
-  cursor: z.string().min(1).max(512).optional(),
+  cursor: text(512).optional(),
   limit: z
     .codec(
       z

@@ -23,7 +23,11 @@ export type CredentialsType = z.output<typeof credentialsType>
 export const createEthereumStakeBody = z
   .strictObject({
     network,
-    amountEth: ethNumber,
+    amountEth: ethNumber.meta({
+      minimum: 32,
+      maximum: 2048,
+      description: 'An amount in ETH, with at most 9 decimals: 32 with 0x01 credentials, 32 to 2048 with 0x02.',
+    }),
     withdrawalAddress: ethereumAddress,
     credentialsType: credentialsType.default('0x02'),
     externalReference: externalReference.optional(),

@@ -23,10 +23,24 @@ describe('amountEth is exact from the text of the JSON to gwei and back', () => 
     expect(createEthereumStakeBody.parse(parseJson(stakeText(text)))).toMatchObject({ amountEth: expected, credentialsType: '0x02' })
   })
 
-  test.each(['0', '-32', '3.2e1', '32.0000000001', '"32"', 'null', '99999999999999999999', '0.0'])('%s is refused', (text) => {
-    const result = createEthereumStakeBody.safeParse(parseJson(stakeText(text)))
-    expect(result.error?.issues.map((issue) => issue.path)).toEqual([['amountEth']])
+  test.each([
+    { digits: '3.2e1', gwei: 32_000_000_000n },
+    { digits: '3.2E+1', gwei: 32_000_000_000n },
+    { digits: '0.00000032e8', gwei: 32_000_000_000n },
+    { digits: '32000000000e-9', gwei: 32_000_000_000n },
+    { digits: '33000000001e-9', gwei: 33_000_000_001n },
+    { digits: '2.048e3', gwei: 2_048_000_000_000n },
+  ])('$digits is $gwei gwei, whatever way it is written', ({ digits, gwei }) => {
+    expect(createEthereumStakeBody.parse(parseJson(stakeText(digits))).amountEth).toBe(gwei)
   })
+
+  test.each(['0', '-32', '3.2e400', '3.20000000001e1', '32.0000000001', '"32"', 'null', '99999999999999999999', '0.0'])(
+    '%s is refused',
+    (text) => {
+      const result = createEthereumStakeBody.safeParse(parseJson(stakeText(text)))
+      expect(result.error?.issues.map((issue) => issue.path)).toEqual([['amountEth']])
+    },
+  )
 
   test('a double with decimals is refused: its digits may be lost already', () => {
     expect(ethNumber.safeParse(32.5).success).toBe(false)

@@ -110,6 +110,8 @@ export function createApp({
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
     try {
+      // JSON is UTF-8 (RFC 8259, 8.1): read as something else, it would say something else.
+      if (!isUtf8(request.headers['content-type'])) throw new ProblemError('unsupported-media-type', 'send the body as UTF-8')
       const body = text === '' ? undefined : parseJson(text.toString())
       request.givenBody = body
       done(null, body)
@@ -141,6 +143,11 @@ export function createApp({
     request.log.info(line, 'request')
   })
   return app
+}
+
+const isUtf8 = (contentType: string | undefined): boolean => {
+  const charset = /;\s*charset\s*=\s*"?([^";\s]*)"?/i.exec(contentType ?? '')?.[1]
+  return charset === undefined || /^utf-?8$/i.test(charset)
 }
 
 /** Takes as many requests of the contract at once as it may, and none once it has stopped. What the platform asks is always answered. */

@@ -83,10 +83,14 @@ async function spend(limiter: ReturnType<FastifyInstance['createRateLimit']>, re
     throw new ProblemError('rate-limited', `more than ${result.max} requests: go on in ${reset} s`, { retryAfterSeconds: reset })
 }
 
-/** The key's text, checked by {@link installAuth}. */
+/** The key's text, checked by {@link installAuth}. Node joins several headers of one name: their number is checked there too. */
 export const idempotencyKeyOf = (request: FastifyRequest): string | undefined => {
   const value = request.headers['idempotency-key']
   return Array.isArray(value) ? value.join(', ') : value
+}
+
+function idempotencyKeyInvalid(detail: string, code: string): ProblemError {
+  return new ProblemError('idempotency-key-invalid', detail, { errors: [{ pointer: '/headers/idempotency-key', code, detail }] })
 }
 
 function checkIdempotencyKey(request: FastifyRequest, route: Route): void {
@@ -96,10 +100,10 @@ function checkIdempotencyKey(request: FastifyRequest, route: Route): void {
     if (route.idempotencyKey === 'optional') return
     throw new ProblemError('idempotency-key-missing', 'send an Idempotency-Key of your own making, and the same one when you try again')
   }
+  if ((request.raw.headersDistinct['idempotency-key']?.length ?? 0) > 1) {
+    throw idempotencyKeyInvalid('a request has one Idempotency-Key: this one has several', 'several')
+  }
   if (!idempotencyKeyPattern.test(key)) {
-    const detail = 'the Idempotency-Key must be 1 to 255 printable ASCII characters'
-    throw new ProblemError('idempotency-key-invalid', detail, {
-      errors: [{ pointer: '/headers/idempotency-key', code: key === '' ? 'empty' : 'invalid', detail }],
-    })
+    throw idempotencyKeyInvalid('the Idempotency-Key must be 1 to 255 printable ASCII characters', key === '' ? 'empty' : 'invalid')
   }
 }

@@ -2,26 +2,42 @@ import type { FastifyInstance } from 'fastify'
 import { sql } from 'kysely'
 import type { OpenApiDocument } from '../../contract/openapi.ts'
 import type { Metrics } from '../metrics.ts'
+import type { NetworkHealth } from '../network-health.ts'
 import type { Store } from '../store/database.ts'
 
 const databaseTimeoutMs = 2_000
 
 /**
  * What the platform asks, without an API key: is it alive, can it serve, its metrics and its interface. It is ready while its database answers and it isn't
- * stopping; a chain that is away doesn't count, since reading goes on and creating says 503 by itself.
+ * stopping; a chain that is away doesn't count, since reading goes on and creating says 503 by itself. `/readyz?verbose` tells of each network.
  */
 export function operationRoutes(
   app: FastifyInstance,
-  { store, metrics, openApi, stopping }: { store: Store; metrics: Metrics; openApi: () => OpenApiDocument; stopping: AbortSignal },
+  {
+    store,
+    metrics,
+    openApi,
+    stopping,
+    networks,
+  }: {
+    store: Store
+    metrics: Metrics
+    openApi: () => OpenApiDocument
+    stopping: AbortSignal
+    networks: () => Promise<NetworkHealth>
+  },
 ): void {
   app.get('/healthz', async () => ({ status: 'ok' }))
 
-  app.get('/readyz', async (_request, reply) => {
-    const database = await answers(store)
+  app.get('/readyz', async (request, reply) => {
+    const verbose = typeof request.query === 'object' && request.query !== null && 'verbose' in request.query
+    const [database, health] = await Promise.all([answers(store), verbose ? networks() : undefined])
     const ready = database && !stopping.aborted
-    return reply
-      .status(ready ? 200 : 503)
-      .send({ status: ready ? 'ready' : stopping.aborted ? 'stopping' : 'unready', database: database ? 'ok' : 'unavailable' })
+    return reply.status(ready ? 200 : 503).send({
+      status: ready ? 'ready' : stopping.aborted ? 'stopping' : 'unready',
+      database: database ? 'ok' : 'unavailable',
+      ...(health && { networks: health }),
+    })
   })
 
   app.get('/metrics', async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()))

@@ -21,6 +21,8 @@ export function installProblems(
   },
 ): void {
   app.setErrorHandler(async (error, request, reply) => {
+    // Of a request that no route takes, nothing else counts: neither its method's rules nor its body.
+    if (request.is404) return sendProblem(nothingHere(request), request, reply)
     if (!isOfBody(error)) return sendProblem(error, request, reply)
     try {
       const replay = await replayOf(request)
@@ -29,12 +31,14 @@ export function installProblems(
       return sendProblem(other, request, reply)
     }
   })
-  app.setNotFoundHandler((request, reply) => {
+  app.setNotFoundHandler((request, reply) => sendProblem(nothingHere(request), request, reply))
+
+  function nothingHere(request: FastifyRequest): ProblemError {
     const allowed = allowedMethods(pathOf(request))
-    if (allowed.length === 0) return sendProblem(new ProblemError('not-found', 'there is nothing at this path'), request, reply)
+    if (allowed.length === 0) return new ProblemError('not-found', 'there is nothing at this path')
     const detail = `this path takes ${allowed.join(', ')}`
-    return sendProblem(new ProblemError('method-not-allowed', detail, { headers: { allow: allowed.join(', ') } }), request, reply)
-  })
+    return new ProblemError('method-not-allowed', detail, { headers: { allow: allowed.join(', ') } })
+  }
 }
 
 /** An answer as it was stored. */
@@ -44,6 +48,7 @@ export const sendReplay = (reply: FastifyReply, { status, body }: Answer): Fasti
 /** What is wrong is the request's content, which was read after all that concerns who sends it and under which key. */
 const isOfBody = (error: unknown): boolean =>
   error instanceof JsonError ||
+  (error instanceof ProblemError && error.code === 'unsupported-media-type') ||
   hasZodFastifySchemaValidationErrors(error) ||
   (error as FastifyError).code?.startsWith('FST_ERR_CTP') === true
 

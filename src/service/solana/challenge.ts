@@ -7,7 +7,7 @@ import { newId } from '../ids.ts'
 import { type ChallengeColumns, findSolanaStake, lockSolanaStake, type SolanaStakeRow, setChallenge } from '../store/solana-stakes.ts'
 import { transactionsOf } from '../store/solana-transactions.ts'
 import { challengeBody } from './bodies.ts'
-import type { SolanaDeps } from './deps.ts'
+import { challengeDomain, type SolanaDeps } from './deps.ts'
 
 const lifetimeMs = 5 * 60_000
 
@@ -55,7 +55,7 @@ export function renewChallenge(deps: SolanaDeps): (input: Input<Route>) => Promi
       return commit(async (transaction) => {
         const current = await lockSolanaStake(transaction, stakeId)
         refuseSecondStakeTransaction(await transactionsOf(transaction, stakeId))
-        const challenge = issueChallenge(current, policy.domain ?? host, clock.now())
+        const challenge = issueChallenge(current, challengeDomain(policy, host), clock.now())
         await setChallenge(transaction, stakeId, challenge)
         const body = challengeBody(challenge)
         if (body === undefined) throw new Error('a new challenge is not whole')

@@ -8,7 +8,7 @@ import { insertSolanaStake } from '../store/solana-stakes.ts'
 import { holderOf, referenceExists } from '../store/stakes.ts'
 import { stakeBody } from './bodies.ts'
 import { issueChallenge } from './challenge.ts'
-import type { SolanaDeps } from './deps.ts'
+import { challengeDomain, type SolanaDeps } from './deps.ts'
 import type { SolanaNetwork } from './networks.ts'
 import { lookAtStake } from './protocol.ts'
 import { brokenAddressRules, brokenAmountRules, brokenVoteRules } from './rules.ts'
@@ -56,7 +56,7 @@ export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<
       }
       const { protocol } = await lookAtStake(store, network, named, signal)
       const stored = await commit(async (transaction) => {
-        const row = await insertSolanaStake(transaction, { ...named, ...issueChallenge(named, policy.domain ?? host, now) })
+        const row = await insertSolanaStake(transaction, { ...named, ...issueChallenge(named, challengeDomain(policy, host), now) })
         return answer(route, 201, stakeBody(row, protocol, []))
       })
       log.info(

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { SeedError } from '../seed.ts'
 import type { Store } from './database.ts'
 
 /** Which indices of validator keys are taken, as far as this database knows; a key's index is on one network only. */
@@ -9,7 +10,7 @@ export interface KeyIndices {
 }
 
 /**
- * @throws Error when the database's stakes were made from another seed: their keys could not be exported, and a mistaken Secret is the likely cause.
+ * @throws SeedError when the database's stakes were made from another seed: their keys could not be exported, and a mistaken Secret is the likely cause.
  */
 export async function openKeyIndices({
   store,
@@ -30,7 +31,7 @@ export async function openKeyIndices({
       .where('seed_fingerprint', '<>', seedFingerprint)
       .execute()
     if (others.length > 0) {
-      throw new Error('the database belongs to another seed: mount the seed that it was made with, or use another database')
+      throw new SeedError('the database belongs to another seed: mount the seed that it was made with, or use another database')
     }
     await transaction
       .insertInto('key_counters')

@@ -53,6 +53,34 @@ export async function insertRequest(transaction: Transaction<Database>, request:
   return transaction.insertInto('ethereum_requests').values(request).returningAll().executeTakeFirstOrThrow()
 }
 
+/**
+ * What an account's withdrawals of a validator ask for that are in no block yet: submitted, or made after `since`. Until the transaction ends, nobody else
+ * makes one of them.
+ */
+export async function lockPromised(
+  transaction: Transaction<Database>,
+  { account, pubkey, since }: { account: string; pubkey: Hex; since: Date },
+): Promise<bigint> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`withdrawals of ${account} ${pubkey}`}, 0))`.execute(transaction)
+  const { promised } = await transaction
+    .selectFrom('ethereum_requests')
+    .select(sql<bigint>`coalesce(sum(amount_gwei), 0)::bigint`.as('promised'))
+    .where('account', '=', account)
+    .where('pubkey', '=', pubkey)
+    .where('kind', '=', 'withdrawal')
+    .where('settled', '=', false)
+    .where('consensus_status', '=', 'pending')
+    .where('block_number', 'is', null)
+    .where((where) =>
+      where.or([
+        where('status', '=', 'submitted'),
+        where.and([where('status', '=', 'awaiting_submission'), where('created_at', '>', since)]),
+      ]),
+    )
+    .executeTakeFirstOrThrow()
+  return promised
+}
+
 /** A page of a validator's requests of one kind, the newest first, and one row more where there are more. */
 export function listRequests(
   db: Db,

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { request } from 'node:http'
 import { encodeAbiParameters, parseAbiParameters } from 'viem'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -12,6 +13,7 @@ import { keyIndexOf } from '../../../src/service/key-index.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import type { DatabaseConfig } from '../../../src/service/store/database.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { createFakeChain } from './fake-chain.ts'
 import { type Ask, networkConfig, seedHex, startService, type TestService, withdrawalAddress } from './harness.ts'
 
 /** Who sends what the chain shows. */
@@ -76,6 +78,18 @@ describe.each([
       expect((await service.call('GET', `${stakes}/${created.body.stakeId}`, { key })).body).toEqual(created.body)
     })
 
+    test('takes an amount however its number is written, and a reference in any script', async () => {
+      const idempotencyKey = hash()
+      const externalReference = `staking 鍵 🔑 ${hash()}`
+      const text = JSON.stringify({ ...body, externalReference })
+      const made = await service.call('POST', stakes, { key, idempotencyKey, text: text.replace(':32', ':3.2e1') })
+      expect(made).toMatchObject({ status: 201, body: { amountEth: 32, externalReference } })
+      const again = await service.call('POST', stakes, { key, idempotencyKey, text })
+      expect(again.headers.get('idempotency-replayed')).toBe('true')
+      const found = await service.call('GET', `${stakes}?externalReference=${encodeURIComponent(externalReference)}`, { key })
+      expect(found.body.items).toHaveLength(1)
+    })
+
     test('takes compounding credentials where none are named', async () => {
       expect((await service.stake(key)).body).toMatchObject({ credentialsType: '0x02' })
     })
@@ -111,7 +125,9 @@ describe.each([
       { why: 'no amount', text: `{"network":"devnet","withdrawalAddress":"${withdrawalAddress}"}`, pointer: '/body/amountEth' },
       { why: 'amount as text', text: JSON.stringify({ ...body, amountEth: '32' }), pointer: '/body/amountEth' },
       { why: 'ten decimals', text: JSON.stringify(body).replace('32', '32.0000000001'), pointer: '/body/amountEth' },
-      { why: 'an exponent', text: JSON.stringify(body).replace('32', '3.2e1'), pointer: '/body/amountEth' },
+      { why: 'U+0000', text: JSON.stringify({ ...body, externalReference: 'a\0b' }), pointer: '/body/externalReference' },
+      { why: 'half a character', text: JSON.stringify({ ...body, externalReference: 'a\ud800' }), pointer: '/body/externalReference' },
+      { why: 'the other half', text: JSON.stringify({ ...body, externalReference: '\udc00b' }), pointer: '/body/externalReference' },
       { why: 'a short address', text: JSON.stringify({ ...body, withdrawalAddress: '0x12' }), pointer: '/body/withdrawalAddress' },
       { why: 'an unknown field', text: JSON.stringify({ ...body, amount: 1 }), pointer: '/body' },
       { why: 'no JSON', text: '{"network"', pointer: '/body' },
@@ -297,6 +313,31 @@ describe.each([
     ])('must be there and valid: $code', async ({ value, code }) => {
       expect(await service.call('POST', stakes, { key, idempotencyKey: value, body })).toMatchObject({ status: 400, body: { code } })
     })
+    test.each([
+      ['a', 'b'],
+      ['a', 'a'],
+    ])('is one: %s and %s are refused', async (...keys) => {
+      const text = JSON.stringify(body)
+      const headers = [
+        ...['host', new URL(service.url).host, 'content-length', String(text.length)],
+        ...['authorization', `Bearer ${key}`, 'content-type', 'application/json'],
+        ...keys.flatMap((one) => ['Idempotency-Key', one]),
+      ]
+      const answer = await new Promise<{ status: number | undefined; text: string }>((done, fail) => {
+        const outgoing = request(service.url + stakes, { method: 'POST', headers }, (incoming) => {
+          let received = ''
+          incoming.on('data', (chunk) => {
+            received += chunk
+          })
+          incoming.on('end', () => done({ status: incoming.statusCode, text: received }))
+        })
+        outgoing.on('error', fail)
+        outgoing.end(text)
+      })
+      expect(answer.status).toBe(400)
+      expect(JSON.parse(answer.text)).toMatchObject({ code: 'idempotency-key-invalid', errors: [{ code: 'several' }] })
+    })
+
     test('may have 255 characters', async () => {
       expect((await service.call('POST', stakes, { key, idempotencyKey: hash().padEnd(255, 'k'), body })).status).toBe(201)
     })
@@ -630,7 +671,17 @@ describe.each([
       expect((await service.call('GET', `${stakes}?network=devnet&limit=200`, { key: mine })).body.items).toHaveLength(7)
     })
 
-    test.each(['limit=0', 'limit=201', 'limit=x', 'cursor=x', 'page=2'])('refuse %s', async (query) => {
+    test.each([
+      'limit=0',
+      'limit=201',
+      'limit=x',
+      'cursor=x',
+      'page=2',
+      'externalReference=a%00b',
+      'cursor=%00',
+      'network=%00',
+      'externalReference=',
+    ])('refuse %s', async (query) => {
       expect(await service.call('GET', `${stakes}?${query}`, { key })).toMatchObject({
         status: 400,
         body: { code: 'invalid-request', errors: [{ pointer: expect.stringMatching(/^\/query/) }] },
@@ -647,10 +698,22 @@ describe.each([
       { method: 'GET', path: `${stakes}/${'a'.repeat(500)}`, status: 404, code: 'not-found' },
       { method: 'DELETE', path: stakes, status: 405, code: 'method-not-allowed', allow: /GET.*POST|POST.*GET/ },
       { method: 'PATCH', path: `${stakes}/${'0'.repeat(32)}`, status: 405, code: 'method-not-allowed', allow: /GET/ },
+      { method: 'QUERY', path: stakes, status: 405, code: 'method-not-allowed', allow: /GET.*POST|POST.*GET/ },
     ])('$method $path is $status', async ({ method, path, status, code, allow }) => {
       const answer = await service.call(method, path, { key })
       expect(answer).toMatchObject({ status, body: { code } })
       if (allow !== undefined) expect(answer.headers.get('allow')).toMatch(allow)
+    })
+
+    test.each([
+      { contentType: 'application/json; charset=utf-16', status: 415 },
+      { contentType: 'application/json;charset="ISO-8859-1"', status: 415 },
+      { contentType: 'application/json; charset=UTF-8', status: 201 },
+      { contentType: 'application/json;charset="utf-8"', status: 201 },
+    ])('a body as $contentType is $status', async ({ contentType, status }) => {
+      const headers = { 'content-type': contentType }
+      const answer = await service.call('POST', stakes, { key, idempotencyKey: hash(), text: JSON.stringify(body), headers })
+      expect(answer.status).toBe(status)
     })
 
     test('a body that is not JSON is 415, one too large 413', async () => {
@@ -673,6 +736,26 @@ describe.each([
     test('is alive and ready, without an API key', async () => {
       expect((await service.call('GET', '/healthz')).status).toBe(200)
       expect((await service.call('GET', '/readyz')).body).toEqual({ status: 'ready', database: 'ok' })
+    })
+    test('tells of each network, when asked for more', async () => {
+      expect((await service.call('GET', '/readyz?verbose')).body).toEqual({
+        status: 'ready',
+        database: 'ok',
+        networks: { devnet: { chain: 'ok' } },
+      })
+      const failing = createFakeChain('broken')
+      failing.failing = 'wrong-chain'
+      const networks = new Map([['broken', { config: networkConfig('broken'), chain: failing }]])
+      const other = await startService(service.store, { networks })
+      try {
+        expect(await other.call('GET', '/readyz?verbose')).toMatchObject({
+          status: 200,
+          body: { networks: { broken: { chain: 'wrong-chain' } } },
+        })
+        expect((await other.call('GET', '/metrics')).text).toContain('staking_service_network_up{network="broken",kind="chain"} 0')
+      } finally {
+        await other.close()
+      }
     })
     test('lists its networks', async () => {
       expect((await service.call('GET', '/v1/networks', { key })).body).toEqual({

@@ -1,3 +1,4 @@
+import type { Transaction } from 'kysely'
 import { getAddress } from 'viem'
 import { z } from 'zod'
 import { BeaconError } from '../../../chains/ethereum/beacon.ts'
@@ -9,15 +10,16 @@ import {
   withdrawalRequestContract,
   withFeeHeadroom,
 } from '../../../chains/ethereum/requests.ts'
-import { exitBroken, withdrawalAddressOf, withdrawalBroken } from '../../../chains/ethereum/withdrawal-rules.ts'
+import { exitBroken, withdrawalAddressOf, withdrawalBroken, withdrawalCapacity } from '../../../chains/ethereum/withdrawal-rules.ts'
+import type { Gwei } from '../../../lib/amounts.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Logger } from '../../../lib/log.ts'
 import { beaconUnavailable, chainUnavailable, validationFailed } from '../../errors.ts'
 import type { Answer, Idempotency, Idempotent } from '../../idempotency.ts'
 import { newId } from '../../ids.ts'
 import type { Metrics } from '../../metrics.ts'
-import type { Store } from '../../store/database.ts'
-import { insertRequest, type RequestRow } from '../../store/requests.ts'
+import type { Database, Store } from '../../store/database.ts'
+import { insertRequest, lockPromised, type RequestRow } from '../../store/requests.ts'
 import { holderOf, referenceExists } from '../../store/stakes.ts'
 import { unsignedTransaction } from './body.ts'
 import { asDetails } from './broken-rules.ts'
@@ -61,7 +63,7 @@ export function createRequest(
       const network = await locate(account, pubkey, signal)
       if (network === undefined) throw validationFailed(asDetails(judged(undefined, request)))
       const { name, chainId } = network.config
-      const sender = await allowedSender(network, request, signal)
+      const { sender, available } = await allowedSender(network, request, signal)
       const fee = await readRequestFee({ head: network.chain.head, call: network.validators.reads.call }, signal).catch(
         (error: unknown) => {
           throw error instanceof ChainError ? chainUnavailable(name, error) : error
@@ -76,8 +78,10 @@ export function createRequest(
       }
       const now = clock.now()
       const id = newId(now)
-      const stored = await commit(async (transaction) =>
-        write(
+      const stored = await commit(async (transaction) => {
+        if (request.kind === 'withdrawal')
+          await refuseOverPromised(transaction, { account, pubkey, amount: request.amountGwei, available, now })
+        return write(
           await insertRequest(transaction, {
             id,
             account,
@@ -92,8 +96,8 @@ export function createRequest(
             external_reference: reference ?? null,
             created_at: now,
           }),
-        ),
-      )
+        )
+      })
       log.info({ requestId: id, kind, account, network: name, pubkey }, 'a request to the consensus layer was created')
       return stored
     })
@@ -102,8 +106,32 @@ export function createRequest(
   }
 }
 
-/** The address that may send the request now. @throws ProblemError `validation-failed` with every rule that it breaks, `chain-unavailable` */
-async function allowedSender(network: NetworkWithValidators, request: ValidatorRequest, signal: AbortSignal): Promise<Hex> {
+/**
+ * What the account's earlier withdrawals of the validator ask for, and the beacon chain can't show yet, counts: each alone might fit into what is available, and
+ * their sum not.
+ * @throws ProblemError `validation-failed`
+ */
+async function refuseOverPromised(
+  transaction: Transaction<Database>,
+  given: { readonly account: string; readonly pubkey: Hex; readonly amount: Gwei; readonly available: Gwei; readonly now: Date },
+): Promise<void> {
+  const { account, pubkey, amount, available, now } = given
+  const since = new Date(now.getTime() - promiseMs)
+  const promised = await lockPromised(transaction, { account, pubkey, since })
+  if (promised === 0n || amount + promised <= available) return
+  const detail = `${amount} gwei are asked for, and of ${available} gwei that are available, ${promised} gwei are promised to withdrawal requests of this validator that are not mined yet`
+  throw validationFailed([{ pointer: '/body/amountGwei', code: 'amount-over-available', detail }])
+}
+
+/** So long a request that was never submitted keeps what it asks for: it can't be cancelled, and must not keep it for ever. */
+const promiseMs = 7 * 24 * 60 * 60_000
+
+/** The address that may send the request now, and how much is available. @throws ProblemError `validation-failed` with every rule that it breaks, `chain-unavailable` */
+async function allowedSender(
+  network: NetworkWithValidators,
+  request: ValidatorRequest,
+  signal: AbortSignal,
+): Promise<{ readonly sender: Hex; readonly available: Gwei }> {
   const { beacon } = network.validators
   try {
     const [view, spec] = await Promise.all([beacon.withdrawalView(request.pubkey, 'head', signal), beacon.spec(signal)])
@@ -111,7 +139,7 @@ async function allowedSender(network: NetworkWithValidators, request: ValidatorR
     if (broken.length > 0) throw validationFailed(asDetails(broken))
     const address = withdrawalAddressOf(view.validator?.withdrawalCredentials ?? '0x')
     if (address === undefined) throw new Error('credentials without an address have passed the rules')
-    return getAddress(address)
+    return { sender: getAddress(address), available: withdrawalCapacity({ ...view, spec }).availableGwei }
   } catch (error) {
     throw error instanceof BeaconError ? beaconUnavailable(network.config.name, error) : error
   }

@@ -1,0 +1,210 @@
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Secret } from '../../../src/lib/secret.ts'
+import { apiKeysCreate } from '../../../src/service/commands.ts'
+import { runService } from '../../../src/service/run.ts'
+import type { DatabaseConfig } from '../../../src/service/store/database.ts'
+import { type Anvil, startAnvil } from '../../chains/anvil.ts'
+import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { startService, type TestService, withdrawalAddress } from './harness.ts'
+import { serviceFiles, spawnService } from './processes.ts'
+
+let postgres: Postgres
+let anvil: Anvil
+beforeAll(async () => {
+  ;[postgres, anvil] = await Promise.all([startPostgres(), startAnvil()])
+})
+afterAll(async () => {
+  await Promise.all([postgres?.stop(), anvil?.stop()])
+})
+
+/** A connection of its own: what was read until it ended, and how long that took. */
+function raw(url: string, send: (socket: Socket) => void): Promise<{ text: string; ms: number; error: string | undefined }> {
+  const { hostname, port } = new URL(url)
+  return new Promise((done) => {
+    const begun = performance.now()
+    let [text, error] = ['', undefined as string | undefined]
+    const socket = connect(Number(port), hostname, () => send(socket))
+    socket.setTimeout(20_000, () => socket.destroy(new Error('still open')))
+    socket.on('data', (chunk) => {
+      text += chunk.toString()
+    })
+    socket.on('error', (failure: NodeJS.ErrnoException) => {
+      error = failure.code ?? failure.message
+    })
+    socket.on('close', () => done({ text, ms: performance.now() - begun, error }))
+  })
+}
+
+describe.each([
+  { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
+  {
+    database: 'PostgreSQL',
+    open: async (): Promise<DatabaseConfig> => ({
+      kind: 'postgres',
+      url: new Secret(await postgres.createDatabase(`connections_${randomBytes(4).toString('hex')}`)),
+      poolSize: 5,
+    }),
+  },
+])('a connection to the service on $database', ({ open }) => {
+  let service: TestService
+  let key: string
+  beforeAll(async () => {
+    service = await startService(await open(), { httpLimits: { requestTimeoutMs: 1_000, maxConnections: 20 } })
+    key = await service.key()
+  })
+  afterAll(() => service?.close())
+  const head = (more: string) =>
+    `POST /v1/ethereum/stakes HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\nidempotency-key: k\r\n${more}`
+
+  test.each([
+    { what: 'half a body', send: () => head('content-length: 100\r\n\r\n{"network"') },
+    { what: 'half of its headers', send: () => head('x-half') },
+    { what: 'nothing after the first line', send: () => 'GET /healthz HTTP/1.1\r\n' },
+  ])('that sends $what is answered 408 within the configured time', async ({ send }) => {
+    const { text, ms } = await raw(service.url, (socket) => socket.write(send()))
+    expect(text).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/)
+    expect(text).toContain('content-type: application/problem+json')
+    expect(text).toMatch(/"code":"request-timeout"/)
+    expect(text).toMatch(/x-request-id: [0-9a-f-]{36}/)
+    expect(ms).toBeLessThan(4_000)
+  })
+
+  test('that drips its body is answered 408, however often a byte comes', async () => {
+    let timer: NodeJS.Timeout | undefined
+    const { text, ms } = await raw(service.url, (socket) => {
+      socket.write(head('content-length: 60000\r\n\r\n'))
+      timer = setInterval(() => socket.write('{'), 100)
+      socket.on('close', () => clearInterval(timer))
+    })
+    expect(text).toMatch(/^HTTP\/1\.1 408 /)
+    expect(ms).toBeLessThan(4_000)
+  })
+
+  test('with headers of 20 kB is answered 431', async () => {
+    const { text } = await raw(service.url, (socket) => socket.write(head(`x-large: ${'x'.repeat(20_000)}\r\n\r\n`)))
+    expect(text).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/)
+    expect(text).toMatch(/"code":"headers-too-large"/)
+  })
+
+  test('that speaks no HTTP is answered 400', async () => {
+    const { text } = await raw(service.url, (socket) => socket.write('hello\r\n\r\n'))
+    expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+    expect(text).toMatch(/"code":"invalid-request"/)
+  })
+
+  test('is one of a bounded number, and is served again when others have gone', async () => {
+    const { hostname, port } = new URL(service.url)
+    const idle = Array.from({ length: 20 }, () => connect(Number(port), hostname).on('error', () => undefined))
+    await new Promise((done) => setTimeout(done, 300))
+    const { text } = await raw(service.url, (socket) => socket.write('GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'))
+    expect(text).toBe('')
+    for (const socket of idle) socket.destroy()
+    await new Promise((done) => setTimeout(done, 300))
+    const again = await raw(service.url, (socket) => socket.write('GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'))
+    expect(again.text).toMatch(/^HTTP\/1\.1 200 OK/)
+  })
+})
+
+describe.each([
+  { database: 'the embedded database', configure: async () => undefined },
+  { database: 'PostgreSQL', configure: async () => postgres.createDatabase(`drain_${randomBytes(4).toString('hex')}`) },
+])('a service on $database that is asked to stop under load', ({ configure }) => {
+  test('says that it is not ready, drains, tells who still comes to go elsewhere, and resets nothing', async () => {
+    const files = serviceFiles(anvil, { drainMs: 1_500 })
+    const url = await configure()
+    if (url !== undefined) {
+      writeFileSync(join(files.folder, 'url'), url)
+      process.env.STAKING_SERVICE_DATABASE_URL_FILE = join(files.folder, 'url')
+    }
+    try {
+      const key = (await apiKeysCreate({ config: files.config, account: 'acme' })).key.reveal()
+      const { process: service, url: base } = await spawnService(files.config)
+      const seen = new Map<string, number>()
+      const ready = new Set<number>()
+      let stopping = false
+      let gone = false
+      let count = 0
+      const ask = async () => {
+        try {
+          const answer = await fetch(`${base}/v1/ethereum/stakes`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': `load/${count++}` },
+            body: JSON.stringify({ network: 'devnet', amountEth: 32, withdrawalAddress }),
+            signal: AbortSignal.timeout(30_000),
+          })
+          const body = (await answer.json()) as { code?: string }
+          return `${answer.status} ${body.code ?? ''}`.trim()
+        } catch (error) {
+          const cause = error instanceof Error ? error.cause : undefined
+          return cause instanceof Error && 'code' in cause ? String(cause.code) : String(error)
+        }
+      }
+      const clients = Array.from({ length: 8 }, async () => {
+        while (!gone) {
+          const outcome = await ask()
+          seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
+          if (outcome === 'ECONNREFUSED') gone = true
+          // As Retry-After says.
+          if (outcome.startsWith('503')) await new Promise((done) => setTimeout(done, 1_000))
+        }
+      })
+      const watcher = (async () => {
+        while (!gone) {
+          const status = await fetch(`${base}/readyz`).then(
+            (answer) => answer.status,
+            () => undefined,
+          )
+          if (stopping && status !== undefined) ready.add(status)
+          await new Promise((done) => setTimeout(done, 50))
+        }
+      })()
+      while ((seen.get('201') ?? 0) < 20) await new Promise((done) => setTimeout(done, 20))
+      const before = seen.get('201') ?? 0
+      const ended = service.stop(30_000)
+      await new Promise((done) => setTimeout(done, 100))
+      stopping = true
+      expect((await ended).code).toBe(0)
+      gone = true
+      await Promise.all([...clients, watcher])
+      // Served during the drain, and told afterwards; nothing else was ever answered.
+      expect(seen.get('201')).toBeGreaterThan(before)
+      expect(ready.has(503)).toBe(true)
+      expect(seen.get('503 service-unavailable') ?? 0).toBeGreaterThan(0)
+      expect([...seen.keys()].filter((outcome) => !['201', '503 service-unavailable', 'ECONNREFUSED'].includes(outcome))).toEqual([])
+    } finally {
+      delete process.env.STAKING_SERVICE_DATABASE_URL_FILE
+      files.remove()
+    }
+  })
+})
+
+test.each([
+  {
+    what: 'an address that is taken',
+    change: (port: number) => ({ listen: { host: '127.0.0.1', port } }),
+    expected: /listen: .*EADDRINUSE/,
+  },
+  {
+    what: 'a database that refuses the password',
+    change: () => ({ database: { url: postgres.url.replace(/:[^:@/]+@/, ':wrong@') } }),
+    expected: /database: the server refuses .*28P01/,
+  },
+  {
+    what: 'a database that is not there',
+    change: () => ({ database: { url: postgres.url.replace(/postgres$/, 'nowhere') } }),
+    expected: /database: the server refuses .*3D000/,
+  },
+])('$what is said in one line, as a mistake of the configuration', async ({ change, expected }) => {
+  const files = serviceFiles(anvil, change(Number(new URL(anvil.url).port)))
+  try {
+    await expect(runService({ config: files.config, version: '0' }, AbortSignal.timeout(20_000))).rejects.toThrow(
+      expect.objectContaining({ name: 'ConfigError', message: expect.stringMatching(expected) }),
+    )
+  } finally {
+    files.remove()
+  }
+})

@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Secret } from '../../../src/lib/secret.ts'
+import { type DatabaseConfig, openStore, type Store } from '../../../src/service/store/database.ts'
+import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { createPayer } from './payer.ts'
+import { ETH, eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
+
+let postgres: Postgres
+let chain: ValidatorChain
+beforeAll(async () => {
+  ;[postgres, chain] = await Promise.all([startPostgres(), startValidatorChain()])
+}, 60_000)
+afterAll(async () => {
+  await Promise.all([postgres?.stop(), chain?.stop()])
+})
+
+describe.each([
+  { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
+  {
+    database: 'PostgreSQL',
+    open: async (): Promise<DatabaseConfig> => ({
+      kind: 'postgres',
+      url: new Secret(await postgres.createDatabase('promised')),
+      poolSize: 5,
+    }),
+  },
+])('withdrawals of one validator on $database', ({ open }) => {
+  let store: Store
+  let running: TrackedService
+  let key: string
+  beforeAll(async () => {
+    store = await openStore(await open())
+    running = await startTracked(store, chain)
+    key = await running.service.key()
+  })
+  afterAll(async () => {
+    await running?.stop()
+    await store?.close()
+  })
+  const path = (pubkey: string) => `/v1/ethereum/validators/${pubkey}/withdrawal-requests`
+  const ask = (pubkey: string, eth: bigint, as = key) =>
+    running.service.call('POST', path(pubkey), {
+      key: as,
+      idempotencyKey: randomBytes(8).toString('hex'),
+      body: { amountGwei: String(eth * ETH) },
+    })
+  const over = {
+    status: 422,
+    body: { code: 'validation-failed', errors: [{ pointer: '/body/amountGwei', code: 'amount-over-available' }] },
+  }
+
+  test('are judged together: what is promised to earlier ones is not available', async () => {
+    const pubkey = chain.fresh()
+    expect((await ask(pubkey, 5n)).status).toBe(201)
+    const refused = await ask(pubkey, 4n)
+    expect(refused).toMatchObject(over)
+    expect(refused.body.detail).toContain('5000000000 gwei are promised')
+    expect((await ask(pubkey, 3n)).status).toBe(201)
+    expect(await ask(pubkey, 1n)).toMatchObject(over)
+    // What another account asks for says nothing to this one.
+    expect((await ask(pubkey, 8n, await running.service.key({ account: 'other' }))).status).toBe(201)
+  })
+
+  test('that come at once are as many as fit', async () => {
+    const pubkey = chain.fresh()
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask(pubkey, 2n)))
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(4)
+    for (const one of answers.filter(({ status }) => status !== 201)) expect(one).toMatchObject(over)
+  })
+
+  test('count once when they are mined: then the beacon chain shows them', async () => {
+    const pubkey = chain.fresh()
+    const { body } = await ask(pubkey, 5n)
+    const transactionHash = await createPayer(chain.anvil).pay(body.unsignedTransaction)
+    await running.service.call('PUT', `${path(pubkey)}/${body.requestId}/submission`, { key, body: { transactionHash } })
+    await eventually(async () => (await running.service.call('GET', `${path(pubkey)}/${body.requestId}`, { key })).body, {
+      consensus: { status: 'accepted' },
+    })
+    expect((await ask(pubkey, 3n)).status).toBe(201)
+    expect(await ask(pubkey, 1n)).toMatchObject(over)
+  })
+
+  test('that nobody has submitted for a week are forgotten', async () => {
+    const pubkey = chain.fresh()
+    const { body } = await ask(pubkey, 8n)
+    expect(await ask(pubkey, 8n)).toMatchObject(over)
+    const old = new Date(Date.now() - 8 * 24 * 3_600_000)
+    await store.db.updateTable('ethereum_requests').set({ created_at: old }).where('id', '=', body.requestId).execute()
+    expect((await ask(pubkey, 8n)).status).toBe(201)
+  })
+})
