@@ -12,6 +12,7 @@ import { createService } from './service.ts'
 import { connectSolanaNetworks } from './solana/connect.ts'
 import { DatabaseInUseError, isOutage, openStore, type Store } from './store/database.ts'
 import { openKeyIndices } from './store/key-index.ts'
+import { memoryLimit, tooLittleMemory } from './store/memory.ts'
 
 export interface RunServiceOptions {
   /** Path of the configuration file. */
@@ -40,6 +41,8 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   const config = await loadServiceConfig(options.config, options.flags, env)
   const log = options.log ?? createLogger({ program: 'service', level: config.logLevel })
   const keys = await readSeedFile(config.seedFile)
+  const little = config.database.kind === 'embedded' ? tooLittleMemory(memoryLimit()) : undefined
+  if (little !== undefined) throw new ConfigError(`database: ${little}`)
   const store = await waitForStore(config.database, { clock, log }, signal)
   if (store === undefined) return
   const ending = new AbortController()

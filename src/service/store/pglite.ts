@@ -1,7 +1,9 @@
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
-import { join, resolve } from 'node:path'
+import { extname, join, resolve } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import { NodeFS } from '@electric-sql/pglite/nodefs'
 
@@ -27,7 +29,11 @@ function addFsync(module: object): void {
   }
 }
 
-const startParams = [...PGlite.defaultStartParams.filter((parameter) => parameter !== '-F'), '-c', 'wal_sync_method=fsync']
+/** 128 MB of shared buffers is PostgreSQL's default, all of it this process's memory; the data of this service is small. */
+const startParams = [
+  ...PGlite.defaultStartParams.filter((parameter) => parameter !== '-F'),
+  ...['-c', 'wal_sync_method=fsync', '-c', 'shared_buffers=16MB'],
+]
 /** `int8` as bigint always: PGlite would give a number where it fits. */
 const parsers = { 20: (text: string) => BigInt(text) }
 
@@ -47,6 +53,7 @@ export async function openPglite(dataDir: string): Promise<{ pglite: PGlite; clo
   const unlock = await lockFolder(folder)
   try {
     const files = join(folder, 'pgdata')
+    await makeFiles(files)
     const pglite = await PGlite.create({ fs: new DurableNodeFs(files), startParams, parsers })
     syncFolder(folder)
     return {
@@ -60,6 +67,30 @@ export async function openPglite(dataDir: string): Promise<{ pglite: PGlite; clo
     await unlock()
     throw error
   }
+}
+
+/**
+ * Makes the files of a new database, in a process of its own (see `init-pglite.ts`), and under another name first: one that was killed half way leaves nothing
+ * that looks like a database.
+ */
+async function makeFiles(files: string): Promise<void> {
+  if (existsSync(join(files, 'PG_VERSION'))) return
+  const making = `${files}.new`
+  rmSync(making, { recursive: true, force: true })
+  const script = join(import.meta.dirname, `init-pglite${extname(import.meta.filename)}`)
+  const child = spawn(process.execPath, ['--liftoff-only', '--no-warnings', script, making], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr.on('data', (chunk) => {
+    said = `${said}${chunk}`.slice(-2_000)
+  })
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
+  if (code !== 0) {
+    rmSync(making, { recursive: true, force: true })
+    const how = signal === 'SIGKILL' ? 'was killed: it needs 896 MiB of memory' : `failed (${code ?? signal}): ${said.trim()}`
+    throw new Error(`making the files of the embedded database ${how}`)
+  }
+  rmSync(files, { recursive: true, force: true })
+  renameSync(making, files)
 }
 
 function syncFolder(folder: string): void {
