@@ -134,7 +134,8 @@ const idempotencyKey = ({ idempotencyKey: rule }: Route): object[] =>
           in: 'header',
           required: rule === 'required',
           description: 'Unique per logical operation; the same key with the same request retries it.',
-          schema: { type: 'string', minLength: 1, maxLength: 255 },
+          // Printable ASCII without surrounding space, as `idempotencyKeyPattern` has it.
+          schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]([ -~]*[!-~])?$' },
         },
       ]
 

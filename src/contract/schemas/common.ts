@@ -54,8 +54,8 @@ export const text = (maxLength: number) =>
     .min(1)
     .max(maxLength)
     .refine(isText, 'must be text: without U+0000 and without halves of surrogate pairs')
-    // Said in the document by a pattern that holds for code points, as JSON Schema reads it.
-    .meta({ pattern: '^[^\\u0000\\ud800-\\udfff]*$' })
+    // JSON that can be written as UTF-8 holds no half of a surrogate pair.
+    .meta({ pattern: '^[^\\u0000]*$' })
 
 /** A caller's own name for what is created; unique per account among resources that are not cancelled or failed. */
 export const externalReference = text(255)
