@@ -55,11 +55,21 @@ export function openApiDocument(given: { readonly version: string; readonly serv
 const headers = {
   'X-Request-Id': { description: 'Names this request in the logs of the service.', schema: { type: 'string' } },
   'Retry-After': { description: 'Wait so long before the next call: seconds, or an HTTP date.', schema: { type: 'string' } },
+  ETag: { description: 'Of the content: send it as If-None-Match, and an answer that has not changed is 304.', schema: { type: 'string' } },
+  Location: { description: 'Where what was created can be read.', schema: { type: 'string' } },
   'Idempotency-Replayed': {
     description: '`true` when this is the stored answer to an earlier request with this Idempotency-Key.',
     schema: { type: 'string', enum: ['true'] },
   },
 }
+
+/** What is created at a path below which it can be read. */
+const isReadable = ({ path, method }: Route, status: string): boolean =>
+  method === 'POST' &&
+  status === '201' &&
+  Object.values<Route>(routes).some(
+    (one) => one.method === 'GET' && one.path.startsWith(`${path}/`) && !one.path.slice(path.length + 1).includes('/'),
+  )
 
 const headerRef = (name: keyof typeof headers) => ({ [name]: { $ref: `#/components/headers/${name}` } })
 
@@ -83,7 +93,7 @@ function operation(operationId: string, route: Route, schemas: Map<string, JsonS
             content: { 'application/json': { schema: schemaOf(route.body, schemas) } },
           },
         }),
-    responses: { ...successes(route, schemas), ...failures(route, schemas) },
+    responses: { ...successes(route, schemas), ...notModified(route), ...failures(route, schemas) },
   }
 }
 
@@ -97,11 +107,17 @@ const successes = (route: Route, schemas: Map<string, JsonSchema>) =>
           ...headerRef('X-Request-Id'),
           ...(route.idempotencyKey === 'none' ? {} : headerRef('Idempotency-Replayed')),
           ...(route.retryAfterOn?.includes(Number(status)) ? headerRef('Retry-After') : {}),
+          ...(route.method === 'GET' ? headerRef('ETag') : {}),
+          ...(isReadable(route, status) ? headerRef('Location') : {}),
         },
         content: { 'application/json': { schema: schemaOf(schema, schemas) } },
       },
     ]),
   )
+
+/** Beyond the interface: whoever sends If-None-Match with an ETag is told that nothing has changed. */
+const notModified = (route: Route) =>
+  route.method === 'GET' ? { 304: { description: 'Not modified', headers: { ...headerRef('X-Request-Id'), ...headerRef('ETag') } } } : {}
 
 function failures(route: Route, schemas: Map<string, JsonSchema>) {
   const byStatus = Map.groupBy(problemsOf(route), (code) => problems[code].status)

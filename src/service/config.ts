@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
 import { parse, YAMLParseError } from 'yaml'
 import { z } from 'zod'
 import { ethereumNetworkConfig } from '../chains/ethereum/networks.ts'
@@ -19,6 +20,13 @@ const hostName = z
   .string()
   .max(253)
   .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$/, 'must be a host name in lower case, with a port if need be')
+
+function isBlock(text: string): boolean {
+  const [address = '', bits, ...more] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || more.length > 0) return false
+  return bits === undefined || (/^[0-9]{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+}
 
 /** The service's configuration file. */
 export const serviceConfigFile = z.strictObject({
@@ -69,6 +77,19 @@ export const serviceConfigFile = z.strictObject({
       maxUnauthenticated: z.int().min(1).default(300),
     })
     .prefault({}),
+  /**
+   * Addresses (or CIDR blocks) of the proxies before the service: only theirs are the `X-Forwarded-*` headers that are believed, for the limits by address
+   * and the host that challenges name.
+   */
+  trustProxy: z
+    .array(
+      z
+        .string()
+        .max(64)
+        .refine((text) => isBlock(text), 'must be an IP address, or a block of them such as 10.0.0.0/8'),
+    )
+    .max(64)
+    .default([]),
   limits: z
     .strictObject({
       /** From the first byte of a request to its last. */

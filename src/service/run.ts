@@ -73,6 +73,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
       version,
       rateLimit: config.rateLimit,
       httpLimits: config.limits,
+      trustProxy: config.trustProxy,
       trackerIntervalMs: config.trackerIntervalMs,
       stopping: signal,
     })

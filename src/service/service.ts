@@ -44,6 +44,7 @@ export interface ServiceDeps {
   readonly version: string
   readonly rateLimit: RateLimits
   readonly httpLimits?: Partial<HttpLimits>
+  readonly trustProxy?: readonly string[]
   readonly trackerIntervalMs: number
   /** How long a crashed instance holds an Idempotency-Key, in ms. Only tests want it shorter. */
   readonly leaseMs?: number
@@ -84,7 +85,14 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   })
 
   const stopped = new AbortController()
-  const app = createApp({ log, metrics, stopping, stopped: stopped.signal, limits: { ...defaultHttpLimits, ...deps.httpLimits } })
+  const app = createApp({
+    log,
+    metrics,
+    stopping,
+    stopped: stopped.signal,
+    limits: { ...defaultHttpLimits, ...deps.httpLimits },
+    trustProxy: deps.trustProxy ?? [],
+  })
   const served = recordServed(app)
   installProblems(app, {
     allowedMethods: (path) => served.filter((route) => route.pattern.test(path)).map((route) => route.method),

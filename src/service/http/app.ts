@@ -59,6 +59,7 @@ export function createApp({
   stopping,
   stopped,
   limits,
+  trustProxy,
 }: {
   log: Logger
   metrics: Metrics
@@ -67,12 +68,15 @@ export function createApp({
   /** No further request is served. */
   stopped: AbortSignal
   limits: HttpLimits
+  /** Addresses of the proxies whose X-Forwarded-* headers count. */
+  trustProxy: readonly string[]
 }): FastifyInstance {
   const app: FastifyInstance = fastify({
     loggerInstance: log as FastifyBaseLogger,
     // One line per request is written below, with what matters; two of Fastify's own would drown the rest.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyLimitBytes,
+    ...(trustProxy.length === 0 ? {} : { trustProxy: [...trustProxy] }),
     // A public key in a path is 98 characters.
     routerOptions: { maxParamLength: 128 },
     requestTimeout: limits.requestTimeoutMs,

@@ -1,6 +1,7 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { createHash } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { fastifyUrl, type Route } from '../../contract/routes.ts'
+import { fastifyUrl, type Route, routes } from '../../contract/routes.ts'
 import type { Caller } from '../api-keys.ts'
 import { ProblemError } from '../errors.ts'
 import { fingerprint } from '../fingerprint.ts'
@@ -60,7 +61,32 @@ export function serve<R extends Route>(app: FastifyInstance, route: R, handle: (
       if (handled.retryAfterSeconds !== undefined) reply.header('retry-after', String(handled.retryAfterSeconds))
       return reply.send(handled.body)
     },
+    onSend: async (request, reply, payload) => {
+      if (typeof payload !== 'string') return payload
+      if (reply.statusCode === 201) locate(request, reply, route, payload)
+      return route.method === 'GET' && reply.statusCode === 200 ? tagged(request, reply, payload) : payload
+    },
   })
+}
+
+/** Where what was created can be read, if it can be read by itself. */
+function locate(request: FastifyRequest, reply: FastifyReply, { path }: Route, payload: string): void {
+  if (!readable.has(path)) return
+  const id = /^\{"(?:stakeId|requestId)":"([0-9a-f]{32})"/.exec(payload)?.[1]
+  if (id !== undefined) reply.header('location', `${pathOf(request)}/${id}`)
+}
+const readable: ReadonlySet<string> = new Set(
+  [routes.createEthereumStake, routes.createExitRequest, routes.createWithdrawalRequest, routes.createSolanaStake].map(({ path }) => path),
+)
+
+/** The answer under a tag of its content, or 304 for who has it already (RFC 9110, 13.1.2): it saves the way, not the work. */
+function tagged(request: FastifyRequest, reply: FastifyReply, payload: string): string {
+  const tag = `"${createHash('sha256').update(payload).digest('base64url').slice(0, 27)}"`
+  reply.header('etag', tag)
+  const known = request.headers['if-none-match']?.split(',').map((one) => one.trim().replace(/^W\//, ''))
+  if (known === undefined || !(known.includes(tag) || known.includes('*'))) return payload
+  reply.status(304).removeHeader('content-type')
+  return ''
 }
 
 function idempotentOf(request: FastifyRequest, route: Route, caller: Caller): Idempotent | undefined {

@@ -78,6 +78,23 @@ describe.each([
       expect((await service.call('GET', `${stakes}/${created.body.stakeId}`, { key })).body).toEqual(created.body)
     })
 
+    test('says where it can be read, and whether it has changed since', async () => {
+      const idempotencyKey = hash()
+      const made = await service.call('POST', stakes, { key, idempotencyKey, body })
+      const path = `${stakes}/${made.body.stakeId}`
+      expect(made.headers.get('location')).toBe(path)
+      expect((await service.call('POST', stakes, { key, idempotencyKey, body })).headers.get('location')).toBe(path)
+      const etag = (await service.call('GET', path, { key })).headers.get('etag') ?? ''
+      const unchanged = await fetch(service.url + path, { headers: { authorization: `Bearer ${key}`, 'if-none-match': `"x", W/${etag}` } })
+      expect(unchanged.status).toBe(304)
+      expect(await unchanged.text()).toBe('')
+      expect(unchanged.headers.get('etag')).toBe(etag)
+      await service.call('PUT', `${path}/submission`, { key, body: { transactionHash: hash() } })
+      const changed = await service.call('GET', path, { key, headers: { 'if-none-match': etag } })
+      expect(changed).toMatchObject({ status: 200, body: { transaction: { status: 'submitted' } } })
+      expect(changed.headers.get('etag')).not.toBe(etag)
+    })
+
     test('takes an amount however its number is written, and a reference in any script', async () => {
       const idempotencyKey = hash()
       const externalReference = `staking 鍵 🔑 ${hash()}`

@@ -32,6 +32,26 @@ test('guessing keys is limited by address', async () => {
   expect(statuses).toEqual([401, 401, 429])
 })
 
+test.each([
+  { trustProxy: ['127.0.0.0/8'], expected: [401, 401, 401, 429] },
+  { trustProxy: [], expected: [401, 401, 429, 429] },
+])('with the proxies $trustProxy, guesses are counted by the address that those tell', async ({ trustProxy, expected }) => {
+  const proxied = await startService(
+    { kind: 'embedded', dataDir: 'memory://' },
+    { rateLimit: { max: 3, windowMs: 60_000, maxUnauthenticated: 2 }, trustProxy },
+  )
+  try {
+    const statuses: number[] = []
+    for (const address of ['203.0.113.1', '203.0.113.1', '203.0.113.2', '203.0.113.1']) {
+      const headers = { 'x-forwarded-for': address }
+      statuses.push((await callService(proxied.url, 'GET', '/v1/networks', { key: 'sop_x', headers })).status)
+    }
+    expect(statuses).toEqual(expected)
+  } finally {
+    await proxied.close()
+  }
+})
+
 test('what the platform asks is not limited', async () => {
   for (let count = 0; count < 10; count++) expect((await callService(service.url, 'GET', '/healthz')).status).toBe(200)
 })
