@@ -37,6 +37,8 @@ export const serviceConfigFile = z.strictObject({
       port: port.default(8080),
     })
     .prefault({}),
+  /** A port of its own for /healthz, /readyz and /metrics, which then aren't served beside the API. Default: beside it. */
+  operations: z.strictObject({ host: z.string().min(1).max(255).default('0.0.0.0'), port: port }).optional(),
   /** Without a URL, PostgreSQL runs inside the service on `dataDir`, for one instance. `memory://` forgets all at the end: for tests. */
   database: z
     .strictObject({

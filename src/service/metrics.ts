@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type NodeBoard, registerNodeMetrics } from '../chains/nodes/board.ts'
 import type { NetworkHealth } from './network-health.ts'
 
@@ -15,9 +15,23 @@ export interface Metrics {
   trackerPass(network: string, at: Date): void
   /** Shows the networks' nodes, read at each scrape. */
   showNodes(board: NodeBoard): void
+  /** A request that was told to come again, since as many as may be were served. */
+  shed(): void
+  /** Requests that are served now. */
+  inFlight(count: number): void
+  onScrapePool(read: () => PoolState): void
+  /** Of the process: memory, processor, event loop. One process has one of them. */
+  watchProcess(): void
   /** Asked for at each scrape. */
   onScrapeNetworks(read: () => Promise<NetworkHealth>): void
   onScrape(read: () => Promise<readonly { network: string; status: string; count: bigint }[]>): void
+}
+
+/** Of the database's connections. */
+export interface PoolState {
+  readonly busy: number
+  readonly idle: number
+  readonly waiting: number
 }
 
 export function createMetrics(): Metrics {
@@ -71,6 +85,12 @@ export function createMetrics(): Metrics {
     labelNames: ['network'],
     registers,
   })
+  const shed = new Counter({
+    name: 'staking_service_requests_shed_total',
+    help: 'Requests that were told to come again, since as many as may be were served',
+    registers,
+  })
+  const inFlight = new Gauge({ name: 'staking_service_requests_in_flight', help: 'Requests that are served now', registers })
   return {
     registry,
     requestDuration: ({ method, route, status }, seconds) => duration.observe({ method, route, status: String(status) }, seconds),
@@ -82,6 +102,20 @@ export function createMetrics(): Metrics {
     requestSettled: (network, kind, outcome) => requestsSettled.inc({ network, kind, outcome }),
     trackerPass: (network, at) => lastPass.set({ network }, at.getTime() / 1000),
     showNodes: (board) => registerNodeMetrics(registry, 'staking_service', board),
+    shed: () => shed.inc(),
+    inFlight: (count) => inFlight.set(count),
+    onScrapePool(read) {
+      new Gauge({
+        name: 'staking_service_database_connections',
+        help: 'Connections of the pool by state; waiting: requests that wait for one',
+        labelNames: ['state'],
+        registers,
+        collect() {
+          for (const [state, count] of Object.entries(read())) this.set({ state }, count)
+        },
+      })
+    },
+    watchProcess: () => collectDefaultMetrics({ register: registry }),
     onScrapeNetworks(read) {
       new Gauge({
         name: 'staking_service_network_up',

@@ -1,3 +1,4 @@
+import type { FastifyInstance } from 'fastify'
 import { createBeaconChain } from '../chains/ethereum/beacon-chain.ts'
 import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
 import { createNodeBoard, type NodeBoard } from '../chains/nodes/board.ts'
@@ -46,11 +47,12 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   const store = await waitForStore(config.database, { clock, log }, signal)
   if (store === undefined) return
   const ending = new AbortController()
+  let closeOperations = async () => undefined as unknown
   try {
     if (config.database.kind === 'embedded') await releaseAllClaims(store)
     const indices = await openKeyIndices({ store, seedFingerprint: keys.fingerprint, floor: BigInt(config.keyIndexFloor) })
     const nodes = createNodeBoard()
-    const { app, tracker, refuse } = await createService({
+    const { app, operations, tracker, metrics, refuse } = await createService({
       store,
       keys,
       indices,
@@ -73,6 +75,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
       version,
       rateLimit: config.rateLimit,
       httpLimits: config.limits,
+      operationsApart: config.operations !== undefined,
       trustProxy: config.trustProxy,
       trackerIntervalMs: config.trackerIntervalMs,
       stopping: signal,
@@ -82,12 +85,10 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
         ? await serveAdmin(createAdmin({ store, clock }), config.database.dataDir)
         : async () => undefined
     const tracking = tracker.run(ending.signal)
-    const { host, port } = config.listen
-    const url = await app.listen({ host, port }).catch((error: NodeJS.ErrnoException) => {
-      throw error.syscall === 'listen' || error.syscall === 'getaddrinfo'
-        ? new ConfigError(`listen: ${host}:${port} can't be listened at (${error.code ?? 'unknown error'})`)
-        : error
-    })
+    metrics.watchProcess()
+    closeOperations = async () => operations?.close()
+    if (operations !== undefined && config.operations !== undefined) await listen(operations, 'operations', config.operations)
+    const url = await listen(app, 'listen', config.listen)
     log.info(
       { url, networks: config.networks.map(({ name }) => name), database: config.database.kind, version },
       'the staking service listens',
@@ -109,6 +110,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
     await tracking
   } finally {
     ending.abort()
+    await closeOperations()
     await store.close()
   }
   log.info('the staking service has ended')
@@ -131,6 +133,14 @@ async function waitForStore(
   }
   return undefined
 }
+
+/** @throws ConfigError when nobody can listen there */
+const listen = (app: FastifyInstance, field: string, { host, port }: { readonly host: string; readonly port: number }): Promise<string> =>
+  app.listen({ host, port }).catch((error: NodeJS.ErrnoException) => {
+    throw error.syscall === 'listen' || error.syscall === 'getaddrinfo'
+      ? new ConfigError(`${field}: ${host}:${port} can't be listened at (${error.code ?? 'unknown error'})`)
+      : error
+  })
 
 /** What a person must mend before the service starts, in one line. */
 function asConfigError(error: unknown): unknown {

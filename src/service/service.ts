@@ -15,7 +15,7 @@ import { ethereumStakeRoutes } from './ethereum/routes.ts'
 import { createTracker, type Tracker } from './ethereum/tracker.ts'
 import { createUnreportedPayments } from './ethereum/unreported-payments.ts'
 import { createValidatorStatuses } from './ethereum/validator-statuses.ts'
-import { createApp, defaultHttpLimits, type HttpLimits } from './http/app.ts'
+import { createApp, createOperationsApp, defaultHttpLimits, type HttpLimits } from './http/app.ts'
 import { installAuth, type RateLimits } from './http/auth.ts'
 import { createReplays, serve } from './http/contract-route.ts'
 import { operationRoutes } from './http/operations.ts'
@@ -44,6 +44,8 @@ export interface ServiceDeps {
   readonly version: string
   readonly rateLimit: RateLimits
   readonly httpLimits?: Partial<HttpLimits>
+  /** Health and metrics are not served beside the API. */
+  readonly operationsApart?: boolean
   readonly trustProxy?: readonly string[]
   readonly trackerIntervalMs: number
   /** How long a crashed instance holds an Idempotency-Key, in ms. Only tests want it shorter. */
@@ -56,6 +58,8 @@ export interface ServiceDeps {
 
 export interface Service {
   readonly app: FastifyInstance
+  /** Serves what the platform asks, where that has a port of its own. */
+  readonly operations?: FastifyInstance
   readonly tracker: Tracker
   readonly metrics: Metrics
   /** From now on, requests are told to go elsewhere. */
@@ -68,6 +72,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const metrics = createMetrics()
   metrics.onScrape(() => countByState(store.db))
   if (deps.nodes !== undefined) metrics.showNodes(deps.nodes)
+  if (store.connections !== undefined) metrics.onScrapePool(store.connections)
   const networks: EthereumNetworks = new Map([...deps.networks].map(([name, network]) => [name, countErrors(network, metrics)]))
   const solanaNetworks: SolanaNetworks = new Map(
     [...(deps.solanaNetworks ?? [])].map(([name, network]) => [name, asProblems(network, metrics)]),
@@ -101,7 +106,9 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   await installAuth(app, { apiKeys: createApiKeys({ store, clock }), limits: deps.rateLimit })
   const networkHealth = createNetworkHealth({ networks: deps.networks, solanaNetworks: deps.solanaNetworks ?? new Map(), clock })
   metrics.onScrapeNetworks(networkHealth)
-  operationRoutes(app, { store, metrics, stopping, networks: networkHealth, openApi: () => servedOnly(deps.version, served) })
+  const operations = deps.operationsApart === true ? createOperationsApp(log) : app
+  operationRoutes(operations, { store, metrics, stopping, networks: networkHealth })
+  app.get('/openapi.json', async () => servedOnly(deps.version, served))
   ethereumStakeRoutes(app, {
     store,
     idempotency,
@@ -141,7 +148,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
       ],
     },
   }))
-  return { app, tracker, metrics, refuse: () => stopped.abort() }
+  return { app, ...(operations === app ? {} : { operations }), tracker, metrics, refuse: () => stopped.abort() }
 }
 
 interface ServedRoute {

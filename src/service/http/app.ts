@@ -129,7 +129,7 @@ export function createApp({
     if (stopping.aborted) reply.header('connection', 'close')
   })
   app.server.maxConnections = limits.maxConnections
-  admit(app, limits, stopped)
+  admit(app, limits, metrics, stopped)
   app.addHook('onResponse', async (request, reply) => {
     const { method } = request
     const route = request.routeOptions.url ?? 'unknown'
@@ -155,17 +155,25 @@ const isUtf8 = (contentType: string | undefined): boolean => {
 }
 
 /** Takes as many requests of the contract at once as it may, and none once it has stopped. What the platform asks is always answered. */
-function admit(app: FastifyInstance, { maxInFlight }: HttpLimits, stopped: AbortSignal): void {
+function admit(app: FastifyInstance, { maxInFlight }: HttpLimits, metrics: Metrics, stopped: AbortSignal): void {
   let inFlight = 0
   app.addHook('onRequest', async (request, reply) => {
     if (request.routeOptions.config.contract === undefined) return
     if (stopped.aborted) throw new ProblemError('service-unavailable', 'this instance is stopping: ask again', { retryAfterSeconds: 1 })
     if (inFlight >= maxInFlight) {
+      metrics.shed()
       throw new ProblemError('service-unavailable', `${maxInFlight} requests are being served: ask again`, { retryAfterSeconds: 1 })
     }
-    inFlight++
-    reply.raw.once('close', () => {
-      inFlight--
-    })
+    metrics.inFlight(++inFlight)
+    reply.raw.once('close', () => metrics.inFlight(--inFlight))
   })
 }
+
+/** For what the platform asks, on a port of its own. */
+export const createOperationsApp = (log: Logger): FastifyInstance =>
+  fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    requestTimeout: 10_000,
+    forceCloseConnections: true,
+  })

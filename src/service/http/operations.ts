@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { sql } from 'kysely'
-import type { OpenApiDocument } from '../../contract/openapi.ts'
 import type { Metrics } from '../metrics.ts'
 import type { NetworkHealth } from '../network-health.ts'
 import type { Store } from '../store/database.ts'
@@ -8,7 +7,7 @@ import type { Store } from '../store/database.ts'
 const databaseTimeoutMs = 2_000
 
 /**
- * What the platform asks, without an API key: is it alive, can it serve, its metrics and its interface. It is ready while its database answers and it isn't
+ * What the platform asks, without an API key: is it alive, can it serve, its metrics. It is ready while its database answers and it isn't
  * stopping; a chain that is away doesn't count, since reading goes on and creating says 503 by itself. `/readyz?verbose` tells of each network.
  */
 export function operationRoutes(
@@ -16,13 +15,11 @@ export function operationRoutes(
   {
     store,
     metrics,
-    openApi,
     stopping,
     networks,
   }: {
     store: Store
     metrics: Metrics
-    openApi: () => OpenApiDocument
     stopping: AbortSignal
     networks: () => Promise<NetworkHealth>
   },
@@ -41,8 +38,6 @@ export function operationRoutes(
   })
 
   app.get('/metrics', async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()))
-
-  app.get('/openapi.json', async () => openApi())
 }
 
 async function answers({ db }: Store): Promise<boolean> {

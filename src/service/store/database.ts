@@ -17,6 +17,8 @@ export type DatabaseConfig =
 
 export interface Store {
   readonly db: Kysely<Database>
+  /** Of a server's connections; the embedded database has none. */
+  readonly connections?: () => { readonly busy: number; readonly idle: number; readonly waiting: number }
   close(): Promise<void>
 }
 
@@ -80,7 +82,8 @@ function openPostgres(
   const db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool: guardedPool(pool, { statementMs, maxWaiting: poolSize * waitingPerConnection }) }),
   })
-  return { db, close: () => db.destroy() }
+  const connections = () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount })
+  return { db, connections, close: () => db.destroy() }
 }
 
 /** SQLSTATE 23505: another row holds this key. */

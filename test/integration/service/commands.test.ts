@@ -4,11 +4,13 @@ import { decrypt } from '@chainsafe/bls-keystore'
 import { SecretKey } from '@chainsafe/blst'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseEth } from '../../../src/lib/amounts.ts'
+import { createLogger } from '../../../src/lib/log.ts'
 import { apiKeysCreate, apiKeysList, apiKeysRevoke } from '../../../src/service/commands.ts'
 import { exportKeystores } from '../../../src/service/keystores.ts'
 import { recoverKeystore } from '../../../src/service/recover.ts'
 import { runService } from '../../../src/service/run.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
+import { freePort } from '../../cluster/ports.ts'
 import { callService, withdrawalAddress } from './harness.ts'
 import { type ServiceFiles, serviceFiles, spawnService } from './processes.ts'
 
@@ -42,6 +44,31 @@ test('a key made before the service runs and one made while it runs are both goo
   } finally {
     expect((await service.stop()).code).toBe(0)
   }
+})
+
+test('health and metrics have a port of their own, if they are given one, with what the process and its queue do', async () => {
+  const port = await freePort()
+  const apart = serviceFiles(anvil, { operations: { host: '127.0.0.1', port } })
+  const ending = new AbortController()
+  const listening = Promise.withResolvers<string>()
+  const log = createLogger({ program: 'service', level: 'warn', destination: { write: () => undefined } })
+  const running = runService({ config: apart.config, version: '0', log, onListening: listening.resolve }, ending.signal)
+  try {
+    const url = await Promise.race([listening.promise, running.then(() => 'it ended')])
+    const operations = `http://127.0.0.1:${port}`
+    expect((await fetch(`${operations}/readyz`)).status).toBe(200)
+    const metrics = await (await fetch(`${operations}/metrics`)).text()
+    for (const name of ['process_resident_memory_bytes', 'nodejs_eventloop_lag_seconds', 'staking_service_requests_in_flight']) {
+      expect(metrics).toMatch(new RegExp(`^${name} `, 'm'))
+    }
+    for (const path of ['/healthz', '/readyz', '/metrics']) expect((await fetch(url + path)).status).toBe(404)
+    expect((await fetch(`${url}/openapi.json`)).status).toBe(200)
+  } finally {
+    ending.abort()
+    await running
+    apart.remove()
+  }
+  await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toThrow()
 })
 
 test('two services never share one embedded database', async () => {
