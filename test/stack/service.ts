@@ -46,6 +46,7 @@ export async function startStackService({ dir, entry, networks, solana, seed = T
     ...(solana === undefined ? {} : { solana }),
     rateLimit: { max: 1_000_000 },
     trackerIntervalMs: 500,
+    drainMs: 200,
   })
   const serviceUrl = `http://127.0.0.1:${port}`
   const program = createProgram({
