@@ -7,6 +7,7 @@ import { createLogger, type Logger } from '../lib/log.ts'
 import { createAdmin, serveAdmin } from './admin.ts'
 import { ConfigError, loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
+import { closeGently } from './http/close.ts'
 import { releaseAllClaims } from './idempotency.ts'
 import { readSeedFile } from './seed.ts'
 import { createService } from './service.ts'
@@ -101,11 +102,8 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
     await clock.sleep(Math.min(config.drainMs, config.shutdownGraceMs / 2), ending.signal)
     refuse()
     await clock.sleep(lastWordsMs, ending.signal)
-    await within(
-      Math.max(config.shutdownGraceMs - config.drainMs, config.shutdownGraceMs / 2),
-      clock,
-      Promise.all([app.close(), closeAdmin()]),
-    )
+    const graceMs = Math.max(config.shutdownGraceMs - config.drainMs, config.shutdownGraceMs / 2)
+    await Promise.all([closeGently(app, graceMs, clock), within(graceMs, clock, closeAdmin())])
     ending.abort()
     await tracking
   } finally {

@@ -87,6 +87,12 @@ test('an exit behind 140 requests of others is pending until the queue has passe
 test('a withdrawal that is cut says what will be paid, and a slashing before its turn says that nothing is', async () => {
   const pubkey = chain.fresh()
   const first = await made(pubkey, 'withdrawal', { amountGwei: String(6n * ETH) })
+  // One that nobody has submitted for a week keeps nothing any more: both can be asked for.
+  await store.db
+    .updateTable('ethereum_requests')
+    .set({ created_at: new Date(0) })
+    .where('id', '=', first.requestId)
+    .execute()
   const second = await made(pubkey, 'withdrawal', { amountGwei: String(5n * ETH) })
   for (const request of [first, second]) {
     const hash = await createPayer(chain.anvil).pay(request.unsignedTransaction)
