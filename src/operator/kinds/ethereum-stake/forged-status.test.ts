@@ -111,6 +111,16 @@ const changed = (status: EthereumStakeStatus, change: Partial<typeof attackersFi
 }
 forgeries.push(
   {
+    forged: 'the credentials alone',
+    edit: (status) => ({
+      ...status,
+      depositData: {
+        ...(status.depositData as typeof attackersFields),
+        withdrawalCredentials: attackersFields.withdrawalCredentials,
+      },
+    }),
+  },
+  {
     forged: 'the credentials, with no transaction',
     edit: ({ transaction: _gone, ...status }) => changed(status, { withdrawalCredentials: withdrawalCredentials('0x02', testAddress(2)) }),
   },
@@ -142,7 +152,14 @@ function assertMirrored(world: World): void {
   const record = world.record()
   const stake = world.service.stakes()[0]
   expect(stakeId).toBe(stake?.stakeId)
-  expect(depositData?.pubkey).toBe(stake?.depositData.pubkey)
+  const { pubkey, withdrawalCredentials: credentials, signature, depositDataRoot: root } = stake?.depositData ?? {}
+  expect(depositData).toMatchObject({
+    pubkey,
+    withdrawalCredentials: credentials,
+    signature,
+    depositDataRoot: root,
+    amountGwei: '32000000000',
+  })
   expect(transaction).toMatchObject({
     hash: record?.status?.outcome?.hash,
     nonce: record?.status?.place,

@@ -1,4 +1,5 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { decodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { classify } from '../../engine/classify.ts'
@@ -109,9 +110,19 @@ export function ethereumStakeKind(deps: {
   }
 }
 
-const isOf = ({ spec }: RecordObject, { stakeId, depositData }: EthereumStakeStatus): boolean =>
-  depositData?.pubkey.toLowerCase() === spec.subject.toLowerCase() &&
-  (spec.apiId === undefined || stakeId === undefined || stakeId === spec.apiId)
+/** Whether status shows the stake that the record pays. Of one that has landed the cache holds no call: its validator and its stake are compared. */
+function isOf({ spec }: RecordObject, { stakeId, depositData }: EthereumStakeStatus): boolean {
+  if (depositData === undefined || !sameHex(depositData.pubkey, spec.subject)) return false
+  if (spec.apiId !== undefined && stakeId !== undefined && stakeId !== spec.apiId) return false
+  if (spec.call === undefined) return true
+  const paid = decodeDepositCalldata(spec.call.data as Hex)
+  return (
+    sameHex(depositData.withdrawalCredentials, paid.withdrawalCredentials) &&
+    sameHex(depositData.signature, paid.signature) &&
+    sameHex(depositData.depositDataRoot, paid.depositDataRoot) &&
+    `${depositData.amountGwei}000000000` === spec.call.valueWei
+  )
+}
 
 function logged(record: RecordObject | undefined): LoggedDeposit {
   if (record === undefined) return { is: 'none' }
