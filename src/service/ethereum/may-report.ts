@@ -104,16 +104,31 @@ async function judge(
   if (next === undefined) throw new Error('nothing was looked at')
   const sentBy = sameAs(next.sentBy, told)
   const finals = [next, ...earlier].filter(({ landed }) => landed === 'final')
+  const closedBy = (one: Looked): boolean | Promise<boolean> => {
+    const known = one.sentBy
+    if (one.landed === 'final') return !one.pays
+    if (known === undefined) return false
+    if (finals.some((other) => other.sentBy && isSameNonce(other.sentBy, known))) return true
+    // Only a nonce that is not the new one's matters, and what a node still shows as waiting or landed is not asked about.
+    if (one.seen === 'mined' || (sentBy !== undefined && isSameNonce(known, sentBy))) return false
+    return usedOtherwise(chain, known, mismatchIn, signal)
+  }
   const verdict = maySupersede(
-    earlier.map((one) => ({
-      seen: one.seen,
-      sentBy: one.sentBy,
-      closed:
-        one.landed === 'final' ? !one.pays : finals.some((other) => other.sentBy && one.sentBy && isSameNonce(other.sentBy, one.sentBy)),
-    })),
+    await Promise.all(earlier.map(async (one) => ({ seen: one.seen, sentBy: one.sentBy, closed: await closedBy(one) }))),
     { sentBy, paid: next.landed !== 'not' && next.pays },
   )
   return { verdict, sentBy }
+}
+
+/** Every node shows one final transaction that used this nonce, which nobody reported and which does not pay: the key was used elsewhere. */
+async function usedOtherwise(
+  chain: EthereumChain,
+  { sender, nonce }: SenderAndNonce,
+  mismatchIn: Mismatch,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const use = await chain.nonceUse(getAddress(sender), nonce, signal)
+  return use.is === 'used' && !(use.receipt.success && mismatchIn(use.receipt, use.transaction) === undefined)
 }
 
 interface Looked {

@@ -22,7 +22,7 @@ afterAll(() => {
 })
 
 describe("with the product's rules, in every order of every step, each purpose lands once, every lane moves, and Ready is true", () => {
-  test.each(configs)('$id: $title', { timeout: 120_000 }, (config) => {
+  test.each(configs)('$id: $title', { timeout: 300_000 }, (config) => {
     const explored = explore(config, whole, now)
     count(`${config.id} ${config.title}`, explored)
     expect(explored.counterexample).toBeUndefined()
