@@ -453,7 +453,11 @@ describe('a stake that comes back is not bought again', () => {
           { annotations: { [ORIGIN_ANNOTATION]: lost.metadata.annotations?.[ORIGIN_ANNOTATION] } },
         ),
       ])
-      await untilShows(cluster, 'three', 'Suspended', /./)
+      await eventually(
+        'it is seen to be suspended',
+        () => getStake(cluster, 'three'),
+        (one) => one?.status?.conditions?.some(({ type, reason }) => type === 'Reconciling' && reason === 'Suspended') === true,
+      )
       await patchStatus(cluster, 'three', lost.status)
       await patchStake(cluster, 'three', { spec: { suspend: null } })
       const restored = await untilPaidOnce(stack(), 'three')

@@ -78,6 +78,8 @@ export function ethereumStakeKind(deps: {
     async decideDeletion(resource, status, origin, signal) {
       const decision = decideDeletion(resource, status, logged(recordFor(resource, origin?.uid)))
       if (decision.do !== 'release' || recordFor(resource, origin?.uid) !== undefined || status.depositData === undefined) return decision
+      // What another resource has paid holds that one: this one only asked to adopt it.
+      if (log.ofSubject(status.depositData.pubkey).length > 0) return decision
       // The log has nothing of it, and may have been set back: the chain says whether money of it is there.
       return decideDeletion(resource, status, await chainHas(resource, status.depositData, signal))
     },
