@@ -79,7 +79,15 @@ export function createFakeChain(network: string): FakeChain {
         return { ...landed, lackedBy: new Map(), known: new Set(), silent: [] }
       }),
     finalEverywhere: unused,
-    nonceUse: unused,
+    nonceUse: (address, nonce) =>
+      answer(() => {
+        for (const transaction of chain.transactions.values()) {
+          const receipt = chain.receipts.get(transaction.hash)
+          if (transaction.from.toLowerCase() !== address.toLowerCase() || transaction.nonce !== nonce) continue
+          if (receipt !== undefined && receipt.blockNumber <= chain.final) return { is: 'used' as const, transaction, receipt }
+        }
+        return { is: 'unused' as const }
+      }),
     send: unused,
     requestLogs: unused,
     view: unused,

@@ -478,6 +478,16 @@ describe.each([
         expect(await service.stake(key, { externalReference })).toMatchObject({ status: 409, body: { existingId: stakeId } })
       })
 
+      test('takes an attempt under another nonce once a stranger has used the earlier one, in a final block, and not before', async () => {
+        const { stakeId } = (await service.stake(key)).body
+        const [payment, next] = [hash(), hash()]
+        await submit(stakeId, payment, told(7))
+        land(service, hash(), { success: true, nonce: 7, at: 9n })
+        expect((await submit(stakeId, next, told(8))).status).toBe(409)
+        land(service, hash(), { success: true, nonce: 7 })
+        expect((await submit(stakeId, next, told(8))).body.transaction).toEqual({ status: 'submitted', hash: next })
+      })
+
       test('takes it at once when the cancel is final, before the tracker has looked', async () => {
         const { stakeId } = (await service.stake(key)).body
         const [payment, cancel, next] = [hash(), hash(), hash()]
