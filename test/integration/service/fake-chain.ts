@@ -15,6 +15,8 @@ export interface FakeChain extends EthereumChain {
   final: bigint
   readonly transactions: Map<Hex, ChainTransaction>
   readonly receipts: Map<Hex, ChainReceipt>
+  /** The transaction that used a nonce, of whoever asks. Every test shares the chain: it is named, not found. */
+  readonly usedBy: Map<number, Hex>
   /** Public keys that have a deposit already, of somebody else. */
   readonly deposited: Set<Hex>
   /** Deposits by public key. */
@@ -51,6 +53,7 @@ export function createFakeChain(network: string): FakeChain {
     final: 8n,
     transactions: new Map(),
     receipts: new Map(),
+    usedBy: new Map(),
     deposited: new Set(),
     deposits: new Map(),
     failing: undefined,
@@ -79,14 +82,12 @@ export function createFakeChain(network: string): FakeChain {
         return { ...landed, lackedBy: new Map(), known: new Set(), silent: [] }
       }),
     finalEverywhere: unused,
-    nonceUse: (address, nonce) =>
+    nonceUse: (_address, nonce) =>
       answer(() => {
-        for (const transaction of chain.transactions.values()) {
-          const receipt = chain.receipts.get(transaction.hash)
-          if (transaction.from.toLowerCase() !== address.toLowerCase() || transaction.nonce !== nonce) continue
-          if (receipt !== undefined && receipt.blockNumber <= chain.final) return { is: 'used' as const, transaction, receipt }
-        }
-        return { is: 'unused' as const }
+        const hash = chain.usedBy.get(nonce)
+        const [transaction, receipt] = hash === undefined ? [] : [chain.transactions.get(hash), chain.receipts.get(hash)]
+        if (transaction === undefined || receipt === undefined || receipt.blockNumber > chain.final) return { is: 'unused' as const }
+        return { is: 'used' as const, transaction, receipt }
       }),
     send: unused,
     requestLogs: unused,

@@ -480,12 +480,13 @@ describe.each([
 
       test('takes an attempt under another nonce once a stranger has used the earlier one, in a final block, and not before', async () => {
         const { stakeId } = (await service.stake(key)).body
-        const [payment, next] = [hash(), hash()]
-        await submit(stakeId, payment, told(7))
-        land(service, hash(), { success: true, nonce: 7, at: 9n })
-        expect((await submit(stakeId, next, told(8))).status).toBe(409)
-        land(service, hash(), { success: true, nonce: 7 })
-        expect((await submit(stakeId, next, told(8))).body.transaction).toEqual({ status: 'submitted', hash: next })
+        const [payment, stranger, next] = [hash(), hash(), hash()]
+        await submit(stakeId, payment, told(70))
+        land(service, stranger, { success: true, nonce: 70, at: 9n })
+        service.chain.usedBy.set(70, stranger)
+        expect((await submit(stakeId, next, told(71))).status).toBe(409)
+        land(service, stranger, { success: true, nonce: 70 })
+        expect((await submit(stakeId, next, told(71))).body.transaction).toEqual({ status: 'submitted', hash: next })
       })
 
       test('takes it at once when the cancel is final, before the tracker has looked', async () => {
