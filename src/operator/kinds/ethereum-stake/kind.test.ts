@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
+import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { ethereumStakeKind } from './kind.ts'
@@ -28,3 +28,22 @@ test.each<{ validator: string; pubkey?: string; every: number | undefined }>([
     expect(kind.observeEvery(stake)).toBe(every)
   },
 )
+
+/** The log shows nothing for the origin that the resource says; the chain has the deposit of its key. */
+test.each<{ owner: { namespace: string; name: string }; what: string; does: 'watch' | 'release' }>([
+  { owner: { namespace: 'team', name: 'one' }, what: 'its own, under another origin', does: 'watch' },
+  { owner: { namespace: 'team', name: 'two' }, what: 'that of a resource elsewhere', does: 'release' },
+])('deleted, where the only record of its validator is $what: $does', async ({ owner, does }) => {
+  const [pubkey, withdrawalCredentials] = [`0x${'bb'.repeat(48)}`, `0x02${'00'.repeat(31)}`]
+  const record = { metadata: { name: 'stx' }, spec: { owner: { kind: 'EthereumStake', originUid: 'before', ...owner } } }
+  const ofPlace = ({ namespace, name }: typeof owner) => (namespace === owner.namespace && name === owner.name ? [record] : [])
+  const deleted = ethereumStakeKind({
+    log: { ofOwner: ofPlace, ofSubject: () => [record] } as unknown as TransactionLog,
+    networks: { ethereum: () => ({ chain: { depositsFor: async () => [{ withdrawalCredentials }] } }) } as unknown as Networks,
+    intervals: { activatingMs: 1, settledMs: 100 },
+  })
+  const resource = { metadata: { namespace: 'team', name: 'one' }, spec: { network: 'local', amountEth: '32' } } as EthereumStake
+  const status = { stakeId: 'stake', depositData: { pubkey, withdrawalCredentials } } as EthereumStakeStatus
+  const decision = await deleted.decideDeletion(resource, status, { uid: 'forged' } as never, AbortSignal.timeout(1_000))
+  expect(decision.do).toBe(does)
+})

@@ -78,8 +78,9 @@ export function ethereumStakeKind(deps: {
     async decideDeletion(resource, status, origin, signal) {
       const decision = decideDeletion(resource, status, logged(recordFor(resource, origin?.uid)))
       if (decision.do !== 'release' || recordFor(resource, origin?.uid) !== undefined || status.depositData === undefined) return decision
-      // What another resource has paid holds that one: this one only asked to adopt it.
-      if (log.ofSubject(status.depositData.pubkey).length > 0) return decision
+      // What a resource elsewhere has paid holds that one: this one only asked to adopt it. Its own record is its own under any origin.
+      const records = log.ofSubject(status.depositData.pubkey)
+      if (records.length > 0 && records.every(({ spec: { owner } }) => !isPlaceOf(owner, resource))) return decision
       // The log has nothing of it, and may have been set back: the chain says whether money of it is there.
       return decideDeletion(resource, status, await chainHas(resource, status.depositData, signal))
     },
@@ -111,6 +112,9 @@ export function ethereumStakeKind(deps: {
     },
   }
 }
+
+const isPlaceOf = (owner: { readonly namespace: string; readonly name: string }, { metadata }: EthereumStake): boolean =>
+  owner.namespace === metadata.namespace && owner.name === metadata.name
 
 /** Whether status shows the stake that the record pays. Of one that has landed the cache holds no call: its validator and its stake are compared. */
 function isOf({ spec }: RecordObject, { stakeId, depositData }: EthereumStakeStatus): boolean {
