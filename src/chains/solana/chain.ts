@@ -1,6 +1,6 @@
 import type { Lamports } from '../../lib/amounts.ts'
 import type { Blockhash, SolanaAddress, SolanaSignature } from './addresses.ts'
-import type { Commitment, LandingFacts } from './expiry.ts'
+import type { Commitment, LandingFacts, SignatureStatus } from './expiry.ts'
 import type { SolanaClock, StakeHistory } from './sysvars.ts'
 import type { FailureMeaning, TransactionFailure } from './transaction-error.ts'
 
@@ -56,6 +56,25 @@ export interface VoteAccount {
   readonly activatedStake: Lamports
   /** It has not voted for about a minute (128 slots): don't delegate to it. */
   readonly delinquent: boolean
+}
+
+/** What one node says in one look: nothing of it is older than its finalized height. */
+export interface NodeLook {
+  readonly finalizedBlockHeight: bigint
+  /** Slot of the account, at finalized commitment: that of the height, or a later one. */
+  readonly slot: bigint
+  readonly account: ChainAccount | undefined
+  /** One for each signature that was asked for; undefined where the node's whole history has none. */
+  readonly statuses: readonly (SignatureStatus | undefined)[]
+  /** First slot of the node's ledger; undefined where it doesn't tell, or all signatures were found. */
+  readonly historySince?: bigint
+}
+
+/** A final transaction that names an address. */
+export interface PastTransaction {
+  readonly signature: SolanaSignature
+  readonly slot: bigint
+  readonly failed: boolean
 }
 
 /** What a validator's vote account is; `not-voting`: it is a vote account without stake or votes, which the cluster does not list. */
@@ -123,6 +142,15 @@ export interface SolanaChain {
    * to `decideLanding`. One may have what another has lost. Undefined for a node that did not answer; at least one has.
    */
   landingFacts(signatures: readonly SolanaSignature[], signal: AbortSignal): Promise<readonly (LandingFacts | undefined)[]>
+  /**
+   * An account and what became of signatures (at most 256), by every configured node in their order; undefined for one that gave no answer or is
+   * behind itself. For what only all of them together can prove. Throws when none has answered.
+   */
+  looks(address: SolanaAddress, signatures: readonly SolanaSignature[], signal: AbortSignal): Promise<readonly (NodeLook | undefined)[]>
+  /** Final transactions that name an address, newest first, as far as any node's history reaches (at most 1000 of each). Throws when none has answered. */
+  past(address: SolanaAddress, signal: AbortSignal): Promise<readonly PastTransaction[]>
+  /** The message of a final transaction; undefined where no node has it. */
+  message(signature: SolanaSignature, signal: AbortSignal): Promise<Uint8Array | undefined>
   /** Lamports that the fee payer will pay for this message; undefined when its blockhash has expired. */
   feeFor(message: Uint8Array, signal: AbortSignal): Promise<Lamports | undefined>
   /**

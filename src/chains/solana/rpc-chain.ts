@@ -4,6 +4,7 @@ import type { ChainLog, NodeReading } from '../nodes/nodes.ts'
 import type { SolanaAddress } from './addresses.ts'
 import { type SolanaChain, SolanaError, type SolanaErrorCode, type VoteAccountAnswer } from './chain.ts'
 import type { Commitment, LandingFacts } from './expiry.ts'
+import { createLooks, historySince } from './looks.ts'
 import { decodeMessage, joinTransaction, splitTransaction, transactionSignature } from './message.ts'
 import type { SolanaNetworkConfig } from './networks.ts'
 import { clockSysvar, epochRewardsSysvar, stakeHistorySysvar, voteProgram } from './programs.ts'
@@ -140,6 +141,7 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
     },
 
     landingFacts,
+    ...createLooks(nodes, mostTelling),
 
     feeFor: async (message, signal) => {
       const params = [Buffer.from(message).toString('base64'), { commitment: 'confirmed' }]
@@ -230,16 +232,6 @@ function createLandingFacts(nodes: RpcNodes): SolanaChain['landingFacts'] {
     const facts = answers.map((answer) => (answer !== undefined && 'value' in answer ? answer.value : undefined))
     if (facts.some((fact) => fact !== undefined)) return facts
     throw mostTelling(answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer.error] : [])))
-  }
-}
-
-/** First slot of the node's ledger; nodes behind a gateway may not serve the method, and then nothing is known. */
-async function historySince(node: RpcNode, signal: AbortSignal): Promise<bigint | undefined> {
-  try {
-    return read(u64, await node.call('getFirstAvailableBlock', [], signal), 'getFirstAvailableBlock')
-  } catch (error) {
-    if (error instanceof RpcFailure && (error.node !== undefined || error.kind === 'refused')) return undefined
-    throw error
   }
 }
 

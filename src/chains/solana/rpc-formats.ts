@@ -2,7 +2,7 @@ import { parse } from 'lossless-json'
 import { z } from 'zod'
 import { type Lamports, lamports } from '../../lib/amounts.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import { isAddress } from './addresses.ts'
+import { isAddress, isSignature } from './addresses.ts'
 import type { ChainAccount } from './chain.ts'
 import type { SignatureStatus } from './expiry.ts'
 import { readTransactionError } from './transaction-error.ts'
@@ -67,6 +67,17 @@ export const signatureStatuses = withContext(
       .nullable(),
   ),
 )
+
+export const pastTransactions = z.array(
+  z
+    .object({ signature: z.string().refine(isSignature), slot: u64, err: transactionError.optional() })
+    .transform(({ signature, slot, err }) => ({
+      signature,
+      slot,
+      failed: err !== undefined,
+    })),
+)
+export const pastTransaction = z.object({ transaction: z.tuple([z.base64(), z.literal('base64')]) }).nullable()
 
 export const simulation = withContext(
   z.object({

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
 import { addressOf } from '../../chains/solana/addresses.ts'
-import { type ChainAccount, type Commitment, type SolanaAddress, type SolanaChain, SolanaError } from '../../chains/solana/chain.ts'
+import {
+  type ChainAccount,
+  type Commitment,
+  type NodeLook,
+  type SolanaAddress,
+  type SolanaChain,
+  SolanaError,
+} from '../../chains/solana/chain.ts'
 import type { SignatureStatus } from '../../chains/solana/expiry.ts'
 import { decodeInstruction } from '../../chains/solana/instructions.ts'
 import { type DecodedMessage, decodeMessage, splitTransaction, transactionSignature, verifySignature } from '../../chains/solana/message.ts'
@@ -18,6 +25,7 @@ const DEPTH = 2
 export interface LandedSolana {
   readonly signature: string
   readonly message: DecodedMessage
+  readonly bytes: Uint8Array
   readonly height: number
   readonly fee: bigint
   readonly failure?: TransactionFailure
@@ -36,12 +44,16 @@ export function createFakeSolanaChain(network: string) {
   const hashOf = (height: number) => addressOf(createHash('sha256').update(`block ${height}`).digest())
   const blocks: Block[] = [{ blockhash: hashOf(0), epoch: 100n, accounts: new Map() }]
   const landed = new Map<string, LandedSolana>()
-  let pool: { readonly signature: string; readonly message: DecodedMessage }[] = []
+  let pool: { readonly signature: string; readonly message: DecodedMessage; readonly bytes: Uint8Array }[] = []
   const state = {
     /** It takes transactions and loses them. */
     forgetful: false,
     /** The vote account is not voting now. */
     delinquent: false,
+    /** Of a second node, behind the first: its final height. It answers only where every node is asked, and not at all at -1. */
+    secondAt: undefined as number | undefined,
+    /** How many blocks the staking API's own node is behind. */
+    apiBehind: 0,
   }
 
   const height = () => blocks.length - 1
@@ -85,13 +97,13 @@ export function createFakeSolanaChain(network: string) {
       const waiting = pool
       pool = []
       const at = height() + 1
-      for (const { signature, message } of waiting) {
+      for (const { signature, message, bytes } of waiting) {
         if (landed.has(signature) || !lives(message.recentBlockhash)) continue
         const result = runOn(accounts, message, epoch)
         if (!result.paid) continue
         accounts = result.accounts
         const failure = 'failure' in result && result.failure !== undefined ? { failure: result.failure } : {}
-        landed.set(signature, { signature, message, height: at, fee: result.fee, ...failure })
+        landed.set(signature, { signature, message, bytes, height: at, fee: result.fee, ...failure })
       }
       blocks.push({ blockhash: hashOf(at), epoch, accounts })
     }
@@ -106,6 +118,15 @@ export function createFakeSolanaChain(network: string) {
     executable: false,
   })
 
+  const statusOf = (signature: string): SignatureStatus | undefined => {
+    const found = landed.get(signature)
+    if (found === undefined) return undefined
+    const commitment = found.height <= heightAt('finalized') ? 'finalized' : 'confirmed'
+    return { slot: BigInt(found.height), commitment, ...(found.failure === undefined ? {} : { failure: found.failure }) }
+  }
+
+  const blockhashAt = (at: number) => ({ blockhash: blockAt(at).blockhash, lastValidBlockHeight: BigInt(at + LIFE), slot: BigInt(at) })
+
   const chain: SolanaChain = {
     network,
     epochInfo: async (commitment) => {
@@ -113,11 +134,7 @@ export function createFakeSolanaChain(network: string) {
       return { epoch: blockAt(at).epoch, slot: BigInt(at), slotIndex: 0n, slotsInEpoch: 432_000n, blockHeight: BigInt(at) }
     },
     blockHeight: async (commitment) => BigInt(heightAt(commitment)),
-    latestBlockhash: async () => ({
-      blockhash: tip().blockhash,
-      lastValidBlockHeight: BigInt(height() + LIFE),
-      slot: BigInt(height()),
-    }),
+    latestBlockhash: async () => blockhashAt(height()),
     account: async (address, commitment) => copy(blockAt(heightAt(commitment)).accounts.get(address)),
     balance: async (address, commitment) => lamports(blockAt(heightAt(commitment)).accounts.get(address)?.lamports ?? 0n),
     rentExemption: async (bytes) => lamports(bytes === 0 ? 890_880n : RENT),
@@ -137,14 +154,26 @@ export function createFakeSolanaChain(network: string) {
       return { kind: 'vote-account', account: { address, node: address, commission: 5, activatedStake: lamports(10n ** 15n), delinquent } }
     },
     async landingFacts(signatures) {
-      const statuses = signatures.map((signature): SignatureStatus | undefined => {
-        const found = landed.get(signature)
-        if (found === undefined) return undefined
-        const commitment = found.height <= heightAt('finalized') ? 'finalized' : 'confirmed'
-        return { slot: BigInt(found.height), commitment, ...(found.failure === undefined ? {} : { failure: found.failure }) }
-      })
-      return [{ finalizedBlockHeight: BigInt(heightAt('finalized')), statuses }]
+      return [{ finalizedBlockHeight: BigInt(heightAt('finalized')), statuses: signatures.map(statusOf) }]
     },
+    async looks(address, signatures) {
+      const lookAt = (at: number): NodeLook => ({
+        finalizedBlockHeight: BigInt(at),
+        slot: BigInt(at),
+        account: copy(blockAt(at).accounts.get(address)),
+        statuses: signatures.map((signature) => ((landed.get(signature)?.height ?? 0) > at + DEPTH ? undefined : statusOf(signature))),
+        historySince: 0n,
+      })
+      const { secondAt } = state
+      const first = lookAt(heightAt('finalized'))
+      return secondAt === undefined ? [first] : [first, secondAt < 0 ? undefined : lookAt(secondAt)]
+    },
+    past: async (address) =>
+      [...landed.values()]
+        .filter((one) => one.height <= heightAt('finalized') && one.message.accounts.includes(address))
+        .map((one) => ({ signature: one.signature, slot: BigInt(one.height), failed: one.failure !== undefined }))
+        .toReversed(),
+    message: async (signature) => landed.get(signature)?.bytes,
     async feeFor(message) {
       const decoded = decodeMessage(message)
       return lives(decoded.recentBlockhash) ? lamports(feeOf(decoded)) : undefined
@@ -170,13 +199,15 @@ export function createFakeSolanaChain(network: string) {
         const { failure } = landed.has(signature) ? { failure: { name: 'AlreadyProcessed' } } : simulated(message)
         if (failure !== undefined) throw errorOf(failure, message)
       }
-      if (!state.forgetful && !pool.some((one) => one.signature === signature)) pool.push({ signature, message })
+      if (!state.forgetful && !pool.some((one) => one.signature === signature)) pool.push({ signature, message, bytes })
       return signature
     },
   }
 
   return {
     chain,
+    /** The cluster as the staking API's node shows it. */
+    apiChain: { ...chain, latestBlockhash: async () => blockhashAt(Math.max(0, height() - state.apiBehind)) } satisfies SolanaChain,
     state,
     height,
     /** Makes blocks: what waits comes into the first. */
