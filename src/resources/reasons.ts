@@ -181,6 +181,11 @@ export const reasons = {
     stalled: true,
     means: 'The stake was made and withdrawn before, and not because this resource asked for it. It is not paid again.',
   },
+  WithdrawnElsewhere: {
+    stalled: true,
+    means:
+      "The stake's account is closed, and its money was withdrawn by somebody else: to elsewhere than this resource says, or nobody can tell where to. Look at it at once.",
+  },
   LockupInForce: { stalled: true, means: 'The stake account has a lockup on the chain: nothing can be withdrawn before it is over.' },
   HistoryMissing: {
     stalled: true,

@@ -63,6 +63,8 @@ const attempt = z.object({
   valueWei: integerText().optional().describe('Value in wei.'),
   message: z.string().max(2048).optional().describe('The message in base64. Solana only.'),
   lastValidBlockHeight: wholeNumber().optional().describe('The block height after which it can never land. Solana only.'),
+  sinceSlot: wholeNumber().optional().describe('A slot before which it can not have landed: history is searched from there. Solana only.'),
+  apiId: z.string().max(64).optional().describe('Id of the transaction in the staking API. Solana only.'),
   found: z.boolean().optional().describe('It was not made from this record: a witness (a node, the staking API, the chain) knew of it.'),
   at: time().describe('When it was written down, which was before it was sent.'),
 })
@@ -74,13 +76,14 @@ const landing = {
   blockHash: z.string().max(96).optional().describe('Hash of that block.'),
 }
 const closed = z.object({
-  nonce: wholeNumber().describe('Nonce.'),
+  nonce: wholeNumber().describe('Nonce; of Solana, where there is none, the place of the attempt among all of them, from 0.'),
   generation: wholeNumber().optional().describe('spec.generation when it was closed.'),
   by: z
-    .enum(['Cancel', 'Revert', 'Foreign', 'Dropped'])
+    .enum(['Cancel', 'Revert', 'Foreign', 'Dropped', 'Expired'])
     .describe(
-      "What closed the place without doing what it is for: its own cancel, a revert, another user's transaction, or its own transaction, which the consensus layer dropped.",
+      "What closed the place without doing what it is for: its own cancel, a revert, another user's transaction (on Solana: that undid what had landed), its own transaction, which the consensus layer dropped, or, on Solana, that it has expired on every node.",
     ),
+  failure: z.string().max(128).optional().describe("The cluster's name for why it failed. Solana only."),
   ...landing,
   owner: owner
     .optional()
@@ -105,7 +108,7 @@ const status = z.object({
     .describe('Waiting (nothing can land), Open (an attempt may land), or its outcome. For people: derived from the rest.'),
   place: wholeNumber().optional().describe('The nonce in use. A place of the lane that no transaction names is a filler.'),
   attempts: z.array(attempt).max(96).optional().describe('Every version that was ever signed, oldest first. None is ever forgotten.'),
-  closed: z.array(closed).max(32).optional().describe('Earlier places, each proven closed by what used its nonce.'),
+  closed: z.array(closed).max(96).optional().describe('Earlier places, each proven closed by what used its nonce.'),
   outcome: outcome.optional().describe('What came of it, final and proven.'),
 })
 

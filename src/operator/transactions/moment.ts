@@ -3,6 +3,7 @@ import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
+import type { ClosedPlace } from '../../resources/staking-transaction.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { TransactionKind } from './kind.ts'
@@ -22,7 +23,7 @@ export type TransactionEvent =
       readonly maxFeePerGasWei: string
     }
   | { readonly is: 'sent'; readonly kind: 'Call' | 'Cancel'; readonly hash: string; readonly nonce: number; readonly nodes: number }
-  | { readonly is: 'closed'; readonly by: 'Cancel' | 'Revert' | 'Foreign'; readonly hash: string; readonly nonce: number }
+  | { readonly is: 'closed'; readonly by: ClosedPlace['by']; readonly hash: string; readonly nonce: number }
   | { readonly is: 'outcome'; readonly outcome: 'Landed' | 'Reverted' | 'FrontRun'; readonly hash: string; readonly nonce: number }
 
 export interface Alarm {

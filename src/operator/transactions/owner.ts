@@ -12,14 +12,18 @@ export interface OwnerResource {
 
 /**
  * Whether the resource that a record is for still asks for it: it is there, it is the very same one, and it is neither suspended nor being deleted.
- * Asked before every signature. @throws Halt
+ * Asked before every signature. `deleting`: it is also done for a resource that is being deleted, as the money's way out is. @throws Halt
  */
-export function assertOwnerAsks(record: RecordObject, resource: OwnerResource | undefined): Origin {
+export function assertOwnerAsks(
+  record: RecordObject,
+  resource: OwnerResource | undefined,
+  { deleting = false }: { readonly deleting?: boolean } = {},
+): Origin {
   const { kind, namespace, name, originUid } = record.spec.owner
   const origin = resource === undefined ? undefined : readOrigin(kind, resource.metadata)
   if (resource === undefined || resource.kind !== kind || origin?.is !== 'own' || origin.origin.uid !== originUid)
     throw stall('OwnerGone', `${kind} ${namespace}/${name}, which this was to be done for, is gone. Nothing more of it is signed.`)
-  if (resource.metadata.deletionTimestamp !== undefined)
+  if (resource.metadata.deletionTimestamp !== undefined && !deleting)
     throw stall('Deleting', `${kind} ${namespace}/${name} is being deleted: nothing more of it is signed.`)
   if (resource.spec.suspend === true)
     throw wait('Suspended', `spec.suspend of ${kind} ${namespace}/${name} is true: nothing more of it is signed.`, 60_000)

@@ -174,9 +174,10 @@ export function mayTakePlace(record: TransactionRecord, allowed: number): MayTak
   if (record.status.outcome !== undefined) return 'settled'
   if (record.status.place !== undefined) return 'has-place'
   // What has attempts and no open place has each of its nonces among the closed ones: `closePlace` is the only way out of a place.
-  const isClosed = ({ nonce, generation = record.generation }: TransactionAttempt): boolean =>
-    closedOf(record).some((one) => one.nonce === nonce && isOfGeneration(one, generation))
-  if (attemptsOf(record).some((attempt) => attempt.nonce !== undefined && !isClosed(attempt))) return 'has-place'
+  // An attempt without a nonce, as Solana's are, is closed by its place among them.
+  const isClosed = ({ nonce, generation = record.generation }: TransactionAttempt, index: number): boolean =>
+    closedOf(record).some((one) => (nonce === undefined ? one.nonce === index : one.nonce === nonce && isOfGeneration(one, generation)))
+  if (attemptsOf(record).some((attempt, index) => !isClosed(attempt, index))) return 'has-place'
   if (closedSinceAsked(record) > MAX_REMAKES + allowed) return 'too-many-remakes'
   return 'yes'
 }

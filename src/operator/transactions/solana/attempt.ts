@@ -1,0 +1,149 @@
+import { SolanaError } from '../../../chains/solana/chain.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { timestamp } from '../../../resources/conditions.ts'
+import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
+import type { TransactionAttempt } from '../../../resources/staking-transaction.ts'
+import { type Halt, stall, wait } from '../../engine/verdict.ts'
+import type { SolanaNetwork } from '../../ports.ts'
+import type { Memory } from '../memory.ts'
+import type { TransactionEvent } from '../moment.ts'
+import { attemptsOf, closedOf } from '../protocol.ts'
+import { type RecordObject, recordOf, type TransactionStore } from '../store.ts'
+import type { Heights, Signed, SolanaTransactionKind } from './kind.ts'
+import { type Looks, tooMany, withAttempt, withOutcome } from './rules.ts'
+
+export interface SolanaLogDeps {
+  readonly store: Pick<TransactionStore, 'record' | 'read' | 'writeStatus'>
+  /** The configured network of this genesis; undefined where there is none any more. */
+  readonly network: (genesisHash: string) => SolanaNetwork | undefined
+  readonly kindOf: (record: RecordObject) => SolanaTransactionKind
+  readonly memory: Memory
+  readonly clock: Clock
+  /** Throws unless this process may act now. */
+  readonly assertMayAct: () => void
+  readonly onEvent?: (record: RecordObject, event: TransactionEvent) => void
+  /** Before and after each broadcast: crash tests end the process here. */
+  readonly onPoint?: (point: string, key: string) => void
+  readonly random?: () => number
+}
+
+/** What one look at a record works with. */
+export interface Moment {
+  readonly network: SolanaNetwork
+  readonly kind: SolanaTransactionKind
+  readonly looks: Looks
+  readonly signal: AbortSignal
+}
+
+/** How many more attempts than by itself a person has allowed. */
+export function allowedBy({ metadata }: RecordObject): number {
+  const text = metadata.annotations?.[ALLOW_REMAKES_ANNOTATION] ?? ''
+  return /^[0-9]{1,2}$/.test(text) ? Number(text) : 0
+}
+
+export const sentSoFar = ({ hash, lastValidBlockHeight }: TransactionAttempt, poll: number): Halt =>
+  wait(
+    'AwaitingFinality',
+    `Transaction ${hash} was sent; waiting until it is in a final block. It can land up to block height ${lastValidBlockHeight ?? '?'}.`,
+    poll,
+  )
+
+/** Makes attempts, sends them, and writes what came of them. */
+export function createAttempts(deps: SolanaLogDeps) {
+  const { store, memory, clock } = deps
+
+  async function settle(record: RecordObject, hash: string, slot: bigint, signal: AbortSignal): Promise<void> {
+    const at = timestamp(clock.now())
+    const written = await store.writeStatus(record, withOutcome(recordOf(record), { hash, slot, at }), signal)
+    const nonce = Math.max(
+      0,
+      attemptsOf(recordOf(written)).findIndex((attempt) => attempt.hash === hash),
+    )
+    deps.onEvent?.(written, { is: 'outcome', outcome: 'Landed', hash, nonce })
+    memory.forget(written)
+  }
+
+  /** Tells the staking API, reads owner and signers past the cache where it was never sent from here, sends, and tells again where it must be seen first. */
+  async function send(
+    { network, kind, signal }: Moment,
+    record: RecordObject,
+    attempt: TransactionAttempt,
+    { raw }: Signed,
+  ): Promise<void> {
+    const known = memory.of(record)
+    const key = attempt.hash.toLowerCase()
+    const isFirst = !known.sent.has(key)
+    if (!known.told.has(key) && (await kind.tell(record, attempt, signal)) === 'taken') known.told.add(key)
+    if (isFirst) await kind.mayBeSigned(record, true, new Map(), signal)
+    deps.assertMayAct()
+    deps.onPoint?.('before send', record.metadata.name)
+    try {
+      await network.chain.sendTransaction(raw, { skipPreflight: !isFirst }, signal)
+    } catch (error) {
+      // What was sent before may be in a block by now, or is dropped: that is looked up, and costs nothing but another try.
+      if (isFirst || !(error instanceof SolanaError) || error.code === 'wrong-cluster' || error.code === 'unavailable')
+        throw kind.explain(record, error)
+    }
+    deps.onPoint?.('after send', record.metadata.name)
+    known.sent.add(key)
+    if (isFirst) {
+      deps.onEvent?.(record, { is: 'sent', kind: 'Call', hash: attempt.hash, nonce: attemptsOf(recordOf(record)).length - 1, nodes: 1 })
+    }
+    // The cluster shows it in a moment; whoever made it is told when it is final at the latest, by its owner.
+    if (!known.told.has(key)) {
+      await kind.tell(record, attempt, signal)
+      known.told.add(key)
+    }
+  }
+
+  /** Nothing of it can land, and it is not done: another attempt, after everything that can refuse it was asked. */
+  async function make(moment: Moment, record: RecordObject): Promise<void> {
+    const { network, kind, looks, signal } = moment
+    const { name } = record.metadata
+    const limit = tooMany(recordOf(record), allowedBy(record))
+    if (limit !== undefined)
+      throw stall(
+        'RemadeTooOften',
+        `${kind.what(record)} has been made ${attemptsOf(recordOf(record)).length} times ${limit === 'failures' ? `and failed ${closedOf(recordOf(record)).filter(({ by }) => by === 'Revert').length} times, each at the cost of a fee` : 'and has expired each time'} (see status.closed of StakingTransaction ${name}). It is not made again before somebody has looked: kubectl annotate stx ${name} ${ALLOW_REMAKES_ANNOTATION}=${allowedBy(record) + 1} lets it go on.`,
+      )
+    // What leaves no trace in the state is looked up in the history: the log may have been set back.
+    if (kind.step(record).leavesNoTrace) {
+      const sought = await kind.seek(record, signal)
+      if (sought.is === 'found') return settle(record, sought.hash, sought.slot, signal)
+    }
+    const visit = new Map<string, unknown>()
+    const admission = await kind.mayBeSigned(record, false, visit, signal)
+    const made = await kind.obtain(record, admission, heightsOf(looks), visit, signal)
+    // Asked once more: the admission may have been taken back while the service was waited for.
+    const now = await kind.mayBeSigned(record, false, visit, signal)
+    deps.assertMayAct()
+    const signed = await kind.sign(record, now, made.message, signal)
+    if (attemptsOf(recordOf(record)).some(({ hash }) => hash === signed.signature))
+      throw wait(
+        'AwaitingFinality',
+        `The staking API gives transaction ${signed.signature} once more, which can't land any more: it is asked again.`,
+        network.config.pollIntervalMs,
+      )
+    const attempt: TransactionAttempt = {
+      hash: signed.signature,
+      kind: 'Call',
+      message: Buffer.from(made.message).toString('base64'),
+      lastValidBlockHeight: made.lastValidBlockHeight,
+      sinceSlot: made.sinceSlot,
+      apiId: made.apiId,
+      at: timestamp(clock.now()),
+    }
+    const written = await store.writeStatus(record, withAttempt(recordOf(record), attempt), signal)
+    const nonce = attemptsOf(recordOf(written)).length - 1
+    deps.onEvent?.(written, { is: 'attempt', kind: 'Call', hash: attempt.hash, nonce, maxFeePerGasWei: '' })
+    await send(moment, written, attempt, signed)
+    throw sentSoFar(attempt, network.config.pollIntervalMs)
+  }
+
+  return { make, send, settle }
+}
+
+function heightsOf(looks: Looks): Heights {
+  const heights = looks.flatMap((look) => (look === undefined ? [] : [look.finalizedBlockHeight])).toSorted((a, b) => (a < b ? -1 : 1))
+  return { everywhere: heights.length === looks.length ? heights[0] : undefined, highest: heights.at(-1) ?? 0n }
+}

@@ -1,0 +1,206 @@
+import { type NodeLook, SolanaError } from '../../../chains/solana/chain.ts'
+import { jitter } from '../../../lib/clock.ts'
+import type { ClosedPlace } from '../../../resources/staking-transaction.ts'
+import { classify } from '../../engine/classify.ts'
+import { Halt, stall, wait } from '../../engine/verdict.ts'
+import type { Result } from '../../kube/controller.ts'
+import { Priority } from '../../kube/queue.ts'
+import type { SolanaNetwork } from '../../ports.ts'
+import { attemptsOf, closedOf } from '../protocol.ts'
+import { type RecordObject, recordOf } from '../store.ts'
+import { allowedBy, createAttempts, type Moment, type SolanaLogDeps, sentSoFar } from './attempt.ts'
+import type { SolanaTransactionKind, Sought } from './kind.ts'
+import { type Conclusion, conclude, type Looks, liveAttempts, undone, withClosed } from './rules.ts'
+
+/** How long a record waits whose cause somebody must mend, in ms, unless a change wakes it. */
+const STALLED_MS = 60_000
+/** What is concluded in one look leads to another conclusion: closed, then made anew. */
+const MAX_CONCLUSIONS = 3
+
+/**
+ * Looks at one Solana record, by its name: what landed is concluded, what may land is sent again, and what is proven dead on every node is made anew. All
+ * decisions are `rules.ts`'s; each attempt is written, fenced, before it is sent.
+ */
+export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: AbortSignal) => Promise<Result> {
+  const { store, memory } = deps
+  const { make, send, settle } = createAttempts(deps)
+
+  async function momentOf(record: RecordObject, network: SolanaNetwork, signal: AbortSignal): Promise<Moment> {
+    const kind = deps.kindOf(record)
+    const looks = await network.chain.looks(
+      record.spec.subject,
+      attemptsOf(recordOf(record)).map(({ hash }) => hash),
+      signal,
+    )
+    const read = looks.map((look) => look && withState(kind, record, look))
+    if (read.every((look) => look === undefined)) throw new SolanaError('unavailable', 'no node shows the stake account as one can read it')
+    return { network, kind, signal, looks: read }
+  }
+
+  /** @returns the record as it then is, where something was concluded that leads on; undefined when this look is over. @throws Halt, or a port's error */
+  async function act(moment: Moment, record: RecordObject, conclusion: Conclusion): Promise<RecordObject | undefined> {
+    const { network, signal } = moment
+    const poll = network.config.pollIntervalMs
+    switch (conclusion.is) {
+      case 'landed':
+        await settle(record, conclusion.signature, conclusion.slot, signal)
+        return undefined
+      case 'done':
+        await attribute(moment, record, conclusion)
+        return undefined
+      case 'mined':
+        throw wait(
+          'AwaitingFinality',
+          `Transaction ${conclusion.signature} is in slot ${conclusion.slot}; waiting until that is final.`,
+          poll,
+        )
+      case 'disagreement':
+        throw wait(
+          'NodesDisagree',
+          `RPC nodes ${conclusion.nodes.join(' and ')} of ${network.config.name} say different things of ${conclusion.about}. Nothing is concluded until they agree, or until the wrong one is taken out of the networks file.`,
+          poll,
+        )
+      case 'history-missing':
+        throw new Halt({
+          kind: 'stall',
+          reason: 'HistoryMissing',
+          message: `Transaction ${conclusion.attempt.hash} can no longer land, but no RPC node of ${network.config.name} has the history since slot ${conclusion.attempt.sinceSlot ?? '?'}: whether it landed cannot be told, so it is not made anew. Add an RPC URL whose history reaches back far enough.`,
+          recheck: true,
+          recheckAfterMs: Math.max(poll, 30_000),
+        })
+      case 'closed': {
+        await assertDead(moment, record, conclusion.closed)
+        const written = await store.writeStatus(record, withClosed(recordOf(record), conclusion.closed), signal)
+        for (const { by, hash, nonce } of conclusion.closed) deps.onEvent?.(written, { is: 'closed', by, hash, nonce })
+        return written
+      }
+      case 'open':
+        return follow(moment, record, conclusion)
+      case 'free':
+        await make(moment, record)
+        return undefined
+    }
+  }
+
+  /** Whoever told its last valid block height may have been wrong: while the cluster still takes the blockhash, it has not expired. */
+  async function assertDead({ network, signal }: Moment, record: RecordObject, closed: readonly ClosedPlace[]): Promise<void> {
+    const attempts = attemptsOf(recordOf(record))
+    for (const { by, nonce } of closed) {
+      const { message, hash } = attempts[nonce] ?? {}
+      if (by !== 'Expired' || message === undefined) continue
+      if ((await network.chain.feeFor(new Uint8Array(Buffer.from(message, 'base64')), signal)) !== undefined)
+        throw wait(
+          'AwaitingFinality',
+          `Transaction ${hash} was said to expire earlier, and the cluster still takes its blockhash: it may land.`,
+          network.config.pollIntervalMs,
+        )
+    }
+  }
+
+  /** The state shows it done: by whom is looked up, and counts. */
+  async function attribute(moment: Moment, record: RecordObject, { slot, settled }: Conclusion & { is: 'done' }): Promise<void> {
+    const { kind, network, signal } = moment
+    const sought = await kind.seek(record, signal).catch((error: unknown): Sought => {
+      // Who did it matters only where it decides where money went.
+      if (!(error instanceof SolanaError) || !kind.step(record).landedIsDone) throw error
+      return { is: 'unknown' }
+    })
+    if (sought.is === 'found') return settle(record, sought.hash, sought.slot, signal)
+    // The node that shows what was done may not show yet by what.
+    if (!settled)
+      throw wait(
+        'AwaitingFinality',
+        `${kind.what(record)} has done its work, as of slot ${slot}; which transaction it was is not seen yet.`,
+        network.config.pollIntervalMs,
+      )
+    if (sought.is === 'elsewhere') throw stall('WithdrawnElsewhere', sought.message)
+    await settle(record, '', slot, signal)
+  }
+
+  /** It may land: the same bytes are sent again to nodes that lack it, as long as it can. */
+  async function follow(
+    moment: Moment,
+    record: RecordObject,
+    { attempt, canLand, awaited }: Conclusion & { is: 'open' },
+  ): Promise<undefined> {
+    const { network, kind, signal } = moment
+    const poll = network.config.pollIntervalMs
+    if (!canLand)
+      throw wait(
+        'AwaitingFinality',
+        `Transaction ${attempt.hash} has expired; whether it landed, and may be made anew, is certain once every configured RPC node has a block beyond height ${attempt.lastValidBlockHeight} as final${awaited.length === moment.looks.length ? '' : `: node ${awaited.join(', ')} of ${network.config.name} does not answer, or is not there yet`}.`,
+        poll,
+      )
+    const visit = new Map<string, unknown>()
+    const admission = await kind.mayBeSigned(record, false, visit, signal)
+    await send(moment, record, attempt, await kind.signAgain(record, admission, attempt, signal))
+    throw sentSoFar(attempt, poll)
+  }
+
+  /** A deactivation that landed and was undone by somebody: done again once a person says so. */
+  async function again(moment: Moment, record: RecordObject): Promise<RecordObject | undefined> {
+    const full = (await store.read(record.metadata.name, moment.signal)) ?? record
+    const since = BigInt(full.status?.outcome?.blockNumber ?? 0)
+    const isUndone = moment.looks.every((look) => look !== undefined && !look.done && look.slot > since)
+    if (full.status?.outcome?.is !== 'Landed' || !isUndone || !mayBeUndone(full)) return undefined
+    return store.writeStatus(full, undone(recordOf(full)), moment.signal)
+  }
+  const mayBeUndone = (record: RecordObject): boolean =>
+    record.spec.purpose === 'SolanaDeactivation' &&
+    allowedBy(record) > closedOf(recordOf(record)).filter(({ by }) => by === 'Foreign').length
+
+  async function work(given: RecordObject, network: SolanaNetwork, signal: AbortSignal): Promise<void> {
+    let record: RecordObject | undefined = given
+    for (let count = 0; count < MAX_CONCLUSIONS && record !== undefined; count++) {
+      const moment: Moment = await momentOf(record, network, signal)
+      record =
+        record.status?.outcome === undefined
+          ? await act(moment, record, conclude(recordOf(record), moment.looks, moment.kind.step(record)))
+          : await again(moment, record)
+    }
+  }
+
+  return async function reconcile(name, signal): Promise<Result> {
+    const record = store.record(name)
+    if (record?.spec.chain !== 'Solana') return { kind: 'done' }
+    if (record.status?.outcome !== undefined && !mayBeUndone(record)) return { kind: 'done' }
+    const network = deps.network(record.spec.genesisHash ?? '')
+    try {
+      if (network === undefined)
+        throw wait(
+          'ChainUnavailable',
+          `The operator's networks file has no network with genesis ${record.spec.genesisHash} any more, where StakingTransaction ${name} was made. It is followed to its end once there is one.`,
+          30_000,
+        )
+      await work(record, network, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      const verdict = classify(error)
+      if (verdict.kind === 'conflict') {
+        await store.read(name, signal)
+        return { kind: 'wait', afterMs: jitter(50, deps.random, 0.5), priority: Priority.high }
+      }
+      memory.stand(store.record(name) ?? record, verdict)
+    }
+    const now = store.record(name)
+    if (now === undefined || now.status?.outcome !== undefined) return { kind: 'done' }
+    const standing = memory.standing(name)
+    const poll = network?.config.pollIntervalMs ?? 30_000
+    // What keeps it from being sent doesn't keep it from landing: what may land is watched as often as ever.
+    if (liveAttempts(recordOf(now)).length > 0 || standing === undefined)
+      return { kind: 'wait', afterMs: jitter(poll, deps.random), priority: Priority.high }
+    const after = standing.kind === 'stall' ? (standing.recheckAfterMs ?? STALLED_MS) : (standing.afterMs ?? 0)
+    const priority = standing.kind === 'stall' ? Priority.low : Priority.high
+    return { kind: 'wait', afterMs: jitter(Math.max(after, poll), deps.random), priority }
+  }
+}
+
+/** A node whose account can't be read has given no answer. */
+function withState(kind: SolanaTransactionKind, record: RecordObject, look: NodeLook): Looks[number] {
+  try {
+    return { ...look, done: kind.isDone(record, look) }
+  } catch (error) {
+    if (error instanceof SolanaError) return undefined
+    throw error
+  }
+}
