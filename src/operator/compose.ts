@@ -1,10 +1,10 @@
 import type { Clock } from '../lib/clock.ts'
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
-import { solanaStake } from '../resources/solana-stake.ts'
+import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import type { TransactionOwner } from '../resources/staking-transaction.ts'
 import type { Caches } from './caches.ts'
-import { type Origin, readOrigin } from './engine/origin.ts'
+import { readOrigin } from './engine/origin.ts'
 import { createReconciler, type ObservationIntervals, type SagaKind, type VisitLog } from './engine/reconcile.ts'
 import type { EffectTable } from './engine/step.ts'
 import { stall } from './engine/verdict.ts'
@@ -31,8 +31,10 @@ import { auditOf } from './transactions/audit.ts'
 import { createLane } from './transactions/lane.ts'
 import { createTransactionLog } from './transactions/log.ts'
 import { createMemory } from './transactions/memory.ts'
+import type { LaneDeps } from './transactions/moment.ts'
 import type { NamespaceFacts } from './transactions/policy.ts'
 import { createSigning } from './transactions/signing.ts'
+import { createSolanaLog } from './transactions/solana/controller.ts'
 import { createTransactionStore } from './transactions/store.ts'
 
 /** What is counted and measured of the work. */
@@ -163,11 +165,11 @@ export function composeOperator(parts: OperatorParts) {
     resource: async (kind, ref, fresh, signal) => (await resource(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
     onRefusal: (reason, kind) => report.refused(kind, reason),
   })
-  const solanaEffects = createSolanaStakeEffects({
+  const solana = createSolanaStakeEffects({
     ...signing,
+    log,
     keys: solanaKeys,
-    otherHolder: (stakeId, origin) =>
-      solanaStakes.cache.byIndex('stakeId', stakeId).some((stake) => stake.status?.verifiedStakeId === stakeId && isAnother(stake, origin)),
+    stake: async (ref, fresh, signal) => (await resource(solanaStake.kind, ref, fresh, signal)) as SolanaStake | undefined,
     exists: (key) => solanaStakes.cache.get(key) !== undefined,
     activatingMs: intervals.activatingMs,
     onRefusal: (reason) => report.refused(solanaStake.kind, reason),
@@ -192,12 +194,35 @@ export function composeOperator(parts: OperatorParts) {
       onStep: (step, outcome, ms) => report.step(kind.kind, step, outcome, ms),
       logFor: (key) => parts.log.child({ kind: kind.kind, ...refOf(key), uid: cache.get(key)?.metadata.uid }),
     })
+  const onEvent: LaneDeps['onEvent'] = (record, event) => {
+    const { about, fields, message, counted } = auditOf(record, event)
+    const { network, purpose, signer } = record.spec
+    parts.log.child(about).info(fields, message)
+    report.transaction(network, purpose, counted)
+    if (counted === 'FrontRun') report.alarm(network, signer, 'FrontRun')
+  }
+  /** Solana has no lanes: each record is looked after by itself. */
+  const solanaRecord = createSolanaLog({
+    store: transactions,
+    network: (genesisHash) =>
+      networks
+        .names('Solana')
+        .map((name) => networks.solana(name))
+        .find((network) => network?.config.genesisHash === genesisHash),
+    kindOf: () => solana.steps,
+    memory,
+    clock,
+    assertMayAct: mayAct,
+    onEvent,
+    ...(parts.random === undefined ? {} : { random: parts.random }),
+    ...onPoint,
+  })
   const transactionKinds = [deposit.deposits, request.requests]
   const reconcile: Reconciles = {
     stakes: saga(stakes, ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted }), deposit.effects),
     exits: saga(exits, validatorRequestKind('ValidatorExit', { log }), request.effects),
     withdrawals: saga(withdrawals, validatorRequestKind('ValidatorWithdrawal', { log }), request.effects),
-    solanaStakes: saga(solanaStakes, solanaStakeKind({ networks, intervals }), solanaEffects),
+    solanaStakes: saga(solanaStakes, solanaStakeKind({ log, networks, intervals, seen: solana.seen }), solana.effects),
     signers: createSignerReconciler({
       store,
       informer: signers.cache,
@@ -231,13 +256,7 @@ export function composeOperator(parts: OperatorParts) {
       memory,
       clock,
       assertMayAct: mayAct,
-      onEvent(record, event) {
-        const { about, fields, message, counted } = auditOf(record, event)
-        const { network, purpose, signer } = record.spec
-        parts.log.child(about).info(fields, message)
-        report.transaction(network, purpose, counted)
-        if (counted === 'FrontRun') report.alarm(network, signer, 'FrontRun')
-      },
+      onEvent,
       onAlarm: (signer, network, { reason, message }) => {
         events.event(signer, { type: 'Warning', reason, action: 'Reconcile', note: message })
         report.alarm(network, signer.metadata.name, reason)
@@ -245,8 +264,12 @@ export function composeOperator(parts: OperatorParts) {
       ...onPoint,
     }),
   }
-  return { reconcile, store, log, transactions, stakeEffects: deposit.effects }
+  const records = byChain(reconcile.records, solanaRecord)
+  return { reconcile: { ...reconcile, records }, store, log, transactions, stakeEffects: deposit.effects }
 }
 
-const isAnother = ({ metadata }: EthereumStake | KubeObject, origin: Origin): boolean =>
-  metadata.namespace !== origin.namespace || metadata.name !== origin.name
+/** A lane of Ethereum by its key, a record of Solana by its name. */
+const byChain =
+  (lane: Reconcile, record: Reconcile): Reconcile =>
+  (key, signal) =>
+    key.includes('/') ? lane(key, signal) : record(key, signal)

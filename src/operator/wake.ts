@@ -12,7 +12,7 @@ import { cacheKey, type KubeObject } from './kube/objects.ts'
 import { Priority, type Queue } from './kube/queue.ts'
 import type { SagaCollection, SagaIndex, SagaResource } from './saga-collection.ts'
 import { laneKey } from './transactions/names.ts'
-import type { RecordObject } from './transactions/store.ts'
+import { ownerKey, type RecordObject } from './transactions/store.ts'
 
 export interface Wakes {
   /** Everything is looked at again: the networks, the keys or the CRDs have changed. */
@@ -89,6 +89,20 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
       for (const record of caches.records.cache.byIndex('signer', name)) if (record.status?.outcome === undefined) wakeLane(record)
   })
 
+  // Solana's records wait for nobody else: what their resource or its other signer says is news to them.
+  const wakeSteps = ({ metadata }: KubeObject) => {
+    const { namespace = '', name } = metadata
+    const owner = ownerKey({ kind: caches.solanaStakes.kind, namespace, name })
+    for (const record of caches.records.cache.byIndex('owner', owner)) if (record.status?.outcome === undefined) wakeLane(record)
+  }
+  caches.solanaStakes.onChange((_key, change) => {
+    const stake = nowOf(change) ?? beforeOf(change)
+    if (stake !== undefined && (change.type !== 'updated' || !change.own)) wakeSteps(stake)
+  })
+  caches.signers.onChange((name, change) => {
+    if (mattersToUsers(change)) for (const stake of caches.solanaStakes.unsettled('signer', name)) wakeSteps(stake)
+  })
+
   return {
     owner: wakeOwner,
     all() {
@@ -98,6 +112,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     },
     namespace(name) {
       for (const saga of sagas) saga.wakeUnsettled('namespace', name)
+      for (const stake of caches.solanaStakes.unsettled('namespace', name)) wakeSteps(stake)
     },
   }
 }

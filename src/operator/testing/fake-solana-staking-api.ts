@@ -198,6 +198,8 @@ export function createFakeSolanaStakingApi(deps: {
     async createSolanaStake(request) {
       const { idempotencyKey, ...rest } = request
       const fingerprint = JSON.stringify({ ...rest, amountLamports: String(rest.amountLamports) })
+      // Before the key is looked up: of two that ask at the same time, only one makes a stake.
+      if (!byKey.has(idempotencyKey)) await refuseIdle(request.voteAccount ?? deps.voteAccount)
       const before = byKey.get(idempotencyKey)
       if (before !== undefined) {
         if (before.fingerprint !== fingerprint) throw problem('idempotency-key-reused', 409)
@@ -205,7 +207,6 @@ export function createFakeSolanaStakingApi(deps: {
       }
       const holder = [...stakes.values()].find(({ externalReference }) => externalReference === request.externalReference)
       if (holder !== undefined) throw problem('reference-exists', 409, { existingId: holder.stakeId })
-      await refuseIdle(request.voteAccount ?? deps.voteAccount)
       const stakeId = newId()
       const stake: Stake = {
         stakeId,

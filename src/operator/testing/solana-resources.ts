@@ -4,8 +4,10 @@ import type { StakingSigner, StakingSignerSpec } from '../../resources/staking-s
 import { Halt } from '../engine/verdict.ts'
 import type { Result } from '../kube/controller.ts'
 import type { KubeObject } from '../kube/objects.ts'
+import type { RecordObject } from '../transactions/store.ts'
 import type { FakeCollection } from './fake-kube.ts'
 import { KILLED } from './mortal.ts'
+import type { InMemoryOperator } from './operator-in-memory.ts'
 
 export const KEY = 'team-a/stake-1'
 export const SOL = 1_000_000_000n
@@ -14,6 +16,33 @@ export const SOL = 1_000_000_000n
 export interface SolanaOperator {
   readonly killed: boolean
   visit(key: string): Promise<Result | typeof KILLED>
+  /** What the log has of a resource. */
+  records(key: string): readonly RecordObject[]
+}
+
+/**
+ * Visits a resource and, once each, its records in the log, as long as one has news for the other: what a wake comes to in production, where a record
+ * that waits is not looked at again at once.
+ */
+export async function visitWithLog(operator: InMemoryOperator, key: string): Promise<Result | typeof KILLED> {
+  const looked = new Set<string>()
+  for (let count = 0; count < 20; count++) {
+    const result = await operator.reconcile('solanaStakes', key)
+    if (result === KILLED || result.kind === 'again' || (result.kind === 'wait' && result.afterMs < 500)) return result
+    operator.hasNews(`SolanaStake/${key}`)
+    for (const { metadata } of recordsOf(operator, key)) {
+      if (looked.has(metadata.name)) continue
+      looked.add(metadata.name)
+      if ((await operator.reconcile('records', metadata.name)) === KILLED) return KILLED
+    }
+    if (!operator.hasNews(`SolanaStake/${key}`)) return result
+  }
+  throw new Error(`${key} always has news: a loop without an end`)
+}
+/** What the log has of a resource, as the operator holds it. */
+export function recordsOf({ transactions }: InMemoryOperator, key: string): readonly RecordObject[] {
+  const [namespace = '', name = ''] = key.split('/')
+  return transactions.recordsOf({ kind: 'SolanaStake', namespace, name })
 }
 
 /** SolanaStakes and their signers in an API server in memory: what worlds over a cluster in memory and over real programs do alike. */

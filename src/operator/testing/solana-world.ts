@@ -12,7 +12,7 @@ import { createFakeSolanaKeys } from './fake-solana-keys.ts'
 import { createFakeSolanaStakingApi } from './fake-solana-staking-api.ts'
 import type { Around } from './mortal.ts'
 import { startInMemory } from './operator-in-memory.ts'
-import { KEY, SOL, solanaResources } from './solana-resources.ts'
+import { KEY, recordsOf, SOL, solanaResources, visitWithLog } from './solana-resources.ts'
 import { createTestClock } from './test-clock.ts'
 
 export { KEY, SOL, type SolanaOperator } from './solana-resources.ts'
@@ -43,7 +43,7 @@ export function createSolanaWorld() {
   cluster.addVoteAccount(voteAccount)
   for (const address of [payer, withdrawer]) cluster.fund(address, FUNDS)
   cluster.settle()
-  const service = createFakeSolanaStakingApi({ chain: cluster.chain, clock, domain: DOMAIN, voteAccount })
+  const service = createFakeSolanaStakingApi({ chain: cluster.apiChain, clock, domain: DOMAIN, voteAccount })
   const keys = createFakeSolanaKeys(numbers)
   const namespaces = new Map<string, Record<string, string> | undefined>([['team-a', {}]])
   const events: { readonly key: string; readonly text: EventText }[] = []
@@ -92,7 +92,8 @@ export function createSolanaWorld() {
         stakes: operator.cache<SolanaStake & KubeObject>(solanaStake),
         signers: operator.cache<StakingSigner & KubeObject>(stakingSigner),
       },
-      visit: (key: string) => operator.reconcile('solanaStakes', key),
+      records: (key: string) => recordsOf(operator, key),
+      visit: (key: string) => visitWithLog(operator, key),
       visitSigner: (name: string) => operator.reconcile('signers', name),
     }
   }

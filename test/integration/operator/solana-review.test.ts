@@ -114,7 +114,9 @@ test('a stake that somebody delegates again after it was deactivated is told, an
   await world.settle(operator, { key })
   expect(world.stalled(key), world.explain(key)).toBe('DelegationChanged')
   // Its message says how it goes on.
-  world.editStatus(({ transactions = {}, ...rest }) => ({ ...rest, transactions: { ...transactions, deactivation: undefined } }), key)
+  const [, record = '', annotation = '', value = ''] =
+    /kubectl annotate stx (\S+) (\S+)=(\d+)/.exec(world.condition('Stalled', key)?.message ?? '') ?? []
+  world.records.edit(record, (stx) => ({ ...stx, metadata: { ...stx.metadata, annotations: { [annotation]: value } } }))
   await world.settle(operator, { key })
   expect(world.ready(key), world.explain(key)).toBe(true)
   expect(world.cluster.balance(accountOf(world, key))).toBe(0n)

@@ -246,19 +246,23 @@ describe('what somebody writes into status never has anything else signed:', () 
     expect(world.cluster.balance(accountOf(world, key))).toBe(AMOUNT)
   })
 
-  test('that it is confirmed with another’s signature is told as forged', async () => {
+  test('that it is confirmed with another’s signature is corrected: status is a mirror of the log', async () => {
     const first = await active()
     const landed = first.world.status(first.key).transactions?.stake?.signature
-    const [its] = first.world.signedMessages()
     const { world, key, operator } = newWorld()
     world.cluster.node.fate({ kind: 'drop' })
     await world.visit(operator, key)
+    const own = world.status(key).transactions?.stake
     world.editStatus(
-      inFlight(() => ({ signature: landed, message: Buffer.from(its?.bytes ?? []).toString('base64') })),
+      inFlight(() => ({ signature: landed, landedSignature: landed, state: 'Confirmed', slot: 1 })),
       key,
     )
     await world.visit(operator, key)
-    expect(world.stalled(key), world.explain(key)).toBe('VerificationFailed')
+    expect(world.status(key).transactions?.stake, world.explain(key)).toMatchObject({ signature: own?.signature, state: 'Broadcast' })
+    expect(world.status(key).transactions?.stake?.landedSignature).toBeUndefined()
+    expect(world.ready(key)).toBe(false)
+    await world.settle(operator, { key })
+    expect(world.ready(key), world.explain(key)).toBe(true)
   })
 
   test('that it is inactive has nothing withdrawn', async () => {

@@ -11,9 +11,10 @@ import { createFakeKeys } from '../../../src/operator/testing/fake-keys.ts'
 import { createFakeKube } from '../../../src/operator/testing/fake-kube.ts'
 import type { Around } from '../../../src/operator/testing/mortal.ts'
 import { startInMemory } from '../../../src/operator/testing/operator-in-memory.ts'
-import { KEY, type SolanaOperator, solanaResources } from '../../../src/operator/testing/solana-resources.ts'
+import { KEY, recordsOf, type SolanaOperator, solanaResources, visitWithLog } from '../../../src/operator/testing/solana-resources.ts'
 import { type SolanaStake, solanaStake } from '../../../src/resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../../../src/resources/staking-signer.ts'
+import { type StakingTransaction, stakingTransaction } from '../../../src/resources/staking-transaction.ts'
 import type { Store } from '../../../src/service/store/database.ts'
 import { domain, type SolanaService, sol, startSolanaService } from '../service/solana-harness.ts'
 import type { Wallet } from '../solana-chain/wallet.ts'
@@ -70,6 +71,7 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
   const kube = createFakeKube(clock)
   const stakes = kube.collection<SolanaStake & KubeObject>(solanaStake)
   const signers = kube.collection<StakingSigner & KubeObject>(stakingSigner)
+  const records = kube.collection<StakingTransaction & KubeObject>(stakingTransaction)
 
   const walletOf = (keyName: string, expected: string): Wallet => {
     const wallet = mounted.get(keyName)
@@ -144,7 +146,8 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
       get killed() {
         return operator.killed
       },
-      visit: (key) => operator.reconcile('solanaStakes', key),
+      records: (key) => recordsOf(operator, key),
+      visit: (key) => visitWithLog(operator, key),
     }
   }
 
@@ -163,6 +166,7 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
     cluster,
     stakes,
     signers,
+    records,
     mounted,
     signed,
     /** Messages of transactions that were signed. */

@@ -85,7 +85,7 @@ describe('a stake that was refused before anything was signed, deleted, goes at 
     }
   })
 
-  test('after the operator has made nothing of the transaction that the staking API made: once that can never land', async () => {
+  test('though the staking API has made a transaction for it, which nobody has signed', async () => {
     const world = newWorld()
     const operator = world.start((point) => {
       if (point === 'before chain.simulate') throw new SolanaError('unavailable', 'no answer')
@@ -95,7 +95,21 @@ describe('a stake that was refused before anything was signed, deleted, goes at 
     world.editPolicy({ maxPerTransaction: '1' })
     world.stakes.remove(KEY)
     await world.visit(operator)
-    expect(world.condition('Ready')?.reason).toBe('Deleting')
+    expect(world.stakes.get(KEY)).toBeUndefined()
+    world.cluster.expire()
+    world.assertMoney({ funded: 0, withdrawn: 0 })
+  })
+
+  test('after what was signed for it can never land, though the policy was taken back', async () => {
+    const world = newWorld()
+    const operator = world.start()
+    world.cluster.state.forgetful = true
+    await world.visit(operator)
+    expect(operator.records(KEY)[0]?.status?.attempts).toHaveLength(1)
+    world.editPolicy({ maxPerTransaction: '1' })
+    world.stakes.remove(KEY)
+    await world.visit(operator)
+    expect(world.condition('Ready')?.reason, world.explain()).toBe('Deleting')
     world.cluster.expire()
     await world.visit(operator)
     expect(world.stakes.get(KEY)).toBeUndefined()
@@ -169,27 +183,30 @@ describe('a stake that holds money, deleted, stays', () => {
 })
 
 describe('suspended, it signs nothing', () => {
-  test.each(['before marking', 'before createStake', 'before prepareTransaction', 'before broadcastTransaction'])('%s', async (at) => {
-    const world = newWorld()
-    const stopped = world.start((point, self) => {
-      if (point.startsWith(at)) self.kill()
-    })
-    await world.settle(stopped)
-    expect(stopped.killed).toBe(true)
-    const signed = world.keys.signed.length
-    world.editSpec({ suspend: true })
-    const operator = world.start()
-    for (let round = 0; round < 4; round++) {
-      await world.visit(operator)
-      world.cluster.settle()
-      world.clock.advance(60_000)
-    }
-    expect(world.keys.signed).toHaveLength(signed)
-    world.assertMoney({ funded: 0, withdrawn: 0 })
+  test.each(['before marking', 'before createStake', 'before followTransaction', 'before record write', 'before send'])(
+    '%s',
+    async (at) => {
+      const world = newWorld()
+      const stopped = world.start((point, self) => {
+        if (point.startsWith(at)) self.kill()
+      })
+      await world.settle(stopped)
+      expect(stopped.killed).toBe(true)
+      const signed = world.keys.signed.length
+      world.editSpec({ suspend: true })
+      const operator = world.start()
+      for (let round = 0; round < 4; round++) {
+        await world.visit(operator)
+        world.cluster.settle()
+        world.clock.advance(60_000)
+      }
+      expect(world.keys.signed).toHaveLength(signed)
+      world.assertMoney({ funded: 0, withdrawn: 0 })
 
-    world.editSpec({ suspend: false })
-    await world.settle(operator)
-    expect(world.ready(), world.explain()).toBe(true)
-    world.assertMoney({ funded: 1, withdrawn: 0 })
-  })
+      world.editSpec({ suspend: false })
+      await world.settle(operator)
+      expect(world.ready(), world.explain()).toBe(true)
+      world.assertMoney({ funded: 1, withdrawn: 0 })
+    },
+  )
 })

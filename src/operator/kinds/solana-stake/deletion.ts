@@ -1,6 +1,5 @@
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
-import type { SolanaStake, SolanaStakeStatus } from '../../../resources/solana-stake.ts'
-import { isFunded, isInFlight, isNothingStaked, isWithdrawn, transactionOf } from './steps.ts'
+import type { SolanaStake } from '../../../resources/solana-stake.ts'
 
 /** What to do with a resource that is being deleted. Deletion never moves money by itself, and never leads to buying twice. */
 export type SolanaDeletion =
@@ -13,38 +12,50 @@ export type SolanaDeletion =
   /** Its spec asks for the money: it is deactivated and withdrawn before the resource goes. */
   | { readonly do: 'undo'; readonly message: string }
 
+/** What the log has of the resource's stake, whatever its status says. */
+export type LoggedStake =
+  /** Nothing was ever signed for it. */
+  | { readonly is: 'none' }
+  /** Each attempt is proven dead. */
+  | { readonly is: 'idle' }
+  | { readonly is: 'open'; readonly signature: string }
+  | { readonly is: 'landed'; readonly stakeAccount: string }
+  /** All of it was withdrawn, to where the resource says. */
+  | { readonly is: 'withdrawn' }
+
 const howToForget = ({ metadata: { name, namespace = '' } }: SolanaStake): string =>
   `To forget it in Kubernetes all the same (no money moves by that), confirm: kubectl annotate solanastake ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}`
 const howToWithdraw = ({ metadata: { name, namespace = '' } }: SolanaStake): string =>
   `To get the money out first: kubectl patch solanastake ${name} -n ${namespace} --type merge -p '{"spec":{"desiredState":"Withdrawn"}}'.`
 
-export function decideSolanaDeletion(resource: SolanaStake, status: SolanaStakeStatus): SolanaDeletion {
+/** Decided by the log alone: nothing that a tenant can write has a say, and what was refused before anything was signed goes at once. */
+export function decideSolanaDeletion(resource: SolanaStake, logged: LoggedStake): SolanaDeletion {
   const { metadata, spec } = resource
   if (metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === metadata.name)
     return { do: 'release', because: 'its deletion was confirmed by annotation' }
-  if (isFunded(status)) {
-    if (isWithdrawn(status)) return { do: 'release', because: 'all its money was withdrawn' }
-    const holds = `${spec.amountLamports} lamports were staked in ${status.stakeAccount}, and are not withdrawn`
-    if (spec.desiredState === 'Withdrawn' && spec.suspend !== true)
+  switch (logged.is) {
+    case 'none':
+      return { do: 'release', because: 'nothing was ever signed for it' }
+    case 'idle':
+      return { do: 'release', because: 'nothing was ever staked, and nothing of it can land' }
+    case 'withdrawn':
+      return { do: 'release', because: 'all its money was withdrawn' }
+    case 'open':
       return {
-        do: 'undo',
-        message: `Deleted, but ${holds}: as spec.desiredState says, they are being withdrawn, and then it goes. ${howToForget(resource)}`,
+        do: 'watch',
+        message: `Deleted, but its transaction ${logged.signature} may still land; nothing more is signed. It goes once that is certain. ${howToForget(resource)}`,
       }
-    return {
-      do: 'hold',
-      message: `Deleted, but ${holds}. It goes once they are. ${spec.desiredState === 'Withdrawn' ? 'spec.suspend keeps it from withdrawing.' : howToWithdraw(resource)} ${howToForget(resource)}`,
+    case 'landed': {
+      const holds = `${spec.amountLamports} lamports were staked in ${logged.stakeAccount}, and are not withdrawn`
+      if (spec.desiredState === 'Withdrawn' && spec.suspend !== true)
+        return {
+          do: 'undo',
+          message: `Deleted, but ${holds}: as spec.desiredState says, they are being withdrawn, and then it goes. ${howToForget(resource)}`,
+        }
+      return {
+        do: 'hold',
+        message: `Deleted, but ${holds}. It goes once they are. ${spec.desiredState === 'Withdrawn' ? 'spec.suspend keeps it from withdrawing.' : howToWithdraw(resource)} ${howToForget(resource)}`,
+      }
     }
-  }
-  const stake = transactionOf(status, 'stake')
-  if (isInFlight(stake))
-    return {
-      do: 'watch',
-      message: `Deleted, but its transaction ${stake?.signature ?? ''} may still land; nothing more is signed. It goes once that is certain. ${howToForget(resource)}`,
-    }
-  if (isNothingStaked(status)) return { do: 'release', because: 'nothing was ever staked' }
-  if (status.stakeId === undefined) return { do: 'release', because: 'no stake was ever made for it' }
-  return {
-    do: 'watch',
-    message: `Deleted; the staking API and the chain are asked whether anything was staked before it goes. ${howToForget(resource)}`,
   }
 }

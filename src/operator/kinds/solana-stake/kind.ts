@@ -1,10 +1,16 @@
 import type { SolanaStake, SolanaStakeStatus } from '../../../resources/solana-stake.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
 import type { Networks } from '../../ports.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
+import { showsLanding, solanaMirror } from '../../transactions/solana/mirror.ts'
+import { liveAttempts } from '../../transactions/solana/rules.ts'
+import { recordOf } from '../../transactions/store.ts'
 import { lookAt, protocolOf } from './chain.ts'
-import { decideSolanaDeletion } from './deletion.ts'
+import { decideSolanaDeletion, type LoggedStake } from './deletion.ts'
+import type { SeenStakes } from './seen.ts'
 import { isWhereWanted, solanaStakeStatus } from './status.ts'
 import {
+  type ActionKind,
   isFunded,
   isWithdrawn,
   madeAtSlot,
@@ -14,13 +20,37 @@ import {
   solanaStakeSteps,
   withdrawBeforeDeletion,
 } from './steps.ts'
+import { isBegun, isLive, ownSteps } from './transaction.ts'
+
+type Own = ReturnType<typeof ownSteps>
+const kinds = ['stake', 'deactivation', 'withdrawal'] as const satisfies readonly ActionKind[]
 
 /** SolanaStake for the engine: the saga with what the engine must know besides. */
 export function solanaStakeKind(deps: {
+  readonly log: TransactionLog
   readonly networks: Pick<Networks, 'solana'>
   readonly intervals: ObservationIntervals
+  readonly seen: SeenStakes
 }): SagaKind<SolanaStake, SolanaStakeStatus, SolanaStakeView, SolanaStakeEffects> {
-  const { networks, intervals } = deps
+  const { log, networks, intervals, seen } = deps
+
+  const ownOf = ({ metadata }: SolanaStake, uid: string | undefined): Own =>
+    ownSteps(log, { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
+
+  /** What status shows of the transactions, from the log alone. */
+  function transactionsOf(own: Own, shown: SolanaStakeStatus['transactions']): SolanaStakeStatus['transactions'] {
+    const entries = kinds.flatMap((kind) => {
+      const record = own[kind]
+      const before = shown?.[kind]
+      if (record === undefined) return []
+      // What landed is held in the cache without its attempts: where status shows something else, it is read and mirrored anew.
+      if (record.status?.outcome !== undefined) return before !== undefined && showsLanding(before, record) ? [[kind, before] as const] : []
+      const next = solanaMirror({ record, wasSent: (hash) => log.wasSent(record, hash) }, before)
+      return next === undefined ? [] : [[kind, next] as const]
+    })
+    return entries.length === 0 ? undefined : Object.fromEntries(entries)
+  }
+
   return {
     kind: 'SolanaStake',
     steps: ({ metadata, spec }) => (metadata.deletionTimestamp === undefined ? solanaStakeSteps[spec.desiredState] : settleBeforeDeletion),
@@ -30,19 +60,63 @@ export function solanaStakeKind(deps: {
     view: ({ spec, metadata }, origin, status) => ({ origin, spec, status, deleting: metadata.deletionTimestamp !== undefined }),
     say: solanaStakeStatus,
     passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
-    decideDeletion: decideSolanaDeletion,
+
+    mirror(resource, status, origin) {
+      const own = ownOf(resource, origin?.uid)
+      const { transactions, looked, protocol, ...rest } = status
+      const next = transactionsOf(own, transactions)
+      const { stake } = own
+      const isPaid = stake !== undefined && isBegun(stake)
+      const isForeign = origin !== undefined && seen.isAnother(origin.uid, protocol)
+      const mirrored: SolanaStakeStatus = {
+        ...rest,
+        // Where the money is, or may be, stands in the log.
+        ...(isPaid ? { stakeId: stake.spec.apiId ?? '', stakeAccount: stake.spec.subject, stakeAuthority: stake.spec.from } : {}),
+        ...(looked === undefined || isPaid ? {} : { looked }),
+        ...(protocol === undefined || isForeign ? {} : { protocol }),
+        ...(next === undefined ? {} : { transactions: next }),
+      }
+      return same(mirrored, status) ? status : mirrored
+    },
+
+    decideDeletion(resource, _status, origin) {
+      const decision = decideSolanaDeletion(resource, logged(ownOf(resource, origin?.uid)))
+      if (decision.do === 'release' && origin !== undefined) seen.forget(origin.uid)
+      return decision
+    },
+
     observeEvery: (status) => {
       if (!isFunded(status) || isWithdrawn(status)) return undefined
       const is = status.protocol?.status
-      return is === 'Active' || is === 'Inactive' ? intervals.settledMs : intervals.activatingMs
+      return is === 'Active' || is === 'Inactive' || is === 'Withdrawn' ? intervals.settledMs : intervals.activatingMs
     },
+
     async observe(resource, status, signal) {
       const network = networks.solana(resource.spec.network)
       if (network === undefined || status.stakeAccount === undefined) return status
       const protocol = protocolOf(await lookAt(network.chain, status.stakeAccount, signal), madeAtSlot(status), status.protocol)
+      const own = ownOf(resource, undefined)
+      const { originUid } = own.stake?.spec.owner ?? {}
+      if (originUid !== undefined) seen.note(originUid, protocol)
       return { ...status, protocol }
     },
   }
+}
+
+function logged({ stake, withdrawal }: Own): LoggedStake {
+  if (withdrawal?.status?.outcome !== undefined) return { is: 'withdrawn' }
+  if (stake === undefined || !isBegun(stake)) return { is: 'none' }
+  if (stake.status?.outcome !== undefined) return { is: 'landed', stakeAccount: stake.spec.subject }
+  if (isLive(stake)) return { is: 'open', signature: liveAttempts(recordOf(stake)).at(-1)?.attempt.hash ?? '' }
+  return { is: 'idle' }
+}
+
+/** By value, whatever the order of the fields. */
+function same(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  const keys = new Set([...Object.keys(a), ...Object.keys(b)])
+  return [...keys].every((key) => same((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]))
 }
 
 /** Nothing is under way: a change of a signer or a namespace need not wake it. */

@@ -3,23 +3,30 @@ import { stakeAccountAddress } from '../../../chains/solana/stake.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { AmountError, type Lamports, lamports, parseInteger } from '../../../lib/amounts.ts'
 import type { Clock } from '../../../lib/clock.ts'
+import type { SolanaStake } from '../../../resources/solana-stake.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
-import type { Origin } from '../../engine/origin.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { Networks, SolanaKeys, SolanaNetwork } from '../../ports.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
 import { admitSolanaStake, type NamespaceFacts, priorityFeeCap } from '../../transactions/policy.ts'
-import type { ActionKind, SolanaPlan, SolanaStakeRequest, StakeTerms } from './steps.ts'
+import type { SignerStore } from '../../transactions/signer-store.ts'
+import type { ActionKind, SolanaStakeRequest, StakeTerms } from './steps.ts'
 
 export interface SolanaStakeDeps {
   readonly networks: Pick<Networks, 'solana' | 'names'>
-  readonly signers: { get(name: string): StakingSigner | undefined }
+  readonly signers: Pick<SignerStore, 'get' | 'read'>
+  readonly log: TransactionLog
+  /** The resource as it stands now: from the cache, or read past it. */
+  readonly stake: (
+    ref: { readonly namespace: string; readonly name: string },
+    fresh: boolean,
+    signal: AbortSignal,
+  ) => Promise<SolanaStake | undefined>
   readonly keys: SolanaKeys
   readonly clock: Clock
   /** The namespace as policy sees it now. */
   readonly namespace: (name: string) => NamespaceFacts
-  /** Whether another resource has this stake. Asked when a stake is seen first; of adopted ones also when this process sees them first. */
-  readonly otherHolder: (stakeId: string, origin: Origin) => boolean
   /** Whether there is a resource of this namespace and name (`namespace/name`). */
   readonly exists: (key: string) => boolean
   /** Throws unless this process may act now: it leads, and the installed CRDs are what it was built for. Asked before every signature and broadcast. */
@@ -91,8 +98,8 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     }
   }
 
-  function signerOf(name: string): StakingSigner {
-    const signer = signers.get(name)
+  async function signerOf(name: string, fresh: boolean, signal: AbortSignal): Promise<StakingSigner> {
+    const signer = fresh ? await signers.read(name, signal) : signers.get(name)
     if (signer === undefined)
       throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
     return signer
@@ -109,11 +116,29 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     return found
   }
 
-  /** Both signers. Paying is admitted by amount and vote account, whatever else by the namespace and where the money goes in the end. */
+  /** What the signers' policies must admit. Paying is admitted by amount and vote account, whatever else by the namespace and where the money goes in the end. */
+  function assertAdmitted(
+    request: SolanaStakeRequest,
+    { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>,
+    paying: { readonly voteAccount: string | undefined } | undefined,
+  ): void {
+    const namespace = deps.namespace(request.origin.namespace)
+    const voteAccount = paying?.voteAccount ?? request.voteAccount
+    const refusal =
+      admitSolanaStake(payer, {
+        namespace,
+        ...(paying === undefined ? {} : { amountLamports: amountOf(request) }),
+        ...(paying === undefined || voteAccount === undefined ? {} : { voteAccount }),
+      }) ?? admitSolanaStake(withdrawer, { namespace, destination: request.destination ?? withdrawer.spec.address })
+    if (refusal !== undefined) refuse(refusal.reason, refusal.message)
+  }
+
+  /** Both signers, admitted. `fresh`: read past the cache. */
   async function partiesOf(
     request: SolanaStakeRequest,
     paying: { readonly voteAccount: string | undefined } | undefined,
     signal: AbortSignal,
+    fresh = false,
   ): Promise<Parties> {
     for (const [field, address] of Object.entries({ voteAccount: request.voteAccount, destination: request.destination }))
       if (address !== undefined && !isAddress(address))
@@ -122,23 +147,14 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
           `spec.${field} is not a Solana address: it is not base58 of 32 bytes. Delete this resource and create it with the right one.`,
           false,
         )
-    const payer = signerOf(request.stakeSigner)
-    const withdrawer = signerOf(request.withdrawSigner)
-    const namespace = deps.namespace(request.origin.namespace)
-    const destination = request.destination ?? withdrawer.spec.address
-    const voteAccount = paying?.voteAccount ?? request.voteAccount
-    const refusal =
-      admitSolanaStake(payer, {
-        namespace,
-        ...(paying === undefined ? {} : { amountLamports: amountOf(request) }),
-        ...(paying === undefined || voteAccount === undefined ? {} : { voteAccount }),
-      }) ?? admitSolanaStake(withdrawer, { namespace, destination })
-    if (refusal !== undefined) refuse(refusal.reason, refusal.message)
+    const payer = await signerOf(request.stakeSigner, fresh, signal)
+    const withdrawer = await signerOf(request.withdrawSigner, fresh, signal)
+    assertAdmitted(request, { payer, withdrawer }, paying)
     const stakeAuthority = await addressOf(payer, signal)
     const withdrawAuthority = await addressOf(withdrawer, signal)
     for (const address of [stakeAuthority, withdrawAuthority])
       if (!isOnCurve(address)) throw stall('KeyMalformed', `${address} is an address for which nobody can sign.`)
-    return { payer, withdrawer, stakeAuthority, withdrawAuthority, destination }
+    return { payer, withdrawer, stakeAuthority, withdrawAuthority, destination: request.destination ?? withdrawer.spec.address }
   }
 
   /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */
@@ -196,33 +212,39 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
   }
 
   /**
-   * Of a stake that is seen for the first time: that no other resource has it, also where a service gives one stake to two; and of one that is taken
-   * over, that it was not made for a resource that is there still, though its status may be lost for now. Whoever may use the same signers could
-   * withdraw it to elsewhere.
+   * That no other resource has the stake, also where a service gives one stake to two; and of one that is taken over, that it was made in this namespace,
+   * and not for a resource that is there still. Whoever may use the same signers could withdraw it to elsewhere.
    */
-  function assertUnclaimed({ origin, adoptStakeId }: SolanaStakeRequest, { stakeId, externalReference: made = '' }: SolanaStakeBody): void {
-    if (deps.otherHolder(stakeId, origin))
-      refuse(
-        adoptStakeId === undefined ? 'VerificationFailed' : 'AdoptionMismatch',
-        `Stake ${stakeId} belongs to another resource of this cluster already. Nothing was signed.`,
-      )
-    const key = made.startsWith(`${origin.kind}/`) ? made.slice(origin.kind.length + 1) : ''
-    if (adoptStakeId === undefined || key === `${origin.namespace}/${origin.name}` || !deps.exists(key)) return
-    refuse('AdoptionMismatch', `Stake ${adoptStakeId} was made for another resource of this cluster, which is there still.`)
-  }
-
-  /** Whether the service has a stake for this resource: by the reference that it was created with, or because it is the one to be taken over. */
-  const isMadeFor = ({ adoptStakeId, externalReference }: SolanaStakeRequest, stake: SolanaStakeBody): boolean =>
-    adoptStakeId === undefined
-      ? stake.externalReference === undefined || stake.externalReference === externalReference
-      : stake.stakeId === adoptStakeId
-
-  /** The addresses at which the money of a stake is: those made of its id and its fee payer, by the signer's word and by the service's. */
-  function accountsOf({ stakeSigner }: SolanaStakeRequest, { stakeId, feePayer }: SolanaStakeBody): readonly SolanaAddress[] {
-    const declared = signers.get(stakeSigner)?.spec.address
-    return [feePayer, ...(declared !== undefined && isAddress(declared) ? [declared] : [])].flatMap(
-      (payer) => derived(payer, stakeId) ?? [],
-    )
+  function assertUnclaimed(
+    { origin, adoptStakeId }: SolanaStakeRequest,
+    { stakeId, stakeAccount, externalReference: made = '' }: SolanaStakeBody,
+  ) {
+    const adopted = adoptStakeId !== undefined
+    const reason = adopted ? 'AdoptionMismatch' : 'VerificationFailed'
+    for (const { spec, status } of deps.log.ofSubject(stakeAccount)) {
+      const { kind, namespace, name, originUid } = spec.owner
+      const where = `${namespace}/${name}`
+      const isNamesake = kind === origin.kind && namespace === origin.namespace && name === origin.name
+      if (isNamesake && originUid === origin.uid) continue
+      if (namespace !== origin.namespace)
+        refuse(reason, `Stake ${stakeId} belongs to another resource, in another namespace. Nothing was signed.`)
+      if (!isNamesake && deps.exists(where))
+        refuse(reason, `Stake ${stakeId} belongs to another resource of this cluster already: ${where}. Nothing was signed.`)
+      // What was done for a resource that is gone is taken over where that is asked for, and not because a service says so.
+      if (!adopted && status?.outcome !== undefined)
+        refuse(
+          reason,
+          `Stake ${stakeId} was made for ${where}, which is gone. Nothing was signed. To take it over, set spec.adopt.stakeId.`,
+        )
+    }
+    const prefix = `${origin.kind}/`
+    if (!adopted || !made.startsWith(prefix)) return
+    const key = made.slice(prefix.length)
+    if (key === `${origin.namespace}/${origin.name}`) return
+    if (!key.startsWith(`${origin.namespace}/`))
+      refuse('AdoptionMismatch', `Stake ${adoptStakeId} was made in another namespace, where alone it can be adopted.`)
+    if (deps.exists(key))
+      refuse('AdoptionMismatch', `Stake ${adoptStakeId} was made for another resource of this cluster, which is there still.`)
   }
 
   /** The terms of the service's stake, verified against the spec. They are remembered. */
@@ -234,17 +256,24 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
         adopted ? 'AdoptionMismatch' : 'VerificationFailed',
         `${adopted ? `Stake ${request.adoptStakeId}` : "The staking API's stake"} does not match this resource: ${wrong.join('; ')}. Nothing was signed.`,
       )
-    if (adopted && deps.otherHolder(body.stakeId, request.origin))
-      refuse('AdoptionMismatch', `Stake ${body.stakeId} belongs to another resource of this cluster already.`)
+    assertUnclaimed(request, body)
     const { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount } = body
     const terms = { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount }
     known.set(keyOf(request), terms)
     return terms
   }
 
+  /** The terms of this resource's own stake, by the service, or as this process has verified them before. */
+  async function termsFor(request: SolanaStakeRequest, parties: Parties, visit: Visit, signal: AbortSignal): Promise<StakeTerms> {
+    const remembered = known.get(keyOf(request))
+    if (remembered?.stakeAuthority === parties.stakeAuthority && remembered.withdrawAuthority === parties.withdrawAuthority)
+      return remembered
+    return verifiedTerms(request, await serviceStake(request, parties, visit, signal), parties)
+  }
+
   /** The terms in status, once they are known to be those of this resource's own stake. Anything else was put there by somebody. */
   async function ownTerms(
-    { request, terms }: Pick<SolanaPlan, 'request' | 'terms'>,
+    { request, terms }: { readonly request: SolanaStakeRequest; readonly terms: StakeTerms },
     parties: Parties,
     visit: Visit,
     signal: AbortSignal,
@@ -258,12 +287,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
           'KeyAddressMismatch',
           `status.${field} is ${terms[field]}, and StakingSigner ${signer} has the key of ${parties[field]}. Nothing was signed. If the signer was replaced, bring back the one with the old key: nobody else can sign for this stake. If somebody changed status, remove the field: it is read again.`,
         )
-    const remembered = known.get(keyOf(request))
-    const usable =
-      remembered?.stakeAuthority === parties.stakeAuthority && remembered.withdrawAuthority === parties.withdrawAuthority
-        ? remembered
-        : undefined
-    const own = usable ?? verifiedTerms(request, await serviceStake(request, parties, visit, signal), parties)
+    const own = await termsFor(request, parties, visit, signal)
     const forged = (Object.keys(own) as (keyof StakeTerms)[]).filter((field) => own[field] !== terms[field])
     if (forged.length > 0)
       refuse(
@@ -274,28 +298,14 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
   }
 
   /** Who is needed for a transaction; a stake is paid only where amount and vote account are admitted. */
-  const partiesFor = (request: SolanaStakeRequest, kind: ActionKind, voteAccount: string | undefined, signal: AbortSignal) =>
-    partiesOf(request, kind === 'stake' ? { voteAccount } : undefined, signal)
+  const partiesFor = (request: SolanaStakeRequest, kind: ActionKind, voteAccount: string | undefined, signal: AbortSignal, fresh = false) =>
+    partiesOf(request, kind === 'stake' ? { voteAccount } : undefined, signal, fresh)
 
   const forget = (request: SolanaStakeRequest): void => {
     known.delete(keyOf(request))
   }
 
-  return {
-    networkOf,
-    amountOf,
-    feeCapOf,
-    partiesOf,
-    partiesFor,
-    serviceStake,
-    verifiedTerms,
-    ownTerms,
-    assertUnclaimed,
-    isMadeFor,
-    accountsOf,
-    forget,
-    refuse,
-  }
+  return { networkOf, amountOf, feeCapOf, assertAdmitted, partiesFor, serviceStake, verifiedTerms, termsFor, ownTerms, forget, refuse }
 }
 
 function derived(feePayer: SolanaAddress, stakeId: string): string | undefined {

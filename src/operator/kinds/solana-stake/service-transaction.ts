@@ -3,15 +3,19 @@ import { StakingApiError } from '../../../contract/client-error.ts'
 import type { ChallengeBody, SolanaStakeBody, SolanaTransactionBody } from '../../../contract/schemas/solana.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
+import type { Heights } from '../../transactions/solana/kind.ts'
 import type { Parties, SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { type SolanaPlan, type StakeTerms, transactionKey } from './steps.ts'
-import { destinationOf, frameProblem, messageOf } from './transaction.ts'
+import { destinationOf, frameProblem, messageOf } from './verification.ts'
 
 export interface Wanted {
   readonly plan: SolanaPlan
   readonly terms: StakeTerms
   readonly parties: Parties
   readonly network: SolanaNetwork
+  /** The last attempt, which is proven dead. */
+  readonly previous: { readonly message: string; readonly signature: string; readonly failed: boolean } | undefined
+  readonly heights: Heights
 }
 
 /** A challenge that expires sooner is renewed first. */
@@ -26,27 +30,32 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
    * made again. @throws Halt, StakingApiError, SolanaError
    */
   async function obtain(wanted: Wanted, signal: AbortSignal): Promise<SolanaTransactionBody> {
-    const { plan, terms, network } = wanted
-    const { kind, previous } = plan
+    const { plan, terms, network, previous, heights } = wanted
+    const { kind } = plan
     let stake = await network.api.solanaStake(terms.stakeId, signal)
     let newest = unfinished(stake, kind)
-    if (newest !== undefined && newest.messageBase64 === previous?.message && previous.state === 'Failed') {
+    if (newest !== undefined && newest.messageBase64 === previous?.message && previous.failed) {
       // It landed and failed, which the service doesn't know yet: told so, it makes another.
-      await network.api.submitTransaction(terms.stakeId, newest.txId, previous.signature ?? '', signal)
+      await network.api.submitTransaction(terms.stakeId, newest.txId, previous.signature, signal)
       stake = await network.api.solanaStake(terms.stakeId, signal)
       newest = unfinished(stake, kind)
     }
     if (kind === 'stake') refuseMadeBefore(stake, network)
-    const heights = await Promise.all([network.chain.blockHeight('finalized', signal), network.chain.blockHeight('confirmed', signal)])
+    const now = await network.chain.blockHeight('confirmed', signal)
+    const height = now > heights.highest ? now : heights.highest
     const made =
-      newest === undefined || isAnothers(newest, wanted, heights[0])
-        ? await create(wanted, stake, signal)
-        : await alive(newest, wanted, heights, signal)
-    const problem = frameProblem(made, heights[1])
+      newest === undefined || isAnothers(newest, wanted) ? await create(wanted, stake, signal) : await alive(newest, wanted, height, signal)
+    const problem = frameProblem(made, height)
     if (problem !== undefined || made.kind !== kind)
       refuse(
         'VerificationFailed',
         `The ${kind} transaction that the staking API has made is not one: ${problem ?? 'it is of another kind'}. Nothing was signed.`,
+      )
+    if (BigInt(made.lastValidBlockHeight) < height)
+      throw wait(
+        'ServiceUnavailable',
+        `The ${kind} transaction that the staking API has made is valid up to block height ${made.lastValidBlockHeight}, and the cluster is at ${height}: the API's own node stands still, or lags. Nothing was signed; it is asked again.`,
+        network.config.pollIntervalMs,
       )
     return made
   }
@@ -56,9 +65,9 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
     transactions.findLast((one) => one.kind === kind && one.status !== 'failed' && one.status !== 'confirmed')
 
   /** Of an adopted stake: another client's withdrawal, to elsewhere, which is over. Made anew it would go there again. */
-  const isAnothers = (transaction: SolanaTransactionBody, { plan, parties }: Wanted, finalized: bigint): boolean =>
+  const isAnothers = (transaction: SolanaTransactionBody, { plan, parties, heights }: Wanted): boolean =>
     plan.kind === 'withdrawal' &&
-    finalized > BigInt(transaction.lastValidBlockHeight) &&
+    isPast(transaction, heights) &&
     destinationOf(messageOf({ message: transaction.messageBase64 }) ?? new Uint8Array()) !== parties.destination
 
   function refuseMadeBefore({ protocol, transactions }: SolanaStakeBody, network: SolanaNetwork): void {
@@ -77,16 +86,17 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
 
   async function alive(
     transaction: SolanaTransactionBody,
-    { plan, terms, network }: Wanted,
-    [finalized, confirmed]: readonly bigint[],
+    { plan, terms, network, previous, heights }: Wanted,
+    height: bigint,
     signal: AbortSignal,
   ): Promise<SolanaTransactionBody> {
     const { lastValidBlockHeight, status, txId, messageBase64 } = transaction
-    const isOver = status === 'expired' || messageBase64 === plan.previous?.message || (finalized ?? 0n) > BigInt(lastValidBlockHeight)
-    if (!isOver && (confirmed ?? 0n) <= BigInt(lastValidBlockHeight)) return transaction
+    // Who made it anew must be certain that it is dead: every node is beyond it, whatever the service says.
+    const isOver = messageBase64 === previous?.message || isPast(transaction, heights)
+    if (!isOver && status !== 'expired' && height <= BigInt(lastValidBlockHeight)) return transaction
     const notYet = wait(
       'AwaitingFinality',
-      `The ${plan.kind} transaction has expired; it is made anew once that is final, beyond block height ${lastValidBlockHeight}.`,
+      `The ${plan.kind} transaction has expired; it is made anew once that is final on every configured RPC node, beyond block height ${lastValidBlockHeight}.`,
       network.config.pollIntervalMs,
     )
     if (!isOver) throw notYet
@@ -162,6 +172,10 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
 
   return { obtain }
 }
+
+/** Every configured node has a final block beyond its last valid height. */
+const isPast = ({ lastValidBlockHeight }: SolanaTransactionBody, { everywhere }: Heights): boolean =>
+  everywhere !== undefined && everywhere > BigInt(lastValidBlockHeight)
 
 /** Something changed between reading and asking: another look shows what. */
 const isRefusedForNow = (error: unknown): boolean =>

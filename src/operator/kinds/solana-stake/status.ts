@@ -20,17 +20,23 @@ import {
   waitsForPerson,
   withTrouble,
 } from '../../engine/progress.ts'
-import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, NOT_CLOSED, transactionOf } from './steps.ts'
+import { NOT_CLOSED } from '../../transactions/solana/rules.ts'
+import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, isWithdrawn, transactionOf } from './steps.ts'
 
 /** The conditions that evidence alone decides. */
 type Domain = Exclude<SolanaStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
 
 /** Which condition a step's trouble is shown on. */
-const conditionOfStep = (step: string): Domain | undefined => {
+const conditionOfStep = (step: string, status: SolanaStakeStatus): Domain | undefined => {
   if (step === 'CreateStake') return 'Created'
   if (step === 'VerifyStake') return 'Verified'
-  if (step === 'FindStake' || step.startsWith('Confirm')) return 'Confirmed'
-  if (/^(Prepare|Broadcast|Report)/.test(step)) return 'Broadcast'
+  if (step === 'SettleStake') return 'Confirmed'
+  if (step.startsWith('Report')) return 'Broadcast'
+  const [, kind] = /^(Stake|Deactivation|Withdrawal)Transaction$/.exec(step) ?? []
+  if (kind !== undefined) {
+    const transaction = transactionOf(status, kind.toLowerCase() as ActionKind)
+    return transaction !== undefined && transaction.broadcastSignature === transaction.signature ? 'Confirmed' : 'Broadcast'
+  }
   if (step === 'AwaitActive') return 'Active'
   if (step === 'AwaitInactive') return 'Inactive'
   if (step === 'AwaitWithdrawn') return 'Withdrawn'
@@ -49,7 +55,7 @@ export function solanaStakeStatus(resource: SolanaStake, status: SolanaStakeStat
 }
 
 function statementsFor(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): Record<SolanaStakeCondition, Statement> {
-  const evidence = withTrouble(evidenceStatements(resource, status), progress, conditionOfStep)
+  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOfStep(step, status))
   return { ...evidence, ...readiness(resource, status, progress) }
 }
 
@@ -115,13 +121,16 @@ function transactionStatements(status: SolanaStakeStatus): Pick<Record<Domain, S
   }
 }
 
-function protocolStatements({ protocol }: SolanaStakeStatus): Pick<Record<Domain, Statement>, 'Active' | 'Inactive' | 'Withdrawn'> {
+function protocolStatements(status: SolanaStakeStatus): Pick<Record<Domain, Statement>, 'Active' | 'Inactive' | 'Withdrawn'> {
+  const { protocol } = status
   if (protocol === undefined) return { Active: pending, Inactive: pending, Withdrawn: pending }
-  const { status, activeLamports, inactiveLamports, activationEpoch, deactivationEpoch } = protocol
+  const { status: is, activeLamports, inactiveLamports, activationEpoch, deactivationEpoch } = protocol
   const parts = `${activeLamports} lamports are active, ${inactiveLamports} are not`
   const isOver = say('False', 'Withdrawn', 'The stake was withdrawn.')
-  const withdrawn = say('True', 'Withdrawn', 'All money was withdrawn and the account is closed.')
-  switch (status) {
+  const withdrawn = isWithdrawn(status)
+    ? say('True', 'Withdrawn', 'All money was withdrawn and the account is closed.')
+    : say('Unknown', 'AlreadyWithdrawn', 'The account is closed, and no withdrawal of this resource has landed.')
+  switch (is) {
     case 'Created':
       return { Active: pending, Inactive: pending, Withdrawn: pending }
     case 'Activating':
@@ -198,11 +207,13 @@ export function isWhereWanted(resource: SolanaStake, status: SolanaStakeStatus):
   if (interference(resource, status) !== undefined) return false
   if (desiredState === 'Active') return isFunded(status) && is === 'Active'
   if (isNothingStaked(status)) return true
+  // A closed account is not enough: its money must have gone where this resource says.
+  if (desiredState === 'Withdrawn') return isWithdrawn(status)
   return isFunded(status) && is === desiredState
 }
 
-const isBySomebodyElse = (withdrawal: SolanaTransaction | undefined): boolean =>
-  withdrawal?.signature === undefined && withdrawal?.landedSignature === undefined
+/** Made elsewhere: the log found it on the chain, or knows no signature of it. */
+const isBySomebodyElse = (withdrawal: SolanaTransaction | undefined): boolean => withdrawal?.txId === undefined
 
 function wanted(resource: SolanaStake, status: SolanaStakeStatus): Statement {
   const { protocol, stakeAccount } = status
@@ -217,7 +228,7 @@ function wanted(resource: SolanaStake, status: SolanaStakeStatus): Statement {
         'True',
         'Withdrawn',
         isBySomebodyElse(transactionOf(status, 'withdrawal'))
-          ? `${stakeAccount} is closed: its money was withdrawn by a transaction that this status does not have, somebody else's maybe.`
+          ? `${stakeAccount} is closed: its money was withdrawn to where this resource says, by a transaction of somebody else.`
           : `All money of ${stakeAccount} was withdrawn.`,
       )
   }
@@ -238,14 +249,13 @@ function readiness(resource: SolanaStake, status: SolanaStakeStatus, progress: P
   return trouble === undefined ? readiness : { ...readiness, Stalled: trouble }
 }
 
-const verbs = { Prepare: 'Preparing', Broadcast: 'Sending', Report: 'Reporting', Confirm: 'Waiting for the finality of' } as const
 function stepMessage(step: string): string {
   switch (step) {
     case 'CreateStake':
       return 'Creating the stake in the staking API.'
     case 'VerifyStake':
       return 'Verifying the stake.'
-    case 'FindStake':
+    case 'SettleStake':
       return 'Looking whether something was ever staked.'
     case 'AwaitActive':
       return 'Waiting until the stake is active.'
@@ -254,10 +264,9 @@ function stepMessage(step: string): string {
     case 'AwaitWithdrawn':
       return 'Waiting until the account is closed.'
     default: {
-      const [, verb, kind] = /^(Prepare|Broadcast|Report|Confirm)(Stake|Deactivation|Withdrawal)$/.exec(step) ?? []
-      return verb === undefined || kind === undefined
-        ? 'Under way.'
-        : `${verbs[verb as keyof typeof verbs]} the ${kind.toLowerCase()} transaction.`
+      const [, making, reporting] = /^(?:(\w+)Transaction|Report(\w+))$/.exec(step) ?? []
+      const kind = (making ?? reporting)?.toLowerCase()
+      return kind === undefined ? 'Under way.' : `${making === undefined ? 'Reporting' : 'Making'} the ${kind} transaction.`
     }
   }
 }
@@ -265,12 +274,14 @@ function stepMessage(step: string): string {
 /** One word for people. It is derived and never read to decide. */
 export function phaseOf(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): string {
   if (progress.at === 'deleting') return 'Deleting'
-  if (status.protocol?.status === 'Withdrawn') return 'Withdrawn'
+  if (isWithdrawn(status)) return 'Withdrawn'
   if (isFunded(status)) {
     if (isInFlight(transactionOf(status, 'withdrawal'))) return 'Withdrawing'
     const deactivation = transactionOf(status, 'deactivation')
     const is = status.protocol?.status
-    if (isInFlight(deactivation) || (isFinal(deactivation) && is !== 'Inactive')) return 'Deactivating'
+    if (isInFlight(deactivation) || (isFinal(deactivation) && is !== 'Inactive' && is !== 'Withdrawn')) return 'Deactivating'
+    // Closed by somebody: where its money went is another matter.
+    if (is === 'Withdrawn') return 'Closed'
     return is === undefined || is === 'Created' ? 'Activating' : is
   }
   if (progress.at === 'suspended') return 'Suspended'

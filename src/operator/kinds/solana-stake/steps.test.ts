@@ -3,15 +3,13 @@ import { findCondition } from '../../../resources/conditions.ts'
 import type { SolanaProtocol, SolanaStake, SolanaStakeSpec, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { Progress } from '../../engine/progress.ts'
 import { nextStep } from '../../engine/step.ts'
-import { decideSolanaDeletion } from './deletion.ts'
+import { decideSolanaDeletion, type LoggedStake } from './deletion.ts'
 import { solanaStakeStatus } from './status.ts'
 import {
-  earlierOf,
-  type InFlightSolana,
+  type FollowPlan,
   isNothingStaked,
   type SolanaStakeView,
   settleBeforeDeletion,
-  signaturesOf,
   solanaStakeSteps,
   transactionKey,
   withdrawBeforeDeletion,
@@ -37,8 +35,8 @@ const created: SolanaStakeStatus = {
 const verified = { ...created, verifiedStakeId: 's1' }
 const prepared: SolanaTransaction = { attempt: 1, txId: 't1', signature: signature('1'), state: 'Prepared' }
 const sent: SolanaTransaction = { ...prepared, state: 'Broadcast', broadcastSignature: signature('1') }
-const reported: SolanaTransaction = { ...sent, reportedSignature: signature('1') }
-const confirmed: SolanaTransaction = { ...reported, state: 'Confirmed', slot: 7 }
+const landed: SolanaTransaction = { ...sent, state: 'Confirmed', slot: 7, landedSignature: signature('1') }
+const confirmed: SolanaTransaction = { ...landed, reportedSignature: signature('1') }
 const expired: SolanaTransaction = { ...sent, state: 'Expired' }
 const failed: SolanaTransaction = { ...sent, state: 'Failed' }
 const protocol = (status: SolanaProtocol['status']): SolanaProtocol => ({
@@ -55,23 +53,30 @@ describe('the next step', () => {
     { given: 'nothing', desired: 'Active', status: {}, expected: 'CreateStake' },
     { given: 'half a stake', desired: 'Active', status: { stakeId: 's1' }, expected: 'CreateStake' },
     { given: 'a stake', desired: 'Active', status: created, expected: 'VerifyStake' },
-    { given: 'a verified stake', desired: 'Active', status: verified, expected: 'PrepareStake' },
+    { given: 'a verified stake', desired: 'Active', status: verified, expected: 'StakeTransaction' },
     { given: 'another stake than the verified', desired: 'Active', status: { ...verified, stakeId: 's2' }, expected: 'VerifyStake' },
-    { given: 'a transaction', desired: 'Active', status: { ...verified, transactions: { stake: prepared } }, expected: 'BroadcastStake' },
-    { given: 'one that was sent', desired: 'Active', status: { ...verified, transactions: { stake: sent } }, expected: 'ReportStake' },
-    { given: 'one that was told', desired: 'Active', status: { ...verified, transactions: { stake: reported } }, expected: 'ConfirmStake' },
-    { given: 'one that expired', desired: 'Active', status: { ...verified, transactions: { stake: expired } }, expected: 'PrepareStake' },
-    { given: 'one that failed', desired: 'Active', status: { ...verified, transactions: { stake: failed } }, expected: 'PrepareStake' },
+    ...[prepared, sent, expired, failed].map((stake) => ({
+      given: `a transaction that is ${stake.state}`,
+      desired: 'Active' as const,
+      status: { ...verified, transactions: { stake } },
+      expected: 'StakeTransaction',
+    })),
+    { given: 'one that landed', desired: 'Active', status: { ...verified, transactions: { stake: landed } }, expected: 'ReportStake' },
     { given: 'a final one', desired: 'Active', status: staked, expected: 'AwaitActive' },
     { given: 'an activating stake', desired: 'Active', status: { ...staked, protocol: protocol('Activating') }, expected: 'AwaitActive' },
     { given: 'an active stake', desired: 'Active', status: { ...staked, protocol: protocol('Active') }, expected: undefined },
-    { given: 'a verified stake', desired: 'Inactive', status: verified, expected: 'FindStake' },
+    { given: 'a verified stake', desired: 'Inactive', status: verified, expected: 'SettleStake' },
     { given: 'nothing staked', desired: 'Inactive', status: { ...verified, looked: true }, expected: undefined },
     { given: 'nothing staked', desired: 'Withdrawn', status: { ...verified, looked: true }, expected: undefined },
     // It may have been sent: it is not sent now.
-    { given: 'a transaction', desired: 'Inactive', status: { ...verified, transactions: { stake: prepared } }, expected: 'ConfirmStake' },
+    { given: 'a transaction', desired: 'Inactive', status: { ...verified, transactions: { stake: prepared } }, expected: 'SettleStake' },
     { given: 'one that expired', desired: 'Inactive', status: { ...verified, transactions: { stake: expired } }, expected: undefined },
-    { given: 'an active stake', desired: 'Inactive', status: { ...staked, protocol: protocol('Active') }, expected: 'PrepareDeactivation' },
+    {
+      given: 'an active stake',
+      desired: 'Inactive',
+      status: { ...staked, protocol: protocol('Active') },
+      expected: 'DeactivationTransaction',
+    },
     {
       given: 'a deactivated stake',
       desired: 'Inactive',
@@ -82,7 +87,7 @@ describe('the next step', () => {
       given: 'an inactive stake',
       desired: 'Withdrawn',
       status: { ...staked, transactions: { stake: confirmed, deactivation: confirmed }, protocol: protocol('Inactive') },
-      expected: 'PrepareWithdrawal',
+      expected: 'WithdrawalTransaction',
     },
     {
       given: 'a withdrawal that is final',
@@ -98,52 +103,45 @@ describe('the next step', () => {
       given: 'what somebody wrote about the protocol',
       desired: 'Withdrawn',
       status: { ...staked, protocol: protocol('Withdrawn') },
-      expected: 'PrepareDeactivation',
+      expected: 'DeactivationTransaction',
     },
   ])('with $given, to be $desired, is $expected', ({ desired, status, expected }) => {
     expect(nextStep(solanaStakeSteps[desired], status)?.name).toBe(expected)
   })
 
-  test('that sends money is written ahead, and no other', () => {
-    const steps = [...Object.values(solanaStakeSteps), withdrawBeforeDeletion].flat()
-    expect(new Set(steps.filter(({ writeAhead }) => writeAhead).map(({ name }) => name))).toEqual(
-      new Set(['BroadcastStake', 'BroadcastDeactivation', 'BroadcastWithdrawal']),
-    )
-  })
-
   test('of a stake that is not wanted any more signs nothing for it', () => {
-    const names = [...solanaStakeSteps.Inactive, ...solanaStakeSteps.Withdrawn, ...settleBeforeDeletion].map(({ name }) => name)
-    expect(names).not.toContain('PrepareStake')
-    expect(names).not.toContain('BroadcastStake')
+    const names = [...solanaStakeSteps.Inactive, ...solanaStakeSteps.Withdrawn, ...settleBeforeDeletion, ...withdrawBeforeDeletion].map(
+      ({ name }) => name,
+    )
+    expect(names).not.toContain('StakeTransaction')
   })
 
-  test.each<{ who: string; view: Partial<SolanaStakeView>; resend: boolean }>([
-    { who: 'a stake on its way', view: {}, resend: true },
-    { who: 'one that is suspended', view: { spec: { ...spec, suspend: true } }, resend: false },
-    { who: 'one that is deleted', view: { deleting: true }, resend: false },
-    { who: 'one that is deleted and withdrawn', view: { deleting: true, spec: { ...spec, desiredState: 'Withdrawn' } }, resend: true },
-  ])('sends the same bytes again ($resend) for $who', ({ view, resend }) => {
-    const step = solanaStakeSteps.Active.find(({ name }) => name === 'ConfirmStake')
+  test.each<{ who: string; step: string; view: Partial<SolanaStakeView>; mayMake: boolean }>([
+    { who: 'the stake of a resource', step: 'StakeTransaction', view: {}, mayMake: true },
+    { who: 'the stake of one that is suspended', step: 'StakeTransaction', view: { spec: { ...spec, suspend: true } }, mayMake: false },
+    { who: 'the stake of one that is deleted', step: 'StakeTransaction', view: { deleting: true }, mayMake: false },
+    {
+      who: 'the stake of one that is deleted and to be withdrawn',
+      step: 'StakeTransaction',
+      view: { deleting: true, spec: { ...spec, desiredState: 'Withdrawn' } },
+      mayMake: false,
+    },
+    { who: 'the withdrawal of one that is deleted', step: 'WithdrawalTransaction', view: { deleting: true }, mayMake: false },
+    {
+      who: 'the withdrawal of one that is deleted and to be withdrawn',
+      step: 'WithdrawalTransaction',
+      view: { deleting: true, spec: { ...spec, desiredState: 'Withdrawn' } },
+      mayMake: true,
+    },
+  ])('is asked for ($mayMake): $who', ({ step: name, view, mayMake }) => {
+    const step = [...solanaStakeSteps.Active, ...solanaStakeSteps.Withdrawn].find((one) => one.name === name)
     const origin = { uid: 'u', kind: 'SolanaStake', namespace: 'a', name: 'b' }
-    const status = { ...verified, transactions: { stake: reported } }
-    const args = step?.args({ origin, spec, status, deleting: false, ...view }) as InFlightSolana
-    expect(args.resend).toBe(resend)
+    const args = step?.args({ origin, spec, status: verified, deleting: false, ...view }) as FollowPlan
+    expect(args.mayMake).toBe(mayMake)
   })
 })
 
 describe('a transaction that is made anew', () => {
-  test('keeps its earlier signatures, of which those that failed are not looked for', () => {
-    const second = { ...expired, attempt: 2, signature: signature('2'), earlier: [...earlierOf(failed)] }
-    expect(earlierOf(second)).toEqual([
-      { signature: signature('1'), attempt: 1, outcome: 'Failed' },
-      { signature: signature('2'), attempt: 2, outcome: 'Expired' },
-    ])
-    expect(signaturesOf({ ...prepared, signature: signature('3'), earlier: [...earlierOf(second)] })).toEqual([
-      signature('2'),
-      signature('3'),
-    ])
-  })
-
   test('has a key of its own for each that the service was asked for', () => {
     const origin = { uid: 'u', kind: 'SolanaStake', namespace: 'a', name: 'b' }
     const keys = (['stake', 'deactivation', 'withdrawal'] as const).flatMap((kind) =>
@@ -163,29 +161,26 @@ const resource = (change: Partial<SolanaStakeSpec> = {}, status?: SolanaStakeSta
 })
 
 describe('deleted, a stake', () => {
-  test.each<{ that: string; change?: Partial<SolanaStakeSpec>; status: SolanaStakeStatus; does: string; annotations?: object }>([
-    { that: 'was never created', status: {}, does: 'release' },
-    { that: 'may have been paid, for all that status says', status: verified, does: 'watch' },
-    { that: 'was looked for in vain', status: { ...verified, looked: true }, does: 'release' },
-    { that: 'has a transaction that may have been sent', status: { ...verified, transactions: { stake: prepared } }, does: 'watch' },
-    { that: 'is in flight', status: { ...verified, transactions: { stake: sent } }, does: 'watch' },
+  const holds: LoggedStake = { is: 'landed', stakeAccount: address('A') }
+  test.each<{ that: string; change?: Partial<SolanaStakeSpec>; logged: LoggedStake; does: string; annotations?: object }>([
+    { that: 'was refused before anything was signed', logged: { is: 'none' }, does: 'release' },
+    { that: 'has attempts, all of them dead', logged: { is: 'idle' }, does: 'release' },
+    { that: 'is in flight', logged: { is: 'open', signature: signature('1') }, does: 'watch' },
     {
       that: 'is in flight and to be withdrawn',
       change: { desiredState: 'Withdrawn' },
-      status: { ...verified, transactions: { stake: sent } },
+      logged: { is: 'open', signature: signature('1') },
       does: 'watch',
     },
-    { that: 'expired', status: { ...verified, transactions: { stake: expired } }, does: 'release' },
-    { that: 'failed', status: { ...verified, transactions: { stake: failed } }, does: 'release' },
-    { that: 'holds money', status: staked, does: 'hold' },
-    { that: 'is inactive', change: { desiredState: 'Inactive' }, status: { ...staked, protocol: protocol('Inactive') }, does: 'hold' },
-    { that: 'is to be withdrawn', change: { desiredState: 'Withdrawn' }, status: staked, does: 'undo' },
-    { that: 'is to be withdrawn but suspended', change: { desiredState: 'Withdrawn', suspend: true }, status: staked, does: 'hold' },
-    { that: 'was withdrawn', status: { ...staked, protocol: protocol('Withdrawn') }, does: 'release' },
-    { that: 'is confirmed to be forgotten', status: staked, does: 'release', annotations: { 'staking.dev/confirm-delete': 'b' } },
-    { that: 'is confirmed under another name', status: staked, does: 'hold', annotations: { 'staking.dev/confirm-delete': 'c' } },
-  ])('that $that: $does', ({ change, status, does, annotations }) => {
-    expect(decideSolanaDeletion(resource(change, status, annotations), status).do).toBe(does)
+    { that: 'holds money', logged: holds, does: 'hold' },
+    { that: 'is inactive', change: { desiredState: 'Inactive' }, logged: holds, does: 'hold' },
+    { that: 'is to be withdrawn', change: { desiredState: 'Withdrawn' }, logged: holds, does: 'undo' },
+    { that: 'is to be withdrawn but suspended', change: { desiredState: 'Withdrawn', suspend: true }, logged: holds, does: 'hold' },
+    { that: 'was withdrawn', logged: { is: 'withdrawn' }, does: 'release' },
+    { that: 'is confirmed to be forgotten', logged: holds, does: 'release', annotations: { 'staking.dev/confirm-delete': 'b' } },
+    { that: 'is confirmed under another name', logged: holds, does: 'hold', annotations: { 'staking.dev/confirm-delete': 'c' } },
+  ])('that $that: $does', ({ change, logged, does, annotations }) => {
+    expect(decideSolanaDeletion(resource(change, {}, annotations), logged).do).toBe(does)
   })
 })
 
@@ -219,7 +214,7 @@ describe('status', () => {
     {
       given: 'a withdrawn stake',
       change: { desiredState: 'Withdrawn' },
-      status: { ...staked, protocol: protocol('Withdrawn') },
+      status: { ...staked, transactions: { stake: confirmed, withdrawal: confirmed }, protocol: protocol('Withdrawn') },
       ready: 'True',
       reason: 'Withdrawn',
       phase: 'Withdrawn',
@@ -237,7 +232,15 @@ describe('status', () => {
       status: { ...staked, protocol: protocol('Withdrawn') },
       ready: 'False',
       reason: 'AlreadyWithdrawn',
-      phase: 'Withdrawn',
+      phase: 'Closed',
+    },
+    {
+      given: 'a stake to be withdrawn whose account is closed, and not by this resource',
+      change: { desiredState: 'Withdrawn' },
+      status: { ...staked, protocol: protocol('Withdrawn') },
+      ready: 'False',
+      reason: 'InProgress',
+      phase: 'Closed',
     },
     {
       given: 'a stake that others deactivated',

@@ -1,316 +1,312 @@
-import { isAddress, isSignature, type SolanaAddress } from '../../../chains/solana/addresses.ts'
-import { encodeBase58 } from '../../../chains/solana/base58.ts'
 import { SolanaError } from '../../../chains/solana/chain.ts'
-import { decideLanding, type Landing, type LandingFacts } from '../../../chains/solana/expiry.ts'
-import { decodeInstruction } from '../../../chains/solana/instructions.ts'
-import { decodeMessage, joinTransaction, MessageError, verifySignature } from '../../../chains/solana/message.ts'
-import { plainMessage } from '../../../chains/solana/rpc-errors.ts'
-import { describeFailure } from '../../../chains/solana/transaction-error.ts'
-import { type ExpectedTransaction, type TransactionMismatch, verifyTransaction } from '../../../chains/solana/verify-transaction.ts'
-import { lamports } from '../../../lib/amounts.ts'
-import type { SolanaTransaction } from '../../../resources/solana-stake.ts'
-import { stall, wait } from '../../engine/verdict.ts'
+import { lockupInForce } from '../../../chains/solana/stake-account.ts'
+import { StakingApiError } from '../../../contract/client-error.ts'
+import type { SolanaStake } from '../../../resources/solana-stake.ts'
+import type { StakingTransactionSpec, TransactionPurpose } from '../../../resources/staking-transaction.ts'
+import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
-import { alteration, isReached, stakeStateOf } from './chain.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
+import { transactionName } from '../../transactions/names.ts'
+import { assertOwnerAsks } from '../../transactions/owner.ts'
+import { attemptsOf, closedOf } from '../../transactions/protocol.ts'
+import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
+import { liveAttempts } from '../../transactions/solana/rules.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { alteration, isReached, lookAt, metaOf, protocolOf, type StakeLook, stakeStateOf } from './chain.ts'
+import { createSolanaStakeRules } from './chain-rules.ts'
+import { createStakeHistory } from './history.ts'
 import type { Parties, SolanaRequests, SolanaStakeDeps } from './request.ts'
-import { type ActionKind, type InFlightSolana, type SolanaPlan, type StakeTerms, signaturesOf } from './steps.ts'
+import { createServiceTransactions } from './service-transaction.ts'
+import { type ActionKind, type SolanaPlan, type StakeTerms, solanaRequestOf } from './steps.ts'
+import { createSolanaVerification, feePayerOf, messageOf } from './verification.ts'
 
-/** More than any transaction of a stake needs: `computeUnits` with room. */
-const MAX_COMPUTE_UNITS = 200_000
-/** Blocks that a blockhash may live from now, twice over: nodes differ in height. A block height far beyond would have the operator wait for good. */
-export const MAX_BLOCKS_AHEAD = 300n
+/** A blockhash lives 150 blocks; with two slots of three skipped, it is at most so many slots old. */
+const BLOCKHASH_SLOTS = 450n
 
-/** Lamports that are more than the rent reserve of an account without data has ever been (890,880): the cluster need not be asked. */
-const ASK_FOR_RENT = 10_000_000n
-
-/** u64::MAX lamports. */
-const ANY_FEE = (1n << 64n) - 1n
-
-/** What a message is compared with, besides the spec. `withdrawn`: all that the account holds. */
-interface Given {
-  readonly withdrawn: bigint
-  readonly blockhash: string | undefined
-  readonly feeCap: bigint
+const purposes = { stake: 'SolanaStake', deactivation: 'SolanaDeactivation', withdrawal: 'SolanaWithdrawal' } as const
+export const purposeOf = (kind: ActionKind): (typeof purposes)[ActionKind] => purposes[kind]
+const kindsOf: ReadonlyMap<TransactionPurpose, ActionKind> = new Map(
+  (Object.keys(purposes) as ActionKind[]).map((kind) => [purposes[kind], kind]),
+)
+export function actionOf({ spec, metadata }: RecordObject): ActionKind {
+  const kind = kindsOf.get(spec.purpose)
+  if (kind === undefined) throw new Error(`StakingTransaction ${metadata.name} is for no step of a Solana stake`)
+  return kind
 }
 
-/** A stake's transactions: verified, simulated, signed, and looked for. */
-export type SolanaTransactions = ReturnType<typeof createSolanaTransactions>
+/** One step of one stake account: whoever else wants to take it finds this name taken. */
+export const stepName = (genesisHash: string, stakeAccount: string, kind: ActionKind): string =>
+  transactionName({ purpose: purposes[kind], genesisHash, stakeAccount })
 
-export function createSolanaTransactions(deps: SolanaStakeDeps, { amountOf, feeCapOf, refuse }: SolanaRequests) {
-  const { keys } = deps
+/** What is to be written down before a step is signed. */
+export const stepSpec = ({ request, kind }: SolanaPlan, terms: StakeTerms, { config }: SolanaNetwork): StakingTransactionSpec => {
+  const { origin } = request
+  return {
+    chain: 'Solana',
+    network: config.name,
+    genesisHash: config.genesisHash,
+    purpose: purposes[kind],
+    subject: terms.stakeAccount,
+    amount: `${inSol(request.amountLamports)} SOL`,
+    apiId: terms.stakeId,
+    owner: { kind: origin.kind, namespace: origin.namespace, name: origin.name, originUid: origin.uid },
+    generation: 0,
+    signer: request.stakeSigner,
+    from: terms.stakeAuthority,
+  }
+}
+const inSol = (lamports: string): string => {
+  const text = lamports.padStart(10, '0')
+  return `${text.slice(0, -9)}.${text.slice(-9)}`.replace(/\.?0+$/, '')
+}
 
-  /** What a transaction must do, by the spec and the keys. */
-  function expected(
-    { request, kind }: Pick<SolanaPlan, 'request' | 'kind'>,
-    terms: StakeTerms,
-    destination: SolanaAddress,
-    more: Given & { readonly feePayer: string; readonly prefunded: boolean },
-  ): ExpectedTransaction {
-    const { stakeAuthority, withdrawAuthority, stakeAccount, voteAccount, stakeId } = terms
-    const frame = {
-      feePayer: more.feePayer,
-      limits: { maxComputeUnits: MAX_COMPUTE_UNITS, maxPriorityFeeLamports: more.feeCap },
-      ...(more.blockhash === undefined ? {} : { recentBlockhash: more.blockhash }),
-    }
-    switch (kind) {
-      case 'stake':
-        return {
-          ...frame,
-          kind,
-          seed: stakeId,
-          amount: amountOf(request),
-          stakeAuthority,
-          withdrawAuthority,
-          voteAccount,
-          prefunded: more.prefunded,
-        }
-      case 'deactivation':
-        return { ...frame, kind, stakeAccount, stakeAuthority }
-      case 'withdrawal':
-        return { ...frame, kind, stakeAccount, withdrawAuthority, destination, amount: lamports(more.withdrawn) }
-    }
+type Owner = { readonly kind: string; readonly namespace: string; readonly name: string; readonly uid: string | undefined }
+/** Something of it was signed, or it has landed. */
+export const isBegun = ({ status }: RecordObject): boolean => status?.outcome !== undefined || (status?.attempts ?? []).length > 0
+/** Something of it may land. */
+export const isLive = (record: RecordObject): boolean => record.status?.outcome === undefined && liveAttempts(recordOf(record)).length > 0
+const rank = (record: RecordObject): number => (record.status?.outcome !== undefined ? 3 : isLive(record) ? 2 : isBegun(record) ? 1 : 0)
+
+/** The records of a resource's steps, by its place and its origin; without an origin, by its place alone. All are of the account that is paid, if one is. */
+export function ownSteps(log: Pick<TransactionLog, 'ofOwner'>, owner: Owner): Readonly<Partial<Record<ActionKind, RecordObject>>> {
+  const own = log
+    .ofOwner(owner)
+    .filter(({ spec }) => spec.chain === 'Solana' && (owner.uid === undefined || spec.owner.originUid === owner.uid))
+    .toSorted((a, b) => rank(b) - rank(a))
+  const stake = own.find(({ spec }) => spec.purpose === purposes.stake)
+  const of = (kind: ActionKind) =>
+    own.find(({ spec }) => spec.purpose === purposes[kind] && (stake === undefined || spec.subject === stake.spec.subject))
+  const deactivation = of('deactivation')
+  const withdrawal = of('withdrawal')
+  return {
+    ...(stake === undefined ? {} : { stake }),
+    ...(deactivation === undefined ? {} : { deactivation }),
+    ...(withdrawal === undefined ? {} : { withdrawal }),
+  }
+}
+
+/** What a step is made and signed by. */
+interface Admission {
+  readonly plan: SolanaPlan
+  readonly parties: Parties
+  readonly terms: StakeTerms
+  readonly network: SolanaNetwork
+}
+
+/** What the log asks of a stake's steps before it signs, sends and concludes. */
+export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequests): SolanaTransactionKind<Admission> {
+  const { networkOf, partiesFor, termsFor, assertAdmitted } = requests
+  const verification = createSolanaVerification(deps, requests)
+  const service = createServiceTransactions(deps, requests)
+  const rules = createSolanaStakeRules(requests)
+  const history = createStakeHistory()
+  const { verifiedNow, simulate, sign, assertFunds } = verification
+
+  const networkOfRecord = ({ spec }: RecordObject): SolanaNetwork => {
+    const name = deps.networks.names('Solana').find((one) => deps.networks.solana(one)?.config.genesisHash === spec.genesisHash)
+    return networkOf(name ?? spec.network)
+  }
+  /** A slot at which the account was there, 0 if it never was: seen at an earlier one, it doesn't count that it isn't. */
+  const madeAtSlot = ({ spec }: RecordObject): number =>
+    deps.log.find(stepName(spec.genesisHash ?? '', spec.subject, 'stake'))?.status?.outcome?.blockNumber ?? 0
+
+  async function ownerOf({ spec }: RecordObject, fresh: boolean, signal: AbortSignal): Promise<SolanaStake | undefined> {
+    const { kind, namespace, name } = spec.owner
+    return kind === 'SolanaStake' ? deps.stake({ namespace, name }, fresh, signal) : undefined
   }
 
-  /**
-   * Compares a message with the spec. A stake account may be made in either of two ways, which both pay the same amount to the same account once:
-   * which of them can land depends on whether strangers have sent lamports to the address, and a simulation tells.
-   */
-  function mismatches(
-    plan: Pick<SolanaPlan, 'request' | 'kind'>,
-    terms: StakeTerms,
-    destination: SolanaAddress,
-    message: Uint8Array,
-    more: Given,
-  ): readonly TransactionMismatch[] {
-    const feePayer = feePayerOf(plan, terms, message)
-    const plain = verifyTransaction(message, expected(plan, terms, destination, { ...more, feePayer, prefunded: false }))
-    if (plain.length === 0 || plan.kind !== 'stake' || !allocates(message)) return plain
-    return verifyTransaction(message, expected(plan, terms, destination, { ...more, feePayer, prefunded: true }))
+  async function requestOf(record: RecordObject, fresh: boolean, signal: AbortSignal): Promise<SolanaPlan> {
+    const kind = actionOf(record)
+    const stake = await ownerOf(record, fresh, signal)
+    const wanted = stake?.spec.desiredState
+    // A resource that is deleted with desiredState Withdrawn still gets its money out.
+    const origin = assertOwnerAsks(record, stake, { deleting: kind !== 'stake' && wanted === 'Withdrawn' })
+    const asks = kind === 'stake' ? wanted === 'Active' : kind === 'deactivation' ? wanted !== 'Active' : wanted === 'Withdrawn'
+    if (!asks) throw wait('InProgress', `spec.desiredState is ${wanted}: nothing more of the ${kind} is signed or sent.`, NOT_WANTED_MS)
+    return { kind, request: solanaRequestOf({ origin, spec: (stake as SolanaStake).spec }) }
   }
 
-  function verified(
-    plan: Pick<SolanaPlan, 'request' | 'kind'>,
-    terms: StakeTerms,
-    destination: SolanaAddress,
-    message: Uint8Array,
-    more: Given & { readonly source: string },
-  ): void {
-    const wrong = mismatches(plan, terms, destination, message, more)
-    if (wrong.length > 0)
-      refuse(
+  const mayBeSigned: SolanaTransactionKind<Admission>['mayBeSigned'] = async (record, fresh, visit, signal) => {
+    const plan = await requestOf(record, fresh, signal)
+    const { request, kind } = plan
+    const network = networkOf(request.network)
+    if (network.config.genesisHash !== record.spec.genesisHash)
+      throw stall(
+        'WrongChain',
+        `The ${kind} was begun on the cluster with genesis ${record.spec.genesisHash}, and network ${request.network} is another now. It is followed where it was begun; nothing is signed.`,
+      )
+    const parties = await partiesFor(request, kind, undefined, signal, fresh)
+    if (parties.stakeAuthority !== record.spec.from)
+      throw stall(
+        'SignerChanged',
+        `StakingSigner ${request.stakeSigner} has the key of ${parties.stakeAuthority} now, and the ${kind} was begun with ${record.spec.from}. Bring back the signer with the old key: nobody else can sign for this stake.`,
+      )
+    const terms = await termsFor(request, parties, visit, signal)
+    if (terms.stakeAccount !== record.spec.subject || terms.stakeId !== record.spec.apiId)
+      throw stall(
         'VerificationFailed',
-        `The ${plan.kind} transaction ${more.source} is not what this resource asks for: ${wrong.map((one) => one.message).join('; ')}. Nothing was signed.`,
+        `The staking API has stake ${terms.stakeId} for this resource, and StakingTransaction ${record.metadata.name} was made for ${record.spec.apiId}. Nothing was signed. If the staking API has lost its data, ${record.spec.subject} may hold the money, and the data must be brought back.`,
+      )
+    // The service's own choice of a vote account is asked of the policy too.
+    assertAdmitted(request, parties, kind === 'stake' ? { voteAccount: terms.voteAccount } : undefined)
+    return { plan, parties, terms, network }
+  }
+
+  /** Whether the chain lets this transaction do its work now, by the operator's own reading of it. */
+  function assertPossible(record: RecordObject, { plan, terms, network }: Admission, look: StakeLook): void {
+    const { kind } = plan
+    const poll = network.config.pollIntervalMs
+    const made = madeAtSlot(record)
+    if (kind !== 'stake' && look.state === undefined)
+      throw wait(
+        'ChainUnavailable',
+        `The node does not show the stake account ${terms.stakeAccount} that was there in slot ${made}: it lags. It is asked again.`,
+        poll,
+      )
+    if (look.rewardsActive)
+      throw wait(
+        'EpochRewards',
+        'Rewards are being distributed at the beginning of the epoch: stakes cannot change until that is over.',
+        poll,
+      )
+    if (kind !== 'withdrawal') return
+    const { status, activeLamports } = protocolOf(look, made, undefined)
+    if (status !== 'Inactive')
+      throw wait(
+        'AwaitingDeactivation',
+        `The stake is ${status.toLowerCase()}: ${activeLamports} lamports are active still, and only an inactive stake can be withdrawn. It cools down at the end of an epoch.`,
+        deps.activatingMs,
+      )
+    const meta = metaOf(look.state)
+    if (meta !== undefined && lockupInForce(meta, look.clock))
+      throw stall(
+        'LockupInForce',
+        `The stake account ${terms.stakeAccount} has a lockup in force (until unix time ${meta.lockup.unixTimestamp}, epoch ${meta.lockup.epoch}; custodian ${meta.lockup.custodian}), which this resource did not make. Nothing was signed. It goes on when the lockup is over or lifted by its custodian.`,
       )
   }
 
-  /**
-   * Verified, with the lamports that the account holds now where they are withdrawn.
-   * @throws Halt `VerificationFailed`; a wait for a withdrawal that was right when the account held something else
-   */
-  async function verifiedNow(
-    plan: Pick<SolanaPlan, 'request' | 'kind'>,
-    terms: StakeTerms,
-    parties: Parties,
-    network: SolanaNetwork,
-    message: Uint8Array,
-    more: { readonly blockhash: string | undefined; readonly source: string },
-    signal: AbortSignal,
-  ): Promise<void> {
-    const holds = plan.kind === 'withdrawal' ? await held(network, terms, signal) : 0n
-    const withdrawn = withdrawnBy(message)
-    verified(plan, terms, parties.destination, message, { ...more, withdrawn, feeCap: feeCapOf(plan.request, parties) })
-    // An account that is gone was withdrawn, by this very transaction maybe.
-    if (holds === 0n || holds === withdrawn) return
-    throw wait(
-      'AwaitingFinality',
-      `The stake account holds ${holds} lamports now, and the transaction ${more.source} withdraws ${withdrawn}: somebody has sent or taken some. It is made anew once it can't land any more.`,
-      network.config.pollIntervalMs,
-    )
+  /** The last attempt, which is dead. */
+  function previousOf(record: RecordObject) {
+    const attempts = attemptsOf(recordOf(record))
+    const last = attempts.at(-1)
+    if (last?.message === undefined) return undefined
+    const failed = closedOf(recordOf(record)).some(({ nonce, by }) => nonce === attempts.length - 1 && by === 'Revert')
+    return { message: last.message, signature: last.hash, failed }
   }
 
-  /** Runs the message on the chain's present state: it must succeed, and leave the account as it should be. @throws SolanaError, Halt */
-  async function simulate(network: SolanaNetwork, kind: ActionKind, terms: StakeTerms, message: Uint8Array, signal: AbortSignal) {
-    const { failure, meaning, accounts } = await network.chain.simulate(message, { watch: [terms.stakeAccount] }, signal)
-    if (failure !== undefined) {
-      const code = meaning ?? 'failed'
-      throw new SolanaError(code, `${plainMessage(code)} (${describeFailure(failure)})`, { failure })
-    }
-    const [after] = accounts
-    // Of the future, if you like: an account that is gone then counts as closed.
-    const look = { state: after === undefined || after.lamports === 0n ? undefined : stakeStateOf(after), slot: 1n }
-    const altered = alteration(look.state, terms)
-    const delegated = kind !== 'stake' || (look.state?.kind === 'stake' && look.state.delegation.voter === terms.voteAccount)
-    if (!isReached(kind, look, 1) || altered !== undefined || !delegated)
-      refuse(
-        'VerificationFailed',
-        `The ${kind} transaction was simulated, and the stake account would not be as it should afterwards. Nothing was signed.`,
-      )
-  }
+  return {
+    purposes: Object.values(purposes),
+    what: (record) => `The ${actionOf(record)} transaction`,
+    step: (record) => ({ landedIsDone: actionOf(record) !== 'withdrawal', leavesNoTrace: actionOf(record) === 'stake' }),
+    isDone: (record, { account, slot }) => isReached(actionOf(record), { state: stakeStateOf(account), slot }, madeAtSlot(record)),
+    mayBeSigned,
 
-  /** The bytes to send, of a verified message. The signature is the fee payer's, by which the cluster knows the transaction. */
-  async function sign(parties: Parties, message: Uint8Array, signal: AbortSignal) {
-    const { feePayer, signers } = decodeMessage(message)
-    const signatures = new Map<SolanaAddress, Uint8Array>()
-    for (const { spec } of [parties.payer, parties.withdrawer]) {
-      if (signatures.has(spec.address) || !signers.includes(spec.address)) continue
-      deps.assertMayAct()
-      signatures.set(spec.address, await keys.signMessage(spec.keyName, spec.address, message, signal))
-    }
-    const first = signatures.get(feePayer)
-    if (first === undefined) throw new Error('the fee payer has not signed')
-    return { raw: joinTransaction(message, signatures), signature: encodeBase58(first) }
-  }
+    async seek(record, signal) {
+      const { chain } = networkOfRecord(record)
+      const { subject } = record.spec
+      const kind = actionOf(record)
+      if (kind !== 'withdrawal') return history.doerOf(chain, subject, kind, signal)
+      const stake = await ownerOf(record, false, signal)
+      const withdrawer = stake === undefined ? undefined : deps.signers.get(stake.spec.withdrawAuthority.signer)
+      return history.withdrawalOf(chain, subject, stake?.spec.destination ?? withdrawer?.spec.address, signal)
+    },
 
-  /** What the payer must have: said with numbers, before the cluster refuses without. */
-  async function assertFunds(
-    network: SolanaNetwork,
-    plan: Pick<SolanaPlan, 'request' | 'kind'>,
-    payer: string,
-    fee: bigint,
-    signal: AbortSignal,
-  ) {
-    const balance = await network.chain.balance(payer, 'confirmed', signal)
-    const amount = plan.kind === 'stake' ? amountOf(plan.request) : 0n
-    const left = balance - amount - fee
-    const short = (more: string) =>
-      wait(
-        'InsufficientFunds',
-        `${payer} has ${balance} lamports; ${amount === 0n ? '' : `the stake of ${amount} and `}a fee of ${fee} need ${amount + fee}${more}. Fund the address; it goes on by itself.`,
-        30_000,
-      )
-    if (left < 0n) throw short('')
-    if (left === 0n || left >= ASK_FOR_RENT) return
-    const rent = await network.chain.rentExemption(0, signal)
-    if (left < rent && balance >= rent) throw short(`, and an account keeps either nothing or at least ${rent}, not ${left}`)
-  }
+    async obtain(record, admission, heights, _visit, signal) {
+      const { plan, parties, terms, network } = admission
+      const { kind, request } = plan
+      const look = await lookAt(network.chain, terms.stakeAccount, signal)
+      const altered = alteration(look.state, terms)
+      if (altered !== undefined) throw authorityChanged(terms, altered)
+      assertPossible(record, admission, look)
+      if (kind !== 'deactivation') await rules.assertCanReceive(plan, network, parties, terms, signal)
+      // Before a transaction is made, whose life is short.
+      if (kind === 'stake') await assertFunds(network, plan, parties.stakeAuthority, 5_000n, signal)
 
-  /** Where a transaction of status is: by all signatures that may have done its work, at all nodes. */
-  async function landingOf(
-    network: SolanaNetwork,
-    transaction: SolanaTransaction,
-    signal: AbortSignal,
-  ): Promise<{ readonly landing: Landing; readonly signature: string | undefined }> {
-    const signatures = signaturesOf(transaction).filter(isSignature)
-    const { lastValidBlockHeight = 0, preparedAtSlot } = transaction
-    const decide = (facts: readonly (LandingFacts | undefined)[]) =>
-      decideLanding({
-        lastValidBlockHeight: BigInt(lastValidBlockHeight),
-        facts,
-        preparedAtSlot: preparedAtSlot === undefined ? undefined : BigInt(preparedAtSlot),
+      const made = await service.obtain({ plan, terms, parties, network, heights, previous: previousOf(record) }, signal)
+      const message = messageOf({ message: made.messageBase64 })
+      if (message === undefined) {
+        deps.onRefusal?.('VerificationFailed')
+        throw stall('VerificationFailed', `The ${kind} transaction that the staking API has made is no message. Nothing was signed.`)
+      }
+      const source = 'that the staking API has made'
+      await verifiedNow(plan, terms, parties, network, message, { blockhash: made.recentBlockhash, source }, signal)
+      if (kind === 'stake') await rules.assertVotes(network, terms.voteAccount, signal)
+      const fee = await network.chain.feeFor(message, signal)
+      if (fee === undefined) throw outOfStep(network)
+      await assertFunds(network, plan, feePayerOf(plan, terms, message), fee, signal)
+      await simulate(network, kind, terms, message, signal).catch(async (error: unknown) => {
+        const isTooLittle = error instanceof SolanaError && error.code === 'insufficient-delegation'
+        throw (isTooLittle ? await rules.amountProblem(request, signal) : undefined) ?? explained(error, kind, network)
       })
-    const facts = await network.chain.landingFacts(signatures, signal)
-    // An earlier attempt that is found after all, and had failed, moved nothing: what becomes of the present one counts.
-    const counting = facts.map(
-      (fact) =>
-        fact && {
-          ...fact,
-          statuses: fact.statuses.map((status, index) =>
-            status?.failure !== undefined && signatures[index] !== transaction.signature ? undefined : status,
-          ),
-        },
-    )
-    const landing = decide(counting)
-    if (landing.kind === 'landed') return { landing, signature: signatures[landing.index] }
-    // Whoever told its last valid block height may have been wrong: while the cluster still takes the blockhash, it has not expired.
-    if (landing.kind === 'expired' || landing.kind === 'unknown') {
-      const message = messageOf(transaction)
-      if (message !== undefined && (await network.chain.feeFor(message, signal)) !== undefined)
-        return { landing: { kind: 'may-land', blocksLeft: 1n }, signature: undefined }
-    }
-    return { landing, signature: undefined }
-  }
+      const sinceSlot = look.slot > BLOCKHASH_SLOTS ? look.slot - BLOCKHASH_SLOTS : 0n
+      return { apiId: made.txId, message, lastValidBlockHeight: made.lastValidBlockHeight, sinceSlot: Number(sinceSlot) }
+    },
 
-  /** Whether the signature in status is the payer's, of a message that does what this resource asks for. Then whatever landed under it is ours. */
-  function isProven({ transaction, terms, request, kind }: InFlightSolana, destination: SolanaAddress): boolean {
-    const message = messageOf(transaction)
-    if (message === undefined || transaction.signature === undefined) return false
-    if (!verifySignature(feePayerOf({ request, kind }, terms, message), message, transaction.signature)) return false
-    return (
-      // What it was allowed to cost was asked when it was signed; the caps may have been lowered since.
-      mismatches({ request, kind }, terms, destination, message, { withdrawn: withdrawnBy(message), blockhash: undefined, feeCap: ANY_FEE })
-        .length === 0
-    )
-  }
+    sign: (_record, { parties }, message, signal) => sign(parties, message, signal),
 
-  /**
-   * The bytes of a transaction in status, signed again: verified anew, and compared with the signature that was written down.
-   * @throws Halt `VerificationFailed` for what somebody has changed; a wait for a withdrawal whose account has got lamports meanwhile
-   */
-  async function signedAgain(inFlight: InFlightSolana, terms: StakeTerms, parties: Parties, network: SolanaNetwork, signal: AbortSignal) {
-    const { transaction, kind } = inFlight
-    const message = messageOf(transaction)
-    if (message === undefined || transaction.signature === undefined) throw forged(kind)
-    await verifiedNow(inFlight, terms, parties, network, message, { blockhash: transaction.blockhash, source: 'in status' }, signal)
-    const signed = await sign(parties, message, signal)
-    if (signed.signature !== transaction.signature) throw forged(kind)
-    return { ...signed, message }
-  }
+    async signAgain(record, { plan, terms, parties, network }, attempt, signal) {
+      const message = messageOf(attempt)
+      const source = `of StakingTransaction ${record.metadata.name}`
+      if (message === undefined) throw notOurs(record)
+      await verifiedNow(plan, terms, parties, network, message, { blockhash: undefined, source }, signal)
+      const signed = await sign(parties, message, signal)
+      if (signed.signature !== attempt.hash) throw notOurs(record)
+      return signed
+    },
 
-  const held = async (network: SolanaNetwork, { stakeAccount }: StakeTerms, signal: AbortSignal): Promise<bigint> =>
-    (await network.chain.account(stakeAccount, 'confirmed', signal))?.lamports ?? 0n
+    async tell(record, { apiId, hash }, signal) {
+      if (apiId === undefined || record.spec.apiId === undefined) return 'taken'
+      const { api, config } = networkOfRecord(record)
+      try {
+        await api.submitTransaction(record.spec.apiId, apiId, hash, signal)
+        return 'taken'
+      } catch (error) {
+        if (!(error instanceof StakingApiError)) throw error
+        // It is looked for from now on; whoever wants to see it first is told again.
+        if (error.code === 'transaction-not-visible') return 'later'
+        if (error.status !== 409 && error.status !== 422) throw error
+        throw wait(
+          'AwaitingFinality',
+          `The staking API does not take the signature ${hash}: for it, the transaction has expired or was made anew. It is not sent; what becomes of it, the chain tells.`,
+          config.pollIntervalMs,
+        )
+      }
+    },
 
-  function forged(kind: ActionKind) {
-    deps.onRefusal?.('VerificationFailed')
-    return stall(
-      'VerificationFailed',
-      `status.transactions.${kind} is not what was signed for this resource: somebody changed it. Nothing was sent. Put it back as it was, or remove it once its last valid block height is final: it is then looked for on the chain, and made anew if it isn't there.`,
-    )
-  }
-
-  return { verifiedNow, simulate, sign, assertFunds, landingOf, isProven, signedAgain, forged }
-}
-
-/** The message in status; undefined for what isn't the base64 of one. */
-export function messageOf({ message }: Pick<SolanaTransaction, 'message'>): Uint8Array | undefined {
-  if (message === undefined) return undefined
-  const bytes = new Uint8Array(Buffer.from(message, 'base64'))
-  return Buffer.from(bytes).toString('base64') === message ? bytes : undefined
-}
-
-/**
- * Who pays the fees: the stake authority. An adopted stake may have been created without a named fee payer: then its withdrawals are paid by the
- * withdraw authority, which is this resource's own as well.
- */
-export function feePayerOf(
-  { request, kind }: Pick<SolanaPlan, 'request' | 'kind'>,
-  { stakeAuthority, withdrawAuthority }: StakeTerms,
-  message: Uint8Array,
-): SolanaAddress {
-  if (kind !== 'withdrawal' || request.adoptStakeId === undefined) return stakeAuthority
-  try {
-    return decodeMessage(message).feePayer === withdrawAuthority ? withdrawAuthority : stakeAuthority
-  } catch (error) {
-    if (error instanceof MessageError) return stakeAuthority
-    throw error
+    explain: (record, error) => explained(error, actionOf(record), networkOfRecord(record)),
   }
 }
 
-const instructionsOf = (message: Uint8Array) => {
-  try {
-    return decodeMessage(message).instructions.map(decodeInstruction)
-  } catch (error) {
-    if (error instanceof MessageError) return []
-    throw error
-  }
-}
-const allocates = (message: Uint8Array): boolean => instructionsOf(message).some(({ kind }) => kind === 'allocate-with-seed')
-/** Where the message itself says that the money goes; undefined where it goes nowhere, or to several. */
-export const destinationOf = (message: Uint8Array): SolanaAddress | undefined => {
-  const to = new Set(instructionsOf(message).flatMap((one) => (one.kind === 'withdraw' ? [one.to] : [])))
-  return to.size === 1 ? [...to][0] : undefined
-}
-/** What the message itself says that it withdraws. */
-const withdrawnBy = (message: Uint8Array): bigint =>
-  instructionsOf(message).reduce((sum, one) => (one.kind === 'withdraw' ? sum + one.lamports : sum), 0n)
+/** How often it is looked whether a step is wanted after all, in ms; a change of the resource wakes it. */
+const NOT_WANTED_MS = 60_000
 
-/** What of a transaction's frame must be right before it can be waited for. */
-export function frameProblem(
-  given: { readonly txId: string; readonly recentBlockhash: string; readonly lastValidBlockHeight: number },
-  height: bigint,
-): string | undefined {
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(given.txId)) return 'its id is not one'
-  if (!isAddress(given.recentBlockhash)) return 'its blockhash is not one'
-  if (BigInt(given.lastValidBlockHeight) > height + MAX_BLOCKS_AHEAD)
-    return `its last valid block height is far beyond the cluster's height of ${height}`
-  return undefined
+const notOurs = ({ metadata }: RecordObject): Halt =>
+  stall(
+    'VerificationFailed',
+    `The attempt in StakingTransaction ${metadata.name} is not what was signed for it: somebody changed it. Nothing was sent.`,
+  )
+
+/** A failure that a simulation tells, where more can be said of it than the table of errors does. */
+function explained(error: unknown, kind: ActionKind, network: SolanaNetwork): unknown {
+  if (!(error instanceof SolanaError)) return error
+  if (error.code === 'blockhash-not-found') return outOfStep(network)
+  if (error.code !== 'account-in-use' || kind !== 'stake') return error
+  return wait(
+    'AwaitingFinality',
+    'The stake’s address holds lamports already: it has just been made, or a stranger has sent some. If so, the transaction is made anew in another form once this one can no longer land.',
+    network.config.pollIntervalMs,
+  )
 }
+
+const outOfStep = ({ config }: SolanaNetwork): Halt =>
+  wait(
+    'ChainUnavailable',
+    "The node does not know the transaction's blockhash: it lags, or the transaction has expired and is made anew once that is certain.",
+    config.pollIntervalMs,
+  )
+
+export const authorityChanged = ({ stakeAccount }: StakeTerms, how: string): Halt =>
+  stall(
+    'AuthorityChanged',
+    `Somebody has changed the stake account ${stakeAccount} on the chain: ${how}. Nothing was signed. Whoever holds these keys must be asked at once: a new withdraw authority can take the money.`,
+  )

@@ -1,0 +1,91 @@
+import type { SolanaChain } from '../../../chains/solana/chain.ts'
+import { decodeInstruction, type StakingInstruction } from '../../../chains/solana/instructions.ts'
+import { decodeMessage, MessageError } from '../../../chains/solana/message.ts'
+import { stakeProgram } from '../../../chains/solana/programs.ts'
+import type { Sought } from '../../transactions/solana/kind.ts'
+import type { ActionKind } from './steps.ts'
+
+type History = Pick<SolanaChain, 'past' | 'message'>
+
+/** Transactions of an account that are read; one that was made, deactivated and withdrawn has three. */
+const MOST = 64
+
+/** Changes of a stake account that move no lamports out of it. */
+const harmless: ReadonlySet<string | undefined> = new Set([
+  'Authorize',
+  'AuthorizeWithSeed',
+  'AuthorizeChecked',
+  'AuthorizeCheckedWithSeed',
+  'InitializeChecked',
+  'SetLockup',
+  'SetLockupChecked',
+  'GetMinimumDelegation',
+  'DeactivateDelinquent',
+])
+
+/** What the chain's history says of a stake account: who made, deactivated or closed it, and where its money went. */
+export function createStakeHistory() {
+  /** The instructions of a transaction that name the account; undefined where they can't be read. */
+  async function instructionsOn(
+    { message }: History,
+    account: string,
+    signature: string,
+    signal: AbortSignal,
+  ): Promise<readonly StakingInstruction[] | undefined> {
+    const bytes = await message(signature, signal)
+    if (bytes === undefined) return undefined
+    try {
+      return decodeMessage(bytes)
+        .instructions.filter(({ accounts }) => accounts.includes(account))
+        .map(decodeInstruction)
+    } catch (error) {
+      if (error instanceof MessageError) return undefined
+      throw error
+    }
+  }
+
+  const does: Readonly<Record<Exclude<ActionKind, 'withdrawal'>, (one: StakingInstruction) => boolean>> = {
+    stake: ({ kind }) => kind === 'initialize',
+    deactivation: ({ kind }) => kind === 'deactivate',
+  }
+
+  return {
+    /** The newest transaction that made or deactivated the stake. @throws SolanaError */
+    async doerOf(chain: History, account: string, kind: Exclude<ActionKind, 'withdrawal'>, signal: AbortSignal): Promise<Sought> {
+      const past = (await chain.past(account, signal)).filter(({ failed }) => !failed)
+      for (const { signature, slot } of past.slice(0, MOST)) {
+        const instructions = await instructionsOn(chain, account, signature, signal)
+        if (instructions?.some(does[kind]) === true) return { is: 'found', hash: signature, slot }
+      }
+      return { is: 'unknown' }
+    },
+
+    /**
+     * The transaction that closed the account, where the history shows its whole life and that nothing ever went anywhere but to `destination`.
+     * @throws SolanaError
+     */
+    async withdrawalOf(chain: History, account: string, destination: string | undefined, signal: AbortSignal): Promise<Sought> {
+      const elsewhere = (what: string): Sought => ({
+        is: 'elsewhere',
+        message: `The stake account ${account} is closed, and ${what}. This resource wants it at ${destination ?? 'nowhere: its signer is gone'}. Nothing is signed. Whoever holds the keys must be asked at once; when that is settled, delete this resource.`,
+      })
+      const past = (await chain.past(account, signal)).filter(({ failed }) => !failed)
+      let closing: Extract<Sought, { is: 'found' }> | undefined
+      for (const { signature, slot } of past.slice(0, MOST)) {
+        const instructions = await instructionsOn(chain, account, signature, signal)
+        if (instructions === undefined)
+          return elsewhere(`transaction ${signature} of somebody else, which can't be read, may have withdrawn its money`)
+        for (const one of instructions) {
+          if (one.kind === 'withdraw' && one.account === account) {
+            if (one.to !== destination) return elsewhere(`transaction ${signature} withdrew its money to ${one.to}`)
+            closing ??= { is: 'found', hash: signature, slot }
+          }
+          const isUnknown = one.kind === 'malformed' || (one.kind === 'other' && (one.program !== stakeProgram || !harmless.has(one.name)))
+          if (isUnknown) return elsewhere(`transaction ${signature} of somebody else took money out of it, or may have`)
+        }
+        if (instructions.some(({ kind }) => kind === 'initialize') && closing !== undefined) return closing
+      }
+      return elsewhere('no RPC node has the history that tells where its money went')
+    },
+  }
+}
