@@ -1,4 +1,4 @@
-import type { SolanaStake, SolanaStakeStatus } from '../../../resources/solana-stake.ts'
+import type { SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
@@ -43,8 +43,9 @@ export function solanaStakeKind(deps: {
       const record = own[kind]
       const before = shown?.[kind]
       if (record === undefined) return []
-      // What landed is held in the cache without its attempts: where status shows something else, it is read and mirrored anew.
-      if (record.status?.outcome !== undefined) return before !== undefined && showsLanding(before, record) ? [[kind, before] as const] : []
+      // What landed is held in the cache without its attempts: where status shows something else, it is still to be read, and mirrored anew.
+      if (record.status?.outcome !== undefined)
+        return [[kind, before !== undefined && showsLanding(before, record) ? before : unread(before)] as const]
       const next = solanaMirror({ record, wasSent: (hash) => log.wasSent(record, hash) }, before)
       return next === undefined ? [] : [[kind, next] as const]
     })
@@ -102,6 +103,13 @@ export function solanaStakeKind(deps: {
     },
   }
 }
+
+/** It has landed, and status does not show that yet. */
+const unread = (before: SolanaTransaction | undefined): SolanaTransaction => ({
+  attempt: before?.attempt ?? 0,
+  ...(before?.reportedSignature === undefined ? {} : { reportedSignature: before.reportedSignature }),
+  state: 'Broadcast',
+})
 
 function logged({ stake, withdrawal }: Own): LoggedStake {
   if (withdrawal?.status?.outcome !== undefined) return { is: 'withdrawn' }

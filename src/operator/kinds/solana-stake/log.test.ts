@@ -269,3 +269,18 @@ describe('the log of a step', () => {
     world.assertMoney({ funded: 0, withdrawn: 0 })
   })
 })
+
+test('suspended while its transaction is in flight, nothing more is signed, and it is still seen final and active', async () => {
+  const world = newWorld()
+  const operator = world.start()
+  await world.visit(operator)
+  world.editSpec({ suspend: true })
+  const signed = world.keys.signed.length
+  world.cluster.settle()
+  await world.visit(operator)
+  expect(world.status().transactions?.stake?.state, world.explain()).toBe('Confirmed')
+  expect(world.keys.signed).toHaveLength(signed)
+  world.cluster.nextEpoch()
+  await world.visit(operator)
+  expect(world.status().protocol?.status, world.explain()).toBe('Active')
+})
