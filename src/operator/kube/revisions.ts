@@ -22,7 +22,8 @@ export class EtcdSetBack extends Error {
  *   (Kubernetes API concepts, "Semantics for get and list"; KEP-2340). Further pages of a list are as old as its first, and say nothing;
  * - a write that has changed something: its version is the revision that it made. One that changed nothing answers with the version that the object had;
  * - a watch, against its own start: it passes on only what came after, bookmarks included, also where an API server lags behind another.
- * A get says nothing by itself: an object keeps the version of its last write.
+ * A get says nothing by itself: an object keeps the version of its last write. Nor does a store that was set back and has since been written to more often
+ * than before: its revision has caught up. What stands for money has witnesses outside of etcd for that (docs/explanation/exactly-once.md).
  *
  * What compares with what: all custom resources are in one etcd. Built-in kinds may each have an etcd of its own (kube-apiserver's
  * `--etcd-servers-overrides` "applies only to resources compiled into this server binary"), so they are compared with themselves only; and events not at

@@ -11,6 +11,7 @@ import { rpcError } from '../../chains/faulty-rpc.ts'
 import { applyAll, eventsOf, eventually, getStake, OTHER_ADDRESS, PAYER, signer, stake, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
 import { NETWORK } from '../../stack/stack.ts'
 import {
+  comesToRest,
   conditionOf,
   deleteStake,
   depositsOf,
@@ -19,7 +20,6 @@ import {
   patchStake,
   recordOf,
   serviceStakes,
-  staysFor,
   untilGone,
   untilPaidOnce,
   untilShows,
@@ -459,8 +459,8 @@ describe('a public key that somebody else has deposited for', () => {
       expect(rpcFaults.passed('eth_sendRawTransaction')).toBe(sent + 1)
     }
     expect(conditionOf(stalled, 'Stalled').message).toMatch(/another name/)
-    // It is looked at again and again, and that is not written down.
-    await staysFor(2_500, async () => (await getStake(cluster, name))?.metadata.resourceVersion)
+    // What became of its transaction is mirrored; then it is looked at again and again, and that is not written down.
+    await comesToRest(2_500, async () => (await getStake(cluster, name))?.metadata.resourceVersion)
     await deleteStake(cluster, name)
     await applyAll(cluster, [stake(`${name}-again`)])
     await untilPaidOnce(stack(), `${name}-again`)

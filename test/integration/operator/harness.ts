@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import type { Address, Hex } from '../../../src/chains/ethereum/chain.ts'
 import { findCondition } from '../../../src/resources/conditions.ts'
@@ -201,6 +202,25 @@ export async function metric(stack: Stack, name: string, labels: Readonly<Record
     if (Object.entries(labels).every(([key, value]) => match[2]?.includes(`${key}="${value}"`))) sum += Number(match[3])
   }
   return sum
+}
+
+/**
+ * A value that comes to rest: what is on its way still arrives, then nothing changes for `forMs`. Returns it.
+ * @throws with the last two values when it never rests.
+ */
+export async function comesToRest<T>(forMs: number, look: () => Promise<T>, withinMs = 30_000): Promise<T> {
+  const deadline = Date.now() + withinMs + forMs
+  let before = await look()
+  let since = Date.now()
+  while (Date.now() - since < forMs) {
+    await new Promise((resolve) => setTimeout(resolve, 250))
+    const now = await look()
+    if (isDeepStrictEqual(now, before)) continue
+    if (Date.now() > deadline) throw new Error(`it never rests: ${JSON.stringify(before)}, then ${JSON.stringify(now)}`)
+    before = now
+    since = Date.now()
+  }
+  return before
 }
 
 /** A value that does not change for so long. @throws with both values. */

@@ -18,6 +18,7 @@ import {
   stake,
 } from '../../stack/resources.ts'
 import {
+  comesToRest,
   conditionOf,
   deleteStake,
   expectPaidOnce,
@@ -168,7 +169,7 @@ describe('from a manifest to a confirmed deposit', () => {
       async () => cluster.kubectlOk(['get', 'ethstake', '-o', 'jsonpath={.items[*].status.validator.status}']),
       (text) => text.split(' ').length === names.length,
     )
-    await staysFor(7_000, writes)
+    await comesToRest(7_000, writes)
     expect(apiFaults.calls(/^GET /) - asked, 'looks at the service meanwhile').toBeGreaterThan(names.length)
   })
 })
