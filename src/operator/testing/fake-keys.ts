@@ -1,5 +1,5 @@
 import { keccak256 } from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
+import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { Address, Hex, UnsignedTransaction } from '../../chains/ethereum/chain.ts'
 import { type EthereumKeys, KeyError, type KeyErrorCode } from '../ports.ts'
 
@@ -9,7 +9,14 @@ export const testKeys: readonly Hex[] = [
   '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d',
   '0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a',
 ]
-export const testAddress = (index: number): Address => privateKeyToAccount(testKeys[index] as Hex).address
+/** A key's point on the curve takes milliseconds, and every look asks for it. */
+const accounts = new Map<Hex, PrivateKeyAccount>()
+const accountFor = (key: Hex): PrivateKeyAccount => {
+  const account = accounts.get(key) ?? privateKeyToAccount(key)
+  accounts.set(key, account)
+  return account
+}
+export const testAddress = (index: number): Address => accountFor(testKeys[index] as Hex).address
 
 /** Mounted keys in memory: `key-0`, `key-1`, … It remembers all that was signed. */
 export function createFakeKeys() {
@@ -19,7 +26,7 @@ export function createFakeKeys() {
   const accountOf = (keyName: string) => {
     const code = broken.get(keyName) ?? (mounted.has(keyName) ? undefined : 'missing')
     if (code !== undefined) throw new KeyError(code, `keys/${keyName}/privateKey: ${code}`)
-    return privateKeyToAccount(mounted.get(keyName) as Hex)
+    return accountFor(mounted.get(keyName) as Hex)
   }
   const keys: EthereumKeys = {
     address: async (keyName) => accountOf(keyName).address,

@@ -72,6 +72,20 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
 }
 export type FakeStakingApi = ReturnType<typeof createFakeStakingApi>
 
+type DepositMessage = Parameters<typeof signDepositMessage>[1]
+/** The same key signs the same message in every world: once is enough. */
+const signatures = new Map<string, ReturnType<typeof signDepositMessage>>()
+function signedBy(keyNumber: number, message: DepositMessage): ReturnType<typeof signDepositMessage> {
+  const name = [keyNumber, ...Object.values(message)].join(' ')
+  const known = signatures.get(name)
+  if (known !== undefined) return known
+  const secret = createHash('sha256').update(`validator ${keyNumber}`).digest()
+  secret[0] = 0
+  const signed = signDepositMessage(secret, message)
+  signatures.set(name, signed)
+  return signed
+}
+
 /** A valid stake: what an honest service answers. */
 export function makeStake(
   config: Pick<EthereumNetworkConfig, 'name' | 'chainId' | 'depositContractAddress' | 'genesisForkVersion'>,
@@ -79,9 +93,7 @@ export function makeStake(
   stakeId: string,
   keyNumber: number,
 ): EthereumStakeBody {
-  const secret = createHash('sha256').update(`validator ${keyNumber}`).digest()
-  secret[0] = 0
-  const signed = signDepositMessage(secret, {
+  const signed = signedBy(keyNumber, {
     withdrawalCredentials: withdrawalCredentials(request.credentialsType, request.withdrawalAddress),
     amountGwei: request.amountGwei,
     genesisForkVersion: config.genesisForkVersion,

@@ -1,14 +1,14 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { cases } from './ablations.ts'
 import { ablations, type Config } from './config.ts'
-import { configs, together } from './configs.ts'
+import { configs, slow, together } from './configs.ts'
 import { type Exploration, explore, walk } from './explore.ts'
 
 const now = () => performance.now()
 /** Every state is seen; the limit only ends a world that has grown by mistake. */
 const whole = { states: 2_000_000, ms: Number.POSITIVE_INFINITY }
 const world = (id: string): Config => {
-  const found = configs.find((config) => config.id === id)
+  const found = [...configs, ...slow].find((config) => config.id === id)
   if (found === undefined) throw new Error(`no world ${id}`)
   return found
 }

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { Config } from './config.ts'
-import { configs, enlarged, large, together } from './configs.ts'
+import { configs, enlarged, large, slow, together } from './configs.ts'
 import { type Exploration, explore, walk } from './explore.ts'
 
 /**
@@ -36,7 +36,7 @@ function report(what: string, explored: Exploration): void {
 }
 
 const worlds = (config: Config): readonly Config[] => [config, enlarged(config)]
-for (const config of [...configs, ...large])
+for (const config of [...configs, ...slow, ...large])
   if (only === undefined || only.includes(config.id))
     for (const one of worlds(config)) report(`${one.id} ${one.title}`, explore(one, bounds, now))
 if (only === undefined) {
