@@ -111,6 +111,15 @@ const status = z.object({
     })
     .optional()
     .describe('The validator on the beacon chain.'),
+  consensus: z
+    .object({
+      status: z
+        .enum(['Accepted', 'Dropped'])
+        .describe('Accepted: the registry has the validator. Dropped: nothing was made of the deposit.'),
+      rule: z.string().max(64).optional().describe('The rule that a dropped deposit broke.'),
+    })
+    .optional()
+    .describe('What the consensus layer made of the deposit, as the staking API tells it. Left out while it is queued.'),
   conditions,
 })
 

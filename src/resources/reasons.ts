@@ -148,6 +148,10 @@ export const reasons = {
     stalled: true,
     means: 'The transaction was mined and reverted: nothing was made of it, and the amount stayed with the signer.',
   },
+  DepositDropped: {
+    stalled: true,
+    means: 'The deposit is final, and the consensus layer has dropped it when its turn came: no validator was made, and the money is lost.',
+  },
   DepositMissing: { stalled: true, means: 'The transaction is final but the deposit is not in its receipt.' },
   UnknownValidator: { stalled: true, means: 'The beacon chain knows no validator with this public key.' },
   ValidatorNotEligible: {

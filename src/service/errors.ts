@@ -53,6 +53,7 @@ const beaconTexts: Readonly<Record<BeaconErrorCode, string>> = {
   behind: 'is behind the head of the chain',
   'wrong-network': 'serves another network',
   'state-not-kept': 'does not have the state that is needed',
+  disagreement: 'and another one have different states',
 }
 
 /** The same for the beacon chain: nothing was done, ask again later. */

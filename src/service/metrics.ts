@@ -10,7 +10,7 @@ export interface Metrics {
   knownKeySkipped(network: string): void
   stakeCreated(network: string): void
   replayed(): void
-  stakeSettled(network: string, status: 'confirmed' | 'failed'): void
+  stakeSettled(network: string, status: 'confirmed' | 'failed' | 'dropped'): void
   requestSettled(network: string, kind: 'exit' | 'withdrawal', outcome: 'accepted' | 'dropped' | 'failed'): void
   trackerPass(network: string, at: Date): void
   /** Shows the networks' nodes, read at each scrape. */

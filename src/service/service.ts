@@ -5,6 +5,7 @@ import { fastifyUrl, type Route, routes } from '../contract/routes.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
 import { createApiKeys } from './api-keys.ts'
+import { createDepositFates } from './ethereum/deposit-fates.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
 import { countErrors } from './ethereum/networks.ts'
 import { createTakeNewKey } from './ethereum/new-key.ts'
@@ -86,6 +87,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     metrics,
     intervalMs: deps.trackerIntervalMs,
     unreported: createUnreportedPayments({ store, clock, log }),
+    fates: createDepositFates({ store, log, metrics }),
     requests: createRequestTracker({ store, log, metrics, payments: createPaymentTracker({ store, log }) }),
   })
 

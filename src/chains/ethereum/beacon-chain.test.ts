@@ -51,7 +51,11 @@ const state = (slot: number, endpoint: string) => `/eth/v1/beacon/states/${slot}
 const syncing = (head_slot: number, more: object = {}) => ({
   data: { head_slot: String(head_slot), sync_distance: '0', is_syncing: false, ...more },
 })
+const rootAt = (slot: number): Hex => `0x${slot.toString(16).padStart(64, '0')}`
+const roots = (...slots: number[]): Script =>
+  Object.fromEntries(slots.map((slot) => [state(slot, 'root'), { data: { root: rootAt(slot) } } as Reply]))
 const good = (more: Script = {}): Script => ({
+  ...roots(5, 32, 64, 67, 68, 100, 500),
   '/eth/v1/beacon/genesis': { data: genesis },
   '/eth/v1/config/spec': { data: spec },
   '/eth/v1/config/deposit_contract': { data: { chain_id: '560048', address: '0x00000000219ab540356cbb839cbe05303d7705fa' } },
@@ -210,6 +214,40 @@ describe('a view', () => {
     const keys = Array.from({ length: 61 }, (_, index) => key(index.toString(16).padStart(2, '0')))
     expect((await beacon.validators(keys, 'head', never)).validators.size).toBe(61)
     expect(seen.filter((call) => call.endsWith('/validators'))).toHaveLength(3)
+  })
+
+  test('of a head that was reorganised while it was read is no answer', async () => {
+    let reads = 0
+    const { beacon } = chainOver([good({ [state(100, 'root')]: () => ({ data: { root: rootAt(reads++) } }) })])
+    expect(await failure(beacon.withdrawalView(key('ab'), 'head', never))).toMatchObject({
+      code: 'behind',
+      message: 'the beacon chain was reorganised at slot 100 while its state was read',
+    })
+  })
+
+  test.each([
+    { what: 'says nothing of a slot that it does not have yet', other: { status: 404 } as Reply, code: undefined },
+    { what: 'says nothing where it does not answer', other: { status: 500 } as Reply, code: undefined },
+    { what: 'agrees', other: { data: { root: rootAt(64) } } as Reply, code: undefined },
+    { what: 'has another state there', other: { data: { root: rootAt(9) } } as Reply, code: 'disagreement' },
+  ])('of a slot is concluded from when another node $what: $code', async ({ other, code }) => {
+    const first = good({ [state(64, 'validators')]: { data: [entry(key('ab'))] } })
+    const { beacon } = chainOver([first, good({ [state(64, 'root')]: other })])
+    const asked = beacon.validators([key('ab')], 64, never)
+    if (code === undefined) expect((await asked).validators.size).toBe(1)
+    else expect(await failure(asked)).toMatchObject({ code, message: expect.stringContaining('beacon nodes 1 and 2 of hoodi') })
+    // What people are shown is not held up by a node on a fork.
+    expect((await beacon.validators([key('ab')], 'head', never)).validators.size).toBe(1)
+  })
+
+  test('of deposits asks for those that are queued only when a key is not in the registry', async () => {
+    const queued = { [state(100, 'pending_deposits')]: { data: [] } as Reply }
+    const known = chainOver([good(queued)])
+    expect(await known.beacon.depositView([key('ab')], 'head', never)).toMatchObject({ slot: 100, pendingDeposits: [] })
+    expect(known.seen).not.toContain(`1:${state(100, 'pending_deposits')}`)
+    const unknown = chainOver([good({ ...queued, [state(100, 'validators')]: { data: [] } })])
+    expect((await unknown.beacon.depositView([key('ab')], 'head', never)).validators.size).toBe(0)
+    expect(unknown.seen).toContain(`1:${state(100, 'pending_deposits')}`)
   })
 
   test('with validators that were not asked for is not believed', async () => {

@@ -77,6 +77,45 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
     return found
   }
 
+  const rootOf = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex> =>
+    (await node.get({ ...ofState(slot, 'root'), schema: formats.root }, signal)).root
+
+  /** Nodes that don't have the slot, or don't answer, say nothing; one of them that has another state there is on another fork. */
+  const assertAgreed = async (slot: number, node: BeaconNode, root: Hex, signal: AbortSignal): Promise<void> => {
+    if (options.urls.length < 2) return
+    const roots = await nodes.each((each) => (each.index === node.index ? Promise.resolve(root) : rootOf(each, slot, signal)), signal)
+    const others = [...roots].filter(([, other]) => other !== root).map(([index]) => index)
+    if (others.length === 0) return
+    nodes.disagreed([node.index, ...others])
+    const numbers = [node.index, ...others].map((index) => index + 1).toSorted((one, other) => one - other)
+    throw new BeaconError(
+      'disagreement',
+      `beacon nodes ${numbers.join(' and ')} of ${network.name} have different states at slot ${slot}: nothing is concluded until they agree`,
+    )
+  }
+
+  /**
+   * Reads on the first node that can, all of one state: its root is read before and after them, as a slot means another state once the chain is reorganised.
+   * (Roots can't be asked by: clients find recent ones only, and not that of their head.)
+   */
+  const viewed = <T>(
+    at: StateAt,
+    signal: AbortSignal,
+    read: (node: BeaconNode, slot: number) => Promise<T>,
+  ): Promise<T & { readonly slot: number; readonly epoch: number }> =>
+    nodes.first(async (node) => {
+      const slot = await slotOf(node, at, signal)
+      const root = await rootOf(node, slot, signal)
+      const value = await read(node, slot)
+      if ((await rootOf(node, slot, signal)) !== root)
+        throw new BeaconError('behind', `the beacon chain was reorganised at slot ${slot} while its state was read`)
+      if (at !== 'head') await assertAgreed(slot, node, root, signal)
+      return { slot, epoch: epochOf(slot, node.spec), ...value }
+    }, signal)
+
+  const queuedDeposits = (node: BeaconNode, slot: number, signal: AbortSignal) =>
+    node.get({ ...ofState(slot, 'pending_deposits'), schema: formats.pendingDeposits }, signal)
+
   return {
     network: network.name,
     spec: (signal) => nodes.first(async ({ spec }) => spec, signal),
@@ -90,22 +129,18 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
       }, signal),
 
     validators: (pubkeys, at, signal) =>
-      nodes.first(async (node) => {
-        const slot = await slotOf(node, at, signal)
-        return { slot, epoch: epochOf(slot, node.spec), validators: await validatorsAt(node, slot, pubkeys, signal) }
-      }, signal),
+      viewed(at, signal, async (node, slot) => ({ validators: await validatorsAt(node, slot, pubkeys, signal) })),
 
     withdrawalView: (pubkey, at, signal) =>
-      nodes.first(async (node) => {
-        const slot = await slotOf(node, at, signal)
+      viewed(at, signal, async (node, slot) => {
         const [validators, pendingPartialWithdrawals, pendingConsolidations] = await Promise.all([
           validatorsAt(node, slot, [pubkey], signal),
           node.get({ ...ofState(slot, 'pending_partial_withdrawals'), schema: formats.pendingPartialWithdrawals }, signal),
           node.get({ ...ofState(slot, 'pending_consolidations'), schema: formats.pendingConsolidations }, signal).catch(noneServed),
         ])
         const validator = validators.get(pubkey.toLowerCase() as Hex)
-        return { slot, epoch: epochOf(slot, node.spec), validator, pendingPartialWithdrawals, pendingConsolidations }
-      }, signal),
+        return { validator, pendingPartialWithdrawals, pendingConsolidations }
+      }),
 
     hasBlock: (slot, signal) =>
       nodes.first(async (node) => {
@@ -120,11 +155,15 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
         }
       }, signal),
 
+    depositView: (pubkeys, at, signal) =>
+      viewed(at, signal, async (node, slot) => {
+        const validators = await validatorsAt(node, slot, pubkeys, signal)
+        const isKnown = pubkeys.every((pubkey) => validators.has(pubkey.toLowerCase() as Hex))
+        return { validators, pendingDeposits: isKnown ? [] : await queuedDeposits(node, slot, signal) }
+      }),
+
     pendingDeposits: (at, signal) =>
-      nodes.first(async (node) => {
-        const slot = await slotOf(node, at, signal)
-        return node.get({ ...ofState(slot, 'pending_deposits'), schema: formats.pendingDeposits }, signal)
-      }, signal),
+      viewed(at, signal, async (node, slot) => ({ deposits: await queuedDeposits(node, slot, signal) })).then(({ deposits }) => deposits),
   }
 }
 

@@ -159,6 +159,8 @@ export const spec = data(
 
 export const header = data(z.object({ canonical: z.boolean(), header: z.object({ message: z.object({ slot: small }) }) }))
 
+export const root = data(z.object({ root: hex(32) }))
+
 export const syncing = data(
   z.object({
     head_slot: small,

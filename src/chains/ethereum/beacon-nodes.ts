@@ -27,18 +27,22 @@ interface BeaconClient {
   readonly get: BeaconGet
 }
 /** A node that serves the right network, and what it said of it. */
-export type BeaconNode = BeaconClient & BeaconIdentity & Pick<NodeHandle<BeaconIdentity>, 'sees'>
+export type BeaconNode = BeaconClient & BeaconIdentity & Pick<NodeHandle<BeaconIdentity>, 'sees' | 'index'>
 
 export interface BeaconNodes {
   /** Does something on the first node of the right network that can; the next one is asked when a node fails in any way. @throws BeaconError */
   first<T>(use: (node: BeaconNode) => Promise<T>, signal: AbortSignal): Promise<T>
+  /** Does something on every node at once; those that can't are left out. By index, from 0. */
+  each<T>(use: (node: BeaconNode) => Promise<T>, signal: AbortSignal): Promise<ReadonlyMap<number, T>>
+  /** Counts a disagreement for these nodes (from 0). */
+  disagreed(indexes: readonly number[]): void
   readings(): readonly NodeReading[]
 }
 
 export type BeaconNetwork = Pick<EthereumNetworkConfig, 'name' | 'chainId' | 'depositContractAddress' | 'genesisForkVersion'>
 
 /** What several nodes' failures mean together: the one that a person must act on, then the one that says most. */
-const sayMost: readonly BeaconErrorCode[] = ['wrong-network', 'state-not-kept', 'behind', 'unavailable']
+const sayMost: readonly BeaconErrorCode[] = ['wrong-network', 'disagreement', 'state-not-kept', 'behind', 'unavailable']
 /** Mainnet's slot. */
 const slotMs = 12_000
 
@@ -71,7 +75,7 @@ export function createBeaconNodes(options: {
         throw error
       },
       passesOn: () => true,
-      rests: ({ code, refused }) => code !== 'state-not-kept' && refused === undefined,
+      rests: ({ code, refused }) => code !== 'state-not-kept' && code !== 'disagreement' && refused === undefined,
       unknownRefusal: () => undefined,
       retryAfterMs: ({ retryAfterMs }) => retryAfterMs,
       worst: (errors) =>
@@ -80,8 +84,19 @@ export function createBeaconNodes(options: {
       code: ({ code }) => code,
     },
   })
+  const asNode = (node: BeaconClient & NodeHandle<BeaconIdentity>): BeaconNode => ({
+    get: node.get,
+    sees: node.sees,
+    index: node.index,
+    ...node.identity,
+  })
   return {
-    first: (use, signal) => nodes.first((node) => use({ get: node.get, sees: node.sees, ...node.identity }), signal),
+    first: (use, signal) => nodes.first((node) => use(asNode(node)), signal),
+    each: async (use, signal) => {
+      const answers = await nodes.each((node) => use(asNode(node)), signal)
+      return new Map(answers.flatMap((answer, index) => (answer !== undefined && 'value' in answer ? [[index, answer.value]] : [])))
+    },
+    disagreed: nodes.disagreed,
     readings: nodes.readings,
   }
 }

@@ -82,7 +82,10 @@ export interface BeaconHead {
   readonly finalizedEpoch: number
 }
 
-/** Which state is asked about. A slot means the state after its block, or what the state is there without one. */
+/**
+ * Which state is asked about. A slot means the state after its block, or what the state is there without one. Whoever names a slot or the finalized state
+ * decides for good: every node that has the slot must then have the same state there. The head is for people and timing.
+ */
 export type StateAt = 'head' | 'finalized' | number
 
 /** Everything here is of one state. */
@@ -102,6 +105,11 @@ export interface WithdrawalView {
   readonly pendingConsolidations: readonly PendingConsolidation[]
 }
 
+export interface DepositView extends BeaconView {
+  /** All of them, in order; empty, and not asked for, where the registry knows every key. On a busy network tens of thousands. */
+  readonly pendingDeposits: readonly PendingDeposit[]
+}
+
 export type BeaconErrorCode =
   /** Time-out, reset, 5xx, another shape, too large, no URL answered: nothing is known. */
   | 'unavailable'
@@ -111,6 +119,8 @@ export type BeaconErrorCode =
   | 'wrong-network'
   /** The nodes don't keep the state that is asked for any more. */
   | 'state-not-kept'
+  /** Two nodes have different states at a slot: one of them is on a fork, and nothing is concluded from either. */
+  | 'disagreement'
 
 /** An error of the beacon chain. Its message never holds a URL (which often is a credential) nor a response body. */
 export class BeaconError extends Error {
@@ -141,6 +151,8 @@ export interface BeaconChain {
   withdrawalView(pubkey: Hex, at: StateAt, signal: AbortSignal): Promise<WithdrawalView>
   /** Whether the canonical chain has a block at a slot; false for one that was missed. Slots ahead of the head are `behind`. */
   hasBlock(slot: number, signal: AbortSignal): Promise<boolean>
+  /** What becomes of deposits for these keys. */
+  depositView(pubkeys: readonly Hex[], at: StateAt, signal: AbortSignal): Promise<DepositView>
   /** All of them, in order; on a busy network tens of thousands. */
   pendingDeposits(at: StateAt, signal: AbortSignal): Promise<readonly PendingDeposit[]>
 }

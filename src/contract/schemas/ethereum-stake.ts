@@ -96,6 +96,18 @@ export const validator = z
   })
   .meta({ id: 'Validator' })
 
+/**
+ * What the consensus layer made of a deposit that is final. It queues each one, and drops one for a new key whose signature is not valid when its turn comes:
+ * then the money is lost. Beyond the interface.
+ */
+export const depositConsensus = z
+  .object({
+    status: z.enum(['pending', 'accepted', 'dropped']),
+    /** With `dropped`: the rule's code and words. With `pending`: where it stands. */
+    reason: z.string().max(1024).optional(),
+  })
+  .meta({ id: 'DepositConsensus' })
+
 export const ethereumStake = z
   .object({
     stakeId: id,
@@ -107,6 +119,7 @@ export const ethereumStake = z
     depositData,
     unsignedTransaction,
     transaction: depositTransaction,
+    consensus: depositConsensus.optional(),
     validator,
     createdAt: time,
   })

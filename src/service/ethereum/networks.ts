@@ -83,5 +83,6 @@ const countBeacon = (beacon: BeaconChain, counted: Counted): BeaconChain => ({
   validators: counted((pubkeys, at, signal) => beacon.validators(pubkeys, at, signal)),
   withdrawalView: counted((pubkey, at, signal) => beacon.withdrawalView(pubkey, at, signal)),
   hasBlock: counted((slot, signal) => beacon.hasBlock(slot, signal)),
+  depositView: counted((pubkeys, at, signal) => beacon.depositView(pubkeys, at, signal)),
   pendingDeposits: counted((at, signal) => beacon.pendingDeposits(at, signal)),
 })

@@ -21,6 +21,9 @@ export const stakeBody = (row: StakeRow, seen: BeaconValidator | undefined): Eth
     ...(row.block_hash === null ? {} : { blockHash: row.block_hash as `0x${string}` }),
     ...(row.failure_reason === null ? {} : { failureReason: row.failure_reason }),
   },
+  ...(row.status === 'confirmed'
+    ? { consensus: { status: row.consensus_status, ...(row.consensus_reason === null ? {} : { reason: row.consensus_reason }) } }
+    : {}),
   validator:
     seen === undefined
       ? { pubkey: row.pubkey, status: 'unknown' }

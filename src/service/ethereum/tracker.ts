@@ -4,6 +4,7 @@ import type { Logger } from '../../lib/log.ts'
 import type { Metrics } from '../metrics.ts'
 import { isOutage, type Store } from '../store/database.ts'
 import { type HashRow, hashesOf, recordOutcome, rememberSender, type StakeRow, takeDue } from '../store/stakes.ts'
+import type { DepositFates } from './deposit-fates.ts'
 import type { EthereumNetwork, EthereumNetworks } from './networks.ts'
 import { hasNewSender, mismatchOf, observe } from './observe.ts'
 import { type Observed, type Outcome, outcomeOf } from './outcome.ts'
@@ -21,8 +22,10 @@ export interface TrackerDeps {
   readonly intervalMs: number
   /** Goes through the validators' requests on a network after its stakes. */
   readonly requests: RequestTracker
-  /** Looks for payments that nobody has reported, last. */
+  /** Looks for payments that nobody has reported. */
   readonly unreported: UnreportedPayments
+  /** Looks for what became of deposits, last. */
+  readonly fates: DepositFates
 }
 
 /** Stakes taken at once, looked at side by side, and batches of one pass: a pass ends, whatever is due. */
@@ -42,7 +45,7 @@ export interface Tracker {
  * share the work: each takes what is due, and writes what it saw only if nothing was reported meanwhile.
  */
 export function createTracker(deps: TrackerDeps): Tracker {
-  const { store, networks, clock, log, metrics, intervalMs, requests, unreported } = deps
+  const { store, networks, clock, log, metrics, intervalMs, requests, unreported, fates } = deps
   const { db } = store
 
   async function look(network: EthereumNetwork, head: ChainHead, stake: StakeRow, hashes: readonly HashRow[], signal: AbortSignal) {
@@ -80,6 +83,7 @@ export function createTracker(deps: TrackerDeps): Tracker {
     }
     await requests.pass(network, head, signal)
     await unreported.pass(network, head, signal)
+    await fates.pass(network, signal)
     metrics.trackerPass(name, clock.now())
   }
 

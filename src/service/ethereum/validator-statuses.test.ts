@@ -53,6 +53,7 @@ function setUp() {
     head: unused,
     withdrawalView: unused,
     hasBlock: () => Promise.reject(new Error('not called')),
+    depositView: unused,
     pendingDeposits: unused,
     validators: async (pubkeys) => {
       world.asked.push(pubkeys)

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { cancelledStakes } from './cancelled-stakes-migration.ts'
+import { depositFate } from './deposit-fate-migration.ts'
 import { withdrawalPayment } from './payment-migration.ts'
 import type { Database } from './schema.ts'
 import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
@@ -133,6 +134,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0004_withdrawal_fee_payer': withdrawalFeePayer,
   '0005_withdrawal_payment': withdrawalPayment,
   '0006_cancelled_stakes': cancelledStakes,
+  '0007_deposit_fate': depositFate,
 }
 
 /**

@@ -85,6 +85,12 @@ export interface EthereumStakesTable {
   checked_head: bigint | null
   /** When a stake that is not confirmed is looked for again among the deposits. */
   look_at: ColumnType<Date, Date | undefined, Date>
+  /** What the consensus layer made of the deposit. */
+  consensus_status: Generated<ConsensusStatus>
+  /** With `dropped`: the rule. With `pending`: where it stands. */
+  consensus_reason: string | null
+  /** When a confirmed stake that is not decided is looked at again. */
+  consensus_at: ColumnType<Date, Date | undefined, Date>
 }
 
 export interface EthereumStakeHashesTable {

@@ -9,7 +9,17 @@ type Db = Kysely<Database> | Transaction<Database>
 
 export type NewStake = Omit<
   StakeRow,
-  'status' | 'hash' | 'block_number' | 'block_hash' | 'failure_reason' | 'check_at' | 'checked_head' | 'look_at'
+  | 'status'
+  | 'hash'
+  | 'block_number'
+  | 'block_hash'
+  | 'failure_reason'
+  | 'check_at'
+  | 'checked_head'
+  | 'look_at'
+  | 'consensus_status'
+  | 'consensus_reason'
+  | 'consensus_at'
 > & {
   deposit_data: string
   unsigned_transaction: string
@@ -254,6 +264,43 @@ export const takeUnpaid = (db: Kysely<Database>, given: { network: string; limit
     )
     .returningAll()
     .execute()
+
+/** Takes up to `limit` confirmed stakes whose deposit the consensus layer has not decided on and that are due, as `takeDue` does. */
+export const takeUndecided = (db: Kysely<Database>, given: { network: string; limit: number; intervalMs: number }): Promise<StakeRow[]> =>
+  db
+    .updateTable('ethereum_stakes')
+    .set({ consensus_at: sql<Date>`now() + make_interval(secs => ${given.intervalMs / 1000}::double precision)` })
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('ethereum_stakes')
+        .select('id')
+        .where('network', '=', given.network)
+        .where('status', '=', 'confirmed')
+        .where('consensus_status', '=', 'pending')
+        .where('consensus_at', '<=', sql<Date>`now()`)
+        .orderBy('consensus_at')
+        .limit(given.limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returningAll()
+    .execute()
+
+/** Writes what the consensus layer made of a deposit. What it has decided stays. */
+export const recordConsensus = async (
+  db: Kysely<Database>,
+  id: string,
+  seen: Pick<StakeRow, 'consensus_status' | 'consensus_reason'>,
+): Promise<boolean> => {
+  const result = await db
+    .updateTable('ethereum_stakes')
+    .set(seen)
+    .where('id', '=', id)
+    .where('status', '=', 'confirmed')
+    .where('consensus_status', '=', 'pending')
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
 
 export interface SeenStakePayment {
   /** What the stake counted as until now. */

@@ -1,3 +1,4 @@
+import { sha256, toHex } from 'viem'
 import type { Hex } from '../../../src/chains/ethereum/chain.ts'
 import type { BeaconMachine } from './machine.ts'
 import { FAR_FUTURE, type SimulatorSpec } from './spec.ts'
@@ -62,6 +63,8 @@ export function answer(context: ApiContext, path: string, query: URLSearchParams
     return found({ root: rootOf(state.slot), canonical: true, header: { message, signature: `0x${'00'.repeat(96)}` } })
   }
   switch (endpoint) {
+    case 'root':
+      return found({ root: stateRootOf(state) })
     case 'finality_checkpoints': {
       const checkpoint = (epoch: number) => ({ epoch: text(epoch), root: epoch === 0 ? zero : rootOf(epoch * spec.SLOTS_PER_EPOCH) })
       return found({
@@ -156,6 +159,9 @@ const matches =
   ({ index, validator }: ReturnType<typeof validatorBody>): boolean =>
     wanted === index || wanted.toLowerCase() === validator.pubkey
 const list = (query: URLSearchParams, name: string): readonly string[] => query.getAll(name).flatMap((value) => value.split(','))
+/** Any change of a state gives it another root. */
+const stateRootOf = (state: SimulatedState): Hex =>
+  sha256(toHex(JSON.stringify(state, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))))
 const rootOf = (slot: number): Hex => `0x${slot.toString(16).padStart(64, '0')}`
 const text = (value: unknown): string => (value === FAR_FUTURE ? '18446744073709551615' : String(value))
 const ok = (data: unknown): ApiAnswer => ({ status: 200, body: { data } })

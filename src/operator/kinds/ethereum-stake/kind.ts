@@ -1,5 +1,6 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { decodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
+import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { classify } from '../../engine/classify.ts'
@@ -101,16 +102,27 @@ export function ethereumStakeKind(deps: {
         const { transaction: _gone, ...rest } = status
         return rest
       }
-      const { validator } = await network.api.ethereumStake(status.stakeId, signal)
+      const { validator, consensus } = await network.api.ethereumStake(status.stakeId, signal)
       const { pubkey } = status.depositData
       // What the service says of another validator is no news of this one.
       if (validator.pubkey.toLowerCase() !== pubkey.toLowerCase()) return status
+      const decided = consensusOf(consensus)
+      const { consensus: _before, ...undecided } = status
       return {
-        ...status,
+        ...undecided,
+        ...(decided === undefined ? {} : { consensus: decided }),
         validator: { pubkey, status: validator.status, ...(validator.index === undefined ? {} : { index: String(validator.index) }) },
       }
     },
   }
+}
+
+/** What was made of the deposit, by the staking API's word: its code for the rule, and none of its text. */
+function consensusOf(said: EthereumStakeBody['consensus']): EthereumStakeStatus['consensus'] {
+  if (said === undefined || said.status === 'pending') return undefined
+  if (said.status === 'accepted') return { status: 'Accepted' }
+  const [, rule] = /^([a-z][a-z0-9-]{0,63}): /.exec(said.reason ?? '') ?? []
+  return { status: 'Dropped', ...(rule === undefined ? {} : { rule }) }
 }
 
 const isPlaceOf = (owner: { readonly namespace: string; readonly name: string }, { metadata }: EthereumStake): boolean =>

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { type Condition, findCondition } from '../../../resources/conditions.ts'
 import { type EthereumStake, type EthereumStakeStatus, ethereumStake, ethereumStakeConditions } from '../../../resources/ethereum-stake.ts'
 import type { Progress } from '../../engine/progress.ts'
+import { createWorld } from '../../testing/world.ts'
 import { ethereumStakeStatus } from './status.ts'
 
 const root = `0x${'aa'.repeat(32)}`
@@ -267,4 +269,51 @@ test.each([
   expect(said.phase).toBe(phase)
   expect(findCondition(said.conditions, 'Active')).toMatchObject({ status: active, reason })
   expect(findCondition(said.conditions, 'Ready')?.status).toBe('True')
+})
+
+describe('a deposit that the consensus layer dropped', () => {
+  const dropped = { ...confirmed, validator: validator('unknown'), consensus: { status: 'Dropped' as const, rule: 'invalid-signature' } }
+
+  test('is not ready, needs a person, and says why', () => {
+    const said = ethereumStakeStatus(resource(), dropped, { at: 'settled' }, at(1))
+    expect(said.phase).toBe('Dropped')
+    for (const [type, status] of [
+      ['Ready', 'False'],
+      ['Stalled', 'True'],
+      ['Active', 'False'],
+      ['Confirmed', 'True'],
+    ] as const)
+      expect(findCondition(said.conditions, type)?.status, type).toBe(status)
+    expect(findCondition(said.conditions, 'Ready')).toMatchObject({
+      reason: 'DepositDropped',
+      message: expect.stringContaining('its signature is not valid on this network'),
+    })
+  })
+
+  test('is told once its turn has passed, by an event; while it is queued nothing is', async () => {
+    const world = createWorld()
+    const operator = world.start()
+    world.addSigner()
+    world.addStake()
+    await world.settle(operator)
+    world.chain.mine(4)
+    await world.settle(operator)
+    expect(world.condition('Ready')).toMatchObject({ status: 'True' })
+    const look = async (consensus: EthereumStakeBody['consensus']) => {
+      world.service.state.lie = (body) => ({ ...body, consensus })
+      world.clock.advance(3_600_000)
+      await world.settle(operator)
+    }
+    await look({ status: 'pending', reason: 'it is in the queue of deposits' })
+    expect(world.condition('Active')).toMatchObject({ status: 'Unknown', reason: 'AwaitingActivation' })
+    expect(world.condition('Ready')).toMatchObject({ status: 'True' })
+    await look({ status: 'dropped', reason: 'invalid-signature: the words of the service are not copied' })
+    expect(world.status()).toMatchObject({ phase: 'Dropped', consensus: { status: 'Dropped', rule: 'invalid-signature' } })
+    expect(world.stalled()).toBe('DepositDropped')
+    expect(world.events.at(-1)?.text).toMatchObject({ type: 'Warning', reason: 'DepositDropped' })
+    expect(JSON.stringify(world.status())).not.toContain('are not copied')
+    const before = world.events.length
+    await look({ status: 'dropped', reason: 'invalid-signature: the words of the service are not copied' })
+    expect(world.events.length, 'said once').toBe(before)
+  })
 })

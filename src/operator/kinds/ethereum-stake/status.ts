@@ -17,6 +17,9 @@ const leavingStatuses = new Set(['active_exiting', 'active_slashed', 'exited_uns
 const slashedStatuses = new Set(['active_slashed', 'exited_slashed'])
 
 export const isConfirmed = (status: EthereumStakeStatus | undefined): boolean => status?.transaction?.state === 'Confirmed'
+/** The consensus layer has made nothing of the deposit. A validator that is seen outranks that. */
+export const isDropped = (status: EthereumStakeStatus | undefined): boolean =>
+  status?.consensus?.status === 'Dropped' && (status.validator === undefined || status.validator.status === 'unknown')
 export const isDone = (status: EthereumStakeStatus | undefined): boolean => doneStatuses.has(status?.validator?.status ?? '')
 export const isActive = (status: EthereumStakeStatus | undefined): boolean => activeStatuses.has(status?.validator?.status ?? '')
 
@@ -118,11 +121,16 @@ function activity(status: EthereumStakeStatus): Statement {
   if (isLeaving(status))
     return say('False', 'Exiting', `${it} has exited (${now}): its balance can be withdrawn some 27 hours later, by itself.`)
   if (isDone(status)) return say('False', 'ValidatorDone', 'The validator has left and its balance was withdrawn.')
+  if (isConfirmed(status) && isDropped(status)) return say('False', 'DepositDropped', droppedMessage(status))
   if (isConfirmed(status)) return say('Unknown', 'AwaitingActivation', 'The deposit is final; the validator is not seen active yet.')
   return pending
 }
 
 function readiness(resource: EthereumStake, status: EthereumStakeStatus, progress: Progress): Readiness {
+  if (isConfirmed(status) && isDropped(status) && progress.at !== 'deleting') {
+    const message = droppedMessage(status)
+    return { Ready: say('False', 'DepositDropped', message), Reconciling: idle, Stalled: say('True', 'DepositDropped', message) }
+  }
   const confirmed = isConfirmed(status)
     ? say('True', 'Succeeded', `${resource.spec.amountEth} ETH are deposited for validator ${status.depositData?.pubkey ?? ''}.`)
     : undefined
@@ -150,6 +158,9 @@ function readiness(resource: EthereumStake, status: EthereumStakeStatus, progres
 const frontRunMessage = ({ transaction, depositData }: EthereumStakeStatus): string =>
   `Transaction ${transaction?.minedHash ?? ''} is final in block ${transaction?.blockNumber ?? ''}, but somebody else's deposit for public key ${depositData?.pubkey ?? ''} came first: its withdrawal credentials count, and the amount topped up that validator. Treat the staking API as compromised: stop the operator and find out who made the first deposit.`
 
+const droppedMessage = ({ transaction, consensus, depositData }: EthereumStakeStatus): string =>
+  `The deposit is in final block ${transaction?.blockNumber ?? ''}, and the consensus layer has dropped it when its turn came${consensus?.rule === 'invalid-signature' ? ': its signature is not valid on this network (another genesis fork version, say)' : ''}. No validator was made for public key ${depositData?.pubkey ?? ''}, and the money is lost. Stop staking on this network until it is known why: compare the fork version in the networks files of operator and staking API with the network's.`
+
 const revertedMessage = (status: EthereumStakeStatus): string =>
   `Transaction ${status.transaction?.minedHash ?? ''} was reverted in block ${status.transaction?.blockNumber ?? ''}: no stake was made and the amount stayed with the signer. Find out why (a block explorer shows it), then delete this resource and apply it again.`
 
@@ -169,6 +180,7 @@ export function phaseOf(status: EthereumStakeStatus, progress: Progress): string
   if (isSlashed(status)) return 'Slashed'
   if (isLeaving(status)) return status.validator?.status === 'withdrawal_possible' ? 'Withdrawing' : 'Exiting'
   if (isActive(status)) return 'Active'
+  if (isConfirmed(status) && isDropped(status)) return 'Dropped'
   if (isConfirmed(status)) return 'Confirmed'
   if (progress.at === 'suspended') return 'Suspended'
   if (progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'

@@ -95,6 +95,7 @@ async function judge(request: ValidatorRequest, given: Given) {
     genesis: async () => ({ genesisTime: 1_000, genesisValidatorsRoot: '0x', genesisForkVersion: '0x' }),
     head: unused,
     validators: unused,
+    depositView: unused,
     pendingDeposits: unused,
     hasBlock: async (at) => {
       if (at > (given.head ?? slot + 100)) throw new BeaconError('behind', `slot ${at} is ahead`)

@@ -1,7 +1,8 @@
-import { type BeaconChain, BeaconError, type BeaconSpec, type WithdrawalView } from '../../../chains/ethereum/beacon.ts'
+import { type BeaconChain, BeaconError, type WithdrawalView } from '../../../chains/ethereum/beacon.ts'
 import { type RequestOutcome, requestOutcome } from '../../../chains/ethereum/beacon-outcome.ts'
-import { epochOf, slotAt } from '../../../chains/ethereum/beacon-time.ts'
+import { slotAt } from '../../../chains/ethereum/beacon-time.ts'
 import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import { maxMissedSlots, processingSlot } from '../../../chains/ethereum/processing-slot.ts'
 import { type HandedOn, placeInQueue } from '../../../chains/ethereum/request-queue.ts'
 import { type LoggedRequest, maxRequestsPerBlock } from '../../../chains/ethereum/requests.ts'
 import type { ValidatorAccess } from '../networks.ts'
@@ -19,8 +20,6 @@ export interface MinedRequest {
 
 /** Where the queue can't be read, so many slots are looked at. */
 const maxSlots = 8
-/** Missed slots in a row after which nobody waits for the next block any more: eight epochs of mainnet. */
-const maxMissed = 256
 
 /**
  * Judges a mined request by the state of the beacon chain that processed it. Until the contract's queue has handed the request on, and that state is there,
@@ -65,7 +64,8 @@ async function byProcessingState(beacon: BeaconChain, logged: LoggedRequest, pla
   if (slot < 0) return cannotTell(`block ${block.number} is older than the beacon chain's genesis`)
   try {
     const at = await processingSlot(beacon, spec, slot, signal)
-    if (at === undefined) return cannotTell(`the beacon chain has no block in ${maxMissed} slots after slot ${slot}, which it waits for`)
+    if (at === undefined)
+      return cannotTell(`the beacon chain has no block in ${maxMissedSlots} slots after slot ${slot}, which it waits for`)
     const [before, after] = await Promise.all([
       beacon.withdrawalView(pubkey, Math.max(0, at - 1), signal),
       beacon.withdrawalView(pubkey, at, signal),
@@ -82,16 +82,6 @@ async function byProcessingState(beacon: BeaconChain, logged: LoggedRequest, pla
     const head = await beacon.withdrawalView(pubkey, 'head', signal)
     return { ...byHead({ head, spec, logged, slot, passed: true }), judgedAt: block.number }
   }
-}
-
-/**
- * The slot whose block processes the requests of a payload: its own, and from Gloas on that of the next block, which confirms the payload (EIP-7732;
- * consensus-specs, gloas/beacon-chain.md: process_parent_execution_payload). Undefined when there is none for long.
- */
-async function processingSlot(beacon: BeaconChain, spec: BeaconSpec, slot: number, signal: AbortSignal): Promise<number | undefined> {
-  if (spec.gloasForkEpoch === undefined || epochOf(slot, spec) < spec.gloasForkEpoch) return slot
-  for (let at = slot + 1; at <= slot + maxMissed; at += 1) if (await beacon.hasBlock(at, signal)) return at
-  return undefined
 }
 
 /**

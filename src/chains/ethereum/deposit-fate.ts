@@ -1,0 +1,59 @@
+import { type Gwei, gwei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
+import type { DepositView, PendingDeposit } from './beacon.ts'
+import type { Hex } from './chain.ts'
+import { verifyDepositSignature } from './deposit.ts'
+
+/** What the consensus layer made of a deposit that the deposit contract took. */
+export type DepositFate =
+  /** Its turn has not come. `aheadGwei`: what is queued before it. */
+  | { readonly is: 'queued'; readonly aheadGwei: Gwei }
+  /** The registry has the validator. */
+  | { readonly is: 'credited' }
+  /** Its turn has passed, and it made nothing: the money is lost. `reason` begins with a rule's code. */
+  | { readonly is: 'dropped'; readonly reason: string }
+  | { readonly is: 'unknown'; readonly reason: string }
+
+type Deposit = Omit<PendingDeposit, 'slot'>
+
+/**
+ * The deposit contract takes a deposit whatever its signature is; the consensus layer queues it, and when its turn comes it drops one for a new key whose
+ * signature is not valid, and says nothing (consensus-specs, electra and gloas/beacon-chain.md: process_deposit_request, process_pending_deposits,
+ * apply_pending_deposit). A signature over another network's fork version is not valid either.
+ *
+ * That it is nowhere proves nothing by itself: it counts as dropped only where its signature is computed to be wrong, too. Pure.
+ * @param view Of a finalized state: what it says is for good.
+ * @param queuedAt The slot whose block queued the deposit.
+ */
+export function depositFate(given: {
+  readonly deposit: Deposit
+  readonly view: DepositView
+  readonly queuedAt: number
+  readonly genesisForkVersion: Hex
+}): DepositFate {
+  const { deposit, view, queuedAt, genesisForkVersion } = given
+  const { validators, pendingDeposits, slot } = view
+  if (validators.has(deposit.pubkey.toLowerCase() as Hex)) return { is: 'credited' }
+  const place = pendingDeposits.findIndex((one) => isSame(one, deposit))
+  if (place >= 0) return { is: 'queued', aheadGwei: sumOf(pendingDeposits.slice(0, place)) }
+  if (slot < queuedAt)
+    return { is: 'unknown', reason: `the finalized state is of slot ${slot}, and the deposit was queued in slot ${queuedAt}` }
+  if (verifyDepositSignature(deposit, genesisForkVersion)) {
+    return {
+      is: 'unknown',
+      reason: `the finalized state of slot ${slot} has neither a validator nor a queued deposit for this key, and the deposit's signature is valid: look at other nodes`,
+    }
+  }
+  return {
+    is: 'dropped',
+    reason: `invalid-signature: the deposit's signature is not valid under this network's genesis fork version ${genesisForkVersion}; its turn has passed by slot ${slot}, and the consensus layer has made no validator of it`,
+  }
+}
+
+const sumOf = (deposits: readonly PendingDeposit[]): Gwei => gwei(deposits.reduce((sum, { amountGwei }) => sum + amountGwei, 0n))
+
+const isSame = (one: PendingDeposit, other: Deposit): boolean =>
+  sameHex(one.pubkey, other.pubkey) &&
+  sameHex(one.signature, other.signature) &&
+  sameHex(one.withdrawalCredentials, other.withdrawalCredentials) &&
+  one.amountGwei === other.amountGwei
