@@ -12,6 +12,7 @@ import { cacheKey, type KubeObject } from './kube/objects.ts'
 import { Priority, type Queue } from './kube/queue.ts'
 import type { SagaCollection, SagaIndex, SagaResource } from './saga-collection.ts'
 import { laneKey } from './transactions/names.ts'
+import { holdersOf, isOpen } from './transactions/solana/holders.ts'
 import { ownerKey, type RecordObject } from './transactions/store.ts'
 
 export interface Wakes {
@@ -75,6 +76,15 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     if (mattersToUsers(change)) for (const saga of sagas) saga.wakeUnsettled('signer', name)
   })
 
+  /** Whose key has signed something that may land is held from then on, and until it is settled. */
+  function wakeHolders(change: Change<RecordObject>): void {
+    const [now = [], before = []] = [nowOf(change), beforeOf(change)].map(
+      (record) => record && [...holdersOf(record), String(isOpen(record))],
+    )
+    if (now.join() === before.join()) return
+    const concerned = new Set([...now, ...before])
+    for (const { metadata, spec } of caches.signers.cache.list()) if (concerned.has(spec.address)) queues.signers.add(metadata.name)
+  }
   caches.records.onChange((_name, change) => {
     const record = nowOf(change) ?? beforeOf(change)
     if (record === undefined) return
@@ -83,6 +93,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     wakeOwner(record.spec.owner)
     // What ended a place is news of its signer: its lane, and whether somebody else used its key.
     if (change.type !== 'updated' || endsOf(change.old) !== endsOf(change.new)) queues.signers.add(record.spec.signer)
+    if (record.spec.chain === 'Solana') wakeHolders(change)
   })
   caches.signers.onChange((name, change) => {
     if (mattersToUsers(change))

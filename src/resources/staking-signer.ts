@@ -180,11 +180,12 @@ export type Ledger = z.output<typeof ledger>
 
 const lane = z.object({
   network: dnsLabel().describe('Network that the lane belongs to.'),
-  nextNonce: wholeNumber().describe('The nonce that is given out next.'),
+  nextNonce: wholeNumber().optional().describe('The nonce that is given out next. Ethereum only.'),
   open: wholeNumber().describe('Transactions that may land yet.'),
-  waiting: wholeNumber().describe('Transactions that wait for a nonce.'),
+  waiting: wholeNumber().describe('Transactions that wait for a nonce; on Solana, that are not signed, or are to be signed again.'),
   oldestNonce: wholeNumber().optional().describe('The lowest nonce that is not settled.'),
-  balanceWei: integerText().optional().describe('Balance in wei when it was read last.'),
+  balanceWei: integerText().optional().describe('Balance in wei when it was read last. Ethereum only.'),
+  balanceLamports: integerText(20).optional().describe('Balance in lamports when it was read last. Solana only.'),
 })
 export type SignerLane = z.output<typeof lane>
 

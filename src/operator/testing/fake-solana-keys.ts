@@ -11,7 +11,8 @@ const keyOf = (number: number) =>
   createPrivateKey({ key: Buffer.concat([pkcs8Prefix, Buffer.alloc(32, number)]), format: 'der', type: 'pkcs8' })
 
 /** Mounted Solana keys in memory, those of `testKey`, by folder. It remembers all that was signed. */
-export function createFakeSolanaKeys(mounted: ReadonlyMap<string, number>) {
+export function createFakeSolanaKeys(given: ReadonlyMap<string, number>) {
+  const mounted = new Map(given)
   const signed: { readonly keyName: string; readonly what: 'message' | 'challenge'; readonly bytes: Uint8Array }[] = []
   const broken = new Map<string, KeyErrorCode>()
   const numberOf = (keyName: string): number => {
@@ -38,6 +39,8 @@ export function createFakeSolanaKeys(mounted: ReadonlyMap<string, number>) {
   return {
     keys,
     signed,
+    /** Mounts another key, by its number, in this folder. */
+    mount: (keyName: string, number: number) => mounted.set(keyName, number),
     break: (keyName: string, code: KeyErrorCode) => broken.set(keyName, code),
     mend: (keyName: string) => broken.delete(keyName),
   }

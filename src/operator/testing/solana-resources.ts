@@ -63,23 +63,24 @@ export function solanaResources(
 ) {
   const statusOf = (key = KEY): SolanaStakeStatus => stakes.get(key)?.status ?? {}
   const self = {
-    addSigners(policy: Partial<StakingSignerSpec['policy']> = {}) {
-      for (const [name, address] of Object.entries(given.signers))
-        signers.create({
-          metadata: { name },
-          spec: {
-            chain: 'Solana',
-            keyName: name,
-            address,
-            policy: {
-              allowedNamespaces: { names: ['team-a'] },
-              maxPerTransaction: String(100n * SOL),
-              maxFeePerGasGwei: '100',
-              maxPriorityFeeLamports: '100000',
-              ...policy,
-            },
+    addSigner: (name: string, address: string, policy: Partial<StakingSignerSpec['policy']> = {}) =>
+      signers.create({
+        metadata: { name },
+        spec: {
+          chain: 'Solana',
+          keyName: name,
+          address,
+          policy: {
+            allowedNamespaces: { names: ['team-a'] },
+            maxPerTransaction: String(100n * SOL),
+            maxFeePerGasGwei: '100',
+            maxPriorityFeeLamports: '100000',
+            ...policy,
           },
-        })
+        },
+      }),
+    addSigners(policy: Partial<StakingSignerSpec['policy']> = {}) {
+      for (const [name, address] of Object.entries(given.signers)) self.addSigner(name, address, policy)
     },
     addStake(change: Partial<SolanaStakeSpec> = {}, key = KEY, metadata: object = {}) {
       const [namespace = '', name = ''] = key.split('/')

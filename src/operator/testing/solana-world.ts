@@ -17,8 +17,9 @@ import { createTestClock } from './test-clock.ts'
 
 export { KEY, SOL, type SolanaOperator } from './solana-resources.ts'
 export const AMOUNT = 5n * SOL
-const NETWORK = 'devnet'
+export const NETWORK = 'devnet'
 const DOMAIN = 'staking.example'
+export const GENESIS = testAddress(98)
 /** Keys of `testKey` by folder, each with a StakingSigner of its name. */
 const numbers = new Map([
   ['payer', 1],
@@ -48,6 +49,8 @@ export function createSolanaWorld() {
   const namespaces = new Map<string, Record<string, string> | undefined>([['team-a', {}]])
   const events: { readonly key: string; readonly text: EventText }[] = []
   const refusals: string[] = []
+  /** Genesis hashes by the network's name: any other than `GENESIS` is a cluster where nothing ever was. */
+  const networks = new Map([[NETWORK, GENESIS]])
 
   function start(around: Around = () => {}) {
     const operator = startInMemory(
@@ -58,23 +61,19 @@ export function createSolanaWorld() {
         onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
         onRefusal: (reason) => void refusals.push(reason),
         ports(instrument) {
-          const network: SolanaNetwork = {
-            config: {
-              name: NETWORK,
-              chain: 'Solana',
-              rpcUrls: ['http://127.0.0.1:1'],
-              genesisHash: testAddress(98),
-              pollIntervalMs: 5_000,
-            },
-            chain: instrument('chain', cluster.chain),
-            api: instrument('api', service.api),
-            challengeDomain: DOMAIN,
+          const own = { chain: instrument('chain', cluster.chain), api: instrument('api', service.api), challengeDomain: DOMAIN }
+          const other = { ...own, chain: createFakeSolanaChain('other').chain }
+          const solana = (name: string): SolanaNetwork | undefined => {
+            const genesisHash = networks.get(name)
+            if (genesisHash === undefined) return undefined
+            const config = { name, chain: 'Solana' as const, rpcUrls: ['http://127.0.0.1:1'], genesisHash, pollIntervalMs: 5_000 }
+            return { config, ...(genesisHash === GENESIS ? own : other) }
           }
           return {
             networks: {
               ethereum: () => undefined,
-              solana: (name) => (name === NETWORK ? network : undefined),
-              names: (chain) => (chain === 'Solana' ? [NETWORK] : []),
+              solana,
+              names: (chain) => (chain === 'Solana' ? [...networks.keys()] : []),
             },
             keys: createFakeKeys().keys,
             solanaKeys: instrument('keys', keys.keys),
@@ -123,6 +122,7 @@ export function createSolanaWorld() {
     namespaces,
     events,
     refusals,
+    networks,
     start,
     ...resources,
     /** What must hold whatever happened: each stake's account was funded once with its amount at most, and all money is where it belongs. */

@@ -16,6 +16,7 @@ import type { KubeObject } from '../kube/objects.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
 import { type LaneId, laneKey, placeName } from './names.ts'
 import type { Place, TransactionRecord } from './protocol.ts'
+import { holdersOf } from './solana/holders.ts'
 
 export type RecordObject = StakingTransaction & KubeObject
 export type PlaceObject = SignerNonce & KubeObject
@@ -33,6 +34,7 @@ export const recordIndexers = {
   ],
   subject: ({ spec }: RecordObject): readonly string[] => [spec.subject.toLowerCase()],
   signer: ({ spec }: RecordObject): readonly string[] => [spec.signer],
+  holder: holdersOf,
 }
 export const placeIndexers = {
   lane: ({ spec }: PlaceObject): readonly string[] => [laneKey(spec)],
@@ -55,6 +57,8 @@ export interface TransactionStore {
   recordsIn(lane: LaneId): readonly RecordObject[]
   recordsOf(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
   recordsAbout(subject: string): readonly RecordObject[]
+  /** Solana records without an outcome that an address pays for, or whose open attempts its key has signed. */
+  unsettledOf(address: string): readonly RecordObject[]
   /** From the cache, by nonce. */
   placesIn(lane: LaneId): ReadonlyMap<number, Place>
   /** Places of any lane that were taken for a record, by its uid, from the cache. */
@@ -142,6 +146,7 @@ export function createTransactionStore(deps: {
     recordsIn: (lane) => records.cache.byIndex('lane', laneKey(lane)),
     recordsOf: (owner) => records.cache.byIndex('owner', ownerKey(owner)),
     recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
+    unsettledOf: (address) => records.cache.byIndex('holder', address),
     placesIn: toPlaces,
     placesFor: (uid) => places.cache.byIndex('transaction', uid).map((place) => ({ lane: place.spec, place: toPlace(place) })),
     read,

@@ -10,7 +10,7 @@ import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { alteration, isReached, lookAt, protocolOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
-import { createSolanaRequests, type SolanaStakeDeps } from './request.ts'
+import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
 import { createSeenStakes, type SeenStakes } from './seen.ts'
 import type { FollowPlan, SolanaStakeEffects, StakeTerms } from './steps.ts'
 import { authorityChanged, createSolanaStepKind, isBegun, isLive, ownSteps, stepName, stepSpec } from './transaction.ts'
@@ -24,12 +24,13 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   readonly steps: SolanaTransactionKind
   /** What this process has seen of stakes: the mirror compares status with it. */
   readonly seen: SeenStakes
+  readonly networkOn: SolanaRequests['networkOn']
 } {
   const { log } = deps
   const requests = createSolanaRequests(deps)
   const { amountProblem } = createSolanaStakeRules(requests)
   const seenStakes = createSeenStakes()
-  const { networkOf, partiesFor, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
+  const { networkOf, networkOn, partiesFor, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
 
   const mirrored = (record: RecordObject, shown: SolanaTransaction | undefined): SolanaTransaction | undefined =>
     solanaMirror({ record, wasSent: (hash) => log.wasSent(record, hash) }, shown)
@@ -40,6 +41,12 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   async function ensured(plan: FollowPlan, visit: Visit, signal: AbortSignal): Promise<RecordObject> {
     const { request, kind } = plan
     const network = networkOf(request.network)
+    const { genesisHash } = ownSteps(log, request.origin).stake?.spec ?? {}
+    if (genesisHash !== undefined && genesisHash !== network.config.genesisHash)
+      throw stall(
+        'WrongChain',
+        `This stake is on the cluster with genesis ${genesisHash}, and network ${request.network} is another now. Nothing is signed. Give that cluster its name back in the operator's networks file.`,
+      )
     const parties = await partiesFor(request, kind, plan.terms.voteAccount, signal)
     const terms = await ownTerms(plan, parties, visit, signal)
     deps.assertMayAct()
@@ -62,6 +69,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
 
   return {
     seen: seenStakes,
+    networkOn,
     steps: createSolanaStepKind(deps, requests) as SolanaTransactionKind,
     effects: {
       async createStake(request, visit, signal) {
@@ -134,7 +142,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
       },
 
       async observeStake({ request, terms, seen, awaited, madeAtSlot, since }, visit, signal) {
-        const network = networkOf(request.network)
+        const network = networkOn(ownSteps(log, request.origin).stake?.spec.genesisHash, request.network)
         if (visit.get('observed') !== awaited) {
           const look = await lookAt(network.chain, terms.stakeAccount, signal)
           visit.set('observed', awaited)

@@ -1,6 +1,6 @@
 import type { SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
-import type { Networks } from '../../ports.ts'
+import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { showsLanding, solanaMirror } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
@@ -28,11 +28,12 @@ const kinds = ['stake', 'deactivation', 'withdrawal'] as const satisfies readonl
 /** SolanaStake for the engine: the saga with what the engine must know besides. */
 export function solanaStakeKind(deps: {
   readonly log: TransactionLog
-  readonly networks: Pick<Networks, 'solana'>
+  /** The network of the cluster with a genesis; without one, of a name. */
+  readonly networkOn: (genesisHash: string | undefined, name: string) => SolanaNetwork
   readonly intervals: ObservationIntervals
   readonly seen: SeenStakes
 }): SagaKind<SolanaStake, SolanaStakeStatus, SolanaStakeView, SolanaStakeEffects> {
-  const { log, networks, intervals, seen } = deps
+  const { log, networkOn, intervals, seen } = deps
 
   const ownOf = ({ metadata }: SolanaStake, uid: string | undefined): Own =>
     ownSteps(log, { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
@@ -93,11 +94,11 @@ export function solanaStakeKind(deps: {
     },
 
     async observe(resource, status, signal) {
-      const network = networks.solana(resource.spec.network)
-      if (network === undefined || status.stakeAccount === undefined) return status
-      const protocol = protocolOf(await lookAt(network.chain, status.stakeAccount, signal), madeAtSlot(status), status.protocol)
-      const own = ownOf(resource, undefined)
-      const { originUid } = own.stake?.spec.owner ?? {}
+      if (status.stakeAccount === undefined) return status
+      const { owner, genesisHash } = ownOf(resource, undefined).stake?.spec ?? {}
+      const { chain } = networkOn(genesisHash, resource.spec.network)
+      const protocol = protocolOf(await lookAt(chain, status.stakeAccount, signal), madeAtSlot(status), status.protocol)
+      const { originUid } = owner ?? {}
       if (originUid !== undefined) seen.note(originUid, protocol)
       return { ...status, protocol }
     },

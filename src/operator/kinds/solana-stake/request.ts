@@ -76,6 +76,17 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     return network
   }
 
+  /** The network of the cluster that something was done on, whatever its name is now. @throws Halt where it isn't configured any more */
+  function networkOn(genesisHash: string | undefined, name: string): SolanaNetwork {
+    const all = deps.networks.names('Solana').map((one) => deps.networks.solana(one))
+    const found = genesisHash === undefined ? networkOf(name) : all.find((one) => one?.config.genesisHash === genesisHash)
+    if (found !== undefined) return found
+    throw stall(
+      'WrongChain',
+      `This stake is on the cluster with genesis ${genesisHash}, and the operator's networks file has none of that genesis any more. Nothing is signed, and nothing is known of it. Put its network back.`,
+    )
+  }
+
   function amountOf(request: SolanaStakeRequest): Lamports {
     try {
       const amount = parseInteger(request.amountLamports, 'an amount in lamports')
@@ -305,7 +316,20 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     known.delete(keyOf(request))
   }
 
-  return { networkOf, amountOf, feeCapOf, assertAdmitted, partiesFor, serviceStake, verifiedTerms, termsFor, ownTerms, forget, refuse }
+  return {
+    networkOf,
+    networkOn,
+    amountOf,
+    feeCapOf,
+    assertAdmitted,
+    partiesFor,
+    serviceStake,
+    verifiedTerms,
+    termsFor,
+    ownTerms,
+    forget,
+    refuse,
+  }
 }
 
 function derived(feePayer: SolanaAddress, stakeId: string): string | undefined {

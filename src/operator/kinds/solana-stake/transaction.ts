@@ -2,6 +2,7 @@ import { SolanaError } from '../../../chains/solana/chain.ts'
 import { lockupInForce } from '../../../chains/solana/stake-account.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import type { SolanaStake } from '../../../resources/solana-stake.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { StakingTransactionSpec, TransactionPurpose } from '../../../resources/staking-transaction.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
@@ -95,17 +96,14 @@ interface Admission {
 
 /** What the log asks of a stake's steps before it signs, sends and concludes. */
 export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequests): SolanaTransactionKind<Admission> {
-  const { networkOf, partiesFor, termsFor, assertAdmitted } = requests
+  const { networkOf, networkOn, partiesFor, termsFor, assertAdmitted } = requests
   const verification = createSolanaVerification(deps, requests)
   const service = createServiceTransactions(deps, requests)
   const rules = createSolanaStakeRules(requests)
   const history = createStakeHistory()
   const { verifiedNow, simulate, sign, assertFunds } = verification
 
-  const networkOfRecord = ({ spec }: RecordObject): SolanaNetwork => {
-    const name = deps.networks.names('Solana').find((one) => deps.networks.solana(one)?.config.genesisHash === spec.genesisHash)
-    return networkOf(name ?? spec.network)
-  }
+  const networkOfRecord = ({ spec }: RecordObject): SolanaNetwork => networkOn(spec.genesisHash, spec.network)
   /** A slot at which the account was there, 0 if it never was: seen at an earlier one, it doesn't count that it isn't. */
   const madeAtSlot = ({ spec }: RecordObject): number =>
     deps.log.find(stepName(spec.genesisHash ?? '', spec.subject, 'stake'))?.status?.outcome?.blockNumber ?? 0
@@ -214,6 +212,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
     async obtain(record, admission, heights, _visit, signal) {
       const { plan, parties, terms, network } = admission
       const { kind, request } = plan
+      assertStays(kind === 'deactivation' ? [parties.payer] : [parties.payer, parties.withdrawer])
       const look = await lookAt(network.chain, terms.stakeAccount, signal)
       const altered = alteration(look.state, terms)
       if (altered !== undefined) throw authorityChanged(terms, altered)
@@ -275,6 +274,13 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
 
     explain: (record, error) => explained(error, actionOf(record), networkOfRecord(record)),
   }
+}
+
+/** Nothing new is signed for a signer that is being deleted: it goes once what is open is settled. @throws Halt */
+function assertStays(signers: readonly StakingSigner[]): void {
+  const leaving = signers.find(({ metadata }) => metadata.deletionTimestamp !== undefined)
+  if (leaving !== undefined)
+    throw stall('SignerNotFound', `StakingSigner ${leaving.metadata.name} is being deleted: nothing more is signed with its key.`)
 }
 
 /** How often it is looked whether a step is wanted after all, in ms; a change of the resource wakes it. */

@@ -18,6 +18,7 @@ import type { ResourceClient } from '../../kube/resource-client.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
 import { closedOf, highestPlace, nextPlaces } from '../../transactions/protocol.ts'
 import type { SignerStore } from '../../transactions/signer-store.ts'
+import { isOpen } from '../../transactions/solana/holders.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../../transactions/store.ts'
 import { type SignerFacts, stakingSignerStatus } from './status.ts'
 
@@ -95,6 +96,11 @@ function foreignIn(records: readonly RecordObject[], acknowledged: number): { re
     .toSorted((a, b) => b.nonce - a.nonce)[0]
 }
 
+const countsOf = (records: readonly RecordObject[]): { readonly open: number; readonly waiting: number } => {
+  const open = records.filter(isOpen).length
+  return { open, waiting: records.length - open }
+}
+
 export interface SignerReconcilerDeps {
   readonly store: SignerStore
   readonly informer: Pick<Informer<StakingSigner & KubeObject>, 'get' | 'list'>
@@ -112,7 +118,7 @@ export interface SignerReconcilerDeps {
   /** Wei or lamports. */
   readonly onBalance: (signer: string, network: string, balance: bigint) => void
   readonly onAlarm: (network: string, signer: string, reason: string) => void
-  readonly transactions: Pick<TransactionStore, 'recordsIn' | 'placesIn' | 'readPlaces'>
+  readonly transactions: Pick<TransactionStore, 'recordsIn' | 'placesIn' | 'readPlaces' | 'unsettledOf'>
 }
 
 /** Looks after a signer's own conditions: its key, its funds, transactions that nobody accounts for. */
@@ -141,7 +147,9 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
     if (signer.spec.chain === 'Solana') {
       const cluster = networks.solana(name)
       if (cluster === undefined) return { name, hasFunds: undefined }
-      return fundedWith(await cluster.chain.balance(signer.spec.address as SolanaAddress, 'confirmed', signal))
+      const lamports = await cluster.chain.balance(signer.spec.address as SolanaAddress, 'confirmed', signal)
+      const counts = countsOf(transactions.unsettledOf(signer.spec.address).filter((record) => networkName(record) === name))
+      return { ...fundedWith(lamports), lane: { network: name, ...counts, balanceLamports: lamports.toString() } }
     }
     const network = networks.ethereum(name)
     if (network === undefined) return { name, hasFunds: undefined }
@@ -175,24 +183,44 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
     }
   }
 
-  /** A signer whose lane is open stays until that is settled, whoever deletes it. @returns undefined when it is gone */
-  async function held(signer: StakingSigner & KubeObject, signal: AbortSignal): Promise<(StakingSigner & KubeObject) | undefined> {
-    if (signer.spec.chain !== 'Ethereum') return signer
-    const isOpen = networks.names('Ethereum').some((name) => {
+  /** The configured network of a Solana record; its own word where its cluster is not configured any more. */
+  const networkName = ({ spec }: RecordObject): string =>
+    networks.names('Solana').find((name) => networks.solana(name)?.config.genesisHash === spec.genesisHash) ?? spec.network
+
+  /** What a Solana signer has on clusters that are not configured any more: it is held for that all the same. */
+  function lanesElsewhere({ spec }: StakingSigner): SignerFacts['networks'] {
+    if (spec.chain !== 'Solana') return []
+    const names = new Set(networks.names('Solana'))
+    const groups = Map.groupBy(
+      transactions.unsettledOf(spec.address).filter((record) => !names.has(networkName(record))),
+      networkName,
+    )
+    return [...groups].map(([name, records]) => ({ name, hasFunds: undefined, lane: { network: name, ...countsOf(records) } }))
+  }
+
+  /** Whether something that its key has signed may land: a place of its lane is open, or an attempt of a Solana record. */
+  function isInUse({ spec }: StakingSigner): boolean {
+    if (spec.chain === 'Solana') return transactions.unsettledOf(spec.address).some(isOpen)
+    return networks.names('Ethereum').some((name) => {
       const chainId = networks.ethereum(name)?.config.chainId
       return (
         chainId !== undefined &&
         transactions
-          .recordsIn({ chainId, address: signer.spec.address })
+          .recordsIn({ chainId, address: spec.address })
           .some(({ status }) => status?.place !== undefined && status.outcome === undefined)
       )
     })
+  }
+
+  /** A signer of which something is open stays until that is settled, whoever deletes it. @returns undefined when it is gone */
+  async function held(signer: StakingSigner & KubeObject, signal: AbortSignal): Promise<(StakingSigner & KubeObject) | undefined> {
+    const inUse = isInUse(signer)
     const isDeleted = signer.metadata.deletionTimestamp !== undefined
     const has = signer.metadata.finalizers?.includes(LANE_FINALIZER) === true
-    if (isOpen === has || (isDeleted && isOpen)) return signer
-    if (!isOpen && !isDeleted) return signer
+    if (inUse === has || (isDeleted && inUse)) return signer
+    if (!inUse && !isDeleted) return signer
     deps.assertHeld()
-    const change = isOpen ? { addFinalizer: LANE_FINALIZER } : { removeFinalizer: LANE_FINALIZER }
+    const change = inUse ? { addFinalizer: LANE_FINALIZER } : { removeFinalizer: LANE_FINALIZER }
     const changed = await changeMetadata(deps.client, signer, change, signal, { fieldManager: deps.fieldManager })
     if (changed !== undefined) deps.put(changed)
     return changed
@@ -218,17 +246,19 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
         (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameHex(key.address, signer.spec.address)),
       duplicateOf: duplicateOf(signer, informer.list()),
       unreadable: parsed.success ? undefined : parsed.error.issues.map((issue) => issue.path.join('.')).join(', '),
-      networks: await Promise.all(
-        networks.names(signer.spec.chain).map(async (network) => {
-          try {
-            return await networkFacts(signer, network, signal)
-          } catch (error) {
-            signal.throwIfAborted()
-            classify(error)
-            return { name: network, hasFunds: funds.get(`${signer.metadata.uid}/${network}`) }
-          }
-        }),
-      ),
+      networks: (
+        await Promise.all(
+          networks.names(signer.spec.chain).map(async (network): Promise<SignerFacts['networks'][number]> => {
+            try {
+              return await networkFacts(signer, network, signal)
+            } catch (error) {
+              signal.throwIfAborted()
+              classify(error)
+              return { name: network, hasFunds: funds.get(`${signer.metadata.uid}/${network}`) }
+            }
+          }),
+        )
+      ).concat(lanesElsewhere(signer)),
     }
     const current = informer.get(name) ?? signer
     const status: StakingSignerStatus = stakingSignerStatus(current, facts, clock.now())
