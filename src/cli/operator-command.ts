@@ -19,6 +19,7 @@ interface OperatorFlags {
   readonly signerInterval: number
   readonly observeActivating: number
   readonly observeSettled: number
+  readonly transactionRetention: number
   readonly logLevel: LogLevel
 }
 
@@ -73,6 +74,14 @@ export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Com
         .argParser(duration)
         .default(21_600_000, '6h'),
     )
+    .addOption(
+      new Option(
+        '--transaction-retention <duration>',
+        'how long the StakingTransaction of an exit or a withdrawal is kept after its resource; those of stakes are kept for good',
+      )
+        .argParser(duration)
+        .default(2_592_000_000, '720h'),
+    )
     .addOption(logLevel().default('info'))
     .action(async (flags: OperatorFlags) => {
       const { runOperator } = await import('../operator/operator.ts')
@@ -98,4 +107,5 @@ const operatorOptions = (flags: OperatorFlags) => ({
   stallRecheckMs: flags.stallRecheck,
   signerIntervalMs: flags.signerInterval,
   observation: { activatingMs: flags.observeActivating, settledMs: flags.observeSettled },
+  retentionMs: flags.transactionRetention,
 })

@@ -38,7 +38,7 @@ import { createSolanaLog } from './transactions/solana/controller.ts'
 import { createTransactionStore } from './transactions/store.ts'
 
 /** What is counted and measured of the work. */
-export interface Report extends Pick<OperatorMetrics, 'statusWrite' | 'step' | 'refused' | 'transaction' | 'alarm'> {
+export interface Report extends Pick<OperatorMetrics, 'statusWrite' | 'step' | 'refused' | 'transaction' | 'alarm' | 'pruned'> {
   /** What a signer's address holds on a network, in wei or lamports. */
   readonly balance: (signer: string, network: string, amount: bigint) => void
 }
@@ -65,6 +65,8 @@ export interface OperatorParts {
   /** How often a signer is looked at, in ms. */
   readonly signerIntervalMs: number
   readonly observation: ObservationIntervals
+  /** How long the record of an exit or withdrawal is kept after its resource, in ms. */
+  readonly retentionMs: number
   /** Aborted when the lease is lost. */
   readonly signal: AbortSignal
   readonly random?: () => number
@@ -126,16 +128,17 @@ export function composeOperator(parts: OperatorParts) {
     assertHeld()
     parts.assertCurrent()
   }
+  const ownerExists = async (owner: TransactionOwner, isFresh: boolean, signal: AbortSignal): Promise<boolean> => {
+    // Of a kind that isn't known here nothing is given away.
+    if (owners[owner.kind] === undefined) return true
+    const found = await resource(owner.kind, owner, isFresh, signal)
+    const origin = found === undefined ? undefined : readOrigin(owner.kind, found.metadata)
+    return origin?.is === 'own' && origin.origin.uid === owner.originUid
+  }
   const log = createTransactionLog({
     store: transactions,
     memory,
-    async ownerExists(owner, signal) {
-      // Of a kind that isn't known here nothing is given away.
-      if (owners[owner.kind] === undefined) return true
-      const found = await resource(owner.kind, owner, true, signal)
-      const origin = found === undefined ? undefined : readOrigin(owner.kind, found.metadata)
-      return origin?.is === 'own' && origin.origin.uid === owner.originUid
-    },
+    ownerExists: (owner, signal) => ownerExists(owner, true, signal),
     assertMayAct: mayAct,
   })
   const signing = {
@@ -256,6 +259,9 @@ export function composeOperator(parts: OperatorParts) {
       memory,
       clock,
       assertMayAct: mayAct,
+      ownerExists,
+      retentionMs: parts.retentionMs,
+      onPruned: report.pruned,
       onEvent,
       onAlarm: (signer, network, { reason, message }) => {
         events.event(signer, { type: 'Warning', reason, action: 'Reconcile', note: message })

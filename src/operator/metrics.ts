@@ -17,6 +17,8 @@ export interface OperatorMetrics {
   readonly transaction: (network: string, purpose: string, what: string) => void
   /** What a person should hear of at once, by its reason: FrontRun, KeyUsedElsewhere, UnaccountedTransactions, NoFinality. */
   readonly alarm: (network: string, signer: string, reason: string) => void
+  /** An object of the log was deleted: a record by its purpose, or `SignerNonce`. */
+  readonly pruned: (network: string, what: string) => void
   readonly queuePicked: (kind: string, waitedMs: number) => void
   /** The networks' nodes, read at scrape time. */
   readonly nodes: NodeBoard
@@ -90,6 +92,11 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
     'event',
   ])
   const alarms = counter('staking_operator_alarms_total', 'What a person should look at now, by reason.', ['network', 'signer', 'reason'])
+  const pruned = counter(
+    'staking_operator_log_pruned_total',
+    'Objects of the transaction log that were deleted since nothing needs them.',
+    ['network', 'what'],
+  )
   const queueWait = histogram('staking_operator_queue_wait_seconds', 'Time that a due key waited for a worker.', ['kind'])
 
   gauge('staking_operator_build_info', 'The running version; the value is always 1.', ['version'], (set) =>
@@ -108,6 +115,7 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
     api: (operation, outcome, ms) => api.observe({ operation, outcome }, ms / 1000),
     transaction: (network, purpose, event) => transactions.inc({ network, purpose, event }),
     alarm: (network, signer, reason) => alarms.inc({ network, signer, reason }),
+    pruned: (network, what) => pruned.inc({ network, what }),
     queuePicked: (kind, waitedMs) => queueWait.observe({ kind }, waitedMs / 1000),
   }
 }

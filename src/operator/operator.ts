@@ -122,6 +122,7 @@ export async function runOperator(
       stallRecheckMs: options.stallRecheckMs,
       signerIntervalMs: options.signerIntervalMs,
       observation: options.observation,
+      retentionMs: options.retentionMs,
       signal: leading,
       onNews: wakes.owner,
       ...(hooks.onPoint === undefined ? {} : { onPoint: hooks.onPoint }),

@@ -20,6 +20,8 @@ export interface OperatorOptions {
   readonly stallRecheckMs: number
   readonly signerIntervalMs: number
   readonly observation: ObservationIntervals
+  /** How long the record of an exit or withdrawal is kept after its resource, in ms. */
+  readonly retentionMs: number
   readonly version: string
 }
 

@@ -8,6 +8,8 @@ export const API_VERSION = `${GROUP}/${VERSION}`
 export const FINALIZER = 'staking.dev/holds-money'
 /** Keeps a signer while its lane has open places: what was signed with its key is followed, replaced and cancelled with it. */
 export const LANE_FINALIZER = 'staking.dev/open-lane'
+/** Keeps a StakingTransaction as long as something of it may land, or a resource that it was made for is there. */
+export const RECORD_FINALIZER = 'staking.dev/transaction-record'
 /** `<uid at first sight>/<namespace>/<name>`: see operator/engine/origin.ts. */
 export const ORIGIN_ANNOTATION = 'staking.dev/origin'
 /** Set to the resource's own name, it confirms that a stake that holds money may be forgotten. */

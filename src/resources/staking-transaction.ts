@@ -110,6 +110,16 @@ const status = z.object({
   attempts: z.array(attempt).max(96).optional().describe('Every version that was ever signed, oldest first. None is ever forgotten.'),
   closed: z.array(closed).max(96).optional().describe('Earlier places, each proven closed by what used its nonce.'),
   outcome: outcome.optional().describe('What came of it, final and proven.'),
+  unclaimedSince: time()
+    .optional()
+    .describe(
+      'Since when nothing of it can land and no resource that it was made for is there. The record is deleted some time after that.',
+    ),
+  held: z
+    .string()
+    .max(512)
+    .optional()
+    .describe('Why a record that somebody deletes is still there. It goes by itself when that has passed.'),
 })
 
 /** The record of one transaction: what is to be done, once. Only the operator writes it. */
@@ -120,7 +130,7 @@ export const stakingTransaction = {
   shortNames: ['stx'],
   scope: 'Cluster',
   description:
-    'StakingTransaction is the record of one thing to be done on a chain, once: a deposit, an exit, a withdrawal, a step of a Solana stake. It is named by its purpose and written before anything is signed. Only the operator writes it: do not edit or delete it.',
+    'StakingTransaction is the record of one thing to be done on a chain, once: a deposit, an exit, a withdrawal, a step of a Solana stake. It is named by its purpose and written before anything is signed. Only the operator writes it: do not edit or delete it. One that is deleted stays as long as something of it may land or a resource that it was made for is there; status.held says why.',
   spec: cel(
     spec,
     {

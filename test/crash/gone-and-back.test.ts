@@ -53,9 +53,13 @@ const until = (name: string, space: string, what: string, check: (one: EthereumS
 const untilGone = (name: string, space = 'default') => until(name, space, 'gone', (one) => one === undefined)
 const isSent = (one: EthereumStake | undefined) => one?.status?.transaction?.broadcastHash !== undefined
 const inSpace = (name: string, space: string) => stake(name, { withdrawalAddress: OTHER_ADDRESS }, { namespace: space })
-/** The transaction log of this cluster is gone: its records and its places. */
-const loseLog = () =>
-  stack.cluster.kubectlOk(['delete', 'stakingtransactions.staking.dev,signernonces.staking.dev', '--all', '--all-namespaces'])
+/** The transaction log of this cluster is gone, whatever holds it: its records and its places. */
+async function loseLog(): Promise<void> {
+  const names = (await stack.cluster.kubectlOk(['get', 'stx', '-o', 'name'])).split('\n').filter((name) => name !== '')
+  for (const name of names)
+    await stack.cluster.kubectlOk(['patch', name, '--type=merge', '-p', JSON.stringify({ metadata: { finalizers: null } })])
+  await stack.cluster.kubectlOk(['delete', 'stakingtransactions.staking.dev,signernonces.staking.dev', '--all', '--all-namespaces'])
+}
 const acknowledge = async (nonce: number) => {
   const { status } = await stack.cluster.request({
     method: 'PATCH',

@@ -6,6 +6,7 @@ import {
   LANE_FINALIZER,
   ORIGIN_ANNOTATION,
   RECONCILE_ANNOTATION,
+  RECORD_FINALIZER,
 } from '../../resources/meta.ts'
 import type { Kept } from '../kube/kept-metadata.ts'
 
@@ -18,5 +19,5 @@ export const KEPT: Kept = {
     DISREGARD_SUBMISSION_ANNOTATION,
     ALLOW_REMAKES_ANNOTATION,
   ],
-  finalizers: [FINALIZER, LANE_FINALIZER],
+  finalizers: [FINALIZER, LANE_FINALIZER, RECORD_FINALIZER],
 }

@@ -11,7 +11,7 @@ import { type Around, createMortal, type KILLED } from './mortal.ts'
 
 /** What a world gives: how ports are made, so that each call of theirs can be told. */
 type Given = Pick<OperatorParts, 'clock' | 'namespace'> &
-  Partial<Pick<OperatorParts, 'stallRecheckMs' | 'signerIntervalMs' | 'observation' | 'random' | 'log'>> & {
+  Partial<Pick<OperatorParts, 'stallRecheckMs' | 'signerIntervalMs' | 'observation' | 'retentionMs' | 'random' | 'log'>> & {
     readonly ports: (
       instrument: <T extends object>(name: string, port: T) => T,
       mortal: { isKilled(): boolean },
@@ -48,6 +48,7 @@ export function startInMemory(kube: FakeKube, given: Given, around: Around = not
     statusWrite: nothing,
     step: nothing,
     transaction: nothing,
+    pruned: nothing,
     alarm: (network, signer, reason) => given.onAlarm?.({ network, signer, reason }),
     balance: nothing,
     refused: (_kind, reason) => given.onRefusal(reason),
@@ -56,6 +57,7 @@ export function startInMemory(kube: FakeKube, given: Given, around: Around = not
     stallRecheckMs: 300_000,
     signerIntervalMs: 60_000,
     observation: { activatingMs: 60_000, settledMs: 3_600_000 },
+    retentionMs: 30 * 86_400_000,
     random: () => 0.5,
     log: silent,
     ...given,

@@ -42,4 +42,6 @@ export interface TransactionKind {
   readonly maxGas: bigint
   /** Whether a call that was reverted may be made again by itself. */
   readonly remakeAfterRevert: boolean
+  /** Whether its records stay for good: those of others go some time after the last resource that they were made for. */
+  readonly keepsRecords: boolean
 }

@@ -2,6 +2,7 @@ import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import { jitter } from '../../lib/clock.ts'
 import { sameHex } from '../../lib/hex.ts'
+import { RECORD_FINALIZER } from '../../resources/meta.ts'
 import { classify } from '../engine/classify.ts'
 import type { Result } from '../kube/controller.ts'
 import { Priority } from '../kube/queue.ts'
@@ -12,13 +13,16 @@ import { createFollow } from './follow.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { type LaneId, laneKey, parseLaneKey } from './names.ts'
 import { isMissing, isOpen, takenBack } from './protocol.ts'
+import { createRecordEnd, isBeingDeleted, prunePlaces } from './prune.ts'
 import { type RecordObject, recordOf } from './store.ts'
 import { createTake } from './take.ts'
-import { createPrune, createTend } from './tend.ts'
+import { createTend } from './tend.ts'
 
 /** Records that are followed at once. */
 const AT_ONCE = 16
+/** How often a lane is looked at for what may go, and, where somebody deletes a record that is held, whether it may go. */
 const PRUNE_EVERY_MS = 600_000
+const HELD_EVERY_MS = 60_000
 
 const byAge = (a: RecordObject, b: RecordObject): number => {
   const key = ({ metadata }: RecordObject) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`
@@ -35,7 +39,8 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
   const drive = createDrive(deps)
   const take = createTake(deps, drive)
   const tend = createTend(deps)
-  const prune = createPrune(deps)
+  const end = createRecordEnd(deps)
+  const prunedAt = new Map<string, number>()
   const finality = createFinalityWatch(deps.clock)
 
   const unfinished = (lane: LaneId): readonly RecordObject[] =>
@@ -113,11 +118,32 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     for (const record of unfinished(lane)) memory.stand(record, verdict)
   }
 
+  /** Deletes what nothing needs any more, now and then. What somebody else deletes is looked at each time. */
+  async function prune(moment: Moment): Promise<void> {
+    await end.letGo(moment)
+    const key = laneKey(moment.lane)
+    const now = deps.clock.monotonicMs()
+    if (now - (prunedAt.get(key) ?? Number.NEGATIVE_INFINITY) < PRUNE_EVERY_MS) return
+    prunedAt.set(key, now)
+    await prunePlaces(deps, moment)
+    await end.retire(moment)
+  }
+
+  /** When a lane is looked at again in which nothing is open and nothing waits. */
+  function rest(lane: LaneId): Result {
+    const records = store.recordsIn(lane)
+    const isHeld = records.some(isBeingDeleted)
+    // The highest place stays.
+    if (!isHeld && store.placesIn(lane).size <= 1 && !records.some(end.goesByItself)) return { kind: 'done' }
+    return { kind: 'wait', afterMs: jitter(isHeld ? HELD_EVERY_MS : PRUNE_EVERY_MS), priority: Priority.low }
+  }
+
   return async function reconcile(key, signal): Promise<Result> {
     const lane = parseLaneKey(key)
     const records = unfinished(lane)
     const places = store.placesIn(lane)
-    if (records.length === 0 && places.size === 0) return { kind: 'done' }
+    const isHeld = store.recordsIn(lane).some(isBeingDeleted)
+    if (records.length === 0 && places.size === 0 && rest(lane).kind === 'done') return { kind: 'done' }
     const network = deps.network(lane.chainId)
     if (network === undefined) {
       for (const record of records)
@@ -127,7 +153,12 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
           message: `The operator's networks file has no network with chain id ${lane.chainId} any more, where StakingTransaction ${record.metadata.name} was made. It is followed to its end once there is one.`,
           afterMs: 30_000,
         })
-      return records.length === 0 ? { kind: 'done' } : { kind: 'wait', afterMs: 30_000 }
+      await end.holdAll(
+        store.recordsIn(lane),
+        `The operator's networks file has no network with chain id ${lane.chainId}, so that nothing is proven of it: add one, or remove the finalizer ${RECORD_FINALIZER} when you are certain that nothing of it can land.`,
+        signal,
+      )
+      return records.length === 0 && !isHeld ? { kind: 'done' } : { kind: 'wait', afterMs: 30_000 }
     }
     const poll = network.config.pollIntervalMs
     let moment: Moment
@@ -147,9 +178,9 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     tellOfFinality(moment)
     const { isOpen: isFilling } = await tend(moment)
     await take({ ...moment, records: unfinished(lane), places: store.placesIn(lane) })
-    await prune(moment, PRUNE_EVERY_MS)
+    await prune({ ...moment, places: store.placesIn(lane) })
     const left = unfinished(lane)
-    if (left.length === 0 && !isFilling) return { kind: 'done' }
+    if (left.length === 0 && !isFilling) return rest(lane)
     return { kind: 'wait', afterMs: jitter(poll), priority: Priority.high }
   }
 }

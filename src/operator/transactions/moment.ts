@@ -3,7 +3,7 @@ import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
-import type { ClosedPlace } from '../../resources/staking-transaction.ts'
+import type { ClosedPlace, TransactionOwner } from '../../resources/staking-transaction.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { TransactionKind } from './kind.ts'
@@ -41,6 +41,12 @@ export interface LaneDeps {
   readonly memory: Memory
   readonly clock: Clock
   readonly assertMayAct: () => void
+  /** Whether the very resource that a record was made for is there: by the cache, or past it. Of a kind that isn't known here: it is. */
+  readonly ownerExists: (owner: TransactionOwner, isFresh: boolean, signal: AbortSignal) => Promise<boolean>
+  /** How long a record is kept after the last resource that it was made for, in ms. */
+  readonly retentionMs: number
+  /** `what`: the purpose of a record, or `SignerNonce`. */
+  readonly onPruned?: (network: string, what: string) => void
   readonly onEvent?: (record: RecordObject, event: TransactionEvent) => void
   /** What whoever runs the operator must hear of besides conditions, once for each time. */
   readonly onAlarm?: (signer: StakingSigner, network: string, alarm: Alarm) => void

@@ -658,7 +658,14 @@ describe('recordMayBePruned', () => {
     { that: 'not while a node does not: its outcome may be taken back', of: settled, everywhere: 3, may: false },
     { that: 'not while a node is silent', of: settled, everywhere: undefined, may: false },
     { that: 'an open one may not', of: record({ place: 3 }), everywhere: 9, may: false },
-    { that: 'one that waits may not', of: record({ closed: [closed(3)] }), everywhere: 9, may: false },
+    { that: 'one whose places are closed may', of: record({ closed: [closed(3)] }), everywhere: undefined, may: true },
+    { that: 'one that never had a place may', of: record({}), everywhere: undefined, may: true },
+    {
+      that: 'one with an attempt under a nonce that is not closed may not',
+      of: record({ attempts: [attempt(4, '0xb')], closed: [closed(3)] }),
+      everywhere: 9,
+      may: false,
+    },
   ])('$that', ({ of, everywhere, may }) => {
     expect(recordMayBePruned(of, everywhere)).toBe(may)
   })

@@ -442,10 +442,12 @@ export function seenBy(record: TransactionRecord, originUid: string): Transactio
 }
 
 /**
- * ▸ A record may be pruned when it has an outcome and every node counts beyond its nonce: one node's word may have made the outcome, and while the call
- * can still land, the record is what keeps another from being made.
+ * ▸ Whether nothing of a record can land any more, so that it may go. One with an outcome: when every node counts beyond its nonce, for one node's word may
+ * have made the outcome, and while the call can still land, the record is what keeps another from being made. One without: when each of its places is
+ * proven closed. Places that were taken for it and that it does not account for (`forgottenPlaces`) are the caller's to look for.
  */
-export function recordMayBePruned({ status }: TransactionRecord, finalEverywhere: number | undefined): boolean {
-  if (status.outcome === undefined) return false
-  return status.place === undefined || (finalEverywhere !== undefined && status.place < finalEverywhere)
+export function recordMayBePruned(record: TransactionRecord, finalEverywhere: number | undefined): boolean {
+  const { outcome, place } = record.status
+  if (outcome === undefined) return mayBeHandedOver(record)
+  return place === undefined || (finalEverywhere !== undefined && place < finalEverywhere)
 }

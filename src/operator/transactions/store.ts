@@ -1,3 +1,4 @@
+import { RECORD_FINALIZER } from '../../resources/meta.ts'
 import type { SignerNonce } from '../../resources/signer-nonce.ts'
 import { SIGNER_NONCE_API, signerNonce } from '../../resources/signer-nonce.ts'
 import {
@@ -10,6 +11,7 @@ import {
 } from '../../resources/staking-transaction.ts'
 import { conflict } from '../engine/verdict.ts'
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
+import { changeMetadata } from '../kube/finalizers.ts'
 import type { Informer } from '../kube/informer.ts'
 import { diffMergePatch } from '../kube/merge-patch.ts'
 import type { KubeObject } from '../kube/objects.ts'
@@ -81,6 +83,9 @@ export interface TransactionStore {
     signal: AbortSignal,
   ): Promise<Place & { readonly created: boolean }>
   prunePlace(lane: LaneId, nonce: number, signal: AbortSignal): Promise<void>
+  /** Lets a record go that somebody deletes. @throws Halt (conflict) where it was written meanwhile */
+  releaseRecord(record: RecordObject, signal: AbortSignal): Promise<RecordObject | undefined>
+  /** Deletes a record as it was read. @throws Halt (conflict) where it was written meanwhile */
   pruneRecord(record: RecordObject, signal: AbortSignal): Promise<void>
 }
 
@@ -133,6 +138,22 @@ export function createTransactionStore(deps: {
     }
   }
 
+  async function releaseRecord(record: RecordObject, signal: AbortSignal): Promise<RecordObject | undefined> {
+    const { name } = record.metadata
+    deps.assertHeld()
+    point('before record release', name)
+    try {
+      const left = await changeMetadata(records.client, record, { removeFinalizer: RECORD_FINALIZER }, signal, { fieldManager })
+      point('after record release', name)
+      if (left !== undefined) records.cache.put(left)
+      return left
+    } catch (error) {
+      if (!isConflict(error)) throw error
+      await read(name, signal)
+      throw conflict()
+    }
+  }
+
   const toPlace = ({ spec }: PlaceObject): Place => ({
     nonce: spec.nonce,
     transaction: spec.transaction,
@@ -170,9 +191,9 @@ export function createTransactionStore(deps: {
       deps.assertHeld()
       point('before record create', name)
       try {
-        const made = await records.client.create({ ...STAKING_TRANSACTION_API, metadata: { name }, spec } as never, signal, {
-          fieldManager,
-        })
+        // From its first moment: whoever deletes it by hand deletes no memory of money in flight.
+        const metadata = spec.chain === 'Ethereum' ? { name, finalizers: [RECORD_FINALIZER] } : { name }
+        const made = await records.client.create({ ...STAKING_TRANSACTION_API, metadata, spec } as never, signal, { fieldManager })
         point('after record create', name)
         records.cache.put(made)
         return made
@@ -221,9 +242,14 @@ export function createTransactionStore(deps: {
       deps.assertHeld()
       await places.client.delete({ name }, { preconditions: { uid } }, signal).catch(ignoreGone)
     },
-    async pruneRecord({ metadata: { name, uid, resourceVersion } }, signal) {
-      deps.assertHeld()
+    releaseRecord,
+    async pruneRecord(record, signal) {
+      const released = await releaseRecord(record, signal)
+      if (released === undefined) return
+      const { name, uid, resourceVersion } = released.metadata
+      point('before record delete', name)
       await records.client.delete({ name }, { preconditions: { uid, resourceVersion } }, signal).catch(ignoreGone)
+      point('after record delete', name)
     },
   }
 }

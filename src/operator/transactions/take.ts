@@ -8,14 +8,12 @@ import { classify } from '../engine/classify.ts'
 import { type Halt, retry, stall, wait } from '../engine/verdict.ts'
 import type { Drive } from './drive.ts'
 import { each } from './each.ts'
+import { forgottenBy } from './forgotten.ts'
 import type { Admission } from './kind.ts'
 import type { LaneDeps, Moment } from './moment.ts'
-import { laneKey, parseLaneKey } from './names.ts'
 import { feesFor, feesOf, standsARise } from './price.ts'
 import {
-  forgottenPlaces,
   type KeyUse,
-  mayGoOn,
   mayTakePlace,
   type NextPlace,
   nextPlaces,
@@ -211,28 +209,6 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     }
   }
 
-  /** ▸ Places of any lane that were taken for a record and of which the log does not say what became of them. */
-  async function forgottenBy(
-    { lane, counts, signal }: Moment,
-    record: RecordObject,
-  ): Promise<readonly { readonly nonce: number; readonly mayGoOn: boolean }[]> {
-    const byLane = Map.groupBy(store.placesFor(record.metadata.uid), (one) => laneKey(one.lane))
-    const found: { nonce: number; mayGoOn: boolean }[] = []
-    for (const [key, taken] of byLane) {
-      const isHere = key === laneKey(lane)
-      const other = parseLaneKey(key)
-      const everywhere = isHere
-        ? counts.finalEverywhere
-        : (await deps.network(other.chainId)?.chain.laneCounts(other.address as Hex, signal))?.finalEverywhere
-      const places = taken.map(({ place }) => place)
-      for (const nonce of forgottenPlaces(recordOf(record), places, everywhere)) {
-        const place = places.find((one) => one.nonce === nonce)
-        found.push({ nonce, mayGoOn: isHere && place !== undefined && mayGoOn(place, recordOf(record), counts) })
-      }
-    }
-    return found
-  }
-
   const verdict = (halt: Halt) => {
     if (halt.verdict.kind === 'conflict') throw halt
     return halt.verdict
@@ -292,7 +268,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     const resumed = new Map<string, number>()
     const free: Ready[] = []
     for (const one of ready) {
-      const forgotten = await forgottenBy(moment, one.record)
+      const forgotten = await forgottenBy(deps, moment, one.record)
       const [own] = forgotten
       if (own === undefined) free.push(one)
       else if (forgotten.length === 1 && own.mayGoOn) resumed.set(one.record.metadata.uid, own.nonce)

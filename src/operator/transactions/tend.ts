@@ -5,11 +5,11 @@ import { type LaneDeps, type Moment, nodesLacking, somebodyWaits } from './momen
 import { type LaneId, laneKey, placeName } from './names.ts'
 import { feeCap } from './policy.ts'
 import { cancelCap, feesFor, isTooCheap } from './price.ts'
-import { holesOf, isFilled, mayBePruned, type Place, useOf } from './protocol.ts'
+import { holesOf, isFilled, type Place, useOf } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
-/** Places pruned in one look. */
-const PRUNE_AT_ONCE = 50
+/** Numbers taken as fillers in one look. */
+const HOLES_AT_ONCE = 50
 
 /** Keeps a lane without holes: takes numbers that are missing, and fills places that no transaction names with 0 wei to the signer itself. */
 export function createTend(deps: LaneDeps) {
@@ -52,7 +52,7 @@ export function createTend(deps: LaneDeps) {
 
   return async function tend(moment: Moment): Promise<{ readonly isOpen: boolean }> {
     const { lane, counts, places, signal } = moment
-    for (const nonce of holesOf(places, counts).slice(0, PRUNE_AT_ONCE)) await store.takePlace(lane, nonce, undefined, signal)
+    for (const nonce of holesOf(places, counts).slice(0, HOLES_AT_ONCE)) await store.takePlace(lane, nonce, undefined, signal)
 
     const now = clock.monotonicMs()
     const waits = (nonce: number) => somebodyWaits(moment, nonce, (record) => isHeldBack(memory.standing(record.metadata.name)))
@@ -76,22 +76,5 @@ export function createTend(deps: LaneDeps) {
       if (key.startsWith(placeName(lane, 0).slice(0, -1)) && Number(key.slice(key.lastIndexOf('-') + 1)) < counts.final)
         memory.fillers.delete(key)
     return { isOpen: fillers.length > 0 }
-  }
-}
-
-/** Deletes places that nothing needs any more: below the final count of all nodes, and named by no transaction that is open. */
-export function createPrune(deps: LaneDeps) {
-  const prunedAt = new Map<string, number>()
-  return async function prune({ lane, counts, places, signal }: Moment, everyMs: number): Promise<void> {
-    const key = laneKey(lane)
-    const now = deps.clock.monotonicMs()
-    if (now - (prunedAt.get(key) ?? now - everyMs) < everyMs) return
-    prunedAt.set(key, now)
-    const byUid = new Map(deps.store.recordsIn(lane).map((record) => [record.metadata.uid, record]))
-    const spent = [...places.values()].filter((place) => {
-      const owner = place.transaction === undefined ? undefined : byUid.get(place.transaction.uid)
-      return mayBePruned(place, places, owner && recordOf(owner), counts.finalEverywhere)
-    })
-    for (const { nonce } of spent.slice(0, PRUNE_AT_ONCE)) await deps.store.prunePlace(lane, nonce, signal)
   }
 }

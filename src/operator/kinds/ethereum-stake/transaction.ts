@@ -144,6 +144,8 @@ export function createDepositKind(
     gasLimit: depositGasLimit,
     maxGas: MAX_DEPOSIT_GAS,
     remakeAfterRevert: false,
+    // The audit trail of what was staked, and what keeps a validator from being paid twice.
+    keepsRecords: true,
     mayBeSigned,
 
     async witnesses(record, signal) {

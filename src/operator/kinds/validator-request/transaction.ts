@@ -62,6 +62,7 @@ export function createRequestKind(
     maxGas: MAX_REQUEST_GAS,
     // A request is reverted when the fee has risen in its block: nothing was made.
     remakeAfterRevert: true,
+    keepsRecords: false,
     ...createRequestAdmission(targets, records, service, turns),
     ...createRequestWitnesses(deps.log, records),
   }

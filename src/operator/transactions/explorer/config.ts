@@ -80,7 +80,7 @@ export interface Faults {
   readonly prune?: number
   /** Somebody deletes the newest place by hand. */
   readonly handDelete?: number
-  /** A record whose transaction has landed is pruned. */
+  /** A record of which nothing can land any more is pruned: one that has landed even while its owner is there. */
   readonly pruneRecord?: number
   readonly bump?: number
   readonly revert?: number

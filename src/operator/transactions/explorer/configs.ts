@@ -98,6 +98,17 @@ export const configs: readonly Config[] = [
   },
   { ...base, ...two, id: '17', title: 'two leaders, places are pruned', leaders: 2, prune: 1 },
   { ...base, id: '18', title: 'two leaders, places and records are pruned', leaders: 2, prune: 1, pruneRecord: 1, mayWait: true },
+  {
+    ...base,
+    ...heir,
+    id: '18c',
+    title: 'the owner is deleted and another comes, places and records are pruned',
+    owner: 2,
+    prune: 1,
+    pruneRecord: 1,
+    // The staking API was told of what came to nothing, and the record that knew is gone.
+    mayWait: true,
+  },
   { ...base, ...two, id: '19', title: 'a place is deleted by hand', handDelete: 1 },
   { ...base, id: '20', title: 'two leaders, a place is deleted by hand', handDelete: 1, leaders: 2, owner: 1 },
   { ...base, id: '17b', title: 'two leaders, a bump, places are pruned', leaders: 2, prune: 1, bump: 1 },

@@ -117,7 +117,7 @@ export function describe(of: Action): string {
     case 'prune':
       return `${who} prunes the place at ${where}`
     case 'pruneRecord':
-      return `the record of purpose ${a}, which has landed, is pruned`
+      return `the record of purpose ${a} is pruned`
     case 'handDelete':
       return `somebody deletes the place at ${where} by hand`
     case 'mine':

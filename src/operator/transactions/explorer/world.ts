@@ -372,9 +372,7 @@ export function createWorld(config: Config, rules: Rules): World {
     if (budget(s, 'pruneRecord') > 0)
       for (let purpose = 0; purpose < 2; purpose++) {
         const number = word(s, at.store.records + purpose)
-        if (number === 0 || !log.record(number).isLanded) continue
-        const { record, lane } = log.record(number)
-        if (isFor(config, 'recordPruned') && !rules.recordMayBePruned(record, finalEverywhere(s, lane))) continue
+        if (number === 0 || !mayGo(s, number)) continue
         const t = fork(s)
         spend(t, 'pruneRecord')
         t[at.store.records + purpose] = 0
@@ -391,6 +389,18 @@ export function createWorld(config: Config, rules: Rules): World {
         t[at.acknowledged + lane] = upTo
         emit(t, action('acknowledge', 0, lane, upTo))
       }
+  }
+
+  /** Whether a record may be pruned: nothing of it can land, and no place that was taken for it is left unaccounted. */
+  function mayGo(s: State, number: number): boolean {
+    const { record, lane, isLanded, owner: by } = log.record(number)
+    if (!isFor(config, 'recordPruned')) return isLanded
+    // What has landed is pruned here even while its owner is there, which is more than the product does.
+    if (!isLanded && [OWNER.active, OWNER.suspended].includes(owner(s, by) as 1 | 2)) return false
+    if (!rules.recordMayBePruned(record, finalEverywhere(s, lane))) return false
+    for (let each = 0; each < lanes; each++)
+      if (log.forgotten(word(s, at.store.places + each), number, finalEverywhere(s, each)) > 0) return false
+    return true
   }
 
   return {

@@ -1,0 +1,140 @@
+import { timestamp } from '../../resources/conditions.ts'
+import { RECORD_FINALIZER } from '../../resources/meta.ts'
+import type { TransactionOwner } from '../../resources/staking-transaction.ts'
+import { classify } from '../engine/classify.ts'
+import { forgottenBy } from './forgotten.ts'
+import type { LaneDeps, Moment } from './moment.ts'
+import { closedOf, mayBePruned, recordMayBePruned } from './protocol.ts'
+import { type RecordObject, recordOf } from './store.ts'
+
+/** Objects deleted in one look at a lane. */
+const PRUNE_AT_ONCE = 50
+
+/** Deletes places that nothing needs any more: below the final count of all nodes, and named by no transaction that is open. */
+export async function prunePlaces({ store, onPruned }: LaneDeps, { lane, network, counts, places, signal }: Moment): Promise<void> {
+  const byUid = new Map(store.recordsIn(lane).map((record) => [record.metadata.uid, record]))
+  const spent = [...places.values()].filter((place) => {
+    const owner = place.transaction === undefined ? undefined : byUid.get(place.transaction.uid)
+    return mayBePruned(place, places, owner && recordOf(owner), counts.finalEverywhere)
+  })
+  for (const { nonce } of spent.slice(0, PRUNE_AT_ONCE)) {
+    await store.prunePlace(lane, nonce, signal)
+    onPruned?.(network.config.name, 'SignerNonce')
+  }
+}
+
+/** Whether somebody deletes a record that is held. */
+export const isBeingDeleted = ({ metadata }: RecordObject): boolean =>
+  metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(RECORD_FINALIZER) === true
+
+/**
+ * How records end. ▸ A resource that is there keeps every record that was ever made for it, so that what is settled stays settled: a record that is gone
+ * can't be told from one that never was, and status, which a tenant can write, must not decide which it is.
+ *
+ * One that nobody claims any more goes `retentionMs` later, if its kind does not keep it for good; one that somebody deletes goes at once, whatever its
+ * kind. Neither goes while something of it may land.
+ */
+export function createRecordEnd(deps: LaneDeps) {
+  const { store, memory, clock } = deps
+
+  /** Those who have a say: the resource that it is made for, and those that had their answer from it before. */
+  const ownersOf = (record: RecordObject): readonly TransactionOwner[] => [
+    record.spec.owner,
+    ...closedOf(recordOf(record)).flatMap(({ owner }) => owner ?? []),
+  ]
+
+  /** The first of them that is still there. By the cache, and past it where that shows none. */
+  async function claimant(record: RecordObject, signal: AbortSignal): Promise<TransactionOwner | undefined> {
+    const owners = ownersOf(record)
+    for (const isFresh of [false, true]) for (const owner of owners) if (await deps.ownerExists(owner, isFresh, signal)) return owner
+    return undefined
+  }
+
+  /** ▸ Why something of it may land, or is not proven to be over; undefined where nothing can. */
+  async function openEnd(moment: Moment, record: RecordObject): Promise<string | undefined> {
+    const { metadata, status } = record
+    if (!recordMayBePruned(recordOf(record), moment.counts.finalEverywhere))
+      return status?.outcome === undefined
+        ? `A transaction of it may still land under nonce ${status?.place ?? '(an earlier one)'}.`
+        : `Its nonce ${status.outcome.nonce ?? ''} is not final on every configured RPC node.`
+    const [forgotten] = await forgottenBy(deps, moment, record)
+    return forgotten && `Nonce ${forgotten.nonce} was taken for it, and ${metadata.name} does not say what became of that.`
+  }
+
+  async function hold(record: RecordObject, why: string, signal: AbortSignal): Promise<void> {
+    const held = `${why} The deletion waits until that has passed.`.slice(0, 512)
+    if (record.status?.held !== held) await store.writeStatus(record, { ...record.status, held }, signal)
+  }
+
+  /** Somebody deletes it. */
+  async function letGo(moment: Moment, record: RecordObject): Promise<void> {
+    const { signal, network } = moment
+    const owner = await claimant(record, signal)
+    if (owner !== undefined)
+      return hold(
+        record,
+        `${owner.kind} ${owner.namespace}/${owner.name} is there, and this is the only record of what was signed for it: delete that first.`,
+        signal,
+      )
+    const why = await openEnd(moment, record)
+    if (why !== undefined) return hold(record, why, signal)
+    await store.releaseRecord(record, signal)
+    memory.forget(record)
+    deps.onPruned?.(network.config.name, record.spec.purpose)
+  }
+
+  /** Nobody deletes it: it goes by itself when nobody has claimed it for long. */
+  async function retire(moment: Moment, record: RecordObject): Promise<void> {
+    const { signal, network } = moment
+    const { unclaimedSince: since, ...rest } = record.status ?? {}
+    const isDue = since !== undefined && clock.now().getTime() - Date.parse(since) >= deps.retentionMs
+    // Past the cache only where it is about to change something.
+    if (since !== undefined && !isDue && !(await deps.ownerExists(record.spec.owner, false, signal))) return
+    if ((await claimant(record, signal)) !== undefined) {
+      if (since !== undefined) await store.writeStatus(record, rest, signal)
+      return
+    }
+    if ((await openEnd(moment, record)) !== undefined) return
+    if (since === undefined) {
+      await store.writeStatus(record, { ...rest, unclaimedSince: timestamp(clock.now()) }, signal)
+      return
+    }
+    await store.pruneRecord(record, signal)
+    memory.forget(record)
+    deps.onPruned?.(network.config.name, record.spec.purpose)
+  }
+
+  const goesByItself = (record: RecordObject): boolean => {
+    try {
+      return !deps.kindOf(record).keepsRecords && (record.status?.outcome !== undefined || record.status?.place === undefined)
+    } catch {
+      // Of a purpose that isn't known here nothing is deleted.
+      return false
+    }
+  }
+
+  async function guarded(moment: Moment, record: RecordObject, work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      moment.signal.throwIfAborted()
+      // What can't be proven now is looked at again; what changed meanwhile is read.
+      if (classify(error).kind === 'conflict') await store.read(record.metadata.name, moment.signal)
+    }
+  }
+
+  return {
+    goesByItself,
+    async letGo(moment: Moment): Promise<void> {
+      for (const record of store.recordsIn(moment.lane).filter(isBeingDeleted)) await guarded(moment, record, () => letGo(moment, record))
+    },
+    async retire(moment: Moment): Promise<void> {
+      const over = store.recordsIn(moment.lane).filter((record) => !isBeingDeleted(record) && goesByItself(record))
+      for (const record of over) await guarded(moment, record, () => retire(moment, record))
+    },
+    /** Nothing can be proven of a chain that is not configured. */
+    async holdAll(records: readonly RecordObject[], why: string, signal: AbortSignal): Promise<void> {
+      for (const record of records.filter(isBeingDeleted)) await hold(record, why, signal)
+    },
+  }
+}
