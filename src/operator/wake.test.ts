@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
 import type { Condition } from '../resources/conditions.ts'
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
-import { RECONCILE_ANNOTATION } from '../resources/meta.ts'
+import { RECONCILE_ANNOTATION, RECORD_FINALIZER } from '../resources/meta.ts'
 import { solanaStake } from '../resources/solana-stake.ts'
 import { stakingSigner } from '../resources/staking-signer.ts'
+import { stakingTransaction } from '../resources/staking-transaction.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
 import { type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { type Caches, createCaches } from './caches.ts'
@@ -35,6 +36,7 @@ function wired() {
   const withdrawals = kube.collection<ValidatorWithdrawal & KubeObject>(validatorWithdrawal)
   const signers = kube.collection<KubeObject>(stakingSigner)
   const solanaStakes = kube.collection<KubeObject>(solanaStake)
+  const records = kube.collection<KubeObject>(stakingTransaction)
   const metadata = (name: string) => ({ name, namespace: 'team-a' })
   stakes.create({ metadata: metadata('stake'), spec: { network: 'hoodi', signer: 'signer-1' }, status: { depositData: { pubkey } } })
   exits.create({ metadata: metadata('exit'), spec: { validator, signer: 'signer-1' } })
@@ -52,7 +54,7 @@ function wired() {
     return woken.splice(0).toSorted()
   }
   woken = []
-  return { caches, wakes, stakes, exits, withdrawals, signers, edit, wokenBy }
+  return { caches, wakes, stakes, exits, withdrawals, signers, records, edit, wokenBy }
 }
 type Wired = ReturnType<typeof wired>
 
@@ -150,4 +152,19 @@ test('a stake whose transaction is final is not woken by its signer or its names
     world.edit(world.signers, 'signer-1', { spec: { chain: 'Ethereum', policy: {} } })
   })
   expect(woken.filter((one) => one.startsWith('stakes'))).toEqual([])
+})
+
+test('the last resource of a record that somebody deletes wakes its lane as it goes', () => {
+  const world = wired()
+  const address = '0x52908400098527886e0f7030069857d2e4169ee7'
+  const record = (name: string, owner: string, deletionTimestamp?: string) =>
+    world.records.create({
+      metadata: { name, finalizers: [RECORD_FINALIZER], ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
+      spec: { chainId: 1, from: address, signer: 'signer-1', subject: pubkey, owner: { kind: owner, namespace: 'team-a', name: 'exit' } },
+    })
+  record('kept', 'ValidatorWithdrawal', '2030-01-01T00:00:00Z')
+  record('held', 'ValidatorExit', '2030-01-01T00:00:00Z')
+  world.wokenBy(() => {})
+  expect(world.wokenBy(() => world.exits.remove('team-a/exit'))).toContain(`records 1/${address}`)
+  expect(world.wokenBy(() => world.withdrawals.remove('team-a/withdrawal'))).not.toContain(`records 1/${address}`)
 })

@@ -113,6 +113,16 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
   caches.signers.onChange((name, change) => {
     if (mattersToUsers(change)) for (const stake of caches.solanaStakes.unsettled('signer', name)) wakeSteps(stake)
   })
+  // A record that somebody deletes waits for the last resource that it was made for.
+  const wakeHeld = (kind: string) => (_key: string, change: Change<KubeObject>) => {
+    if (change.type !== 'deleted') return
+    const { namespace = '', name } = change.old.metadata
+    for (const record of caches.records.cache.byIndex('owner', ownerKey({ kind, namespace, name })))
+      if (record.metadata.deletionTimestamp !== undefined) wakeLane(record)
+  }
+  caches.stakes.onChange(wakeHeld(caches.stakes.kind))
+  caches.exits.onChange(wakeHeld(caches.exits.kind))
+  caches.withdrawals.onChange(wakeHeld(caches.withdrawals.kind))
 
   return {
     owner: wakeOwner,

@@ -30,6 +30,13 @@ const passing: ReadonlySet<Standing['reason']> = new Set<Standing['reason']>([
   'Unauthorized',
 ])
 
+/** What an error means for who waits. @throws what is a conflict, which concerns nobody but the writer */
+export const standingOf = (error: unknown): Standing => {
+  const verdict = classify(error)
+  if (verdict.kind === 'conflict') throw error
+  return verdict
+}
+
 export type Drive = ReturnType<typeof createDrive>
 
 /** Sends what a record says under its place, again where a node lacks it, at a higher price where it waits too long; or its cancel, where it can't go. */
@@ -40,12 +47,6 @@ export function createDrive(deps: LaneDeps) {
   const current = (record: RecordObject): TransactionAttempt | undefined => {
     const attempts = openAttempts(recordOf(record))
     return attempts.findLast(({ kind }) => kind === (isCancelling(recordOf(record)) ? 'Cancel' : 'Call'))
-  }
-
-  const standingOf = (error: unknown): Standing => {
-    const verdict = classify(error)
-    if (verdict.kind === 'conflict') throw error
-    return verdict
   }
 
   /** Nodes that have not got this version. Where a nonce has several, each node is asked: it may hold an older one. */

@@ -6,10 +6,11 @@ import { RECORD_FINALIZER } from '../../resources/meta.ts'
 import { classify } from '../engine/classify.ts'
 import type { Result } from '../kube/controller.ts'
 import { Priority } from '../kube/queue.ts'
-import { createDrive } from './drive.ts'
+import { createDrive, standingOf } from './drive.ts'
 import { each } from './each.ts'
 import { createFinalityWatch } from './finality.ts'
 import { createFollow } from './follow.ts'
+import type { Standing } from './memory.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { type LaneId, laneKey, parseLaneKey } from './names.ts'
 import { isMissing, isOpen, takenBack } from './protocol.ts'
@@ -87,15 +88,26 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     }
   }
 
-  /** What a record names is made again where it is missing; an outcome that is not there is taken back. */
-  async function restore({ lane, counts, places, signal }: Moment): Promise<void> {
+  /**
+   * What a record names is made again where it is missing; an outcome that is not there is taken back.
+   * @returns why a place can't be made, as while its definition is being deleted: that keeps nothing from being followed, but no number is given out
+   * beside it
+   */
+  async function restore({ lane, counts, places, signal }: Moment): Promise<Standing | undefined> {
+    let lacking: Standing | undefined
     for (const record of store.recordsIn(lane)) {
       const { metadata, status } = record
-      if (status?.place !== undefined && isMissing(recordOf(record), places))
-        await store.takePlace(lane, status.place, { ...recordOf(record), name: metadata.name }, signal)
+      try {
+        if (status?.place !== undefined && isMissing(recordOf(record), places))
+          await store.takePlace(lane, status.place, { ...recordOf(record), name: metadata.name }, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        lacking = standingOf(error)
+      }
       const back = takenBack(recordOf(record), counts)
       if (back !== undefined) await store.writeStatus(record, back, signal)
     }
+    return lacking
   }
 
   /** Finality has stopped while a transaction waits for it: told once on the signer, whose owner runs the nodes or knows who does. */
@@ -169,15 +181,18 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       standAll(lane, error)
       return { kind: 'wait', afterMs: jitter(poll), priority: Priority.high }
     }
-    await restore(moment)
+    const lacking = await restore(moment)
     await each(
       moment.records.filter((record) => isOpen(recordOf(record))),
       AT_ONCE,
       (record) => work(moment, record),
     )
     tellOfFinality(moment)
-    const { isOpen: isFilling } = await tend(moment)
-    await take({ ...moment, records: unfinished(lane), places: store.placesIn(lane) })
+    let isFilling = true
+    if (lacking === undefined) {
+      isFilling = (await tend(moment)).isOpen
+      await take({ ...moment, records: unfinished(lane), places: store.placesIn(lane) })
+    } else for (const record of unfinished(lane)) if (record.status?.place === undefined) memory.stand(record, lacking)
     await prune({ ...moment, places: store.placesIn(lane) })
     const left = unfinished(lane)
     if (left.length === 0 && !isFilling) return rest(lane)

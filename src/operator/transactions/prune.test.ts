@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import { CONFIRM_DELETE_ANNOTATION, RECORD_FINALIZER } from '../../resources/meta.ts'
+import { KubeError } from '../kube/errors.ts'
 import { addressOf, createWorld, EXIT, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
 import { laneKey } from './names.ts'
 
@@ -194,6 +195,25 @@ describe('somebody deletes the records by hand', () => {
       await pass(world, operator, 60_000)
     }
     expect(world.records.list()).toEqual([])
+  })
+
+  test('the places are deleted too, and none can be made while their definition goes: what was sent is followed to its end', async () => {
+    const world = worldOf([KEY])
+    let isGoing = false
+    const operator = world.start((point) => {
+      if (isGoing && point === 'before signernonces.create') throw new KubeError(405, 'MethodNotAllowed', 'the definition is terminating')
+    })
+    await world.visit(operator, KEY)
+    isGoing = true
+    world.places.vanish(world.places.list()[0]?.metadata.name ?? '')
+    world.addStake('team-a/stake-2')
+    await world.settle(operator, [KEY])
+    expect(world.ready()).toBe(true)
+    expect(world.chain.deposits()).toHaveLength(1)
+    isGoing = false
+    await world.settle(operator, ['team-a/stake-2'])
+    expect(world.ready('team-a/stake-2')).toBe(true)
+    expect(world.chain.violations).toEqual([])
   })
 
   test('a network that is not configured any more proves nothing: it says what a person can do', async () => {
