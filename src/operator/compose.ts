@@ -225,7 +225,7 @@ export function composeOperator(parts: OperatorParts) {
     stakes: saga(stakes, ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted }), deposit.effects),
     exits: saga(exits, validatorRequestKind('ValidatorExit', { log }), request.effects),
     withdrawals: saga(withdrawals, validatorRequestKind('ValidatorWithdrawal', { log }), request.effects),
-    solanaStakes: saga(solanaStakes, solanaStakeKind({ log, networkOn: solana.networkOn, intervals, seen: solana.seen }), solana.effects),
+    solanaStakes: saga(solanaStakes, solanaStakeKind({ ...solana, log, intervals }), solana.effects),
     signers: createSignerReconciler({
       store,
       informer: signers.cache,

@@ -79,9 +79,9 @@ const closed = z.object({
   nonce: wholeNumber().describe('Nonce; of Solana, where there is none, the place of the attempt among all of them, from 0.'),
   generation: wholeNumber().optional().describe('spec.generation when it was closed.'),
   by: z
-    .enum(['Cancel', 'Revert', 'Foreign', 'Dropped', 'Expired'])
+    .enum(['Cancel', 'Revert', 'Foreign', 'Dropped', 'Expired', 'Unrelated'])
     .describe(
-      "What closed the place without doing what it is for: its own cancel, a revert, another user's transaction (on Solana: that undid what had landed), its own transaction, which the consensus layer dropped, or, on Solana, that it has expired on every node.",
+      "What closed the place without doing what it is for: its own cancel, a revert, another user's transaction (on Solana: that undid what had landed), its own transaction, which the consensus layer dropped, or, on Solana, that it has expired on every node, or that it is a transaction which a witness named and which does something else.",
     ),
   failure: z.string().max(128).optional().describe("The cluster's name for why it failed. Solana only."),
   ...landing,

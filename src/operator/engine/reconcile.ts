@@ -44,6 +44,11 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
   /** Phases that a resource only passes through: nobody acts on them or waits for them, and no event tells of them. */
   readonly passing: readonly string[]
   /**
+   * Takes what versions before the log have left in status into the log, before status is put right by it and before anything is decided. @returns what
+   * was taken in, in words for people, mostly nothing. @throws Halt while it can't be told: then nothing else is done
+   */
+  readonly takeIn?: (resource: R, origin: Origin, signal: AbortSignal) => Promise<readonly string[]>
+  /**
    * Status is a mirror: what it shows of the log is put right before anything is read from it, whoever wrote it. The very same object comes back where
    * nothing differs. `origin` is undefined for a copy.
    */
@@ -160,12 +165,14 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     }
 
     const origin = readOrigin(kind.kind, resource.metadata)
-    const mirrored = kind.mirror?.(resource, status, originIn(kind.kind, resource, origin)) ?? status
-    unsaved = mirrored !== status
-    status = mirrored
     const deleting = resource.metadata.deletionTimestamp !== undefined
     const finalized = resource.metadata.finalizers?.includes(FINALIZER) === true
     if (deleting && !finalized) return { kind: 'done' }
+    const halted = await takeIn()
+    if (halted !== undefined) return halted
+    const mirrored = kind.mirror?.(resource, status, originIn(kind.kind, resource, origin)) ?? status
+    unsaved = mirrored !== status
+    status = mirrored
 
     if (origin.is === 'foreign') {
       // By its evidence, like any other: an annotation that somebody changed doesn't let a stake that holds money go.
@@ -209,6 +216,29 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     const own = readOrigin(kind.kind, resource.metadata)
     if (own.is !== 'own') return { kind: 'again' }
     return run(own.origin, undefined, undefined)
+
+    /** @returns how the visit ends where what is in status can't be taken in yet */
+    async function takeIn(): Promise<Result | undefined> {
+      if (origin.is !== 'own' || kind.takeIn === undefined) return undefined
+      try {
+        for (const text of await kind.takeIn(resource, origin.origin, signal)) {
+          log.info({}, text)
+          events.event(resource, { type: 'Normal', reason: 'Imported', action: 'Import', note: text })
+        }
+        return undefined
+      } catch (error) {
+        signal.throwIfAborted()
+        const halt = asHalt(error)
+        if (halt.verdict.kind === 'conflict') throw halt
+        const { verdict } = halt
+        await flush({ at: 'halted', step: 'Import', verdict })
+        if (verdict.kind === 'retry') throw halt
+        if (verdict.kind === 'wait') return { kind: 'wait', afterMs: jitter(verdict.afterMs, random), priority: Priority.high }
+        return verdict.recheck
+          ? { kind: 'wait', afterMs: jitter(verdict.recheckAfterMs ?? deps.stallRecheckMs, random), priority: Priority.low }
+          : { kind: 'done' }
+      }
+    }
 
     async function run(
       by: Origin,

@@ -93,6 +93,7 @@ export function createSolanaWorld() {
       },
       records: (key: string) => recordsOf(operator, key),
       visit: (key: string) => visitWithLog(operator, key),
+      visitRecord: (name: string) => operator.reconcile('records', name),
       visitSigner: (name: string) => operator.reconcile('signers', name),
     }
   }

@@ -1,9 +1,9 @@
 import { sameHex } from '../../lib/hex.ts'
-import type { StakingTransactionSpec, TransactionOwner } from '../../resources/staking-transaction.ts'
+import type { StakingTransactionSpec, TransactionAttempt, TransactionOwner } from '../../resources/staking-transaction.ts'
 import { conflict, stall } from '../engine/verdict.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { Memory, Standing } from './memory.ts'
-import { mayBeHandedOver, reopened, withDropped } from './protocol.ts'
+import { attemptsOf, mayBeHandedOver, reopened, withDropped } from './protocol.ts'
 import { ownerKey, type RecordObject, recordOf, type TransactionStore } from './store.ts'
 
 /** What a kind asks of the log. It makes records and reads them; only the log's own controller signs. */
@@ -31,6 +31,11 @@ export interface TransactionLog {
    * @returns the record as it then is; undefined where it may not
    */
   drop(record: RecordObject, hash: string, signal: AbortSignal): Promise<RecordObject | undefined>
+  /**
+   * Attempts of a Solana record that was never begun, which somebody else knows of: they are followed from now on. Nothing is changed where it has begun.
+   * @returns the record as it then is
+   */
+  witness(record: RecordObject, attempts: readonly TransactionAttempt[], signal: AbortSignal): Promise<RecordObject>
   /** What a record without an outcome waits for, as this process has seen. */
   standing(name: string): Standing | undefined
   /** Whether a version was handed to a node, as far as this process knows. */
@@ -95,6 +100,12 @@ export function createTransactionLog(deps: {
     standing: memory.standing,
     wasSent: (record, hash) => memory.of(record).sent.has(hash.toLowerCase()),
     wasTold: (record, hash) => memory.of(record).told.has(hash.toLowerCase()),
+
+    async witness(record, attempts, signal) {
+      if (attempts.length === 0 || attemptsOf(recordOf(record)).length > 0 || record.status?.outcome !== undefined) return record
+      deps.assertMayAct()
+      return store.writeStatus(record, { ...record.status, state: 'Open', attempts: [...attempts] }, signal)
+    },
 
     async drop(record, hash, signal) {
       deps.assertMayAct()

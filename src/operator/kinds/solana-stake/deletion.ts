@@ -16,6 +16,8 @@ export type SolanaDeletion =
 export type LoggedStake =
   /** Nothing was ever signed for it. */
   | { readonly is: 'none' }
+  /** The log has nothing of a stake that was verified: it may be younger than the stake, or have been set back. */
+  | { readonly is: 'unknown' }
   /** Each attempt is proven dead. */
   | { readonly is: 'idle' }
   | { readonly is: 'open'; readonly signature: string }
@@ -28,14 +30,21 @@ const howToForget = ({ metadata: { name, namespace = '' } }: SolanaStake): strin
 const howToWithdraw = ({ metadata: { name, namespace = '' } }: SolanaStake): string =>
   `To get the money out first: kubectl patch solanastake ${name} -n ${namespace} --type merge -p '{"spec":{"desiredState":"Withdrawn"}}'.`
 
+/** A person has said that it may be forgotten. */
+export const isConfirmed = ({ metadata }: SolanaStake): boolean => metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === metadata.name
+
 /** Decided by the log alone: nothing that a tenant can write has a say, and what was refused before anything was signed goes at once. */
 export function decideSolanaDeletion(resource: SolanaStake, logged: LoggedStake): SolanaDeletion {
-  const { metadata, spec } = resource
-  if (metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === metadata.name)
-    return { do: 'release', because: 'its deletion was confirmed by annotation' }
+  const { spec } = resource
+  if (isConfirmed(resource)) return { do: 'release', because: 'its deletion was confirmed by annotation' }
   switch (logged.is) {
     case 'none':
       return { do: 'release', because: 'nothing was ever signed for it' }
+    case 'unknown':
+      return {
+        do: 'watch',
+        message: `Deleted; the staking API and the chain are asked whether anything was staked before it goes. ${howToForget(resource)}`,
+      }
     case 'idle':
       return { do: 'release', because: 'nothing was ever staked, and nothing of it can land' }
     case 'withdrawn':

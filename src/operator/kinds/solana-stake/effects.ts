@@ -10,6 +10,7 @@ import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { alteration, isReached, lookAt, protocolOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
+import { createSolanaMigration } from './migration.ts'
 import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
 import { createSeenStakes, type SeenStakes } from './seen.ts'
 import type { FollowPlan, SolanaStakeEffects, StakeTerms } from './steps.ts'
@@ -25,12 +26,13 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   /** What this process has seen of stakes: the mirror compares status with it. */
   readonly seen: SeenStakes
   readonly networkOn: SolanaRequests['networkOn']
+  readonly takeIn: ReturnType<typeof createSolanaMigration>
 } {
   const { log } = deps
   const requests = createSolanaRequests(deps)
   const { amountProblem } = createSolanaStakeRules(requests)
   const seenStakes = createSeenStakes()
-  const { networkOf, networkOn, partiesFor, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
+  const { networkOf, networkOn, ownStake, partiesFor, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
 
   const mirrored = (record: RecordObject, shown: SolanaTransaction | undefined): SolanaTransaction | undefined =>
     solanaMirror({ record, wasSent: (hash) => log.wasSent(record, hash) }, shown)
@@ -70,6 +72,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   return {
     seen: seenStakes,
     networkOn,
+    takeIn: createSolanaMigration(deps, requests),
     steps: createSolanaStepKind(deps, requests) as SolanaTransactionKind,
     effects: {
       async createStake(request, visit, signal) {
@@ -112,16 +115,12 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
           if (isLive(record)) throw mayStillLand(record).with({ transaction, nothing: false })
           return { transaction, nothing: record.status?.outcome === undefined }
         }
-        const parties = await partiesFor(plan.request, plan.kind, plan.terms.voteAccount, signal)
-        const terms = await ownTerms(plan, parties, visit, signal)
-        if (!(await wasMade(plan, terms, signal))) return { transaction: undefined, nothing: true }
-        // It was made by a transaction that the log doesn't have, as that of an adopted stake is: its record finds out.
-        if (plan.mayMake) throw pending(await ensured(plan, visit, signal)).with({ transaction: undefined, nothing: false })
-        throw wait(
-          'Suspended',
-          `The stake account ${terms.stakeAccount} is there, by a transaction that is not this resource's.`,
-          LOOK_AGAIN_MS,
-        )
+        if (!(await wasMade(plan, signal))) {
+          seenStakes.noteNothing(plan.request.origin.uid)
+          return { transaction: undefined, nothing: true }
+        }
+        // It was made by a transaction that the log doesn't have, as that of an adopted stake is: its record finds out, and signs nothing.
+        throw pending(await ensured(plan, visit, signal)).with({ transaction: undefined, nothing: false })
       },
 
       async reportTransaction({ network, stakeId, txId, signature }, _visit, signal) {
@@ -188,8 +187,10 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   }
 
   /** Whether a stake that the log knows nothing of was made all the same: by another client, or before the log was lost. @throws Halt while it may be */
-  async function wasMade({ request }: FollowPlan, terms: StakeTerms, signal: AbortSignal): Promise<boolean> {
+  async function wasMade({ request, terms: { stakeId } }: FollowPlan, signal: AbortSignal): Promise<boolean> {
     const network = networkOf(request.network)
+    // By the staking API's word, and not by that of status. Nothing is signed by that, so that no policy is asked.
+    const terms = await ownStake(request, stakeId, signal)
     const look = await lookAt(network.chain, terms.stakeAccount, signal)
     const altered = alteration(look.state, terms)
     if (altered !== undefined) throw authorityChanged(terms, altered)

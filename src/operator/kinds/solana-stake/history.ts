@@ -1,6 +1,6 @@
 import type { SolanaChain } from '../../../chains/solana/chain.ts'
 import { decodeInstruction, type StakingInstruction } from '../../../chains/solana/instructions.ts'
-import { decodeMessage, MessageError } from '../../../chains/solana/message.ts'
+import { decodeMessage, MessageError, verifySignature } from '../../../chains/solana/message.ts'
 import { stakeProgram } from '../../../chains/solana/programs.ts'
 import type { Sought } from '../../transactions/solana/kind.ts'
 import type { ActionKind } from './steps.ts'
@@ -23,6 +23,30 @@ const harmless: ReadonlySet<string | undefined> = new Set([
   'DeactivateDelinquent',
 ])
 
+/** The instructions that name the account; undefined where they can't be read. */
+function readable(message: Uint8Array, account: string): readonly StakingInstruction[] | undefined {
+  try {
+    return decodeMessage(message)
+      .instructions.filter(({ accounts }) => accounts.includes(account))
+      .map(decodeInstruction)
+  } catch (error) {
+    if (error instanceof MessageError) return undefined
+    throw error
+  }
+}
+
+/** The bytes of a message that its fee payer has signed under this very signature. */
+function signedMessage(signature: string, given: string | undefined): Uint8Array | undefined {
+  if (given === undefined) return undefined
+  const bytes = new Uint8Array(Buffer.from(given, 'base64'))
+  try {
+    return verifySignature(decodeMessage(bytes).feePayer, bytes, signature) ? bytes : undefined
+  } catch (error) {
+    if (error instanceof MessageError) return undefined
+    throw error
+  }
+}
+
 /** What the chain's history says of a stake account: who made, deactivated or closed it, and where its money went. */
 export function createStakeHistory() {
   /** The instructions of a transaction that name the account; undefined where they can't be read. */
@@ -33,15 +57,7 @@ export function createStakeHistory() {
     signal: AbortSignal,
   ): Promise<readonly StakingInstruction[] | undefined> {
     const bytes = await message(signature, signal)
-    if (bytes === undefined) return undefined
-    try {
-      return decodeMessage(bytes)
-        .instructions.filter(({ accounts }) => accounts.includes(account))
-        .map(decodeInstruction)
-    } catch (error) {
-      if (error instanceof MessageError) return undefined
-      throw error
-    }
+    return bytes === undefined ? undefined : readable(bytes, account)
   }
 
   const does: Readonly<Record<Exclude<ActionKind, 'withdrawal'>, (one: StakingInstruction) => boolean>> = {
@@ -50,10 +66,29 @@ export function createStakeHistory() {
   }
 
   return {
-    /** The newest transaction that made or deactivated the stake. @throws SolanaError */
+    /**
+     * Whether the message of a transaction that landed does a step to the account; of a withdrawal, to `destination`. `given`: a message that is said to
+     * be its, believed where the signature is that of its fee payer. Undefined where no node has it. @throws SolanaError
+     */
+    async proofOf(
+      chain: History,
+      { hash, message: given }: { readonly hash: string; readonly message?: string | undefined },
+      { account, kind, destination }: { readonly account: string; readonly kind: ActionKind; readonly destination: string | undefined },
+      signal: AbortSignal,
+    ): Promise<boolean | undefined> {
+      const bytes = signedMessage(hash, given) ?? (await chain.message(hash, signal))
+      if (bytes === undefined) return undefined
+      const instructions = readable(bytes, account)
+      if (kind !== 'withdrawal') return instructions?.some(does[kind]) === true
+      const out = (instructions ?? []).flatMap((one) => (one.kind === 'withdraw' && one.account === account ? [one.to] : []))
+      return out.length > 0 && out.every((to) => to === destination)
+    },
+
+    /** The transaction that made the stake, or the newest that deactivated it. @throws SolanaError */
     async doerOf(chain: History, account: string, kind: Exclude<ActionKind, 'withdrawal'>, signal: AbortSignal): Promise<Sought> {
       const past = (await chain.past(account, signal)).filter(({ failed }) => !failed)
-      for (const { signature, slot } of past.slice(0, MOST)) {
+      // An account is made at the beginning of its life, however many others have named it since.
+      for (const { signature, slot } of (kind === 'stake' ? past.toReversed() : past).slice(0, MOST)) {
         const instructions = await instructionsOn(chain, account, signature, signal)
         if (instructions?.some(does[kind]) === true) return { is: 'found', hash: signature, slot }
       }

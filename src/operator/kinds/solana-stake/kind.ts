@@ -1,12 +1,13 @@
 import type { SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
+import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { showsLanding, solanaMirror } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
-import { recordOf } from '../../transactions/store.ts'
-import { lookAt, protocolOf } from './chain.ts'
-import { decideSolanaDeletion, type LoggedStake } from './deletion.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { isReached, lookAt, protocolOf } from './chain.ts'
+import { decideSolanaDeletion, isConfirmed, type LoggedStake } from './deletion.ts'
 import type { SeenStakes } from './seen.ts'
 import { isWhereWanted, solanaStakeStatus } from './status.ts'
 import {
@@ -32,8 +33,10 @@ export function solanaStakeKind(deps: {
   readonly networkOn: (genesisHash: string | undefined, name: string) => SolanaNetwork
   readonly intervals: ObservationIntervals
   readonly seen: SeenStakes
+  /** Takes what earlier versions have left in status into the log. */
+  readonly takeIn: (resource: SolanaStake, origin: Origin, signal: AbortSignal) => Promise<readonly string[]>
 }): SagaKind<SolanaStake, SolanaStakeStatus, SolanaStakeView, SolanaStakeEffects> {
-  const { log, networkOn, intervals, seen } = deps
+  const { log, networkOn, intervals, seen, takeIn } = deps
 
   const ownOf = ({ metadata }: SolanaStake, uid: string | undefined): Own =>
     ownSteps(log, { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
@@ -53,6 +56,31 @@ export function solanaStakeKind(deps: {
     return entries.length === 0 ? undefined : Object.fromEntries(entries)
   }
 
+  /** What there is of its stake, whichever origin it claims: by the log, and where that has nothing of a stake that was verified, by the chain. */
+  async function standing(
+    resource: SolanaStake,
+    { stakeId, verifiedStakeId, stakeAccount }: SolanaStakeStatus,
+    origin: Origin | undefined,
+    signal: AbortSignal,
+  ): Promise<LoggedStake> {
+    if (isConfirmed(resource)) return { is: 'none' }
+    for (const uid of [origin?.uid, resource.metadata.uid]) {
+      const own = logged(ownOf(resource, uid))
+      if (own.is !== 'none') return own
+    }
+    if (stakeAccount === undefined || stakeId === undefined || verifiedStakeId !== stakeId) return { is: 'none' }
+    const records = log.ofSubject(stakeAccount)
+    const { namespace, name } = resource.metadata
+    const isHere = ({ spec: { owner } }: RecordObject) => owner.namespace === namespace && owner.name === name
+    // What a resource elsewhere has paid holds that one. Its own record is its own under any origin.
+    if (records.length > 0) return records.some(isHere) ? logged(ownOf(resource, undefined)) : { is: 'none' }
+    // The log may have been set back, or is younger than the stake.
+    const { chain } = networkOn(undefined, resource.spec.network)
+    const look = await lookAt(chain, stakeAccount, signal)
+    if (isReached('stake', look, 0)) return { is: 'landed', stakeAccount }
+    return origin === undefined || seen.isNothing(origin.uid) ? { is: 'none' } : { is: 'unknown' }
+  }
+
   return {
     kind: 'SolanaStake',
     steps: ({ metadata, spec }) => (metadata.deletionTimestamp === undefined ? solanaStakeSteps[spec.desiredState] : settleBeforeDeletion),
@@ -62,6 +90,8 @@ export function solanaStakeKind(deps: {
     view: ({ spec, metadata }, origin, status) => ({ origin, spec, status, deleting: metadata.deletionTimestamp !== undefined }),
     say: solanaStakeStatus,
     passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
+
+    takeIn,
 
     mirror(resource, status, origin) {
       const own = ownOf(resource, origin?.uid)
@@ -81,8 +111,8 @@ export function solanaStakeKind(deps: {
       return same(mirrored, status) ? status : mirrored
     },
 
-    decideDeletion(resource, _status, origin) {
-      const decision = decideSolanaDeletion(resource, logged(ownOf(resource, origin?.uid)))
+    async decideDeletion(resource, status, origin, signal) {
+      const decision = decideSolanaDeletion(resource, await standing(resource, status, origin, signal))
       if (decision.do === 'release' && origin !== undefined) seen.forget(origin.uid)
       return decision
     },

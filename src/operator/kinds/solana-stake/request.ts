@@ -1,5 +1,6 @@
 import { isAddress, isOnCurve, type SolanaAddress } from '../../../chains/solana/addresses.ts'
 import { stakeAccountAddress } from '../../../chains/solana/stake.ts'
+import { StakingApiError } from '../../../contract/client-error.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { AmountError, type Lamports, lamports, parseInteger } from '../../../lib/amounts.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -258,6 +259,40 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
       refuse('AdoptionMismatch', `Stake ${adoptStakeId} was made for another resource of this cluster, which is there still.`)
   }
 
+  /** The stake that status names, as the staking API has it, once it is known to be this resource's own. Nothing is signed for it by that. @throws Halt */
+  async function ownStake(request: SolanaStakeRequest, stakeId: string, signal: AbortSignal): Promise<SolanaStakeBody> {
+    const body = await networkOf(request.network)
+      .api.solanaStake(stakeId, signal)
+      .catch((error: unknown) => {
+        if (!(error instanceof StakingApiError) || error.status !== 404) throw error
+        return refuse(
+          'VerificationFailed',
+          `status.stakeId is ${stakeId}, and the staking API has no such stake. Nothing was signed. If the staking API has lost its data, bring that back: the stake may hold money. If somebody changed status, remove status.stakeId and status.transactions: they are read again.`,
+        )
+      })
+    if (body.externalReference === undefined && request.adoptStakeId === undefined) {
+      // An API that doesn't show whose a stake is knows it by the key of its creation.
+      const made = await serviceStake(request, await partiesOf(request, undefined, signal), new Map(), signal)
+      assertOwn(request, { ...body, ...(made.stakeId === stakeId ? { externalReference: request.externalReference } : {}) })
+    } else assertOwn(request, body)
+    return body
+  }
+
+  /**
+   * That a stake which status names is this resource's own, by the staking API's word: made for its name, or named by its spec. What is asked of its
+   * terms before anything is signed is more. @throws Halt
+   */
+  function assertOwn(request: SolanaStakeRequest, body: SolanaStakeBody): void {
+    const { adoptStakeId, network, externalReference } = request
+    const isOurs = adoptStakeId === undefined ? body.externalReference === externalReference : body.stakeId === adoptStakeId
+    if (!isOurs || body.network !== network || body.stakeAccount !== derived(body.feePayer, body.stakeId))
+      refuse(
+        'VerificationFailed',
+        `status.stakeId is ${body.stakeId}, which the staking API has as another resource's stake${isOurs ? ', or on another network' : ''}. Nothing was signed. If somebody changed status, remove status.stakeId and status.transactions: they are read again.`,
+      )
+    assertUnclaimed(request, body)
+  }
+
   /** The terms of the service's stake, verified against the spec. They are remembered. */
   function verifiedTerms(request: SolanaStakeRequest, body: SolanaStakeBody, parties: Parties): StakeTerms {
     const wrong = mismatches(request, body, parties)
@@ -324,6 +359,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     assertAdmitted,
     partiesFor,
     serviceStake,
+    ownStake,
     verifiedTerms,
     termsFor,
     ownTerms,

@@ -5,15 +5,24 @@ export interface SeenStakes {
   note(uid: string, protocol: SolanaProtocol): void
   /** Whether status says something else than this process has seen last. What it has never looked at is believed until it does. */
   isAnother(uid: string, protocol: SolanaProtocol | undefined): boolean
+  /** The chain and the staking API say that nothing was ever staked for it, nor can be. */
+  noteNothing(uid: string): void
+  isNothing(uid: string): boolean
   forget(uid: string): void
 }
 
 export function createSeenStakes(): SeenStakes {
   const seen = new Map<string, number>()
+  const nothing = new Set<string>()
   return {
     note: (uid, protocol) => void seen.set(uid, digest(protocol)),
     isAnother: (uid, protocol) => protocol !== undefined && seen.has(uid) && seen.get(uid) !== digest(protocol),
-    forget: (uid) => void seen.delete(uid),
+    noteNothing: (uid) => void nothing.add(uid),
+    isNothing: (uid) => nothing.has(uid),
+    forget(uid) {
+      seen.delete(uid)
+      nothing.delete(uid)
+    },
   }
 }
 

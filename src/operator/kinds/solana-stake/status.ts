@@ -29,7 +29,7 @@ type Domain = Exclude<SolanaStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
 /** Which condition a step's trouble is shown on. */
 const conditionOfStep = (step: string, status: SolanaStakeStatus): Domain | undefined => {
   if (step === 'CreateStake') return 'Created'
-  if (step === 'VerifyStake') return 'Verified'
+  if (step === 'VerifyStake' || step === 'Import') return 'Verified'
   if (step === 'SettleStake') return 'Confirmed'
   if (step.startsWith('Report')) return 'Broadcast'
   const [, kind] = /^(Stake|Deactivation|Withdrawal)Transaction$/.exec(step) ?? []

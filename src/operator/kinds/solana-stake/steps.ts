@@ -127,6 +127,15 @@ export const transactionOf = (status: SolanaStakeStatus | undefined, kind: Actio
 export const isInFlight = (transaction: SolanaTransaction | undefined): boolean =>
   transaction?.state === 'Prepared' || transaction?.state === 'Broadcast'
 export const isFinal = (transaction: SolanaTransaction | undefined): boolean => transaction?.state === 'Confirmed'
+/** Whether status names something that was signed for a step, or says that it was done. */
+export const isWitness = (shown: SolanaTransaction | undefined): shown is SolanaTransaction =>
+  shown !== undefined && (shown.state === 'Confirmed' || signaturesOf(shown).length > 0)
+
+/** Every signature that status names of a step, the present one last. */
+export function signaturesOf({ earlier = [], signature, landedSignature }: SolanaTransaction): readonly string[] {
+  const all = [...earlier.map((one) => one.signature), landedSignature, signature].filter((one) => one !== undefined)
+  return [...new Set(all)]
+}
 /** The stake account was made and funded, for good. */
 export const isFunded = (status: SolanaStakeStatus | undefined): boolean => isFinal(transactionOf(status, 'stake'))
 /** The account is closed, and all of it went where the resource says. */

@@ -18,7 +18,7 @@ import { createSolanaStakeRules } from './chain-rules.ts'
 import { createStakeHistory } from './history.ts'
 import type { Parties, SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { createServiceTransactions } from './service-transaction.ts'
-import { type ActionKind, type SolanaPlan, type StakeTerms, solanaRequestOf } from './steps.ts'
+import { type ActionKind, isWitness, type SolanaPlan, type StakeTerms, solanaRequestOf, transactionOf } from './steps.ts'
 import { createSolanaVerification, feePayerOf, messageOf } from './verification.ts'
 
 /** A blockhash lives 150 blocks; with two slots of three skipped, it is at most so many slots old. */
@@ -113,12 +113,26 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
     return kind === 'SolanaStake' ? deps.stake({ namespace, name }, fresh, signal) : undefined
   }
 
+  /** Where the resource wants the money; undefined where it, or its signer, is gone. */
+  async function destinationFor(record: RecordObject, signal: AbortSignal): Promise<string | undefined> {
+    const stake = await ownerOf(record, false, signal)
+    const withdrawer = stake === undefined ? undefined : deps.signers.get(stake.spec.withdrawAuthority.signer)
+    return stake?.spec.destination ?? withdrawer?.spec.address
+  }
+
   async function requestOf(record: RecordObject, fresh: boolean, signal: AbortSignal): Promise<SolanaPlan> {
     const kind = actionOf(record)
     const stake = await ownerOf(record, fresh, signal)
     const wanted = stake?.spec.desiredState
     // A resource that is deleted with desiredState Withdrawn still gets its money out.
     const origin = assertOwnerAsks(record, stake, { deleting: kind !== 'stake' && wanted === 'Withdrawn' })
+    // What a version before the log has signed stands in status: it is followed before anything else is signed.
+    if (!isBegun(record) && isWitness(transactionOf(stake?.status, kind)))
+      throw wait(
+        'InProgress',
+        `What status shows of the ${kind} transaction is being taken into StakingTransaction ${record.metadata.name}.`,
+        NOT_WANTED_MS,
+      )
     const asks = kind === 'stake' ? wanted === 'Active' : kind === 'deactivation' ? wanted !== 'Active' : wanted === 'Withdrawn'
     if (!asks) throw wait('InProgress', `spec.desiredState is ${wanted}: nothing more of the ${kind} is signed or sent.`, NOT_WANTED_MS)
     return { kind, request: solanaRequestOf({ origin, spec: (stake as SolanaStake).spec }) }
@@ -204,9 +218,13 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       const { subject } = record.spec
       const kind = actionOf(record)
       if (kind !== 'withdrawal') return history.doerOf(chain, subject, kind, signal)
-      const stake = await ownerOf(record, false, signal)
-      const withdrawer = stake === undefined ? undefined : deps.signers.get(stake.spec.withdrawAuthority.signer)
-      return history.withdrawalOf(chain, subject, stake?.spec.destination ?? withdrawer?.spec.address, signal)
+      return history.withdrawalOf(chain, subject, await destinationFor(record, signal), signal)
+    },
+
+    async proves(record, attempt, signal) {
+      const kind = actionOf(record)
+      const destination = kind === 'withdrawal' ? await destinationFor(record, signal) : undefined
+      return history.proofOf(networkOfRecord(record).chain, attempt, { account: record.spec.subject, kind, destination }, signal)
     },
 
     async obtain(record, admission, heights, _visit, signal) {
@@ -246,6 +264,12 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
     async signAgain(record, { plan, terms, parties, network }, attempt, signal) {
       const message = messageOf(attempt)
       const source = `of StakingTransaction ${record.metadata.name}`
+      if (message === undefined && attempt.found === true)
+        throw wait(
+          'AwaitingFinality',
+          `Transaction ${attempt.hash} is only watched: its message is not known here.`,
+          network.config.pollIntervalMs,
+        )
       if (message === undefined) throw notOurs(record)
       await verifiedNow(plan, terms, parties, network, message, { blockhash: undefined, source }, signal)
       const signed = await sign(parties, message, signal)

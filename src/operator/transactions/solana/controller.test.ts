@@ -78,6 +78,7 @@ function worldOf(status: StakingTransactionStatus = {}) {
       if (answer instanceof Error) throw answer
       return answer
     },
+    proves: async () => true,
     explain: (_record, error) => error,
   }
   const chain = {

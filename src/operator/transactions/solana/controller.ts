@@ -10,7 +10,7 @@ import { attemptsOf, closedOf } from '../protocol.ts'
 import { type RecordObject, recordOf } from '../store.ts'
 import { allowedBy, createAttempts, type Moment, type SolanaLogDeps, sentSoFar } from './attempt.ts'
 import type { SolanaTransactionKind, Sought } from './kind.ts'
-import { type Conclusion, conclude, type Looks, liveAttempts, undone, withClosed } from './rules.ts'
+import { type Conclusion, conclude, isSettled, type Looks, liveAttempts, undone, withClosed } from './rules.ts'
 
 /** How long a record waits whose cause somebody must mend, in ms, unless a change wakes it. */
 const STALLED_MS = 60_000
@@ -43,8 +43,7 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     const poll = network.config.pollIntervalMs
     switch (conclusion.is) {
       case 'landed':
-        await settle(record, conclusion.signature, conclusion.slot, signal)
-        return undefined
+        return land(moment, record, conclusion)
       case 'done':
         await attribute(moment, record, conclusion)
         return undefined
@@ -61,18 +60,13 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
           poll,
         )
       case 'history-missing':
-        throw new Halt({
-          kind: 'stall',
-          reason: 'HistoryMissing',
-          message: `Transaction ${conclusion.attempt.hash} can no longer land, but no RPC node of ${network.config.name} has the history since slot ${conclusion.attempt.sinceSlot ?? '?'}: whether it landed cannot be told, so it is not made anew. Add an RPC URL whose history reaches back far enough.`,
-          recheck: true,
-          recheckAfterMs: Math.max(poll, 30_000),
-        })
+        throw historyMissing(
+          network,
+          `Transaction ${conclusion.attempt.hash} can no longer land, but no RPC node of ${network.config.name} has the history since slot ${conclusion.attempt.sinceSlot ?? '?'}: whether it landed cannot be told, so it is not made anew.`,
+        )
       case 'closed': {
         await assertDead(moment, record, conclusion.closed)
-        const written = await store.writeStatus(record, withClosed(recordOf(record), conclusion.closed), signal)
-        for (const { by, hash, nonce } of conclusion.closed) deps.onEvent?.(written, { is: 'closed', by, hash, nonce })
-        return written
+        return close(record, conclusion.closed, signal)
       }
       case 'open':
         return follow(moment, record, conclusion)
@@ -95,6 +89,40 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
           network.config.pollIntervalMs,
         )
     }
+  }
+
+  /** What the log has made itself does its step. What it was told of may be any transaction: the chain says what it does. */
+  async function land(
+    moment: Moment,
+    record: RecordObject,
+    { signature, slot }: Conclusion & { is: 'landed' },
+  ): Promise<RecordObject | undefined> {
+    const { kind, network, looks, signal } = moment
+    const attempts = attemptsOf(recordOf(record))
+    const attempt = attempts.find(({ hash }) => hash === signature)
+    if (attempt?.found === true) {
+      const proven = await kind.proves(record, attempt, signal)
+      // Where the state shows it done, it matters less by what.
+      if (proven === undefined && looks.every((look) => look === undefined || look.done)) {
+        await attribute(moment, record, { is: 'done', slot, settled: isSettled(recordOf(record), looks) })
+        return undefined
+      }
+      if (proven === undefined)
+        throw historyMissing(
+          network,
+          `Transaction ${attempt.hash} has landed, and no RPC node of ${network.config.name} has it in its history: what it does cannot be told, so nothing else is signed.`,
+        )
+      if (!proven)
+        return close(record, [{ nonce: attempts.indexOf(attempt), by: 'Unrelated', hash: signature, blockNumber: Number(slot) }], signal)
+    }
+    await settle(record, signature, slot, signal)
+    return undefined
+  }
+
+  async function close(record: RecordObject, closed: readonly ClosedPlace[], signal: AbortSignal): Promise<RecordObject> {
+    const written = await store.writeStatus(record, withClosed(recordOf(record), closed), signal)
+    for (const { by, hash, nonce } of closed) deps.onEvent?.(written, { is: 'closed', by, hash, nonce })
+    return written
   }
 
   /** The state shows it done: by whom is looked up, and counts. */
@@ -194,6 +222,15 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     return { kind: 'wait', afterMs: jitter(Math.max(after, poll), deps.random), priority }
   }
 }
+
+const historyMissing = ({ config }: SolanaNetwork, what: string): Halt =>
+  new Halt({
+    kind: 'stall',
+    reason: 'HistoryMissing',
+    message: `${what} Add an RPC URL whose history reaches back far enough.`,
+    recheck: true,
+    recheckAfterMs: Math.max(config.pollIntervalMs, 30_000),
+  })
 
 /** A node whose account can't be read has given no answer. */
 function withState(kind: SolanaTransactionKind, record: RecordObject, look: NodeLook): Looks[number] {

@@ -49,6 +49,11 @@ export interface SolanaTransactionKind<Admission = unknown> {
   /** Looks in the chain's history for who did the step: of one that leaves no trace before every attempt, of others when the state shows it done. */
   seek(record: RecordObject, signal: AbortSignal): Promise<Sought>
   /**
+   * Whether an attempt that landed, and that the log did not make itself but was told of, does the step; undefined where no node has it.
+   * @throws SolanaError
+   */
+  proves(record: RecordObject, attempt: TransactionAttempt, signal: AbortSignal): Promise<boolean | undefined>
+  /**
    * Whether the step may be signed: the owner exists and asks for it, the record is what the owner's terms say, the signers' policies admit it.
    * `fresh`: owner and signers are read past the cache, as before the first broadcast. @throws Halt
    */

@@ -108,10 +108,7 @@ export function conclude(record: TransactionRecord, looks: Looks, step: Step): C
     const against = answered.filter((look) => !look.done && look.slot >= last.slot)
     if (against.length > 0)
       return { is: 'disagreement', nodes: [last.node, ...against.map(({ node }) => node)], about: 'the state of the stake account' }
-    const settled = live.every(({ attempt }) =>
-      looks.every((look) => look !== undefined && look.finalizedBlockHeight > BigInt(attempt.lastValidBlockHeight ?? 0)),
-    )
-    return { is: 'done', slot: last.slot, settled }
+    return { is: 'done', slot: last.slot, settled: isSettled(record, looks) }
   }
 
   for (const { attempt, index } of attempts)
@@ -122,6 +119,12 @@ export function conclude(record: TransactionRecord, looks: Looks, step: Step): C
   if (live.length === 0) return { is: 'free' }
   return ends(live, looks, step)
 }
+
+/** Every node is beyond each attempt that may have landed unseen. */
+export const isSettled = (record: TransactionRecord, looks: Looks): boolean =>
+  liveAttempts(record).every(({ attempt }) =>
+    looks.every((look) => look !== undefined && look.finalizedBlockHeight > BigInt(attempt.lastValidBlockHeight ?? 0)),
+  )
 
 /** Whether a node that must know of a final transaction does not, or says something else of it. */
 function contradicts(look: Look, index: number, slot: bigint): boolean {
@@ -161,10 +164,11 @@ const failureOf = ({ failure }: SignatureStatus): string =>
 
 /** Why no other attempt is made before a person has looked; undefined while one may be. `allowed`: how many more a person has allowed. */
 export function tooMany(record: TransactionRecord, allowed: number): 'attempts' | 'failures' | undefined {
-  const count = attemptsOf(record).length
+  // What others have told of was not made by itself.
+  const count = attemptsOf(record).filter(({ found }) => found !== true).length
   const failures = closedOf(record).filter(({ by }) => by === 'Revert').length
   if (failures >= MAX_FAILURES + allowed) return 'failures'
-  return count >= Math.min(MAX_ATTEMPTS + allowed, MAX_EVER) ? 'attempts' : undefined
+  return count >= MAX_ATTEMPTS + allowed || attemptsOf(record).length >= MAX_EVER ? 'attempts' : undefined
 }
 
 /** The status with one more attempt. None is ever forgotten. */
@@ -173,11 +177,10 @@ export const withAttempt = (record: TransactionRecord, attempt: TransactionAttem
   state: 'Open',
   attempts: [...attemptsOf(record), attempt],
 })
-export const withClosed = (record: TransactionRecord, closed: readonly ClosedPlace[]): StakingTransactionStatus => ({
-  ...record.status,
-  state: 'Waiting',
-  closed: [...closedOf(record), ...closed],
-})
+export const withClosed = (record: TransactionRecord, closed: readonly ClosedPlace[]): StakingTransactionStatus => {
+  const next = { ...record.status, closed: [...closedOf(record), ...closed] }
+  return { ...next, state: liveAttempts({ status: next }).length > 0 ? 'Open' : 'Waiting' }
+}
 /** `hash` is empty where nobody knows which transaction it was. One that the record doesn't have was made elsewhere. */
 export function withOutcome(
   record: TransactionRecord,
