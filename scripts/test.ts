@@ -28,8 +28,10 @@ step('lint', 'biome', 'check', '--error-on-warnings', '.')
 step('generated files', 'node', 'scripts/generate.ts', '--check')
 step('control plane', 'node', 'scripts/controlplane.ts')
 const counted = [tests('tests', 'test-report.json', given)]
-if (withDevnet && step('devnet programs', 'node', 'scripts/devnet.ts'))
+if (withDevnet && step('devnet programs', 'node', 'scripts/devnet.ts')) {
   counted.push(tests('devnet tests', 'test-report-devnet.json', ['--config', 'test/devnet/vitest.config.ts']))
+  counted.push(tests('devnet tests, alone', 'test-report-devnet-alone.json', ['--config', 'test/devnet/vitest.alone.config.ts']))
+}
 
 const sum = counted.reduce((a, b) => ({ passed: a.passed + b.passed, failures: a.failures + b.failures, skipped: a.skipped + b.skipped }))
 if (failed.length > 0) process.stdout.write(`failed: ${failed.join(', ')}\n`)

@@ -223,8 +223,8 @@ export function composeOperator(parts: OperatorParts) {
   const transactionKinds = [deposit.deposits, request.requests]
   const reconcile: Reconciles = {
     stakes: saga(stakes, ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted }), deposit.effects),
-    exits: saga(exits, validatorRequestKind('ValidatorExit', { log }), request.effects),
-    withdrawals: saga(withdrawals, validatorRequestKind('ValidatorWithdrawal', { log }), request.effects),
+    exits: saga(exits, validatorRequestKind('ValidatorExit', { log, networks, intervals }), request.effects),
+    withdrawals: saga(withdrawals, validatorRequestKind('ValidatorWithdrawal', { log, networks, intervals }), request.effects),
     solanaStakes: saga(solanaStakes, solanaStakeKind({ ...solana, log, intervals }), solana.effects),
     signers: createSignerReconciler({
       store,

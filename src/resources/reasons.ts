@@ -55,6 +55,12 @@ export const reasons = {
     means: 'The EIP-7002 contract asks for a higher fee than the cap allows; it goes on when the fee falls or the cap is raised.',
   },
   AwaitingConsensus: { stalled: false, means: 'The transaction is final; the consensus layer has not decided on its request yet.' },
+  AwaitingPayment: { stalled: false, means: 'The consensus layer has accepted the withdrawal; its turn to be paid has not come.' },
+  Paid: { stalled: false, means: 'The withdrawal was paid to the withdrawal address.' },
+  PaymentUnknown: {
+    stalled: false,
+    means: 'The withdrawal has left the queue, and whether it was paid can no longer be told: look at the withdrawal address.',
+  },
   Accepted: { stalled: false, means: 'The consensus layer has accepted the request.' },
   Exiting: { stalled: false, means: 'The validator leaves, or has left and its balance is still to be withdrawn.' },
   Slashed: { stalled: false, means: 'The validator was slashed: it loses a part of its balance and leaves.' },
@@ -173,6 +179,11 @@ export const reasons = {
   RequestCancelled: { stalled: true, means: 'The request was cancelled at the staking API.' },
   RequestMissing: { stalled: true, means: 'The transaction is final but the request is not in its receipt.' },
   RequestDropped: { stalled: true, means: 'The request was mined and the consensus layer has dropped it: nothing came of it but the fee.' },
+  PaymentVoid: {
+    stalled: true,
+    means:
+      'The withdrawal was accepted and pays nothing: the validator was slashed, or began to exit, before its turn. The amount comes with the whole balance.',
+  },
   AuthorityChanged: {
     stalled: true,
     means: 'Somebody has changed an authority of the stake account on the chain, with a key that this resource uses. Nothing is signed.',

@@ -4,7 +4,7 @@ import { conditions } from './conditions.ts'
 import { gweiDecimalText, stakeIdText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
-import { dnsLabel, dnsSubdomain, hexBytes, immutable, observedGeneration, phase } from './schema.ts'
+import { dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, observedGeneration, phase, wholeNumber } from './schema.ts'
 import { validatorRef } from './validator-ref.ts'
 
 /** What the specs of ValidatorExit and ValidatorWithdrawal have in common. */
@@ -44,6 +44,24 @@ export const requestStatus = z.object({
         .max(16)
         .optional()
         .describe('The rules of the consensus layer that a dropped request broke, as far as they are known.'),
+      payment: z
+        .object({
+          state: z
+            .enum(['Waiting', 'Paid', 'Void', 'Unknown'])
+            .describe('Waiting in the queue; Paid; Void: it pays nothing; or Unknown: it left the queue, and nobody can tell any more.'),
+          amountGwei: integerText(20).describe('What is to be paid, or was: less than asked for where less was available.'),
+          withdrawableEpoch: wholeNumber().describe('From this epoch on it can be paid.'),
+          blockNumber: wholeNumber().optional().describe('Block of the execution layer that paid it.'),
+        })
+        .optional()
+        .describe('What becomes of an accepted withdrawal.'),
+      queuedDeposits: z
+        .object({
+          amountGwei: integerText(20).describe('Sum of the deposits.'),
+          creditedAfterEpoch: wholeNumber().optional().describe('After this epoch they are credited.'),
+        })
+        .optional()
+        .describe('Deposits for a validator that exits, which were still queued: they come back after the exit.'),
     })
     .optional()
     .describe('What the consensus layer made of the request, as the staking API tells it.'),
@@ -62,7 +80,9 @@ export const validatorRequestConditions = [
   'Confirmed',
   'Accepted',
 ] as const
-export type ValidatorRequestCondition = (typeof validatorRequestConditions)[number]
+/** A withdrawal is paid some time after it was accepted, or not at all. */
+export const validatorWithdrawalConditions = [...validatorRequestConditions, 'Paid'] as const
+export type ValidatorRequestCondition = (typeof validatorWithdrawalConditions)[number]
 
 /** What `kubectl get` shows of both, around a kind's own columns. */
 export const requestColumns = (own: readonly PrinterColumn[]): readonly PrinterColumn[] => [

@@ -41,7 +41,21 @@ export const validatorWithdrawal = {
     'ValidatorWithdrawal asks the consensus layer once (EIP-7002) to pay a part of the balance of a validator with Compounding credentials to its withdrawal address. Ready means that the consensus layer has accepted it.',
   spec,
   status: requestStatus,
-  printerColumns: requestColumns([{ name: 'Amount', type: 'string', jsonPath: '.spec.amountGwei', description: 'Amount in gwei.' }]),
+  printerColumns: requestColumns([
+    { name: 'Amount', type: 'string', jsonPath: '.spec.amountGwei', description: 'Amount in gwei that is asked for.' },
+    {
+      name: 'Pays',
+      type: 'string',
+      jsonPath: '.status.consensus.payment.amountGwei',
+      description: 'Amount in gwei that the consensus layer pays: less where less was available.',
+    },
+    {
+      name: 'Paid',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Paid")].status',
+      description: 'True once it is paid; False when it pays nothing.',
+    },
+  ]),
   selectableFields: requestSelectableFields,
 } as const satisfies KindDefinition
 

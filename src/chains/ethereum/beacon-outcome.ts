@@ -9,8 +9,7 @@ export type RequestOutcome =
   | { readonly status: 'accepted'; readonly kind: 'exit'; readonly exitEpoch: number; readonly withdrawableEpoch: number | undefined }
   /** `amountGwei` is less than what was asked for when less was available. */
   | { readonly status: 'accepted'; readonly kind: 'withdrawal'; readonly amountGwei: Gwei; readonly withdrawableEpoch: number }
-  /** `broken` is never empty. */
-  | { readonly status: 'dropped'; readonly broken: readonly BrokenRule[] }
+  | { readonly status: 'dropped'; readonly broken: readonly [BrokenRule, ...BrokenRule[]] }
   /** These states show neither an effect nor a rule against it. */
   | { readonly status: 'not shown' }
 
@@ -59,8 +58,11 @@ export function requestOutcome(input: {
 const isFrom = ({ source }: LoggedRequest, owner: string | undefined): boolean => owner !== undefined && sameHex(source, owner)
 
 function droppedBy(...states: readonly (readonly BrokenRule[])[]): RequestOutcome {
-  const broken = states.map((rules) => rules.filter(({ drops }) => drops)).find((rules) => rules.length > 0)
-  return broken === undefined ? { status: 'not shown' } : { status: 'dropped', broken }
+  for (const rules of states) {
+    const [first, ...others] = rules.filter(({ drops }) => drops)
+    if (first !== undefined) return { status: 'dropped', broken: [first, ...others] }
+  }
+  return { status: 'not shown' }
 }
 
 /** The queue loses entries at its front only and gains them at its end only. */

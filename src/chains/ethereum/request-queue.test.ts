@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { gwei } from '../../lib/amounts.ts'
 import type { Hex } from './chain.ts'
-import { placeInQueue, type QueueReads } from './request-queue.ts'
+import { type KnownPlace, placeInQueue, type QueueReads } from './request-queue.ts'
 import { encodeRequestCalldata, type LoggedRequest } from './requests.ts'
 import { createContractQueue } from './testing.ts'
 
@@ -33,14 +33,18 @@ function chainOf(blocks: Readonly<Record<number, readonly LoggedRequest[]>>, lat
         data: `${source}${encodeRequestCalldata(request).slice(2)}` as Hex,
         transactionHash: transactionOf(BigInt(blockHash), number),
       })),
+    countLogs: async (_address, from, to) =>
+      Object.entries(blocks)
+        .filter(([number]) => BigInt(number) >= from && BigInt(number) <= to)
+        .reduce((sum, [, requests]) => sum + requests.length, 0),
   }
-  const place = (block: number, number: number, more: Partial<QueueReads> = {}) => {
+  const place = (block: number, number: number, more: Partial<QueueReads> = {}, known?: KnownPlace) => {
     const logged = blocks[block]?.[number]
     if (logged === undefined) throw new Error('no such request')
-    const mined = { logged, blockHash: hashOf(BigInt(block)), transactionHash: transactionOf(BigInt(block), number), latest }
+    const mined = { logged, blockHash: hashOf(BigInt(block)), transactionHash: transactionOf(BigInt(block), number), latest, known }
     return placeInQueue({ ...reads, ...more }, mined, never)
   }
-  return { place }
+  return { place, reads }
 }
 
 describe('the block that hands a request on', () => {
@@ -56,7 +60,7 @@ describe('the block that hands a request on', () => {
     expect(await chainOf(blocks, 30n).place(block, number)).toMatchObject({ is: 'handed on', block: { number: expected } })
     expect(await chainOf(blocks, expected).place(block, number)).toMatchObject({ is: 'handed on', block: { number: expected } })
     if (expected > BigInt(block))
-      expect(await chainOf(blocks, expected - 1n).place(block, number)).toEqual({ is: 'waiting', turn: expected })
+      expect(await chainOf(blocks, expected - 1n).place(block, number)).toMatchObject({ is: 'waiting', turn: expected })
   })
 
   test('hands on others of the same validator with it, in order', async () => {
@@ -67,6 +71,42 @@ describe('the block that hands a request on', () => {
     expect(await chainOf(blocks, 30n).place(10, 3)).toMatchObject({ index: 2 })
     // The one of before had its own turn.
     expect(await chainOf(blocks, 30n).place(8, 30)).toMatchObject({ block: { number: 9n }, batch: [withdrawal(2, 5n)], index: 0 })
+  })
+})
+
+describe('a long queue', () => {
+  const blocks = { 8: many(3_000), 10: [exit(3), exit(2), exit(4)], 11: many(40) }
+  const pruned = (latest: bigint): { chain: ReturnType<typeof chainOf>; more: Partial<QueueReads> } => {
+    const chain = chainOf(blocks, latest)
+    return {
+      chain,
+      more: { storageAt: async (...args) => (BigInt(args[2]) <= latest - 128n ? undefined : chain.reads.storageAt(...args)) },
+    }
+  }
+  // 3,000 of block 8 take 187.5 blocks: the second of block 10 stands at 3,001.
+  const place = { position: 3_001n, turn: 195n }
+
+  test('is followed by the place that was told, when the states of then are gone', async () => {
+    expect(await chainOf(blocks, 10n).place(10, 1)).toEqual({ is: 'waiting', ...place })
+    const { chain, more } = pruned(195n)
+    expect(await chain.place(10, 1, more, place)).toMatchObject({ is: 'handed on', block: { number: 195n }, index: 0 })
+  })
+  test('tells the place anew by what was logged since', async () => {
+    const { chain, more } = pruned(150n)
+    expect(await chain.place(10, 1, more)).toEqual({ is: 'waiting', ...place })
+    // Another entry stands there: a node has left logs out.
+    expect(await chain.place(10, 1, { ...more, countLogs: async () => 39 })).toEqual({ is: 'not kept', passed: false })
+  })
+  test('tells that it has passed, by its head or as it was emptied, and never guesses', async () => {
+    const passed = pruned(190n + 10n)
+    expect(
+      await passed.chain.place(10, 1, {
+        ...passed.more,
+        storageAt: async (_a, slots, hash) => (BigInt(hash) < 200n ? undefined : slots.map((slot) => (slot === 2n ? 3_010n : 3_043n))),
+      }),
+    ).toEqual({ is: 'not kept', passed: true })
+    const emptied = pruned(500n)
+    expect(await emptied.chain.place(10, 1, emptied.more, place)).toMatchObject({ is: 'not kept', passed: true, block: { number: 195n } })
   })
 })
 

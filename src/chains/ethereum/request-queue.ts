@@ -15,6 +15,8 @@ const tailSlot = 3n
 const queueOffset = 4n
 const slotsPerEntry = 3n
 const perBlock = BigInt(maxRequestsPerBlock)
+/** So far back the logs of the contract are counted: two days of mainnet, in which 230,000 requests are handed on. */
+const maxBlocksBack = 14_400n
 
 export interface ChainBlock {
   readonly number: bigint
@@ -41,6 +43,14 @@ export interface QueueReads {
     blockHash: Hex,
     signal: AbortSignal,
   ): Promise<readonly { readonly topics: readonly Hex[]; readonly data: Hex; readonly transactionHash: Hex }[]>
+  /** How many logs of a contract canonical blocks have, both ends included. */
+  countLogs(address: Address, from: bigint, to: bigint, signal: AbortSignal): Promise<number>
+}
+
+/** Where a request stands in the queue, and the block whose turn it then is. It holds as long as the block that logged it is canonical. */
+export interface KnownPlace {
+  readonly position: bigint
+  readonly turn: bigint
 }
 
 /** The block that handed a request on, and what else of this validator it handed on. */
@@ -54,11 +64,11 @@ export interface HandedOn {
 export type QueuePlace =
   | HandedOn
   /** `turn`: the block that will hand it on. */
-  | { readonly is: 'waiting'; readonly turn: bigint }
+  | ({ readonly is: 'waiting' } & KnownPlace)
   /** No node has the block that logged it, or not the one that is canonical: look again. */
   | { readonly is: 'reorganised' }
-  /** No node keeps the contract's storage of then. `passed`: the queue was empty since, so the request is not in it any more. */
-  | { readonly is: 'not kept'; readonly passed: boolean }
+  /** No node keeps the contract's storage of then. `passed`: it is not in the queue any more. `block`: the one whose turn it was, where that is known. */
+  | { readonly is: 'not kept'; readonly passed: boolean; readonly block?: ChainBlock }
   /** The chain makes no system calls: the contract's queue never moves. A development chain such as anvil. */
   | { readonly is: 'no queue' }
   /** The queue has not moved as EIP-7002 says. */
@@ -68,6 +78,9 @@ export type QueuePlace =
  * Finds the block that hands a mined request on. The storage of a block is that after its system call, so a request in block B stands at
  * tail(B − 1) + (its number among the requests of B), and each block moves the head on by 16, or empties the queue and sets head and tail to 0.
  * That the head has passed the request is read from the state of the block whose turn it is, and not believed of arithmetic.
+ *
+ * However long the queue is: its place is told with `waiting`, to be handed in again, since nodes keep states for some 128 blocks only and more than
+ * 2,000 requests take longer. Where it was not seen in time, what was logged after it tells the place.
  * @throws ChainError
  */
 export async function placeInQueue(
@@ -78,6 +91,8 @@ export async function placeInQueue(
     readonly transactionHash: Hex
     /** The latest block that is known. */
     readonly latest: bigint
+    /** As it was told before, of this very block. */
+    readonly known?: KnownPlace | undefined
   },
   signal: AbortSignal,
 ): Promise<QueuePlace> {
@@ -86,31 +101,49 @@ export async function placeInQueue(
     const words = await reads.storageAt(withdrawalRequestContract, [headSlot, tailSlot], hash, signal)
     return words === undefined ? undefined : { head: words[0] ?? 0n, tail: words[1] ?? 0n }
   }
-  const notKept = async (): Promise<QueuePlace> => {
-    const latest = await reads.blockAt(mined.latest, signal)
-    const now = latest === undefined ? undefined : await bounds(latest.hash)
-    return { is: 'not kept', passed: now?.tail === 0n }
-  }
   const own = await reads.blockAt(blockHash, signal)
   if (own === undefined) return { is: 'reorganised' }
-  const before = await bounds(own.parentHash)
-  if (before === undefined) return notKept()
-  if (neverMoves(before)) return { is: 'no queue' }
-  const logs = await reads.logsIn(withdrawalRequestContract, blockHash, signal)
-  const number = logs.findIndex((log) => sameHex(log.transactionHash, transactionHash) && isSame(decodeRequestLog(log), logged))
-  if (number === -1) throw new ChainError('unavailable', `a node left out a log of the EIP-7002 contract in block ${own.number}`)
-  const position = before.tail + BigInt(number)
-  const turn = own.number + (position - before.head) / perBlock
+  /** What was logged after it, up to the latest block, stands behind it: so its place is told from the queue's end now. */
+  const notKept = async (known?: KnownPlace): Promise<QueuePlace> => {
+    const latest = await reads.blockAt(mined.latest, signal)
+    const now = latest === undefined ? undefined : await bounds(latest.hash)
+    const turn = known === undefined || known.turn > mined.latest ? undefined : await reads.blockAt(known.turn, signal)
+    const block = turn === undefined ? {} : { block: turn }
+    if (latest === undefined || now === undefined || latest.number < own.number || latest.number - own.number > maxBlocksBack)
+      return { is: 'not kept', passed: false, ...block }
+    if (now.tail === 0n) return { is: 'not kept', passed: true, ...block }
+    const { number, logs } = await numberIn(own)
+    const later =
+      latest.number === own.number ? 0 : await reads.countLogs(withdrawalRequestContract, own.number + 1n, latest.number, signal)
+    const position = now.tail - 1n - BigInt(logs.length - 1 - number) - BigInt(later)
+    // Before the head, or from a queue that was emptied since.
+    if (position < now.head) return { is: 'not kept', passed: true, ...block }
+    const words = await reads.storageAt(withdrawalRequestContract, slotsOf(position), latest.hash, signal)
+    if (words === undefined || !isSame(decodeEntry(words), logged)) return { is: 'not kept', passed: false, ...block }
+    return { is: 'waiting', position, turn: latest.number + 1n + (position - now.head) / perBlock }
+  }
+  const numberIn = async ({ number: block, hash }: ChainBlock) => {
+    const logs = await reads.logsIn(withdrawalRequestContract, hash, signal)
+    const number = logs.findIndex((log) => sameHex(log.transactionHash, transactionHash) && isSame(decodeRequestLog(log), logged))
+    if (number === -1) throw new ChainError('unavailable', `a node left out a log of the EIP-7002 contract in block ${block}`)
+    return { number, logs }
+  }
+  const before = mined.known === undefined ? await bounds(own.parentHash) : undefined
+  if (before === undefined && mined.known === undefined) return notKept()
+  if (before !== undefined && neverMoves(before)) return { is: 'no queue' }
+  const { number, logs } = before === undefined ? { number: 0, logs: [] } : await numberIn(own)
+  const position = before === undefined ? (mined.known?.position ?? 0n) : before.tail + BigInt(number)
+  const turn = before === undefined ? (mined.known?.turn ?? 0n) : own.number + (position - before.head) / perBlock
 
   const block = await reads.blockAt(turn, signal)
   if (block === undefined) {
     // On a chain without system calls, the queue of the block itself tells.
     const now = await bounds(blockHash)
-    return now !== undefined && neverMoves(now) ? { is: 'no queue' } : { is: 'waiting', turn }
+    return now !== undefined && neverMoves(now) ? { is: 'no queue' } : { is: 'waiting', position, turn }
   }
   if (turn === own.number && !sameHex(block.hash, blockHash)) return { is: 'reorganised' }
   const [from, to] = [turn === own.number ? before : await bounds(block.parentHash), await bounds(block.hash)]
-  if (from === undefined || to === undefined) return notKept()
+  if (from === undefined || to === undefined) return notKept({ position, turn })
   if (neverMoves(to)) return { is: 'no queue' }
   const wasThere = turn === own.number || (from.head <= position && position < from.tail)
   const emptied = to.head === 0n && to.tail === 0n
@@ -145,9 +178,9 @@ async function readBatch(
   const { logged, block, from, end, position } = given
   if (end - from === 1n) return { is: 'handed on', block, batch: [logged], index: 0 }
   const positions = Array.from({ length: Number(end - from) }, (_, number) => from + BigInt(number))
-  const slots = positions.flatMap((at) => [0n, 1n, 2n].map((part) => queueOffset + slotsPerEntry * at + part))
+  const slots = positions.flatMap(slotsOf)
   const words = await reads.storageAt(withdrawalRequestContract, slots, block.hash, signal)
-  if (words === undefined) return { is: 'not kept', passed: true }
+  if (words === undefined) return { is: 'not kept', passed: true, block }
   const entries = positions.map((at, number) => ({ at, request: decodeEntry(words.slice(number * 3, number * 3 + 3)) }))
   const batch = entries.filter(({ request }) => sameHex(request.request.pubkey, logged.request.pubkey))
   const index = batch.findIndex(({ at }) => at === position)
@@ -155,6 +188,8 @@ async function readBatch(
   if (found === undefined || !isSame(found.request, logged)) return { is: 'unexpected' }
   return { is: 'handed on', block, batch: batch.map(({ request }) => request), index }
 }
+
+const slotsOf = (position: bigint): readonly bigint[] => [0n, 1n, 2n].map((part) => queueOffset + slotsPerEntry * position + part)
 
 /** An entry: the caller in the last 20 bytes of the first word; the calldata's 56 bytes in the other two. */
 function decodeEntry([source = 0n, first = 0n, second = 0n]: readonly bigint[]): LoggedRequest {

@@ -48,6 +48,15 @@ export function createQueueReads(nodes: Pick<RpcNodes, 'race'>): QueueReads {
       )
       return logs ?? []
     },
+
+    countLogs: async (address, from, to, signal) => {
+      const filter = { address, fromBlock: toHex(from), toBlock: toHex(to) }
+      const logs = await found(
+        async (node) => read(z.array(rawLog), await node.call('eth_getLogs', [filter], signal), 'eth_getLogs'),
+        signal,
+      )
+      return logs?.length ?? 0
+    },
   }
 }
 

@@ -8,21 +8,24 @@ import type { Address, Hex } from './chain.ts'
  */
 
 /** Stable: they stand in problems and in status. */
-export type RuleCode =
-  | 'unknown-validator'
-  | 'credentials-not-execution'
-  | 'sender-not-withdrawal-address'
-  | 'slashed'
-  | 'not-active'
-  | 'already-exiting'
-  | 'too-young'
-  | 'pending-withdrawals'
-  | 'withdrawal-queue-full'
-  | 'credentials-not-compounding'
-  | 'effective-balance-too-low'
-  | 'nothing-available'
-  | 'amount-not-positive'
-  | 'amount-over-available'
+const ruleCodes = [
+  'unknown-validator',
+  'credentials-not-execution',
+  'sender-not-withdrawal-address',
+  'slashed',
+  'not-active',
+  'already-exiting',
+  'too-young',
+  'pending-withdrawals',
+  'withdrawal-queue-full',
+  'credentials-not-compounding',
+  'effective-balance-too-low',
+  'nothing-available',
+  'amount-not-positive',
+  'amount-over-available',
+] as const
+export type RuleCode = (typeof ruleCodes)[number]
+export const isRuleCode = (code: string): code is RuleCode => ruleCodes.some((one) => one === code)
 
 export interface BrokenRule {
   readonly code: RuleCode

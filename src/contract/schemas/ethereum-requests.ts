@@ -66,7 +66,21 @@ const shape = {
   createdAt: time,
 }
 
-export const exitRequest = z.object({ ...shape, status: z.enum([...transactionStatus.options, 'cancelled']) }).meta({ id: 'ExitRequest' })
+/**
+ * Deposits for the validator that were queued when the exit was asked for, or when it began: they are credited after its balance can be withdrawn, and paid to
+ * the withdrawal address by themselves. Left out where there are none, or no node tells. Beyond the interface.
+ */
+const queuedDeposits = z
+  .object({
+    amountGwei: positiveGweiAmount,
+    /** Known once the exit was accepted. */
+    creditedAfterEpoch: count.optional(),
+  })
+  .meta({ id: 'QueuedDeposits' })
+
+export const exitRequest = z
+  .object({ ...shape, status: z.enum([...transactionStatus.options, 'cancelled']), queuedDeposits: queuedDeposits.optional() })
+  .meta({ id: 'ExitRequest' })
 export type ExitRequestBody = z.output<typeof exitRequest>
 export const exitRequestPage = page(exitRequest).meta({ id: 'ExitRequestPage' })
 

@@ -73,6 +73,7 @@ const countReads = (reads: ContractReads & QueueReads, counted: Counted): Contra
   blockAt: counted((at, signal) => reads.blockAt(at, signal)),
   storageAt: counted((address, slots, blockHash, signal) => reads.storageAt(address, slots, blockHash, signal)),
   logsIn: counted((address, blockHash, signal) => reads.logsIn(address, blockHash, signal)),
+  countLogs: counted((address, from, to, signal) => reads.countLogs(address, from, to, signal)),
 })
 
 const countBeacon = (beacon: BeaconChain, counted: Counted): BeaconChain => ({

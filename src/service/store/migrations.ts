@@ -3,6 +3,7 @@ import { type Migration, Migrator } from 'kysely/migration'
 import { cancelledStakes } from './cancelled-stakes-migration.ts'
 import { depositFate } from './deposit-fate-migration.ts'
 import { withdrawalPayment } from './payment-migration.ts'
+import { queuePlace } from './queue-place-migration.ts'
 import type { Database } from './schema.ts'
 import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
 
@@ -135,6 +136,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0005_withdrawal_payment': withdrawalPayment,
   '0006_cancelled_stakes': cancelledStakes,
   '0007_deposit_fate': depositFate,
+  '0008_queue_place': queuePlace,
 }
 
 /**

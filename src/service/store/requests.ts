@@ -21,6 +21,7 @@ export type NewRequest = Pick<
   | 'fee_wei'
   | 'quoted_at_block'
   | 'external_reference'
+  | 'queued_deposits_gwei'
   | 'created_at'
 > & { unsigned_transaction: string }
 
@@ -157,6 +158,8 @@ export const rememberRequestSender = (db: Db, id: string, hash: Hex, sentBy: Sen
 
 const noPayment = {
   consensus_block: null,
+  queue_position: null,
+  queue_turn: null,
   payment_status: null,
   payable_gwei: null,
   withdrawable_epoch: null,
@@ -200,6 +203,10 @@ export type SeenOfRequest = Pick<
   | 'consensus_status'
   | 'consensus_reason'
   | 'consensus_block'
+  | 'queue_position'
+  | 'queue_turn'
+  | 'queued_deposits_gwei'
+  | 'queued_deposits_epoch'
   | 'payment_status'
   | 'payable_gwei'
   | 'withdrawable_epoch'

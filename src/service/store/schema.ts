@@ -130,6 +130,12 @@ export interface EthereumRequestsTable {
   consensus_reason: string | null
   /** The block that handed the request on to the consensus layer, which the judgement depends on. */
   consensus_block: bigint | null
+  /** While it waits in the EIP-7002 contract's queue: its place, and the block whose turn it is; both hold for `block_hash` alone. */
+  queue_position: bigint | null
+  queue_turn: bigint | null
+  /** Of an exit: deposits for the validator that are queued, and the epoch after which they are credited. */
+  queued_deposits_gwei: bigint | null
+  queued_deposits_epoch: bigint | null
   /** Of an accepted withdrawal. */
   payment_status: PaymentStatus | null
   /** What is to be paid, or was. */

@@ -357,6 +357,25 @@ describe('what the consensus layer makes of it', () => {
     expect(JSON.stringify(world.requestStatus(WITHDRAWAL))).not.toContain('call us')
     expect(message(world, WITHDRAWAL)).toContain('(too-young)')
   })
+  test.each([
+    { reason: undefined, what: 'nothing' },
+    { reason: 'some-later-rule: whatever', what: 'a rule of a later version' },
+    { reason: 'the validator is not exiting in epoch 7', what: 'words alone' },
+  ])('dropped without a rule ($what) is not believed: it waits, and nobody is told to ask again', async ({ reason }) => {
+    const world = await visited(EXIT, (before) => {
+      before.requests.state.consensus = () => ({ status: 'dropped', ...(reason === undefined ? {} : { reason }) })
+    })
+    expect(world.requestStatus(EXIT).consensus).toBeUndefined()
+    expect(world.condition('Accepted', EXIT)).toMatchObject({ status: 'Unknown', reason: 'AwaitingConsensus' })
+    expect(message(world, EXIT)).not.toContain('create another resource')
+  })
+  test('an exit with queued top-ups says what is queued, and when it comes back', async () => {
+    const world = await visited(EXIT, (before) => {
+      before.requests.state.lie = (body) => ({ ...body, queuedDeposits: { amountGwei: gwei(5_000_000_000n), creditedAfterEpoch: 1_261 } })
+    })
+    expect(world.requestStatus(EXIT).consensus?.queuedDeposits).toEqual({ amountGwei: '5000000000', creditedAfterEpoch: 1_261 })
+    expect(message(world, EXIT)).toContain('Deposits of 5 ETH for it are still queued: they are credited after epoch 1261')
+  })
   test('a service that does not see the transaction is told of it until it does', async () => {
     const world = await visited(WITHDRAWAL, (before) => {
       before.requests.state.blind = true
@@ -612,5 +631,66 @@ describe('a cluster that is rebuilt from Git', () => {
     })
     expect(world.stalled(WITHDRAWAL)).toBe(reason)
     expect(world.chain.requests()).toHaveLength(1)
+  })
+})
+
+describe('what is paid of an accepted withdrawal', () => {
+  const payment = (status: 'waiting' | 'paid' | 'void' | 'unknown', more: object = {}) => ({
+    status: 'accepted' as const,
+    payment: { status, amountGwei: gwei(600_000_000n), withdrawableEpoch: 1_300, ...more },
+  })
+  /** Accepted, and cut to 0.6 ETH of the 1 ETH asked for. */
+  async function accepted() {
+    const world = await visited(WITHDRAWAL, (before) => {
+      before.requests.state.consensus = () => payment('waiting')
+    })
+    const operator = world.start()
+    // An operator that has just begun looks at what is settled at a moment of its choice.
+    await world.visit(operator, WITHDRAWAL)
+    const becomes = async (next: ReturnType<typeof payment>): Promise<void> => {
+      world.requests.state.consensus = () => next
+      world.clock.advance(3_600_000)
+      await world.settle(operator, [WITHDRAWAL])
+    }
+    return { world, becomes }
+  }
+
+  test('is said when it is accepted: less than was asked for', async () => {
+    const { world } = await accepted()
+    expect(world.requestStatus(WITHDRAWAL)).toMatchObject({
+      phase: 'Accepted',
+      consensus: { status: 'Accepted', payment: { state: 'Waiting', amountGwei: '600000000', withdrawableEpoch: 1_300 } },
+    })
+    expect(message(world, WITHDRAWAL)).toContain('It pays 0.6 ETH of that, as no more was available')
+    expect(world.condition('Paid', WITHDRAWAL)).toMatchObject({ status: 'Unknown', reason: 'AwaitingPayment' })
+    expect(world.ready(WITHDRAWAL)).toBe(true)
+  })
+  test('is looked for until it is paid, and told', async () => {
+    const { world, becomes } = await accepted()
+    await becomes(payment('paid', { blockNumber: 77 }))
+    expect(world.condition('Paid', WITHDRAWAL)).toMatchObject({
+      status: 'True',
+      reason: 'Paid',
+      message: expect.stringContaining('0.6 ETH were paid to the withdrawal address in block 77'),
+    })
+    expect(world.requestStatus(WITHDRAWAL).phase).toBe('Paid')
+    // Then nothing is asked any more.
+    await becomes(payment('void'))
+    expect(world.condition('Paid', WITHDRAWAL)).toMatchObject({ status: 'True' })
+  })
+  test('is nothing when the validator is slashed or exits before its turn: it is not ready any more, and a person is told', async () => {
+    const { world, becomes } = await accepted()
+    await becomes(payment('void', { reason: 'the words of the service' }))
+    expect(world.condition('Paid', WITHDRAWAL)).toMatchObject({ status: 'False', reason: 'PaymentVoid' })
+    expect(world.ready(WITHDRAWAL)).toBe(false)
+    expect(world.stalled(WITHDRAWAL)).toBe('PaymentVoid')
+    expect(world.events.at(-1)?.text).toMatchObject({ type: 'Warning', reason: 'PaymentVoid' })
+    expect(JSON.stringify(world.requestStatus(WITHDRAWAL))).not.toContain('the words of the service')
+  })
+  test('may be known by nobody any more, and is said to be', async () => {
+    const { world, becomes } = await accepted()
+    await becomes(payment('unknown'))
+    expect(world.condition('Paid', WITHDRAWAL)).toMatchObject({ status: 'Unknown', reason: 'PaymentUnknown' })
+    expect(world.ready(WITHDRAWAL)).toBe(true)
   })
 })

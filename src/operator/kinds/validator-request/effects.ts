@@ -8,7 +8,7 @@ import type { RecordObject } from '../../transactions/store.ts'
 import { asSeenBy, foundBy, isBegun, mirrored, ownRequest } from './evidence.ts'
 import { createMaking } from './making.ts'
 import { isKnownRule } from './rules.ts'
-import { createRequestService, typeOf } from './service.ts'
+import { acceptedOf, createRequestService, typeOf } from './service.ts'
 import type { Consensus, RequestOrder, ValidatorRequestEffects } from './steps.ts'
 import { createRequestTargets, type ValidatorRequestDeps } from './target.ts'
 import { createRequestKind } from './transaction.ts'
@@ -127,11 +127,15 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       if (status !== 'confirmed' || body.transaction.hash === undefined || !sameHex(body.transaction.hash, outcome.hash))
         throw undecided('The staking API has not seen it there yet.')
       if (consensus.status === 'pending') throw undecided('The consensus layer has not decided on it yet.')
-      if (consensus.status === 'accepted') return { status: 'Accepted' }
-      const rules = [...(consensus.reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)]
-        .map(([, code = '']) => code)
-        .filter(isKnownRule)
-      return { status: 'Dropped', ...(rules.length === 0 ? {} : { rules: [...new Set(rules)].slice(0, 16) }) }
+      if (consensus.status === 'accepted') return acceptedOf(body)
+      const [rule, ...others] = new Set(
+        [...(consensus.reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)].map(([, code = '']) => code).filter(isKnownRule),
+      )
+      if (rule === undefined)
+        throw undecided(
+          'The staking API says that the consensus layer has dropped it, and names no rule that this operator knows: that proves nothing, as a request may still wait in its contract’s queue. Look at the validator before anything is asked again.',
+        )
+      return { status: 'Dropped', rules: [rule, ...others.slice(0, 15)] }
     },
 
     undoRequest: createUndo(deps, targets, service, nameOf),

@@ -1,6 +1,9 @@
+import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { sameHex } from '../../../lib/hex.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
-import type { SagaKind } from '../../engine/reconcile.ts'
+import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
 import type { KubeObject } from '../../kube/objects.ts'
+import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { shows } from '../../transactions/mirror.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
@@ -8,16 +11,18 @@ import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { decideRequestDeletion, type LoggedRequest } from './deletion.ts'
 import { asSeenBy, mirrored, ownRequest } from './evidence.ts'
 import type { RequestKindName } from './request-kind.ts'
-import { validatorRequestStatus } from './status.ts'
+import { requestTypes } from './request-type.ts'
+import { acceptedOf } from './service.ts'
+import { isUnpaid, validatorRequestStatus } from './status.ts'
 import { undoRequest, type ValidatorRequestEffects, type ValidatorRequestView, validatorRequestSteps } from './steps.ts'
 import type { ValidatorRequestResource } from './target.ts'
 
 /** ValidatorExit or ValidatorWithdrawal for the engine: the one saga with what the engine must know besides. */
 export function validatorRequestKind<R extends ValidatorRequestResource & KubeObject>(
   kind: RequestKindName,
-  deps: { readonly log: TransactionLog },
+  deps: { readonly log: TransactionLog; readonly networks: Networks; readonly intervals: ObservationIntervals },
 ): SagaKind<R, ValidatorRequestStatus, ValidatorRequestView, ValidatorRequestEffects> {
-  const { log } = deps
+  const { log, networks, intervals } = deps
 
   /** The record of this resource, as it sees it. */
   function recordFor({ metadata }: R, uid: string | undefined): RecordObject | undefined {
@@ -50,9 +55,18 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
 
     decideDeletion: (resource, status, origin) =>
       decideRequestDeletion({ kind, metadata: resource.metadata }, status, logged(recordFor(resource, origin?.uid))),
-    // A decided request stays what it is.
-    observeEvery: () => undefined,
-    observe: async (_resource, status) => status,
+    // A decided request stays what it is; an accepted withdrawal may still be paid, or come to nothing.
+    observeEvery: (status) => (kind === 'ValidatorWithdrawal' && isUnpaid(status) ? intervals.activatingMs : undefined),
+    async observe(_resource, status, signal) {
+      const { validator, requestId } = status
+      const network = validator && networks.ethereum(validator.network)
+      if (network === undefined || validator === undefined || requestId === undefined) return status
+      const body = await requestTypes[kind].read(network.requests, validator.pubkey as Hex, requestId, signal)
+      // What the service says of another request, or does not say any more, is no news of this one.
+      if (body.requestId !== requestId || !sameHex(body.pubkey, validator.pubkey) || body.consensus.status !== 'accepted') return status
+      const { payment } = acceptedOf(body)
+      return payment === undefined || status.consensus === undefined ? status : { ...status, consensus: { ...status.consensus, payment } }
+    },
   }
 }
 

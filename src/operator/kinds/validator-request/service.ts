@@ -9,12 +9,41 @@ import { attemptsOf, mayBeHandedOver } from '../../transactions/protocol.ts'
 import { recordOf } from '../../transactions/store.ts'
 import { refusalOf } from './refusal.ts'
 import { calldataOf, type RequestBody, type RequestType, requestTypes } from './request-type.ts'
-import type { FoundValidator, RequestOrder } from './steps.ts'
+import type { Consensus, FoundValidator, RequestOrder } from './steps.ts'
 import type { RequestTargets, ValidatorRequestDeps } from './target.ts'
 
 export type RequestService = ReturnType<typeof createRequestService>
 
 export const typeOf = ({ origin }: Pick<RequestOrder, 'origin'>): RequestType => requestTypes[origin.kind]
+const paymentStates = { waiting: 'Waiting', paid: 'Paid', void: 'Void', unknown: 'Unknown' } as const
+
+/** What the staking API says of an accepted request: its numbers, and none of its text. */
+export function acceptedOf(body: RequestBody): Consensus & { readonly status: 'Accepted' } {
+  const { payment } = body.consensus
+  const queued = 'queuedDeposits' in body ? body.queuedDeposits : undefined
+  return {
+    status: 'Accepted',
+    ...(payment === undefined
+      ? {}
+      : {
+          payment: {
+            state: paymentStates[payment.status],
+            amountGwei: payment.amountGwei.toString(),
+            withdrawableEpoch: payment.withdrawableEpoch,
+            ...(payment.blockNumber === undefined ? {} : { blockNumber: payment.blockNumber }),
+          },
+        }),
+    ...(queued === undefined
+      ? {}
+      : {
+          queuedDeposits: {
+            amountGwei: queued.amountGwei.toString(),
+            ...(queued.creditedAfterEpoch === undefined ? {} : { creditedAfterEpoch: queued.creditedAfterEpoch }),
+          },
+        }),
+  }
+}
+
 const isCode = (error: unknown, code: StakingApiError['code']): error is StakingApiError =>
   error instanceof StakingApiError && error.code === code
 export const isGone = (error: unknown): boolean => error instanceof StakingApiError && error.status === 404

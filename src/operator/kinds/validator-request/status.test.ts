@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { findCondition } from '../../../resources/conditions.ts'
-import { requestStatus, type ValidatorRequestStatus, validatorRequestConditions } from '../../../resources/validator-request.ts'
+import { requestStatus, type ValidatorRequestStatus, validatorWithdrawalConditions } from '../../../resources/validator-request.ts'
 import type { Progress } from '../../engine/progress.ts'
 import { type RequestResource, validatorRequestStatus } from './status.ts'
 
@@ -141,7 +141,7 @@ test.each<{ given: string; status: ValidatorRequestStatus; progress: Progress; p
     const condition = findCondition(said.conditions, type)
     expect(`${condition?.status}/${condition?.reason}`, type).toBe(statement)
   }
-  expect(said.conditions?.map(({ type }) => type)).toEqual([...validatorRequestConditions])
+  expect(said.conditions?.map(({ type }) => type)).toEqual([...validatorWithdrawalConditions])
   expect(requestStatus.safeParse(said).error).toBeUndefined()
   // Once more says the very same list: there is nothing to write.
   expect(validatorRequestStatus(resource, { ...status, ...said }, progress, new Date(Date.UTC(2031, 0, 1))).phase).toBe(phase)

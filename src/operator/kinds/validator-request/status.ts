@@ -1,3 +1,4 @@
+import { formatEth, gwei } from '../../../lib/amounts.ts'
 import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import type { ObjectMeta } from '../../../resources/meta.ts'
@@ -6,6 +7,7 @@ import {
   type ValidatorRequestCondition,
   type ValidatorRequestStatus,
   validatorRequestConditions,
+  validatorWithdrawalConditions,
 } from '../../../resources/validator-request.ts'
 import { idle, notStalled, type Progress, pending, type Readiness, say, stated, underWay, withTrouble } from '../../engine/progress.ts'
 import { type RequestKindName, requestKinds } from './request-kind.ts'
@@ -23,6 +25,10 @@ export const isAccepted = (status: ValidatorRequestStatus | undefined): boolean 
 /** The consensus layer has decided, for good. */
 export const isDecided = (status: ValidatorRequestStatus | undefined): boolean =>
   status?.transaction?.state === 'Confirmed' && status.consensus !== undefined
+/** Accepted, and not known to be paid or void. Of one that an older service has accepted, nothing is ever known. */
+export const isUnpaid = (status: ValidatorRequestStatus | undefined): boolean =>
+  isAccepted(status) && status?.consensus?.payment?.state === 'Waiting'
+const isVoid = (status: ValidatorRequestStatus): boolean => isAccepted(status) && status.consensus?.payment?.state === 'Void'
 /** Nothing of it is signed any more, and its outcome is known. */
 export const isRequestSettled = (status: ValidatorRequestStatus | undefined): boolean =>
   isDecided(status) || status?.transaction?.state === 'Failed'
@@ -53,7 +59,8 @@ export function validatorRequestStatus(
 ): ValidatorRequestStatus {
   const generation = resource.metadata.generation ?? 0
   const statements = statementsFor(resource, status, progress)
-  const conditions = stated(status.conditions, validatorRequestConditions, statements, generation, now)
+  const types = resource.kind === 'ValidatorWithdrawal' ? validatorWithdrawalConditions : validatorRequestConditions
+  const conditions = stated(status.conditions, types, statements, generation, now)
   return { ...status, observedGeneration: generation, phase: requestPhaseOf(status, progress), conditions }
 }
 
@@ -103,10 +110,43 @@ function evidenceStatements(resource: RequestResource, status: ValidatorRequestS
         : consensus.status === 'Accepted'
           ? say('True', 'Accepted', acceptedMessage(resource, status))
           : say('False', 'RequestDropped', droppedMessage(status)),
+    Paid: paidStatement(status),
   }
 }
 
+function paidStatement(status: ValidatorRequestStatus): Statement {
+  const payment = status.consensus?.payment
+  if (payment === undefined)
+    return status.consensus?.status === 'Dropped' ? say('False', 'RequestDropped', droppedMessage(status)) : pending
+  const amount = ethOf(payment.amountGwei)
+  switch (payment.state) {
+    case 'Paid':
+      return say(
+        'True',
+        'Paid',
+        `${amount} were paid to the withdrawal address${payment.blockNumber === undefined ? '' : ` in block ${payment.blockNumber}`}.`,
+      )
+    case 'Waiting':
+      return say('Unknown', 'AwaitingPayment', `${amount} can be paid from epoch ${payment.withdrawableEpoch} on, by itself.`)
+    case 'Void':
+      return say('False', 'PaymentVoid', voidMessage(status))
+    case 'Unknown':
+      return say(
+        'Unknown',
+        'PaymentUnknown',
+        `It has left the queue of withdrawals, and whether ${amount} were paid can no longer be told: look at the withdrawal address.`,
+      )
+  }
+}
+
+const voidMessage = (status: ValidatorRequestStatus): string =>
+  `The consensus layer had accepted the withdrawal, and pays nothing for it: the validator was slashed, or began to exit, before its turn (epoch ${status.consensus?.payment?.withdrawableEpoch ?? ''}). The amount comes with the validator's whole balance, by itself. Nothing has to be asked again.`
+
 function readiness(resource: RequestResource, status: ValidatorRequestStatus, progress: Progress): Readiness {
+  if (isDecided(status) && isVoid(status) && progress.at !== 'deleting') {
+    const message = voidMessage(status)
+    return { Ready: say('False', 'PaymentVoid', message), Reconciling: idle, Stalled: say('True', 'PaymentVoid', message) }
+  }
   if (isDecided(status) && isAccepted(status) && progress.at !== 'deleting')
     return { Ready: say('True', 'Accepted', acceptedMessage(resource, status)), Reconciling: idle, Stalled: notStalled }
   if (progress.at === 'settled') {
@@ -120,8 +160,22 @@ function readiness(resource: RequestResource, status: ValidatorRequestStatus, pr
   })
 }
 
-const acceptedMessage = (resource: RequestResource, status: ValidatorRequestStatus): string =>
-  `The consensus layer has accepted ${wordsOf(resource)} of validator ${status.validator?.pubkey ?? ''}; its money goes to the withdrawal address by itself.`
+function acceptedMessage(resource: RequestResource, status: ValidatorRequestStatus): string {
+  const { payment, queuedDeposits } = status.consensus ?? {}
+  const asked = 'amountGwei' in resource.spec ? resource.spec.amountGwei : undefined
+  const cut =
+    payment === undefined || asked === undefined || payment.amountGwei === asked
+      ? ''
+      : ` It pays ${ethOf(payment.amountGwei)} of that, as no more was available.`
+  const queued =
+    queuedDeposits === undefined
+      ? ''
+      : ` Deposits of ${ethOf(queuedDeposits.amountGwei)} for it are still queued: they are credited ${queuedDeposits.creditedAfterEpoch === undefined ? 'once its balance can be withdrawn' : `after epoch ${queuedDeposits.creditedAfterEpoch}`}, and then paid to the withdrawal address too.`
+  return `The consensus layer has accepted ${wordsOf(resource)} of validator ${status.validator?.pubkey ?? ''}; its money goes to the withdrawal address by itself.${cut}${queued}`
+}
+
+const ethOf = (amountGwei: string): string =>
+  /^[0-9]{1,20}$/.test(amountGwei) ? `${formatEth(gwei(BigInt(amountGwei)))} ETH` : 'an amount'
 
 const droppedMessage = (status: ValidatorRequestStatus): string =>
   `The request was mined (transaction ${status.transaction?.minedHash ?? ''}, block ${status.transaction?.blockNumber ?? ''}), and the consensus layer has dropped it: ${meaningsOf(status.consensus?.rules)}. Nothing came of it but the fee. To ask again once that has passed, create another resource.`
@@ -142,6 +196,8 @@ const stepMessages: Readonly<Record<string, string>> = {
 export function requestPhaseOf(status: ValidatorRequestStatus, progress: Progress): string {
   if (progress.at === 'deleting') return 'Deleting'
   if (status.transaction?.state === 'Failed') return 'Failed'
+  if (isDecided(status) && isVoid(status)) return 'Void'
+  if (isDecided(status) && status.consensus?.payment?.state === 'Paid') return 'Paid'
   if (isDecided(status)) return isAccepted(status) ? 'Accepted' : 'Dropped'
   if (progress.at === 'suspended') return 'Suspended'
   if (progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'

@@ -37,7 +37,11 @@ export interface RequestPlan {
   readonly shown: EthereumTransaction | undefined
 }
 export type FoundValidator = NonNullable<ValidatorRequestStatus['validator']>
-export type Consensus = NonNullable<ValidatorRequestStatus['consensus']>
+type ConsensusFields = NonNullable<ValidatorRequestStatus['consensus']>
+/** What the consensus layer made of a request: dropped only by rules that are named. */
+export type Consensus =
+  | (Omit<ConsensusFields, 'status' | 'rules'> & { readonly status: 'Accepted' })
+  | { readonly status: 'Dropped'; readonly rules: [string, ...string[]] }
 
 export type ValidatorRequestEffects = {
   readonly resolveValidator: { args: RequestOrder; result: FoundValidator }

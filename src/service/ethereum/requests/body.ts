@@ -7,7 +7,18 @@ import type { RequestRow } from '../../store/requests.ts'
 export const unsignedTransaction = exitRequest.shape.unsignedTransaction
 
 /** A stored exit request as the contract's resource. */
-export const exitBody = (row: RequestRow): ExitRequestBody => ({ ...common(row), status: row.status })
+export const exitBody = (row: RequestRow): ExitRequestBody => ({
+  ...common(row),
+  status: row.status,
+  ...(row.queued_deposits_gwei === null
+    ? {}
+    : {
+        queuedDeposits: {
+          amountGwei: gwei(row.queued_deposits_gwei),
+          ...(row.queued_deposits_epoch === null ? {} : { creditedAfterEpoch: Number(row.queued_deposits_epoch) }),
+        },
+      }),
+})
 
 /** A stored withdrawal request as the contract's resource. */
 export function withdrawalBody(row: RequestRow): WithdrawalRequestBody {

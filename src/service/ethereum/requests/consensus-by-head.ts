@@ -2,7 +2,7 @@ import type { BeaconSpec, WithdrawalView } from '../../../chains/ethereum/beacon
 import { epochOf } from '../../../chains/ethereum/beacon-time.ts'
 import type { LoggedRequest } from '../../../chains/ethereum/requests.ts'
 import { exitBroken, type RuleCode, withdrawalBroken } from '../../../chains/ethereum/withdrawal-rules.ts'
-import { cannotTell, type Verdict } from './verdict.ts'
+import { cannotTell, droppedBy, type Verdict } from './verdict.ts'
 
 /** A request from another address than the validator's was never taken, and never will be: an address in credentials can't be changed. */
 const brokenAlways: ReadonlySet<RuleCode> = new Set(['sender-not-withdrawal-address'])
@@ -27,13 +27,14 @@ export function byHead(given: {
   readonly slot: number
   /** The contract's queue has handed it on for sure. */
   readonly passed: boolean
+  readonly judgedAt: bigint
 }): Verdict {
-  const { head, spec, logged, slot, passed } = given
+  const { head, spec, logged, slot, passed, judgedAt } = given
   const { validator } = head
   const { request } = logged
   const gone = `the beacon nodes don't keep the state at slot ${slot} any more`
   if (request.kind === 'exit' && validator?.exitEpoch !== undefined) {
-    return { status: 'accepted', reason: `the validator's exit is in epoch ${validator.exitEpoch}; ${gone}` }
+    return { status: 'accepted', judgedAt, reason: `the validator's exit is in epoch ${validator.exitEpoch}; ${gone}` }
   }
   if (request.kind === 'withdrawal') {
     const waiting = head.pendingPartialWithdrawals.find(
@@ -46,24 +47,22 @@ export function byHead(given: {
       const { amountGwei, withdrawableEpoch } = waiting
       return {
         status: 'accepted',
+        judgedAt,
         reason: `it is paid after epoch ${withdrawableEpoch}; ${gone}`,
         payment: { amountGwei, withdrawableEpoch },
       }
     }
   }
   const rules = { ...head, spec, sender: logged.source }
-  const broken = (request.kind === 'exit' ? exitBroken(rules) : withdrawalBroken(rules, request.amountGwei)).filter(({ code }) =>
-    (passed ? brokenBefore : brokenAlways).has(code),
+  const [broken, ...others] = (request.kind === 'exit' ? exitBroken(rules) : withdrawalBroken(rules, request.amountGwei)).filter(
+    ({ code }) => (passed ? brokenBefore : brokenAlways).has(code),
   )
-  if (broken.length > 0) {
-    return { status: 'dropped', reason: `${broken.map(({ code, message }) => `${code}: ${message}`).join('; ')}; ${gone}` }
-  }
+  if (broken !== undefined) return droppedBy([broken, ...others], judgedAt, `; ${gone}`)
   if (request.kind === 'exit' && passed) {
-    // No exit is ever taken back, so one that was handed on and never began was against a rule of its time.
-    return {
-      status: 'dropped',
-      reason: `the validator is not exiting in epoch ${head.epoch}, and no exit is taken back: a rule of then was against it; ${gone}`,
-    }
+    // No exit is ever taken back, so one that was handed on and never began was against a rule of its time; which one, nobody can tell any more.
+    return cannotTell(
+      `the contract's queue has handed the exit on, and the validator is not exiting in epoch ${head.epoch}; ${gone}, so by which rule can't be told: configure one that does (an archive node), and look at the validator before anything is asked again`,
+    )
   }
   return cannotTell(`${gone}, so what became of the request can't be told: configure one that does (an archive node)`)
 }

@@ -9,11 +9,12 @@ import {
   type WithdrawalView,
 } from '../../../chains/ethereum/beacon.ts'
 import { ChainError, type ContractReads, type Hex } from '../../../chains/ethereum/chain.ts'
-import type { QueueReads } from '../../../chains/ethereum/request-queue.ts'
+import type { KnownPlace, QueueReads } from '../../../chains/ethereum/request-queue.ts'
 import { encodeRequestCalldata, type LoggedRequest, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
 import { createContractQueue } from '../../../chains/ethereum/testing.ts'
 import { gwei } from '../../../lib/amounts.ts'
 import { judgeRequest } from './consensus.ts'
+import type { Verdict } from './verdict.ts'
 
 const never = new AbortController().signal
 const source: Hex = '0x52908400098527886e0f7030069857d2e4169ee7'
@@ -76,6 +77,9 @@ interface Given {
   readonly behind?: readonly LoggedRequest[]
   readonly latest?: bigint
   readonly storage?: 'not kept' | 'never moves' | 'refused'
+  /** Nodes keep the states of so many latest blocks. */
+  readonly keeps?: bigint
+  readonly known?: KnownPlace
   readonly gloasForkEpoch?: number
   readonly missed?: readonly number[]
   readonly head?: number
@@ -118,14 +122,17 @@ async function judge(request: ValidatorRequest, given: Given) {
       if (given.storage === 'refused') throw new ChainError('unavailable', 'the node cannot answer now')
       if (given.storage === 'not kept') return undefined
       if (given.storage === 'never moves') return slots.map((at) => (at === 3n && BigInt(hash) >= 9n ? 1n : 0n))
+      if (given.keeps !== undefined && BigInt(hash) <= latest - given.keeps) return undefined
       return queue.storageAfter(BigInt(hash), slots)
     },
     logsIn: async (_address, hash) =>
       BigInt(hash) === 9n ? inBlock.map((one) => log(one, one === ours ? transactionHash : undefined)) : [],
+    countLogs: async (_address, from) => (from <= 9n ? inBlock.length : 0),
   }
-  const mined = { logged: ours, blockNumber: 9n, blockHash: blockHash(9n), transactionHash, latest }
+  const mined = { logged: ours, blockNumber: 9n, blockHash: blockHash(9n), transactionHash, latest, known: given.known }
   return { verdict: await judgeRequest({ beacon, reads }, mined, never), asked }
 }
+const paidOf = (verdict: Verdict): bigint | undefined => (verdict.status === 'accepted' ? verdict.payment?.amountGwei : undefined)
 const changesAt = (from: number, after: WithdrawalView) => (at: StateAt) => (typeof at === 'number' && at >= from ? after : view())
 const notKept = (head: WithdrawalView) => (at: StateAt) => {
   if (at === 'head') return head
@@ -135,7 +142,7 @@ const stranger: Hex = `0x${'11'.repeat(20)}`
 
 describe('a mined request', () => {
   test.each([
-    { what: 'an exit', request: exit, after: exiting, reason: /epoch 1005.*1261/, paid: {} },
+    { what: 'an exit', request: exit, after: exiting, reason: /epoch 1005.*1261/, paid: { withdrawableEpoch: 1_261 } },
     {
       what: 'a withdrawal',
       request: withdrawal,
@@ -160,6 +167,7 @@ describe('a mined request', () => {
     const { verdict } = await judge(exit, { stateAt: () => view(), sender: stranger })
     expect(verdict).toEqual({
       status: 'dropped',
+      rules: ['sender-not-withdrawal-address'],
       reason: expect.stringMatching(/^sender-not-withdrawal-address: .*0x1111/),
       judgedAt: 9n,
     })
@@ -192,12 +200,44 @@ describe("in the contract's queue", () => {
     const given = { ahead: strangers(140), stateAt: changesAt(slot + 8, exiting) }
     for (const latest of [9n, 16n]) {
       const { verdict, asked } = await judge(exit, { ...given, latest })
-      expect(verdict).toEqual({ status: 'pending', reason: expect.stringContaining('its turn is block 17') })
+      expect(verdict).toEqual({
+        status: 'pending',
+        reason: expect.stringContaining('its turn is block 17'),
+        place: { position: 140n, turn: 17n },
+      })
       expect(asked).toEqual([])
     }
     const { verdict, asked } = await judge(exit, { ...given, latest: 17n })
     expect(verdict).toMatchObject({ status: 'accepted', judgedAt: 17n })
     expect(asked).toEqual([slot + 7, slot + 8])
+  })
+
+  test.each([2_100, 6_000])(
+    'behind %i others its turn is after the states of its own block are gone, and it is judged then',
+    async (others) => {
+      const turn = 9n + BigInt(Math.floor(others / 16))
+      const given = { ahead: strangers(others), keeps: 128n, stateAt: changesAt(slot + Number(turn - 9n), exiting) }
+      const first = await judge(exit, { ...given, latest: 9n })
+      expect(first.verdict).toMatchObject({ status: 'pending', place: { position: BigInt(others), turn } })
+      const known = first.verdict.status === 'pending' ? first.verdict.place : undefined
+      for (const latest of [turn - 1n, turn, turn + 100n]) {
+        const { verdict } = await judge(exit, { ...given, latest, ...(known === undefined ? {} : { known }) })
+        expect(verdict).toMatchObject(latest < turn ? { status: 'pending', place: known } : { status: 'accepted', judgedAt: turn })
+      }
+      // Also once the states of its turn are gone, by the slot of the block whose turn it was.
+      const late = await judge(exit, { ...given, latest: turn + 1_000n, ...(known === undefined ? {} : { known }) })
+      expect(late.verdict).toMatchObject({ status: 'accepted', judgedAt: turn })
+    },
+  )
+
+  test('that was not seen until the states of its own block were gone, its place is told by what was logged after it', async () => {
+    const given = { ahead: strangers(6_000), behind: strangers(50), keeps: 128n, stateAt: () => view() }
+    const turn = 9n + 6_000n / 16n
+    const { verdict, asked } = await judge(exit, { ...given, latest: 200n })
+    expect(verdict).toMatchObject({ status: 'pending', place: { position: 6_000n, turn } })
+    expect(asked).toEqual([])
+    // When it has passed unseen, the states are asked, and nothing is concluded from their silence.
+    expect((await judge(exit, { ...given, latest: turn + 2n })).verdict).toMatchObject({ status: 'pending', cannotTell: true })
   })
 
   test('a rule that it breaks while it waits says nothing: its turn counts', async () => {
@@ -215,8 +255,8 @@ describe("in the contract's queue", () => {
         queue: [3n, 1n].map((eth) => ({ validatorIndex: 7, amountGwei: gwei(eth * 1_000_000_000n), withdrawableEpoch: 1_300 })),
       }),
     )
-    expect((await judge(withdrawal, { stateAt, behind: [ours] })).verdict.payment?.amountGwei).toBe(3_000_000_000n)
-    expect((await judge(withdrawal, { stateAt, ahead: [ours] })).verdict.payment?.amountGwei).toBe(1_000_000_000n)
+    expect(paidOf((await judge(withdrawal, { stateAt, behind: [ours] })).verdict)).toBe(3_000_000_000n)
+    expect(paidOf((await judge(withdrawal, { stateAt, ahead: [ours] })).verdict)).toBe(1_000_000_000n)
   })
 
   test('of two equal withdrawals of a validator in neighbouring blocks, each is told its own', async () => {
@@ -226,7 +266,7 @@ describe("in the contract's queue", () => {
       const queue = typeof at !== 'number' || at < slot ? [] : at === slot ? [entry(3_000_000_000n)] : [entry(3_000_000_000n), entry(1n)]
       return view({ queue })
     }
-    expect((await judge(withdrawal, { stateAt, behind: [...strangers(15), ours] })).verdict.payment?.amountGwei).toBe(3_000_000_000n)
+    expect(paidOf((await judge(withdrawal, { stateAt, behind: [...strangers(15), ours] })).verdict)).toBe(3_000_000_000n)
     const second = await judge(withdrawal, { stateAt, ahead: [ours, ...strangers(15)] })
     expect(second.verdict).toMatchObject({ payment: { amountGwei: 1n }, judgedAt: 10n })
   })
@@ -279,11 +319,12 @@ describe('a mined request whose states are gone', () => {
     }
   })
 
-  test('an exit that did not begin is dropped once the queue has passed it for sure, and not before', async () => {
+  test('an exit that did not begin is never dropped without a rule, though the queue has passed it for sure', async () => {
     const given = { stateAt: notKept(view()) }
     expect((await judge(exit, given)).verdict).toMatchObject({
-      status: 'dropped',
-      reason: expect.stringContaining('no exit is taken back'),
+      status: 'pending',
+      cannotTell: true,
+      reason: expect.stringContaining("so by which rule can't be told"),
     })
     expect((await judge(exit, { ...given, storage: 'not kept' })).verdict).toMatchObject({ status: 'pending', cannotTell: true })
     const young = view({ validator: { activationEpoch: 990 } })

@@ -3,11 +3,11 @@ import { type RequestOutcome, requestOutcome } from '../../../chains/ethereum/be
 import { slotAt } from '../../../chains/ethereum/beacon-time.ts'
 import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
 import { maxMissedSlots, processingSlot } from '../../../chains/ethereum/processing-slot.ts'
-import { type HandedOn, placeInQueue } from '../../../chains/ethereum/request-queue.ts'
+import { type ChainBlock, type HandedOn, type KnownPlace, placeInQueue } from '../../../chains/ethereum/request-queue.ts'
 import { type LoggedRequest, maxRequestsPerBlock } from '../../../chains/ethereum/requests.ts'
 import type { ValidatorAccess } from '../networks.ts'
 import { byHead } from './consensus-by-head.ts'
-import { cannotTell, maxReason, type Verdict } from './verdict.ts'
+import { cannotTell, type Decided, droppedBy, type Seen, type Verdict } from './verdict.ts'
 
 export interface MinedRequest {
   readonly logged: LoggedRequest
@@ -16,6 +16,8 @@ export interface MinedRequest {
   readonly transactionHash: Hex
   /** The latest block of the execution layer that is known. */
   readonly latest: bigint
+  /** Its place in the queue as it was told before, of this very block. */
+  readonly known?: KnownPlace | undefined
 }
 
 /** Where the queue can't be read, so many slots are looked at. */
@@ -37,6 +39,7 @@ export async function judgeRequest(access: ValidatorAccess, mined: MinedRequest,
         return {
           status: 'pending',
           reason: `it waits in the queue of the EIP-7002 contract, which hands on ${maxRequestsPerBlock} requests a block: its turn is block ${place.turn}`,
+          place: { position: place.position, turn: place.turn },
         }
       case 'reorganised':
         return { status: 'pending', askAgain: true }
@@ -45,7 +48,7 @@ export async function judgeRequest(access: ValidatorAccess, mined: MinedRequest,
       case 'no queue':
         return await byLooking(access, mined, { queue: 'none' }, signal)
       case 'not kept':
-        return await byLooking(access, mined, { queue: place.passed ? 'passed' : 'unknown' }, signal)
+        return await byLooking(access, mined, { queue: place.passed ? 'passed' : 'unknown', block: place.block }, signal)
     }
   } catch (error) {
     // A beacon node shows a block a moment after the node of the execution layer: nothing to tell anybody.
@@ -76,11 +79,11 @@ async function byProcessingState(beacon: BeaconChain, logged: LoggedRequest, pla
         `block ${block.number} handed it on, and the states around slot ${at} show neither an effect nor a rule that it breaks`,
       )
     }
-    return { ...verdictOf(outcome, logged), judgedAt: block.number }
+    return verdictOf(outcome, logged, block.number)
   } catch (error) {
     if (!(error instanceof BeaconError) || error.code !== 'state-not-kept') throw error
     const head = await beacon.withdrawalView(pubkey, 'head', signal)
-    return { ...byHead({ head, spec, logged, slot, passed: true }), judgedAt: block.number }
+    return byHead({ head, spec, logged, slot, passed: true, judgedAt: block.number })
   }
 }
 
@@ -91,11 +94,13 @@ async function byProcessingState(beacon: BeaconChain, logged: LoggedRequest, pla
 async function byLooking(
   { beacon, reads }: ValidatorAccess,
   { logged, blockNumber }: MinedRequest,
-  { queue }: { readonly queue: 'none' | 'passed' | 'unknown' },
+  { queue, block }: { readonly queue: 'none' | 'passed' | 'unknown'; readonly block?: ChainBlock | undefined },
   signal: AbortSignal,
 ): Promise<Verdict> {
   const { pubkey } = logged.request
-  const seconds = await reads.blockTime(blockNumber, signal)
+  // From the block whose turn it was, where that is known.
+  const judgedAt = block?.number ?? blockNumber
+  const seconds = block?.timestamp ?? (await reads.blockTime(blockNumber, signal))
   const [genesis, spec] = await Promise.all([beacon.genesis(signal), beacon.spec(signal)])
   const slot = slotAt(genesis, spec, seconds)
   if (slot < 0) return cannotTell(`block ${blockNumber} is older than the beacon chain's genesis`)
@@ -104,9 +109,7 @@ async function byLooking(
     for (let at = slot; at < slot + maxSlots; at += 1) {
       const after = await beacon.withdrawalView(pubkey, at, signal)
       const outcome = requestOutcome({ logged, spec, before, after })
-      if (queue === 'none' ? outcome.status !== 'not shown' : isOurs(outcome, logged)) {
-        return { ...verdictOf(outcome, logged), judgedAt: blockNumber }
-      }
+      if (outcome.status !== 'not shown' && (queue === 'none' || isOurs(outcome, logged))) return verdictOf(outcome, logged, judgedAt)
       before = after
     }
   } catch (error) {
@@ -116,29 +119,22 @@ async function byLooking(
     return cannotTell(`nothing came of it in ${maxSlots} slots, and the states show no rule that it breaks`)
   }
   const head: WithdrawalView = await beacon.withdrawalView(pubkey, 'head', signal)
-  return { ...byHead({ head, spec, logged, slot, passed: queue === 'passed' }), judgedAt: blockNumber }
+  return byHead({ head, spec, logged, slot, passed: queue === 'passed', judgedAt })
 }
 
 /** An effect that may be another request's is none: a cut withdrawal looks like a smaller one. */
 const isOurs = (outcome: RequestOutcome, { request }: LoggedRequest): boolean =>
   outcome.status === 'accepted' && (outcome.kind === 'exit' || (request.kind === 'withdrawal' && outcome.amountGwei === request.amountGwei))
 
-function verdictOf(outcome: RequestOutcome, { request }: LoggedRequest): Verdict {
-  if (outcome.status === 'not shown') return cannotTell('the states show neither an effect nor a rule that it breaks')
-  if (outcome.status === 'dropped') {
-    return {
-      status: 'dropped',
-      reason: outcome.broken
-        .map(({ code, message }) => `${code}: ${message}`)
-        .join('; ')
-        .slice(0, maxReason),
-    }
-  }
+function verdictOf(outcome: Seen, { request }: LoggedRequest, judgedAt: bigint): Decided {
+  if (outcome.status === 'dropped') return droppedBy(outcome.broken, judgedAt)
   const { withdrawableEpoch } = outcome
   if (outcome.kind === 'exit') {
     const { exitEpoch } = outcome
     return {
       status: 'accepted',
+      judgedAt,
+      ...(withdrawableEpoch === undefined ? {} : { withdrawableEpoch }),
       reason: `the validator exits in epoch ${exitEpoch}${withdrawableEpoch === undefined ? '' : `, and its balance can be paid from epoch ${withdrawableEpoch} on`}`,
     }
   }
@@ -146,6 +142,7 @@ function verdictOf(outcome: RequestOutcome, { request }: LoggedRequest): Verdict
   const less = outcome.amountGwei < asked ? ` of the ${asked} gwei that were asked for, as no more was available` : ''
   return {
     status: 'accepted',
+    judgedAt,
     reason: `${outcome.amountGwei} gwei${less} can be paid from epoch ${outcome.withdrawableEpoch} on`,
     payment: { amountGwei: outcome.amountGwei, withdrawableEpoch: outcome.withdrawableEpoch },
   }

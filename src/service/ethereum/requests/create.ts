@@ -3,6 +3,7 @@ import { getAddress } from 'viem'
 import { z } from 'zod'
 import { BeaconError } from '../../../chains/ethereum/beacon.ts'
 import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import { queuedDeposits } from '../../../chains/ethereum/queued-deposits.ts'
 import {
   encodeRequestCalldata,
   readRequestFee,
@@ -64,6 +65,7 @@ export function createRequest(
       if (network === undefined) throw validationFailed(asDetails(judged(undefined, request)))
       const { name, chainId } = network.config
       const { sender, available } = await allowedSender(network, request, signal)
+      const queued = kind === 'exit' ? await queuedDeposits(network.validators.beacon, pubkey, signal) : undefined
       const fee = await readRequestFee({ head: network.chain.head, call: network.validators.reads.call }, signal).catch(
         (error: unknown) => {
           throw error instanceof ChainError ? chainUnavailable(name, error) : error
@@ -94,6 +96,7 @@ export function createRequest(
             fee_wei: fee.feeWei.toString(),
             quoted_at_block: fee.quotedAtBlock,
             external_reference: reference ?? null,
+            queued_deposits_gwei: queued === undefined || queued === 0n ? null : queued,
             created_at: now,
           }),
         )

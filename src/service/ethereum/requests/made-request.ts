@@ -19,15 +19,17 @@ export const requestOf = (row: Pick<RequestRow, 'pubkey' | 'amount_gwei'>): Vali
 
 /**
  * What a mined transaction asked the consensus layer for. The contract's own logs tell it, so that a request by way of another contract (a wallet
- * of several signers) counts as well; who sent it is for the consensus layer to judge.
+ * of several signers) counts as well; who sent it is for the consensus layer to judge. One that makes it several times has made it: the first is this one.
  */
-export function madeRequest(receipt: Pick<ChainReceipt, 'logs'>, wanted: ValidatorRequest): LoggedRequest | { readonly mismatch: string } {
+export function madeRequest(
+  receipt: Pick<ChainReceipt, 'logs'>,
+  wanted: ValidatorRequest,
+): (LoggedRequest & { readonly times: number }) | { readonly mismatch: string } {
   const made = receipt.logs.filter(({ address }) => sameHex(address, withdrawalRequestContract)).flatMap(decoded)
   if (made.length === 0) return { mismatch: 'the transaction makes no request to the EIP-7002 contract' }
   const [match, ...more] = made.filter(({ request }) => isSame(request, wanted))
   if (match === undefined) return { mismatch: 'the transaction makes another request than this one' }
-  if (more.length > 0) return { mismatch: `the transaction makes this request ${more.length + 1} times` }
-  return match
+  return { ...match, times: more.length + 1 }
 }
 
 /** Why a mined transaction is not what a stored request asks for. */

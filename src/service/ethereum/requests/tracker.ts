@@ -1,5 +1,6 @@
 import type { ChainHead } from '../../../chains/ethereum/chain.ts'
-import { gwei } from '../../../lib/amounts.ts'
+import { queuedDeposits } from '../../../chains/ethereum/queued-deposits.ts'
+import { type Gwei, gwei } from '../../../lib/amounts.ts'
 import type { Logger } from '../../../lib/log.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Store } from '../../store/database.ts'
@@ -19,7 +20,7 @@ import { inParallel } from '../parallel.ts'
 import { judgeRequest } from './consensus.ts'
 import { madeRequest, requestMismatch, requestOf } from './made-request.ts'
 import type { PaymentTracker } from './payments.ts'
-import type { Verdict } from './verdict.ts'
+import { type Decided, maxReason, rulesIn, type Verdict } from './verdict.ts'
 
 const batchSize = 50
 const concurrency = 4
@@ -45,10 +46,12 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
     await rememberSenders(row, hashes, observed)
     const outcome = outcomeOf([first, ...rest], head)
     const verdict = await verdictOn(network, head, row, outcome, observed, signal)
-    const judged = verdict.status !== 'pending' && verdict.askAgain !== true && (verdict.judgedAt ?? 0n) <= head.final
+    const judged = verdict.status !== 'pending' && verdict.askAgain !== true && verdict.judgedAt <= head.final
     const settled = outcome.status === 'failed' || (outcome.status === 'confirmed' && judged)
+    const queued = await queuedBehind(network, row, verdict, signal)
     const recorded = await recordRequest(db, row, hashes.length, {
       ...columnsOf(outcome, verdict),
+      ...queued,
       settled,
       checked_head: verdict.askAgain === true ? null : head.latest,
     })
@@ -59,6 +62,16 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
     if (result === 'accepted') log.info({ ...line, reason: verdict.reason }, 'the consensus layer has accepted a request')
     else if (result === 'dropped') log.warn({ ...line, reason: verdict.reason }, 'the consensus layer has dropped a request')
     else log.warn({ ...line, reason: outcome.status === 'failed' ? outcome.reason : undefined }, "a request's transaction has failed")
+  }
+
+  /** What is queued for a validator that exits, as it stands when the exit begins. */
+  async function queuedBehind(network: EthereumNetwork, row: RequestRow, verdict: Verdict, signal: AbortSignal) {
+    const unchanged = { queued_deposits_gwei: row.queued_deposits_gwei, queued_deposits_epoch: row.queued_deposits_epoch }
+    if (row.kind !== 'exit' || verdict.status !== 'accepted' || network.validators === undefined) return unchanged
+    if (row.consensus_status === 'accepted' || verdict.withdrawableEpoch === undefined) return unchanged
+    const queued = await queuedDeposits(network.validators.beacon, row.pubkey, signal)
+    if (queued === undefined) return { ...unchanged, queued_deposits_epoch: BigInt(verdict.withdrawableEpoch) }
+    return { queued_deposits_gwei: queued === 0n ? null : queued, queued_deposits_epoch: BigInt(verdict.withdrawableEpoch) }
   }
 
   async function verdictOn(
@@ -74,16 +87,22 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
     const earlier = row.block_hash === receipt.blockHash ? storedVerdict(row) : undefined
     // Judged by this very block: once more when all that the judgement depends on is final.
     if (earlier !== undefined && (outcome.status === 'submitted' || earlier.judgedAt > head.final)) return earlier
-    const logged = madeRequest(receipt, requestOf(row))
-    if ('mismatch' in logged) return { status: 'pending' }
+    const made = madeRequest(receipt, requestOf(row))
+    if ('mismatch' in made) return { status: 'pending' }
+    const { times, ...logged } = made
     if (network.validators === undefined) {
       return { status: 'pending', reason: `${network.config.name} has no beaconApiUrls in the service's configuration any more` }
     }
     const { blockNumber, blockHash } = receipt
-    const mined = { logged, blockNumber, blockHash, transactionHash: receipt.hash, latest: head.latest }
-    const verdict = await judgeRequest(network.validators, mined, signal)
-    if (earlier === undefined || verdict.cannotTell !== true) return verdict
-    // The states that it was judged by are gone, or nobody answers now: on the same block it stays true.
+    const known =
+      row.block_hash !== blockHash || row.queue_position === null || row.queue_turn === null
+        ? undefined
+        : { position: row.queue_position, turn: row.queue_turn }
+    const mined = { logged, blockNumber, blockHash, transactionHash: receipt.hash, latest: head.latest, known }
+    const verdict = withTimes(await judgeRequest(network.validators, mined, signal), times)
+    if (verdict.status !== 'pending' || verdict.cannotTell !== true) return verdict
+    // The states that it was judged by are gone, or nobody answers now: on the same block it stays true, and so does its place in the queue.
+    if (earlier === undefined) return { ...verdict, ...(known === undefined ? {} : { place: known }) }
     return { ...earlier, ...(verdict.askAgain === true ? { askAgain: true } : {}) }
   }
 
@@ -119,7 +138,19 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
   }
 }
 
-const columnsOf = (outcome: Outcome, verdict: Verdict): Omit<SeenOfRequest, 'settled' | 'checked_head'> => ({
+/** A transaction may make one request several times: each is judged by itself, and here the first is told. */
+function withTimes<V extends Verdict>(verdict: V, times: number): V {
+  if (times === 1 || verdict.reason === undefined) return verdict
+  return {
+    ...verdict,
+    reason: `${verdict.reason}; the transaction makes this request ${times} times, and this is said of the first`.slice(0, maxReason),
+  }
+}
+
+const columnsOf = (
+  outcome: Outcome,
+  verdict: Verdict,
+): Omit<SeenOfRequest, 'settled' | 'checked_head' | 'queued_deposits_gwei' | 'queued_deposits_epoch'> => ({
   status: outcome.status,
   hash: outcome.hash,
   block_number: outcome.blockNumber ?? null,
@@ -127,19 +158,30 @@ const columnsOf = (outcome: Outcome, verdict: Verdict): Omit<SeenOfRequest, 'set
   failure_reason: outcome.status === 'failed' ? outcome.reason : null,
   consensus_status: verdict.status,
   consensus_reason: verdict.reason ?? null,
-  consensus_block: verdict.judgedAt ?? null,
-  payment_status: verdict.payment === undefined ? null : 'waiting',
-  payable_gwei: verdict.payment?.amountGwei ?? null,
-  withdrawable_epoch: verdict.payment === undefined ? null : BigInt(verdict.payment.withdrawableEpoch),
+  consensus_block: verdict.status === 'pending' ? null : verdict.judgedAt,
+  queue_position: (verdict.status === 'pending' ? verdict.place?.position : undefined) ?? null,
+  queue_turn: (verdict.status === 'pending' ? verdict.place?.turn : undefined) ?? null,
+  ...paymentColumns(verdict.status === 'accepted' ? verdict.payment : undefined),
 })
 
+const paymentColumns = (payment: { readonly amountGwei: Gwei; readonly withdrawableEpoch: number } | undefined) =>
+  payment === undefined
+    ? { payment_status: null, payable_gwei: null, withdrawable_epoch: null }
+    : { payment_status: 'waiting' as const, payable_gwei: payment.amountGwei, withdrawable_epoch: BigInt(payment.withdrawableEpoch) }
+
 /** The judgement that stands in the row, if there is one. */
-function storedVerdict(row: RequestRow): (Verdict & { readonly judgedAt: bigint }) | undefined {
+function storedVerdict(row: RequestRow): Decided | undefined {
   const { consensus_status: status, consensus_reason: reason, payable_gwei: amount, withdrawable_epoch: epoch } = row
+  const judgedAt = row.consensus_block ?? row.block_number ?? 0n
+  if (status === 'dropped') {
+    const rules = rulesIn(reason ?? '')
+    // Of a version that judged without a rule: judged anew.
+    return reason === null || rules === undefined ? undefined : { status, judgedAt, reason, rules }
+  }
   if (status === 'pending') return undefined
   return {
     status,
-    judgedAt: row.consensus_block ?? row.block_number ?? 0n,
+    judgedAt,
     ...(reason === null ? {} : { reason }),
     ...(amount === null || epoch === null ? {} : { payment: { amountGwei: gwei(amount), withdrawableEpoch: Number(epoch) } }),
   }

@@ -1,20 +1,61 @@
+import type { RequestOutcome } from '../../../chains/ethereum/beacon-outcome.ts'
+import type { KnownPlace } from '../../../chains/ethereum/request-queue.ts'
+import { type BrokenRule, isRuleCode, type RuleCode } from '../../../chains/ethereum/withdrawal-rules.ts'
 import type { Gwei } from '../../../lib/amounts.ts'
 
 /** What the consensus layer made of a request that is mined. */
-export interface Verdict {
-  readonly status: 'pending' | 'accepted' | 'dropped'
+export type Verdict = Pending | Decided
+export type Decided = Accepted | Dropped
+
+interface Told {
   readonly reason?: string
-  /** Of an accepted withdrawal: what is to be paid, which may be less than what was asked for. */
-  readonly payment?: { readonly amountGwei: Gwei; readonly withdrawableEpoch: number }
-  /** The block that handed the request on. A verdict is final when this block is. */
-  readonly judgedAt?: bigint
-  /** With `pending`: the beacon chain may tell more before the execution layer has another block. */
+  /** The beacon chain may tell more before the execution layer has another block. */
   readonly askAgain?: true
-  /** With `pending`: nothing was seen that contradicts an earlier verdict on the same block. */
-  readonly cannotTell?: true
 }
+export interface Pending extends Told {
+  readonly status: 'pending'
+  /** Nothing was seen that contradicts an earlier verdict on the same block. */
+  readonly cannotTell?: true
+  /** Where it waits in the contract's queue: to be handed in when it is judged again. */
+  readonly place?: KnownPlace
+}
+interface Judged extends Told {
+  /** The block that handed the request on. A verdict is final when this block is. */
+  readonly judgedAt: bigint
+}
+export interface Accepted extends Judged {
+  readonly status: 'accepted'
+  /** Of a withdrawal: what is to be paid, which may be less than what was asked for. */
+  readonly payment?: { readonly amountGwei: Gwei; readonly withdrawableEpoch: number }
+  /** Of an exit: after this epoch, deposits that are queued are credited and paid out. */
+  readonly withdrawableEpoch?: number
+}
+/** Only by a rule that it broke: there is none without one. */
+export interface Dropped extends Judged {
+  readonly status: 'dropped'
+  readonly rules: RuleCodes
+  readonly reason: string
+}
+export type RuleCodes = readonly [RuleCode, ...RuleCode[]]
 
 /** What the contract of the API allows a reason. */
 export const maxReason = 1024
 
-export const cannotTell = (reason: string): Verdict => ({ status: 'pending', cannotTell: true, reason: reason.slice(0, maxReason) })
+export const cannotTell = (reason: string): Pending => ({ status: 'pending', cannotTell: true, reason: reason.slice(0, maxReason) })
+
+type NonEmpty<T> = readonly [T, ...T[]]
+/** @param more What is to be said besides. */
+export const droppedBy = (broken: NonEmpty<BrokenRule>, judgedAt: bigint, more = ''): Dropped => {
+  const [first, ...others] = broken
+  const reason = `${broken.map(({ code, message }) => `${code}: ${message}`).join('; ')}${more}`.slice(0, maxReason)
+  return { status: 'dropped', rules: [first.code, ...others.map(({ code }) => code)], reason, judgedAt }
+}
+
+/** The rules that a reason of `droppedBy` names; undefined where it names none. */
+export function rulesIn(reason: string): RuleCodes | undefined {
+  const [first, ...others] = [...reason.matchAll(/(?:^|; )([a-z][a-z0-9-]*): /g)].map(([, code = '']) => code).filter(isRuleCode)
+  return first === undefined ? undefined : [first, ...others]
+}
+
+/** An outcome that the states show. */
+export type Seen = Exclude<RequestOutcome, { readonly status: 'not shown' }>
