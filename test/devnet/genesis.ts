@@ -74,3 +74,29 @@ export function executionGenesis(funded: readonly Address[], balanceWei: bigint)
     },
   })
 }
+
+/** EIP-8282: contracts whose system calls a block of Amsterdam makes. Code that does nothing has nothing to hand on. */
+const builderContracts = ['0x0000bFF46984e3725691FA540a8C7589300D8282', '0x000064D678505ad48F8cCb093BC65613800E8282']
+
+/** The same with all forks up to Amsterdam from the first block on, for `geth --dev`, which makes blocks by itself. */
+export function amsterdamGenesis(funded: readonly Address[], balanceWei: bigint): string {
+  const genesis = JSON.parse(executionGenesis(funded, balanceWei)) as {
+    config: Record<string, unknown>
+    alloc: Record<string, GenesisAccount>
+  }
+  const forks = ['cancun', 'prague', 'osaka', 'bpo1', 'bpo2', 'amsterdam']
+  return JSON.stringify({
+    ...genesis,
+    config: {
+      ...genesis.config,
+      ...Object.fromEntries(forks.slice(2).map((fork) => [`${fork}Time`, 0])),
+      blobSchedule: Object.fromEntries(forks.map((fork) => [fork, { target: 6, max: 9, baseFeeUpdateFraction: 5_007_716 }])),
+    },
+    alloc: {
+      ...genesis.alloc,
+      ...Object.fromEntries(
+        builderContracts.map((address) => [address.slice(2).toLowerCase(), { balance: '0x0', nonce: '0x1', code: '0x00' }]),
+      ),
+    },
+  })
+}

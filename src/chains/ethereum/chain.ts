@@ -1,4 +1,5 @@
 import type { Gwei, Wei } from '../../lib/amounts.ts'
+import type { StorageGas } from './storage-gas.ts'
 
 /** Hex text with `0x`. Addresses are 20 bytes in EIP-55 form; hashes, roots and credentials 32 bytes; public keys 48; signatures 96. */
 export type Hex = `0x${string}`
@@ -165,6 +166,8 @@ export interface EthereumChain {
   priorityFee(signal: AbortSignal): Promise<Wei>
   /** Units of gas. Throws `reverted` when the call would fail. */
   estimateGas(call: { from: Address; to: Address; data: Hex; valueWei: Wei }, signal: AbortSignal): Promise<bigint>
+  /** What a new storage slot costs under the fork in force, as the first node measures it, and never less than under the dearest fork that is known. Never throws for nodes that fail. */
+  storageGas(signal: AbortSignal): Promise<StorageGas>
   /** Sends signed bytes to every configured URL; succeeds when one takes them. Returns the hash. */
   broadcast(raw: Hex, signal: AbortSignal): Promise<Hex>
   transaction(hash: Hex, signal: AbortSignal): Promise<ChainTransaction | undefined>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { depositGasLimit, requestGasLimit } from './deposit-gas.ts'
+import { depositGasLimit, maxDepositGas, maxRequestGas, requestGasLimit } from './deposit-gas.ts'
 import { beforeAmsterdam, fromAmsterdam, measureStorageGas } from './storage-gas.ts'
 
 /** As the real contract (ethereum-genesis.json) used it on anvil 1.7. */
@@ -21,10 +21,10 @@ test.each(measured.flatMap((estimated) => measured.map((mined) => ({ estimated, 
   },
 )
 
-describe('after Amsterdam, where a new slot costs about 103,000 gas', () => {
-  /** ethpandaops/dora#857: the first of all takes 246,366. The others differ from it by the slots that are there, and by their levels. */
-  const slot = fromAmsterdam.newSlot
-  const deposits = [50_502n, 53_502n, 246_366n, 50_502n + slot, 50_502n + 31n * 3_000n + slot]
+describe('after Amsterdam, where a new slot costs about 108,000 gas', () => {
+  /** As geth 1.17.10 used it with Amsterdam on (test/devnet/amsterdam.alone.ts): the first of all, the second, the fourth; odd ones; the sixth. */
+  const slot = 108_788n
+  const deposits = [260_654n, 165_710n, 168_686n, 64_826n, 67_790n, 64_826n + 31n * 3_000n + slot]
   test.each(deposits.flatMap((estimated) => deposits.map((mined) => ({ estimated, mined }))))(
     'a deposit that was estimated at $estimated does not run out of gas at $mined',
     ({ estimated, mined }) => {
@@ -33,9 +33,19 @@ describe('after Amsterdam, where a new slot costs about 103,000 gas', () => {
     },
   )
   test('a request that was estimated within the queue does not run out of gas beyond its high-water mark', () => {
-    const [within, beyond] = [55_000n, 55_000n + 3n * slot]
-    expect(requestGasLimit(within)).toBeGreaterThanOrEqual(beyond)
-    expect(requestGasLimit(within, beforeAmsterdam)).toBeLessThan(beyond)
+    // The first request of all; one of an empty queue; one behind others of its block, within the queue.
+    const requests = [575_545n, 251_785n, 251_785n - 2n * slot]
+    for (const estimated of requests) for (const mined of requests) expect(requestGasLimit(estimated)).toBeGreaterThanOrEqual(mined)
+    expect(requestGasLimit(251_785n - 2n * slot, beforeAmsterdam)).toBeLessThan(575_545n)
+  })
+  test('the dearest deposit and request are not taken for a call of something else, and what costs a multiple is', () => {
+    expect(depositGasLimit(263_890n)).toBeLessThan(maxDepositGas(fromAmsterdam))
+    expect(requestGasLimit(581_280n)).toBeLessThan(maxRequestGas(fromAmsterdam))
+    expect(requestGasLimit(5_000_000n)).toBeGreaterThan(maxRequestGas(fromAmsterdam))
+    // A fork that is dearer still raises the margin, and the bound with it.
+    const later = { newSlot: 400_000n }
+    expect(requestGasLimit(5n * later.newSlot + 30_000n, later)).toBeGreaterThanOrEqual((10n * later.newSlot * 4n) / 10n)
+    expect(maxRequestGas(later)).toBeGreaterThan(requestGasLimit(5n * later.newSlot + 30_000n, later))
   })
 })
 

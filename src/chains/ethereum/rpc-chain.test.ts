@@ -329,3 +329,40 @@ test('the time of a block is in seconds, and a block that no node has is not kno
   expect(await chain.blockTime(5n, never)).toBe(1_742_212_800)
   expect(await failure(chain.blockTime(6n, never))).toMatchObject({ code: 'unavailable' })
 })
+
+describe('what a new storage slot costs', () => {
+  /** A node whose new slot costs so much: 53,000 for a creation, and for each store of something a slot. */
+  const nodeOf = (newSlot: number): NodeScript =>
+    goodNode({
+      eth_estimateGas: ([call]) => {
+        const stores = (call as { data: string }).data.match(/600160..55/g)?.length ?? 0
+        return { result: `0x${(53_000 + stores * newSlot).toString(16)}` }
+      },
+    })
+
+  test.each([
+    { what: 'under the fork in force, when that is dearer than any known', script: nodeOf(150_000), newSlot: 150_000n },
+    {
+      what: 'the dearest fork that is known, when the one in force is cheaper: it may be mined after the next',
+      script: nodeOf(20_000),
+      newSlot: 110_000n,
+    },
+    { what: 'that as well, where a node has no estimates', script: goodNode(), newSlot: 110_000n },
+    { what: 'that as well, where an estimate is absurd', script: nodeOf(50_000_000), newSlot: 110_000n },
+  ])('is $what', async ({ script, newSlot }) => {
+    const { chain } = chainOver([script])
+    expect(await chain.storageGas(never)).toEqual({ newSlot })
+  })
+
+  test('is measured once in a while, and not for every transaction', async () => {
+    let now = 0
+    const { chain, seen } = chainOver([nodeOf(150_000)], { clock: { ...systemClock, monotonicMs: () => now } })
+    const asked = () => seen.filter((call) => call.endsWith('eth_estimateGas')).length
+    await chain.storageGas(never)
+    await chain.storageGas(never)
+    expect(asked()).toBe(2)
+    now = 600_001
+    await chain.storageGas(never)
+    expect(asked()).toBe(4)
+  })
+})

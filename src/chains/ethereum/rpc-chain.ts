@@ -16,6 +16,10 @@ import type { QueueReads } from './request-queue.ts'
 import { block, blockRef, blockTimestamp, callData, quantity, read, receipt, smallNumber, toHex, transaction } from './rpc-formats.ts'
 import { type ChainLog, createRpcNodes, type RpcNode } from './rpc-nodes.ts'
 import { createQueueReads } from './rpc-queue-reads.ts'
+import { dearer, fromAmsterdam, measureStorageGas, type StorageGas } from './storage-gas.ts'
+
+/** A fork is announced for months: what a slot costs is measured so often. */
+const storageGasMs = 600_000
 
 export interface EthereumChainOptions {
   readonly config: EthereumNetworkConfig
@@ -100,6 +104,7 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
       throw new ChainError('unavailable', `a node of ${config.name} shows a receipt of a block that is not in its chain`)
   }
 
+  let storage: { readonly at: number; readonly gas: StorageGas } | undefined
   // Each call within has its own time-out, so that this needs no signal.
   const never = new AbortController().signal
   const head = shareCall(() => nodes.first((node) => headOf(node, never), never))
@@ -155,6 +160,28 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
           read(quantity, await node.call('eth_estimateGas', [{ from, to, data, value: toHex(valueWei) }], signal), 'eth_estimateGas'),
         signal,
       ),
+
+    storageGas: async (signal) => {
+      const now = clock.monotonicMs()
+      if (storage !== undefined && now - storage.at < storageGasMs) return storage.gas
+      // A node refuses a creation that it can't afford to look at, or has no estimates of any: what is known is taken then, for a while too.
+      const gas = await nodes
+        .first(
+          (node) =>
+            measureStorageGas(async (data) => read(quantity, await node.call('eth_estimateGas', [{ data }], signal), 'eth_estimateGas')),
+          signal,
+        )
+        .then(
+          (measured) => dearer(measured),
+          (error: unknown) => {
+            signal.throwIfAborted()
+            if (error instanceof ChainError || error instanceof RangeError) return fromAmsterdam
+            throw error
+          },
+        )
+      storage = { at: now, gas }
+      return gas
+    },
 
     broadcast: async (raw, signal) => {
       const hash = keccak256(raw)

@@ -11,6 +11,7 @@ import {
 } from '../../chains/ethereum/chain.ts'
 import { decodeDepositCalldata, depositDataRoot, depositEventTopic } from '../../chains/ethereum/deposit.ts'
 import { decodeRequestCalldata, RequestEncodingError, withdrawalRequestContract } from '../../chains/ethereum/requests.ts'
+import { fromAmsterdam } from '../../chains/ethereum/storage-gas.ts'
 import { type Gwei, gwei, type Wei, wei } from '../../lib/amounts.ts'
 import { createFakeNode, createFakeViews, type FakeNode, type PoolTransaction } from './fake-nodes.ts'
 
@@ -291,6 +292,9 @@ export function createFakeChain(options: {
       if (balanceOf(call.from) < call.valueWei) throw new ChainError('insufficient-funds', 'the sender does not hold enough')
       if (state.contractReverts) throw new ChainError('reverted', 'the call would be reverted by the contract')
       return state.estimate
+    },
+    async storageGas() {
+      return fromAmsterdam
     },
     async broadcast(raw) {
       guard()

@@ -1,4 +1,5 @@
 import type { ChainReceipt, Hex } from '../../chains/ethereum/chain.ts'
+import type { StorageGas } from '../../chains/ethereum/storage-gas.ts'
 import type { Wei } from '../../lib/amounts.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { TransactionPurpose } from '../../resources/staking-transaction.ts'
@@ -37,9 +38,9 @@ export interface TransactionKind {
   overtaken(record: RecordObject, signal: AbortSignal): Promise<Halt | undefined>
   /** The value in wei to send now, and the least that still does. @throws Halt where it is above a cap */
   value(record: RecordObject, admission: Admission, signal: AbortSignal): Promise<{ readonly value: Wei; readonly least: Wei }>
-  /** The gas limit for a node's estimate, and the one above which it can't be what it should be. */
-  gasLimit(estimate: bigint): bigint
-  readonly maxGas: bigint
+  /** The gas limit for a node's estimate, where a new slot costs so much, and the one above which it can't be what it should be. */
+  gasLimit(estimate: bigint, storage: StorageGas): bigint
+  maxGas(storage: StorageGas): bigint
   /** Whether a call that was reverted may be made again by itself. */
   readonly remakeAfterRevert: boolean
   /** Whether its records stay for good: those of others go some time after the last resource that they were made for. */

@@ -116,8 +116,9 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
       if (!(error instanceof ChainError) || error.code !== 'insufficient-funds') throw error
       estimate = 100_000n
     }
-    const gas = kind.gasLimit(estimate)
-    if (gas > kind.maxGas)
+    const storage = await chain.storageGas(signal)
+    const gas = kind.gasLimit(estimate, storage)
+    if (gas > kind.maxGas(storage))
       throw stall(
         'VerificationFailed',
         `${kind.what} would cost ${estimate} gas, far more than it does: the contract at ${call.to} is another one. Nothing was signed.`,

@@ -54,6 +54,7 @@ const countChain = (chain: EthereumChain, counted: Counted): EthereumChain => ({
   balance: counted((address, signal) => chain.balance(address, signal)),
   priorityFee: counted((signal) => chain.priorityFee(signal)),
   estimateGas: counted((call, signal) => chain.estimateGas(call, signal)),
+  storageGas: counted((signal) => chain.storageGas(signal)),
   broadcast: counted((raw, signal) => chain.broadcast(raw, signal)),
   transaction: counted((hash, signal) => chain.transaction(hash, signal)),
   receipt: counted((hash, signal) => chain.receipt(hash, signal)),

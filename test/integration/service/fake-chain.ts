@@ -72,6 +72,7 @@ export function createFakeChain(network: string): FakeChain {
     balance: unused,
     priorityFee: unused,
     estimateGas: unused,
+    storageGas: unused,
     broadcast: unused,
     genesisHash: unused,
     laneCounts: unused,

@@ -1,7 +1,7 @@
 import { keccak256 } from 'viem'
 import type { ChainTransaction, Hex } from '../../../chains/ethereum/chain.ts'
 import { decodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
-import { depositGasLimit } from '../../../chains/ethereum/deposit-gas.ts'
+import { depositGasLimit, maxDepositGas } from '../../../chains/ethereum/deposit-gas.ts'
 import { formatEth, gwei, gweiToWei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeSpec } from '../../../resources/ethereum-stake.ts'
@@ -18,9 +18,6 @@ import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { calldataOf, type DepositEvidence, fieldsOf, paysDeposit } from './evidence.ts'
 import type { DepositRequests, EthereumStakeDeps } from './request.ts'
 import { type DepositPlan, type StakeRequest, stakeRequestOf } from './steps.ts'
-
-/** A deposit costs some 60,000 gas; an estimate far above that is not a deposit. */
-const MAX_DEPOSIT_GAS = 1_000_000n
 
 /** One deposit for a validator on a chain: whoever else wants to pay for it finds this name taken. */
 export const depositName = (chainId: number, pubkey: string): string => transactionName({ purpose: 'Deposit', chainId, pubkey })
@@ -142,7 +139,7 @@ export function createDepositKind(
     purposes: ['Deposit'],
     what: 'The deposit',
     gasLimit: depositGasLimit,
-    maxGas: MAX_DEPOSIT_GAS,
+    maxGas: maxDepositGas,
     remakeAfterRevert: false,
     // The audit trail of what was staked, and what keeps a validator from being paid twice.
     keepsRecords: true,

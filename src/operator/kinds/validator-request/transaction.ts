@@ -1,3 +1,4 @@
+import { maxRequestGas, requestGasLimit } from '../../../chains/ethereum/deposit-gas.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { StakingTransactionSpec } from '../../../resources/staking-transaction.ts'
 import type { EthereumNetwork } from '../../ports.ts'
@@ -10,13 +11,6 @@ import type { FoundValidator, RequestOrder } from './steps.ts'
 import type { RequestTargets, ValidatorRequestDeps } from './target.ts'
 import type { Turns } from './turn.ts'
 import { createRequestWitnesses } from './witnesses.ts'
-
-/** A request costs some 100,000 gas: three slots of the contract's queue, its counters, a log. Far above that it is not one. */
-const MAX_REQUEST_GAS = 1_000_000n
-/** EIP-2929, EIP-2200: what a slot costs more when it is new. The node's estimate may have met slots that were used before, and the block finds new ones. */
-const NEW_SLOT = 17_100n
-const QUEUE_SLOTS = 4n
-export const requestGasLimit = (estimate: bigint): bigint => (estimate * 12n) / 10n + QUEUE_SLOTS * NEW_SLOT
 
 /** What is to be written down before a request is signed. The value is left open: the contract's fee moves. */
 export function requestSpec(
@@ -59,7 +53,7 @@ export function createRequestKind(
     purposes: Object.values(requestTypes).map(({ purpose }) => purpose),
     what: 'The request',
     gasLimit: requestGasLimit,
-    maxGas: MAX_REQUEST_GAS,
+    maxGas: maxRequestGas,
     // A request is reverted when the fee has risen in its block: nothing was made.
     remakeAfterRevert: true,
     keepsRecords: false,
