@@ -165,6 +165,7 @@ export function composeOperator(parts: OperatorParts) {
     ...ethereum(exits.kind),
     stake: requests.stake,
     requestsOn: requests.requestsOn,
+    stakesOn: requests.stakesOn,
     resource: async (kind, ref, fresh, signal) => (await resource(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
     onRefusal: (reason, kind) => report.refused(kind, reason),
   })

@@ -172,6 +172,10 @@ export const reasons = {
     stalled: true,
     means: "The signer's address is not the validator's withdrawal address, which alone may ask for an exit or a withdrawal.",
   },
+  ValidatorNotOwned: {
+    stalled: true,
+    means: 'No EthereumStake of the namespace has this validator, and the signer’s policy admits requests for own validators only.',
+  },
   AlreadyRequested: {
     stalled: true,
     means: 'The staking API or the log has a request for this name from before. Nothing was asked again.',

@@ -21,7 +21,7 @@ import {
 const labelText = () => z.string().max(317)
 const labelValue = () => z.string().max(63)
 
-const labelSelector = z.object({
+const labelSelector = z.strictObject({
   matchLabels: z
     .record(z.string(), labelValue())
     .optional()
@@ -29,7 +29,7 @@ const labelSelector = z.object({
     .meta({ maxProperties: 16 }),
   matchExpressions: z
     .array(
-      z.object({
+      z.strictObject({
         key: labelText().describe('Label key.'),
         operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('In, NotIn, Exists or DoesNotExist.'),
         values: z.array(labelValue()).max(32).optional().describe('Values for In and NotIn.'),
@@ -41,9 +41,10 @@ const labelSelector = z.object({
 })
 export type LabelSelector = z.output<typeof labelSelector>
 
-const policy = z.object({
+/** Strict, and so is all of it: a field that this version does not know may be a limit, so that a policy which has one cannot be read, and admits nothing. */
+const policy = z.strictObject({
   allowedNamespaces: z
-    .object({
+    .strictObject({
       names: z.array(dnsLabel()).max(256).meta(listSet).optional().describe('Namespaces by name.'),
       selector: labelSelector.optional().describe('Namespaces by label. An empty selector admits none.'),
     })
@@ -106,6 +107,12 @@ const policy = z.object({
     .describe(
       'Highest priority fee in lamports of one transaction of a Solana stake, whatever the stake allows, on top of the base fee of 5000 lamports a signature. Solana only.',
     ),
+  validators: z
+    .enum(['Own', 'Any'])
+    .default('Own')
+    .describe(
+      'Of which validators exits and withdrawals may ask. Own: of those that an EthereumStake of the same namespace has paid for or has adopted. Any: of every validator whose withdrawal address this key has, so that each admitted namespace can exit those of all others. Ethereum only.',
+    ),
   sharedKey: z
     .boolean()
     .optional()
@@ -115,7 +122,7 @@ const policy = z.object({
 })
 export type SignerPolicy = z.output<typeof policy>
 
-const spec = z.object({
+const spec = z.strictObject({
   chain: immutable(z.enum(['Ethereum', 'Solana']), 'chain').describe('Ethereum or Solana.'),
   keyName: dnsLabel().describe('Folder of the mounted key: /var/run/staking/keys/<keyName>/.'),
   address: immutable(z.string().min(32).max(44), 'address').describe(

@@ -35,7 +35,7 @@ export const signer = (spec: Json & { readonly policy?: Json } = {}, name = SIGN
     keyName: KEY_NAME,
     address: PAYER,
     ...spec,
-    policy: { allowedNamespaces: { names: ['default'] }, maxPerTransaction: '64', ...spec.policy },
+    policy: { allowedNamespaces: { names: ['default'] }, maxPerTransaction: '64', validators: 'Any', ...spec.policy },
   },
 })
 

@@ -55,6 +55,17 @@ describe('a policy', () => {
     { refuses: 'every address, by an empty list', policy: { allowedWithdrawalAddresses: [] }, reason: 'WithdrawalAddressNotAllowed' },
     { refuses: 'one gwei over the limit', request: { amountGwei: gwei(32n * 10n ** 9n + 1n) }, reason: 'OverLimit' },
     { refuses: 'a signer of another chain', spec: { chain: 'Solana' }, reason: 'WrongChain' },
+    {
+      refuses: 'with a limit of a later version, which this one does not know: it must not fail open',
+      policy: { maxPerDay: '64' },
+      reason: 'PolicyUnreadable',
+    },
+    {
+      refuses: 'with an unknown field deeper down',
+      policy: { allowedNamespaces: { names: ['team-a'], except: ['team-a'] } },
+      reason: 'PolicyUnreadable',
+    },
+    { refuses: 'with an unknown field beside the policy', spec: { requireTwo: true }, reason: 'PolicyUnreadable' },
     { refuses: 'without a policy', spec: { policy: undefined }, reason: 'PolicyUnreadable' },
     { refuses: 'without a limit', policy: { maxPerTransaction: undefined }, reason: 'PolicyUnreadable' },
     { refuses: 'with a limit that is a number', policy: { maxPerTransaction: 32 }, reason: 'PolicyUnreadable' },
@@ -223,4 +234,14 @@ test("what a request may pay is the lower of the signer's cap and its own", () =
   expect(requestFeeCap(signer, '3')).toBe(2_000_000_000n)
   // A CRD from before the field has no default: nothing may be paid.
   expect(requestFeeCap({ spec: { policy: {} } } as StakingSigner, '3')).toBe(0n)
+})
+
+test('a policy with a field that this version does not know says which, for every use', () => {
+  const later = signer({ maxPerDay: '64' })
+  for (const refusal of [
+    admitDeposit(later, request()),
+    admitRequest(later, { namespace: request().namespace, kind: 'ValidatorExit' }),
+    admitSolanaStake({ ...later, spec: { ...later.spec, chain: 'Solana' } } as StakingSigner, { namespace: request().namespace }),
+  ])
+    expect(refusal?.message).toContain('policy.maxPerDay, which this version of the operator does not know')
 })

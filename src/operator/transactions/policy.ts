@@ -1,4 +1,5 @@
 import { getAddress, isAddress } from 'viem'
+import type { z } from 'zod'
 import {
   AmountError,
   formatEth,
@@ -34,7 +35,7 @@ function admitUse(
   const parsed = stakingSignerSpec.safeParse(signer.spec)
   const name = signer.metadata.name
   if (!parsed.success) {
-    const where = parsed.error.issues.map((issue) => issue.path.join('.') || 'spec').join(', ')
+    const where = unreadable(parsed.error)
     return refuse(
       'PolicyUnreadable',
       `StakingSigner ${name} has fields that cannot be read (${where}): it admits nothing until they are mended.`,
@@ -54,6 +55,20 @@ function admitUse(
     )
   return { policy }
 }
+
+/** The fields of a signer's spec that cannot be read, among them those that this version of the operator does not know. */
+export const unreadable = (error: z.ZodError): string =>
+  [
+    ...new Set(
+      error.issues.flatMap((issue) => {
+        const at = issue.path.join('.')
+        if (issue.code !== 'unrecognized_keys') return [at || 'spec']
+        return issue.keys.map((key) => `${at === '' ? '' : `${at}.`}${key.slice(0, 63)}, which this version of the operator does not know`)
+      }),
+    ),
+  ]
+    .slice(0, 16)
+    .join('; ')
 
 /**
  * Whether a signer's policy admits a deposit. It runs at every signature, on the spec as the API server holds it now. Nothing fails open: a

@@ -16,6 +16,7 @@ import { diffMergePatch } from '../../kube/merge-patch.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { ResourceClient } from '../../kube/resource-client.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
+import { unreadable } from '../../transactions/policy.ts'
 import { closedOf, highestPlace, nextPlaces } from '../../transactions/protocol.ts'
 import type { SignerStore } from '../../transactions/signer-store.ts'
 import { isOpen } from '../../transactions/solana/holders.ts'
@@ -245,7 +246,7 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
         'address' in key &&
         (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameHex(key.address, signer.spec.address)),
       duplicateOf: duplicateOf(signer, informer.list()),
-      unreadable: parsed.success ? undefined : parsed.error.issues.map((issue) => issue.path.join('.')).join(', '),
+      unreadable: parsed.success ? undefined : unreadable(parsed.error),
       networks: (
         await Promise.all(
           networks.names(signer.spec.chain).map(async (network): Promise<SignerFacts['networks'][number]> => {

@@ -38,7 +38,7 @@ export function createRequestAdmission(
   service: RequestService,
   turns: Turns,
 ): Pick<TransactionKind, 'mayBeSigned' | 'overtaken' | 'value'> {
-  const { networkOf, admittedSigner, capOf, feeCapOf, targetOf, isNamed, assertMaySend } = targets
+  const { networkOf, admittedSigner, capOf, feeCapOf, targetOf, isNamed, assertOwned, assertMaySend } = targets
   const { networkOfRecord, typeOfRecord, orderOfRecord, requestOfRecord } = records
 
   /** The validator of the spec and of the record are one, by what the cluster says and, before it takes a place, by the staking API too. */
@@ -84,6 +84,7 @@ export function createRequestAdmission(
         `StakingSigner ${signer.metadata.name} has address ${signer.spec.address} now, and the transaction was made for ${spec.from}. It is followed to its end; nothing is signed with another key before.`,
       )
     await assertSameValidator(order, record, isFirst, signal)
+    if (isFirst || fresh) await assertOwned(order, signer, { network: network.config.name, pubkey: spec.subject }, new Map(), signal)
     const { call } = spec
     const data = calldataOf(type, order, spec.subject)
     if (call === undefined || !sameHex(call.to, type.contract) || !sameHex(call.data, data) || call.valueWei !== undefined)

@@ -28,7 +28,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
 } {
   const { log } = deps
   const targets = createRequestTargets(deps)
-  const { networkOf, admittedSigner, targetOf, assertMaySend } = targets
+  const { networkOf, admittedSigner, targetOf, assertOwned, assertMaySend } = targets
   const service = createRequestService(deps, targets)
   const turns = createTurns(deps, targets)
   const kind = createRequestKind(deps, targets, service, turns)
@@ -56,6 +56,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       const { withdrawalAddress, ...validator } = await targetOf(order, visit, signal)
       const network = networkOf(validator.network)
       const signer = await admittedSigner(order, signal)
+      await assertOwned(order, signer, validator, visit, signal)
       if (withdrawalAddress !== undefined) assertMaySend(order, signer, withdrawalAddress)
       if (ownRequest(log, order.origin) === undefined) await turns.assertTurn(order, validator, undefined, nameOf(order, validator), signal)
       deps.assertMayAct()

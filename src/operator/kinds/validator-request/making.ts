@@ -15,7 +15,7 @@ import { requestSpec } from './transaction.ts'
 /** From a verified request to its record: made anew, or taken over from who has no more use for it. */
 export function createMaking(deps: ValidatorRequestDeps, targets: RequestTargets, service: RequestService, kind: TransactionKind) {
   const { log } = deps
-  const { networkOf, admittedSigner, targetOf, assertMaySend } = targets
+  const { networkOf, admittedSigner, targetOf, assertOwned, assertMaySend } = targets
 
   const nameOf = (order: RequestOrder, { network, pubkey }: FoundValidator): string =>
     typeOf(order).nameOf(order.origin, networkOf(network).config.chainId, pubkey)
@@ -27,6 +27,7 @@ export function createMaking(deps: ValidatorRequestDeps, targets: RequestTargets
     const signer = await admittedSigner(order, signal)
     const target = await targetOf(order, visit, signal)
     if (target.network !== validator.network || !sameHex(target.pubkey, validator.pubkey)) throw forgedValidator()
+    await assertOwned(order, signer, target, visit, signal)
     if (target.withdrawalAddress !== undefined) assertMaySend(order, signer, target.withdrawalAddress)
     const body = await service.current(order, validator, requestId, network, visit, signal)
     const calldata = service.verify(body, plan, network, signer)

@@ -35,6 +35,8 @@ export interface RequestLookups {
   stake(namespace: string, name: string): EthereumStake | undefined
   /** Every exit and withdrawal, of all namespaces, whose validator this is by its spec or its stake. */
   requestsOn(validator: FoundValidator): Iterable<Request>
+  /** Every EthereumStake, of all namespaces, whose status names this validator. */
+  stakesOn(validator: FoundValidator): Iterable<Stake>
   /** Others on the validator of a request whose outcome is not known yet. */
   peersOf(request: Request): Iterable<Request>
   /** Requests whose outcome is not known yet and that name this stake. */
@@ -64,6 +66,7 @@ export function createRequestLookups(caches: {
   return {
     stake,
     requestsOn,
+    stakesOn: (validator) => stakes.cache.byIndex('validator', keyOf(validator)),
     *peersOf({ spec, metadata }) {
       const validator = validatorIn({ spec, namespace: metadata.namespace ?? '' }, stake)
       if (validator === undefined) return

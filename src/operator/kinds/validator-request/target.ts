@@ -9,7 +9,7 @@ import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { ValidatorExit } from '../../../resources/validator-exit.ts'
 import type { ValidatorWithdrawal } from '../../../resources/validator-withdrawal.ts'
 import { externalReference } from '../../engine/origin.ts'
-import { stall, wait } from '../../engine/verdict.ts'
+import { Halt, stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { createEthereumSigners, type EthereumDeps, type EthereumSigners, readCap } from '../../transactions/ethereum-signer.ts'
@@ -32,6 +32,8 @@ export interface ValidatorRequestDeps extends Omit<EthereumDeps, 'onRefusal'> {
   ) => Promise<ValidatorRequestResource | undefined>
   /** Every exit and withdrawal, of all namespaces, whose validator this is by its spec or its stake. */
   readonly requestsOn: (validator: FoundValidator) => Iterable<ValidatorRequestResource>
+  /** Every EthereumStake, of all namespaces, whose status names this validator. */
+  readonly stakesOn: (validator: FoundValidator) => Iterable<EthereumStake>
 }
 
 /** The validator of a spec by what the cluster says: for the order of requests, not for what is signed. */
@@ -128,7 +130,9 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
       body.network === stake.spec.network ? [] : ['network'],
       sameHex(body.depositData.pubkey, depositData.pubkey) && sameHex(body.validator.pubkey, depositData.pubkey) ? [] : ['public key'],
       sameHex(body.withdrawalAddress, stake.spec.withdrawalAddress) ? [] : ['withdrawal address'],
-      body.externalReference === reference || stake.spec.adopt?.stakeId === stakeId ? [] : ['external reference'],
+      body.externalReference === reference || (stake.spec.adopt?.stakeId === stakeId && mayAdopt(body.externalReference, namespace))
+        ? []
+        : ['external reference'],
     ].flat()
     if (wrong.length > 0) {
       deps.onRefusal?.('VerificationFailed', order.origin.kind)
@@ -148,6 +152,45 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     return networkOf(named.network).config.chainId === chainId && sameHex(named.pubkey, pubkey)
   }
 
+  /**
+   * Whether a policy that admits requests for a namespace's own validators alone admits this one: a stake of the namespace has paid for it, by the log, or has
+   * it at the staking API. What a tenant can write decides nothing. @throws Halt
+   */
+  async function assertOwned(
+    order: RequestOrder,
+    signer: StakingSigner,
+    target: FoundValidator,
+    visit: Visit,
+    signal: AbortSignal,
+  ): Promise<void> {
+    // That the stake is the namespace's, and the validator the stake's, was found out with the target.
+    if (signer.spec.policy.validators === 'Any' || order.validator.stakeRef !== undefined) return
+    const { namespace } = order.origin
+    const { chainId } = networkOf(target.network).config
+    const paid = deps.log
+      .ofSubject(target.pubkey)
+      .some(
+        ({ spec, status }) =>
+          spec.purpose === 'Deposit' && spec.chainId === chainId && spec.owner.namespace === namespace && status?.outcome?.is === 'Landed',
+      )
+    if (paid) return
+    for (const { metadata } of deps.stakesOn(target)) {
+      if (metadata.namespace !== namespace) continue
+      try {
+        const { body } = await stakeOf(order, metadata.name, new Map(visit), signal)
+        if (sameHex(body.depositData.pubkey, target.pubkey)) return
+      } catch (error) {
+        // One that is not paid, or was forged, is none.
+        if (!(error instanceof Halt) || (error.verdict.kind !== 'stall' && error.verdict.kind !== 'wait')) throw error
+      }
+    }
+    deps.onRefusal?.('ValidatorNotOwned', order.origin.kind)
+    throw stall(
+      'ValidatorNotOwned',
+      `No EthereumStake of namespace ${namespace} has validator ${target.pubkey} of ${target.network}, and StakingSigner ${signer.metadata.name} admits requests for a namespace's own validators only (spec.policy.validators: Own). Nothing was signed. Adopt its stake with an EthereumStake in this namespace (spec.adopt.stakeId), or ask the owner of the signer for validators: Any.`,
+    )
+  }
+
   /** Only the validator's withdrawal address may ask for anything. @throws Halt */
   function assertMaySend({ origin }: RequestOrder, signer: StakingSigner, withdrawalAddress: string): void {
     if (sameHex(signer.spec.address, withdrawalAddress)) return
@@ -158,8 +201,12 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     )
   }
 
-  return { networkOf, capOf, admittedSigner, feeCapOf, targetOf, isNamed, assertMaySend }
+  return { networkOf, capOf, admittedSigner, feeCapOf, targetOf, isNamed, assertOwned, assertMaySend }
 }
+
+/** A stake that another namespace's resource has made is not had by adopting it. */
+const mayAdopt = (reference: string | undefined, namespace: string): boolean =>
+  reference === undefined || !reference.startsWith('EthereumStake/') || reference.startsWith(`EthereumStake/${namespace}/`)
 
 /** For what takes epochs. */
 export const slowly = ({ config }: Pick<EthereumNetwork, 'config'>): number => config.pollIntervalMs * 5
