@@ -15,7 +15,9 @@ export interface StakesResult {
   readonly statusWritesPerStake: number
   readonly signerWritesPerStake: number
   readonly rpcCallsPerStake: number
+  readonly rpcPerStake: Readonly<Record<string, number>>
   readonly apiCallsPerStake: number
+  readonly apiPerStake: Readonly<Record<string, number>>
 }
 
 const collection = (namespace: string) => `/apis/staking.dev/v1alpha1/namespaces/${namespace}/ethereumstakes`
@@ -120,6 +122,8 @@ async function run(given: {
     return new Map([...grown].map(([key, value]) => [key, value / count]))
   }
   const requests = requestsPer(before, after, count)
+  const rpc = per('staking_operator_rpc_request_duration_seconds_count', 'method')
+  const api = per('staking_operator_staking_api_request_duration_seconds_count', 'operation')
   const writes = per('staking_operator_status_writes_total', 'kind')
   const total = (sums: ReadonlyMap<string, number>) => [...sums.values()].reduce((sum, value) => sum + value, 0)
   return {
@@ -131,8 +135,10 @@ async function run(given: {
     requestsPerStakeTotal: Object.values(requests).reduce((sum, value) => sum + value, 0),
     statusWritesPerStake: writes.get('EthereumStake') ?? 0,
     signerWritesPerStake: writes.get('StakingSigner') ?? 0,
-    rpcCallsPerStake: total(per('staking_operator_rpc_request_duration_seconds_count', 'method')),
-    apiCallsPerStake: total(per('staking_operator_staking_api_request_duration_seconds_count', 'operation')),
+    rpcCallsPerStake: total(rpc),
+    rpcPerStake: Object.fromEntries(rpc),
+    apiCallsPerStake: total(api),
+    apiPerStake: Object.fromEntries(api),
   }
 }
 
@@ -140,7 +146,7 @@ async function run(given: {
 function requestsPer(before: Metrics, after: Metrics, count: number): Record<string, number> {
   const name = 'staking_operator_kube_request_duration_seconds_count'
   const found: Record<string, number> = {}
-  for (const resource of ['ethereumstakes', 'stakingsigners', 'events']) {
+  for (const resource of ['ethereumstakes', 'stakingtransactions', 'signernonces', 'stakingsigners', 'namespaces', 'events']) {
     const grown = growth(sumBy(before, name, 'verb', { resource }), sumBy(after, name, 'verb', { resource }))
     for (const [verb, value] of grown) found[`${verb} ${resource}`] = value / count
   }
