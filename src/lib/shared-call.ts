@@ -18,6 +18,41 @@ export function shareCall<T>(call: () => Promise<T>): (signal: AbortSignal) => P
   }
 }
 
+/**
+ * For what must not be older than the question: callers never share a call that had begun before they came. Those that come while one runs share the next.
+ * As with `shareCall`, the call is bound to no caller's signal.
+ */
+export function shareNextCall<T>(call: () => Promise<T>): (signal: AbortSignal) => Promise<T> {
+  let running: Promise<unknown> | undefined
+  let next: Promise<T> | undefined
+  const start = (): Promise<T> => {
+    const started = call()
+    running = started
+    started
+      .catch(() => {})
+      .finally(() => {
+        if (running === started) running = undefined
+      })
+    return started
+  }
+  return async (signal) => {
+    signal.throwIfAborted()
+    if (running === undefined) return abortable(start(), signal)
+    if (next === undefined) {
+      const waiting = running.then(
+        () => {},
+        () => {},
+      )
+      next = waiting.then(() => {
+        next = undefined
+        return start()
+      })
+      next.catch(() => {})
+    }
+    return abortable(next, signal)
+  }
+}
+
 /** A promise's result, or the signal's reason if that comes first. */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()

@@ -99,10 +99,13 @@ export function composeOperator(parts: OperatorParts) {
     ...onPoint,
   })
   const transactions = createTransactionStore({ records: caches.records, places: caches.places, fieldManager, assertHeld, ...onPoint })
-  const memory = createMemory((name) => {
-    const record = transactions.record(name)
-    if (record !== undefined) parts.onNews(record.spec.owner)
-  })
+  const memory = createMemory(
+    (name) => {
+      const record = transactions.record(name)
+      if (record !== undefined) parts.onNews(record.spec.owner)
+    },
+    () => clock.monotonicMs(),
+  )
   const owners = Object.fromEntries(sagas.map((saga) => [saga.kind, saga]))
   /** The resource of a record as it stands now: from the cache, or read past it. */
   const resource = async (

@@ -15,6 +15,9 @@ import { laneKey } from './transactions/names.ts'
 import { holdersOf, isOpen } from './transactions/solana/holders.ts'
 import { ownerKey, type RecordObject } from './transactions/store.ts'
 
+/** How long news of a transaction on its way is gathered before its owner shows it, in ms. */
+const SOON_MS = 250
+
 export interface Wakes {
   /** Everything is looked at again: the networks, the keys or the CRDs have changed. */
   all(): void
@@ -42,7 +45,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     [caches.withdrawals.kind, withdrawals] as const,
     [caches.solanaStakes.kind, solanaStakes] as const,
   ])
-  const wakeOwner: Wakes['owner'] = ({ kind, namespace, name }) => byKind.get(kind)?.wake(`${namespace}/${name}`)
+  const wakeOwner: Wakes['owner'] = ({ kind, namespace, name }) => byKind.get(kind)?.wakeSoon(`${namespace}/${name}`)
   const wakeLane = ({ metadata, spec }: RecordObject) =>
     queues.records.add(spec.chainId === undefined ? metadata.name : laneKey({ chainId: spec.chainId, address: spec.from }), {
       priority: Priority.high,
@@ -90,7 +93,10 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     if (record === undefined) return
     // What a lane has written itself it goes on with by itself; what a kind has made is news to it.
     if (change.type !== 'updated' || !change.own) wakeLane(record)
-    wakeOwner(record.spec.owner)
+    const { kind, namespace, name } = record.spec.owner
+    // An outcome is what the owner waits for; the steps to it come close together, and one look shows them all.
+    if (change.type !== 'updated' || endsOf(change.old) !== endsOf(change.new)) byKind.get(kind)?.wake(`${namespace}/${name}`)
+    else wakeOwner(record.spec.owner)
     // What ended a place is news of its signer: its lane, and whether somebody else used its key.
     if (change.type !== 'updated' || endsOf(change.old) !== endsOf(change.new)) queues.signers.add(record.spec.signer)
     if (record.spec.chain === 'Solana') wakeHolders(change)
@@ -150,6 +156,7 @@ function wakerOf<R extends SagaResource>({ cache, isSettled, unsettled, onChange
   }
   return {
     wake: (key: string) => wake(key, cache.get(key)),
+    wakeSoon: (key: string) => queue.addAfter(key, SOON_MS, { priority: Priority.high }),
     wakeAll: () => wakeThese(cache.list()),
     wakeUnsettled: (by: SagaIndex, value: string) => wakeThese(unsettled(by, value)),
   }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { createGathering } from '../../lib/gather.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
 import { ChainError, type ChainErrorCode, type EthereumChain, type Hex, type RequestLog, type Sent } from './chain.ts'
 import { countsOf, laneCountsOf } from './lane-counts.ts'
@@ -11,6 +12,9 @@ import { classifyNodeError } from './rpc-errors.ts'
 import { blockRef, type RawLog, rawLog, read, toHex } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
 import { blocksAt, heightsOf, lookFor, traceOf } from './trace.ts'
+
+/** Transactions looked for in one look: two questions each, in batches of twenty. */
+const TRACED_AT_ONCE = 32
 
 type Agreement = Pick<EthereumChain, 'laneCounts' | 'trace' | 'finalEverywhere' | 'nonceUse' | 'send' | 'requestLogs' | 'view'>
 
@@ -26,6 +30,32 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
     const errors = answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer.error] : []))
     return { values, errors, silent: indexes.filter((index) => values[index] === undefined) }
   }
+
+  /** One look of all nodes at some transactions: where each is, and the nodes' own blocks there. */
+  const lookAt = async (hashes: readonly Hex[], signal: AbortSignal) => {
+    const first = await askAll((node) => lookFor(node, confirmations, hashes, signal), signal)
+    const answers = first.values.filter((look) => look !== undefined)
+    const heights = heightsOf(answers)
+    const second = await askAll(
+      (node) => blocksAt(node, heights, signal),
+      signal,
+      answers.map(({ index }) => index),
+    )
+    const looks = answers.flatMap((look) => {
+      const blocks = second.values[look.index]
+      return blocks === undefined ? [] : [{ ...look, blocks, healthy: !nodes.isOut(look.index) }]
+    })
+    const answered = looks.map(({ index }) => index)
+    return {
+      asked: hashes.length,
+      looks,
+      silent: indexes.filter((index) => !answered.includes(index)),
+      errors: [...first.errors, ...second.errors],
+    }
+  }
+  // Each call within has its own time-out.
+  const never = new AbortController().signal
+  const gathered = createGathering((hashes: readonly Hex[]) => lookAt(hashes, never), { atMost: TRACED_AT_ONCE, atOnce: 2 })
 
   const finalEverywhere = async (block: BlockId, signal: AbortSignal) => {
     const verdict = async (node: RpcNode): Promise<'agreed' | 'disagreed' | 'behind'> => {
@@ -59,26 +89,11 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
 
     trace: async (given, signal) => {
       const hashes = [...new Set(given.map((hash) => hash.toLowerCase() as Hex))]
-      const first = await askAll((node) => lookFor(node, confirmations, hashes, signal), signal)
-      const looks = first.values.filter((look) => look !== undefined)
-      if (looks.length === 0) throw worst(first.errors)
-      const heights = heightsOf(looks)
-      const second = await askAll(
-        (node) => blocksAt(node, heights, signal),
-        signal,
-        looks.map(({ index }) => index),
-      )
-      const whole = looks.flatMap((look) => {
-        const blocks = second.values[look.index]
-        return blocks === undefined ? [] : [{ ...look, blocks, healthy: !nodes.isOut(look.index) }]
-      })
-      if (whole.length === 0) throw worst(second.errors)
-      const answered = whole.map(({ index }) => index)
-      const trace = traceOf(
-        hashes,
-        whole,
-        indexes.filter((index) => !answered.includes(index)),
-      )
+      let seen = await gathered(hashes, signal)
+      // What a node can't say of one transaction must not silence it about the others.
+      if (seen.silent.length > 0 && seen.asked > hashes.length) seen = await lookAt(hashes, signal)
+      if (seen.looks.length === 0) throw worst(seen.errors)
+      const trace = traceOf(hashes, seen.looks, seen.silent)
       if (trace.disagreement !== undefined) nodes.disagreed(trace.disagreement.nodes.map((number) => number - 1))
       return trace
     },

@@ -110,11 +110,14 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
   const random = deps.random ?? Math.random
   const point = (name: string, key: string) => deps.onPoint?.(name, key)
   const observations = createObservations()
+  /** What a visit found out before a brief wait, for the next one: by key, with the version of the resource that it was found out for. */
+  const unwritten = new Map<string, { readonly resourceVersion: string; readonly status: S }>()
 
   return async function reconcile(key, signal): Promise<Result> {
     const cached = informer.get(key)
     if (cached === undefined) {
       observations.forget(key)
+      unwritten.delete(key)
       return { kind: 'done' }
     }
     try {
@@ -164,6 +167,12 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       status = (kind.statusOf(written) ?? next) as S
     }
 
+    const carried = unwritten.get(key)
+    unwritten.delete(key)
+    if (carried !== undefined && carried.resourceVersion === resource.metadata.resourceVersion) {
+      status = carried.status
+      unsaved = true
+    }
     const origin = readOrigin(kind.kind, resource.metadata)
     const deleting = resource.metadata.deletionTimestamp !== undefined
     const finalized = resource.metadata.finalizers?.includes(FINALIZER) === true
@@ -171,7 +180,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     const halted = await takeIn()
     if (halted !== undefined) return halted
     const mirrored = kind.mirror?.(resource, status, originIn(kind.kind, resource, origin)) ?? status
-    unsaved = mirrored !== status
+    unsaved ||= mirrored !== status
     status = mirrored
 
     if (origin.is === 'foreign') {
@@ -251,8 +260,6 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       const idle = (): Progress => (deletionMessage !== undefined ? { at: 'deleting', message: deletionMessage } : { at: 'suspended' })
       const failed = new Map<string, Halt>()
       let advanced = false
-      if (status.conditions === undefined && !watchOnly) await flush({ at: 'step', step: nextStep(steps, status)?.name ?? '' })
-
       for (let count = 0; count < MAX_STEPS; count++) {
         const step = steps.find(
           (candidate) =>
@@ -300,6 +307,10 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       const [name, halt] = worst(failed) ?? []
       if (halt !== undefined && name !== undefined) {
         const verdict = undeletable(halt.verdict as Halted, idle())
+        if (verdict.kind === 'wait' && verdict.isBrief === true && !watchOnly) {
+          if (unsaved) unwritten.set(key, { resourceVersion: resource.metadata.resourceVersion ?? '', status })
+          return { kind: 'wait', afterMs: verdict.afterMs, priority: Priority.high }
+        }
         await flush(watchOnly && verdict.kind !== 'stall' ? idle() : { at: 'halted', step: name, verdict })
         const soonest = Math.min(
           ...[...failed.values()].map(({ verdict }) => (verdict.kind === 'wait' ? verdict.afterMs : Number.POSITIVE_INFINITY)),

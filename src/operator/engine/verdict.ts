@@ -4,8 +4,8 @@ import type { Reason } from '../../resources/reasons.ts'
 export type Verdict =
   /** It often passes: the same step again, with growing delays. */
   | { readonly kind: 'retry'; readonly reason: Reason; readonly message: string; readonly afterMs?: number }
-  /** Expected, not an error: look again after this long. */
-  | { readonly kind: 'wait'; readonly reason: Reason; readonly message: string; readonly afterMs: number }
+  /** Expected, not an error: look again after this long. `isBrief`: over in a moment, and not worth a write: what follows is written. */
+  | { readonly kind: 'wait'; readonly reason: Reason; readonly message: string; readonly afterMs: number; readonly isBrief?: boolean }
   /**
    * A person must act. A change of spec, signer, configuration, key or the poke annotation wakes it; `recheck` says that the cause may also be
    * mended where no watch can see it (at the service, on the chain), so it is looked at again: slowly, or after `recheckAfterMs`.
@@ -41,5 +41,8 @@ export class Halt extends Error {
 export const retry = (reason: Reason, message: string, afterMs?: number): Halt =>
   new Halt(afterMs === undefined ? { kind: 'retry', reason, message } : { kind: 'retry', reason, message, afterMs })
 export const wait = (reason: Reason, message: string, afterMs: number): Halt => new Halt({ kind: 'wait', reason, message, afterMs })
+/** A wait for what is done at once. It must not come twice in a row. */
+export const briefWait = (reason: Reason, message: string, afterMs: number): Halt =>
+  new Halt({ kind: 'wait', reason, message, afterMs, isBrief: true })
 export const stall = (reason: Reason, message: string, recheck = true): Halt => new Halt({ kind: 'stall', reason, message, recheck })
 export const conflict = (): Halt => new Halt({ kind: 'conflict' })

@@ -33,7 +33,7 @@ export function createFollow(deps: LaneDeps): Follow {
     const { hash, nonce } = landing
     if (conclusion.is === 'outcome') {
       deps.onEvent?.(written, { is: 'outcome', outcome: conclusion.outcome, hash, nonce })
-      memory.forget(written)
+      memory.conclude(written)
     } else {
       deps.onEvent?.(written, { is: 'closed', by: conclusion.by, hash, nonce })
       const known = memory.of(written)

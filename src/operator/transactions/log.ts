@@ -11,6 +11,8 @@ export interface TransactionLog {
   find(name: string): RecordObject | undefined
   /** Past the cache. */
   read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
+  /** With its call and its versions, which the cache leaves out of a record that has its outcome. */
+  whole(record: RecordObject, signal: AbortSignal): Promise<RecordObject>
   /** Every record of a resource, by its kind, namespace and name. */
   ofOwner(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
   /** Every record about a validator or stake account. */
@@ -95,6 +97,7 @@ export function createTransactionLog(deps: {
   return {
     find: store.record,
     read: store.read,
+    whole: store.whole,
     ofOwner: store.recordsOf,
     ofSubject: store.recordsAbout,
     standing: memory.standing,
@@ -142,6 +145,8 @@ export function createTransactionLog(deps: {
     async recheck(record, chain, signal) {
       const { outcome } = record.status ?? {}
       if (outcome === undefined) return record
+      // The lane has seen it final a moment ago, and woke the owner, who now looks for the first time.
+      if (memory.wasJustConcluded(record)) return record
       const hash = outcome.hash as `0x${string}`
       const trace = await chain.trace([hash], signal)
       const { final, mined, disagreement, silent, known } = trace

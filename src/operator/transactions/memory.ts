@@ -38,13 +38,18 @@ export interface SentFiller {
   readonly at: number
 }
 
+/** A chain's finality does not move back within this. */
+const JUST_MS = 5_000
+
 export type Memory = ReturnType<typeof createMemory>
 
 /** By record (its uid: a name may come again) and by place. */
-export function createMemory(onStanding: (record: string) => void) {
+export function createMemory(onStanding: (record: string) => void, monotonicMs: () => number) {
   const records = new Map<string, RecordMemory>()
   const standings = new Map<string, { readonly uid: string; readonly standing: Standing }>()
   const fillers = new Map<string, SentFiller>()
+  /** When an outcome was written, by uid, until its owner has come for it. */
+  const concluded = new Map<string, number>()
   return {
     fillers,
     of({ metadata }: RecordObject): RecordMemory {
@@ -70,6 +75,22 @@ export function createMemory(onStanding: (record: string) => void) {
     forget(record: RecordObject): void {
       records.delete(record.metadata.uid)
       standings.delete(record.metadata.name)
+    },
+    /** Its outcome stands: what was known to get there is of no more use. */
+    conclude(record: RecordObject): void {
+      this.forget(record)
+      const now = monotonicMs()
+      for (const [uid, at] of concluded) {
+        if (now - at < JUST_MS) break
+        concluded.delete(uid)
+      }
+      concluded.set(record.metadata.uid, now)
+    },
+    /** True once, and only within moments of `conclude`. */
+    wasJustConcluded({ metadata: { uid } }: RecordObject): boolean {
+      const at = concluded.get(uid)
+      concluded.delete(uid)
+      return at !== undefined && monotonicMs() - at < JUST_MS
     },
     /** What a record waits for; undefined until it was looked at. */
     standing: (name: string): Standing | undefined => standings.get(name)?.standing,

@@ -296,7 +296,7 @@ describe('nine given-up preparations', () => {
     world.addSigner()
     world.addStake()
     const operator = world.start((point) => {
-      if (point.startsWith('after place create') && world.status().stakeId !== undefined) world.editPolicy({ maxPerTransaction: '1' })
+      if (point.startsWith('after place create')) world.editPolicy({ maxPerTransaction: '1' })
     })
     for (let n = 0; n < 9; n++) {
       world.editPolicy({ maxPerTransaction: '2048' })

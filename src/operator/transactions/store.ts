@@ -67,6 +67,8 @@ export interface TransactionStore {
   placesFor(uid: string): readonly { readonly lane: LaneId; readonly place: Place }[]
   /** Past the cache. */
   read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
+  /** The record with what the cache leaves out of one that has its outcome: as this process has just written it, or read past the cache. */
+  whole(record: RecordObject, signal: AbortSignal): Promise<RecordObject>
   /** Every place of the lane, past the cache, which takes them in. */
   readPlaces(lane: LaneId, signal: AbortSignal): Promise<ReadonlyMap<number, Place>>
   /** Makes the record. What stands under this name already comes back as it is. */
@@ -100,6 +102,15 @@ export function createTransactionStore(deps: {
   const { records, places, fieldManager } = deps
   const point = (name: string, key: string) => deps.onPoint?.(name, key)
 
+  /** Outcomes that were just written, for their owners, who come for them next. */
+  const written = new Map<string, RecordObject>()
+  const WRITTEN_AT_MOST = 256
+  const keep = (record: RecordObject): void => {
+    const [oldest] = written.keys()
+    if (oldest !== undefined && written.size >= WRITTEN_AT_MOST) written.delete(oldest)
+    written.set(record.metadata.name, record)
+  }
+
   /** A write that is fenced: by the version that it was computed from, and by the object's identity. */
   async function patch(
     record: RecordObject,
@@ -111,15 +122,16 @@ export function createTransactionStore(deps: {
     deps.assertHeld()
     point('before record write', name)
     try {
-      const written = await records.client.mergePatch(
+      const now = await records.client.mergePatch(
         { name },
         { ...change, metadata: { uid } },
         { resourceVersion, fieldManager, ...(subresource === undefined ? {} : { subresource }) },
         signal,
       )
       point('after record write', name)
-      records.cache.put(written)
-      return written
+      records.cache.put(now)
+      if (now.status?.outcome !== undefined) keep(now)
+      return now
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error
       await read(name, signal)
@@ -171,6 +183,14 @@ export function createTransactionStore(deps: {
     placesIn: toPlaces,
     placesFor: (uid) => places.cache.byIndex('transaction', uid).map((place) => ({ lane: place.spec, place: toPlace(place) })),
     read,
+    async whole(record, signal) {
+      const { name, resourceVersion } = record.metadata
+      if (record.status?.outcome === undefined) return record
+      const kept = written.get(name)
+      written.delete(name)
+      if (kept?.metadata.resourceVersion === resourceVersion) return kept
+      return (await read(name, signal)) ?? record
+    },
 
     async readPlaces(lane, signal) {
       let more: string | undefined

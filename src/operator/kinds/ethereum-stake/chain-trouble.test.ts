@@ -190,8 +190,8 @@ describe('what nodes say', () => {
     expect(world.condition('Ready')).toMatchObject({ status: 'False', reason: 'InsufficientFunds' })
     expect(world.stalled()).toBe('')
     expect(world.keys.signed).toEqual([])
-    // First sight, the stake, and the wait: what changes with the price is no news.
-    expect(world.stakes.statusWrites(KEY)).toBe(3)
+    // The stake and its wait: what changes with the price is no news.
+    expect(world.stakes.statusWrites(KEY)).toBe(1)
     world.chain.fund(testAddress(0), 100n * ETH)
     await world.settle(operator)
     world.assertMoney({ deposits: 1 })

@@ -16,7 +16,7 @@ function worldWith(count: number): World {
   return world
 }
 
-/** `mayCancel`: where something could keep a transaction back, its place may have been cancelled, and the deposit made under a later nonce. */
+/** `mayCancel`: where a place could be cancelled or left as a hole, it was filled, and the deposit made under another nonce. */
 function assertBoughtOnce(world: World, count: number, mayCancel = false): void {
   world.assertMoney({ deposits: count })
   expect(world.service.stakes()).toHaveLength(count)
@@ -135,7 +135,8 @@ describe('five stakes of one signer at the same time', { timeout: 60_000 }, () =
     }
     await runTogether(world, keysOf(5), around, random)
     expect(deaths).toBeGreaterThan(0)
-    assertBoughtOnce(world, 5)
+    // Ended while it gave out five places at once, it may leave a hole below the others, which the lane fills.
+    assertBoughtOnce(world, 5, true)
   })
 
   test.each(seeds)('with calls that fail before or after they took effect, are each bought once (seed %i)', async (seed) => {

@@ -3,7 +3,7 @@ import { type ClaimedDeposit, type ClaimedTransaction, verifyDeposit } from '../
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import type { Perform } from '../../engine/step.ts'
-import { Halt, stall, wait } from '../../engine/verdict.ts'
+import { briefWait, Halt, stall, wait } from '../../engine/verdict.ts'
 import { WATCH_ONLY } from '../../engine/visit.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import { mirrorOf } from '../../transactions/mirror.ts'
@@ -34,9 +34,12 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
   })
 
   /** What a record without an outcome waits for, as its owner's verdict: the log wakes the owner when that changes. */
-  function pending(record: RecordObject): Halt {
+  function pending(record: RecordObject, isNew: boolean): Halt {
     const standing = log.standing(record.metadata.name)
-    if (standing === undefined) return wait('InProgress', 'The deposit transaction is about to be made.', LOOK_AGAIN_MS)
+    if (standing === undefined) {
+      const message = 'The deposit transaction is about to be made.'
+      return isNew ? briefWait('InProgress', message, BRIEF_MS) : wait('InProgress', message, LOOK_AGAIN_MS)
+    }
     return standing.kind === 'stall'
       ? new Halt(standing)
       : wait(standing.reason, standing.message, Math.max(standing.afterMs ?? 0, LOOK_AGAIN_MS))
@@ -121,9 +124,9 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
       const outcome = record.status?.outcome
       // The cache holds what landed without its versions.
-      if (outcome !== undefined) record = (await log.read(record.metadata.name, signal)) ?? record
+      if (outcome !== undefined) record = await log.whole(record, signal)
       const evidence = { ...mirrored(record, plan.shown), ...(found === undefined ? {} : { found }) }
-      if (outcome === undefined) throw pending(record).with(evidence)
+      if (outcome === undefined) throw pending(record, own === undefined).with(evidence)
       return evidence
     },
 
@@ -137,6 +140,8 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
 
 /** The log wakes whoever waits for it; this is for what no wake reaches, in ms. */
 const LOOK_AGAIN_MS = 60_000
+/** A new record is looked after by its lane at once, which wakes its owner: shown before that only where it takes longer than this, in ms. */
+const BRIEF_MS = 1_000
 
 /** Whether a stake of this external reference may be adopted from a namespace: one that no resource has made, or one that was made there. */
 const mayAdopt = (reference: string | undefined, namespace: string): boolean =>

@@ -65,10 +65,6 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
       : wait(standing.reason, standing.message, Math.max(standing.afterMs ?? 0, LOOK_AGAIN_MS))
   }
 
-  /** The record with all its attempts: of what has landed the cache holds less. */
-  const whole = async (record: RecordObject, signal: AbortSignal): Promise<RecordObject> =>
-    record.status?.outcome === undefined ? record : ((await log.read(record.metadata.name, signal)) ?? record)
-
   return {
     seen: seenStakes,
     networkOn,
@@ -103,7 +99,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         let record = ownOf(plan)
         if (plan.mayMake && (record === undefined || !isBegun(record))) record = await ensured(plan, visit, signal)
         if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', LOOK_AGAIN_MS).with({ transaction: undefined })
-        const evidence = { transaction: mirrored(await whole(record, signal), plan.shown) }
+        const evidence = { transaction: mirrored(await log.whole(record, signal), plan.shown) }
         if (record.status?.outcome === undefined) throw pending(record).with(evidence)
         return evidence
       },
@@ -111,7 +107,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
       async settleStake(plan, visit, signal) {
         const record = ownOf(plan)
         if (record !== undefined && isBegun(record)) {
-          const transaction = mirrored(await whole(record, signal), plan.shown)
+          const transaction = mirrored(await log.whole(record, signal), plan.shown)
           if (isLive(record)) throw mayStillLand(record).with({ transaction, nothing: false })
           return { transaction, nothing: record.status?.outcome === undefined }
         }

@@ -3,6 +3,7 @@ import type { SolanaAddress } from '../../../chains/solana/chain.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { jitter } from '../../../lib/clock.ts'
 import { sameHex } from '../../../lib/hex.ts'
+import { shareNextCall } from '../../../lib/shared-call.ts'
 import { LANE_FINALIZER } from '../../../resources/meta.ts'
 import { type StakingSigner, type StakingSignerStatus, stakingSignerSpec } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
@@ -33,18 +34,29 @@ export function createSignerStore(deps: {
   readonly onPoint?: (point: string, key: string) => void
 }): SignerStore {
   const { client, informer } = deps
+  // Each read has a time-out of its own, and no caller's signal: others wait for it too.
+  const never = new AbortController().signal
+  const readNow = async (name: string): Promise<StakingSigner | undefined> => {
+    try {
+      const signer = await client.get({ name }, never)
+      informer.put(signer)
+      return signer
+    } catch (error) {
+      if (isNotFound(error)) return undefined
+      throw error
+    }
+  }
+  /** By name. Many transactions of one signer are about to be signed at once: one read that begins after all of them asked serves them all. */
+  const reads = new Map<string, (signal: AbortSignal) => Promise<StakingSigner | undefined>>()
   return {
     get: (name) => informer.get(name),
     list: () => informer.list(),
     async read(name, signal) {
-      try {
-        const signer = await client.get({ name }, signal)
-        informer.put(signer)
-        return signer
-      } catch (error) {
-        if (isNotFound(error)) return undefined
-        throw error
-      }
+      const read = reads.get(name) ?? shareNextCall(() => readNow(name))
+      reads.set(name, read)
+      const found = await read(signal)
+      if (found === undefined) reads.delete(name)
+      return found
     },
     async writeStatus(signer, status, signal) {
       const patch = diffMergePatch(signer.status as Record<string, unknown> | undefined, status as Record<string, unknown>)

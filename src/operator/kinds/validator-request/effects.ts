@@ -78,7 +78,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
       const outcome = asSeenBy(record, order.origin.uid).status?.outcome
       // The cache holds what landed without its versions.
-      const whole = outcome === undefined ? record : ((await log.read(record.metadata.name, signal)) ?? record)
+      const whole = await log.whole(record, signal)
       const seen = { transaction: mirrored(log, asSeenBy(whole, order.origin.uid), shown) }
       if (outcome === undefined) throw pending(record, watchOnly).with(seen)
       return seen

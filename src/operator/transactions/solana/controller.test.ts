@@ -52,7 +52,10 @@ function worldOf(status: StakingTransactionStatus = {}) {
     rival: false,
   }
   const clock = createTestClock()
-  const memory = createMemory(() => {})
+  const memory = createMemory(
+    () => {},
+    () => 0,
+  )
   const kind: SolanaTransactionKind = {
     purposes: ['SolanaStake'],
     what: () => 'The stake transaction',

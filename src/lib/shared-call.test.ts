@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { shareCall, shareNextCall } from './shared-call.ts'
+
+const signal = new AbortController().signal
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+function counted() {
+  const calls: PromiseWithResolvers<number>[] = []
+  const call = () => {
+    const one = Promise.withResolvers<number>()
+    calls.push(one)
+    return one.promise
+  }
+  return { calls, call }
+}
+
+test('a shared call is one for all who come while it runs', async () => {
+  const { calls, call } = counted()
+  const shared = shareCall(call)
+  const answers = [shared(signal), shared(signal)]
+  calls[0]?.resolve(1)
+  expect(await Promise.all(answers)).toEqual([1, 1])
+  expect(calls).toHaveLength(1)
+})
+
+test('a shared next call never answers with what began before the question: those who come while one runs share the next', async () => {
+  const { calls, call } = counted()
+  const shared = shareNextCall(call)
+  const first = shared(signal)
+  const later = [shared(signal), shared(signal)]
+  expect(calls).toHaveLength(1)
+  calls[0]?.resolve(1)
+  expect(await first).toBe(1)
+  await turn()
+  expect(calls).toHaveLength(2)
+  calls[1]?.resolve(2)
+  expect(await Promise.all(later)).toEqual([2, 2])
+})
+
+test('a shared next call begins though the one before it failed', async () => {
+  const { calls, call } = counted()
+  const shared = shareNextCall(call)
+  const first = shared(signal)
+  const later = shared(signal)
+  calls[0]?.reject(new Error('no'))
+  await expect(first).rejects.toThrow('no')
+  await turn()
+  calls[1]?.resolve(2)
+  expect(await later).toBe(2)
+  const again = shared(signal)
+  calls[2]?.resolve(3)
+  expect(await again).toBe(3)
+})
