@@ -164,6 +164,10 @@ describe('five exits and five withdrawals of one signer at the same time', { tim
       log.push(name)
       event()
     }
+    // One that was given up, had its status lost and was reported before, waits for a person: nobody knows whether it landed. So does one that the
+    // contract's fee has reverted three times.
+    const isGivenUp = (key: string) =>
+      world.requestStatus(key).phase === 'Failed' || ['AlreadyRequested', 'RemadeTooOften'].includes(world.stalled(key) ?? '')
     for (let round = 0; round < 150; round++) {
       const calm = round > 60
       if (!calm) {
@@ -211,11 +215,7 @@ describe('five exits and five withdrawals of one signer at the same time', { tim
       for (const [index, leader] of leaders.entries()) if (leader.killed) leaders[index] = start()
       world.clock.advance(12_000)
       if (random() < 0.6) world.chain.mine(1, (versions) => versions[Math.floor(random() * versions.length)])
-      if (
-        calm &&
-        ten.every((key) => world.ready(key) || world.requestStatus(key).phase === 'Failed' || world.stalled(key) === 'AlreadyRequested')
-      )
-        break
+      if (calm && ten.every((key) => world.ready(key) || isGivenUp(key))) break
     }
     const unready = () =>
       ten
@@ -224,8 +224,8 @@ describe('five exits and five withdrawals of one signer at the same time', { tim
         )
         .join('\n')
     try {
-      // One that was given up, had its status lost and was reported before, waits for a person: nobody knows whether it landed.
-      const failed = ten.filter((key) => world.requestStatus(key).phase === 'Failed' || world.stalled(key) === 'AlreadyRequested')
+      const failed = ten.filter(isGivenUp)
+      expect(failed.length).toBeLessThan(ten.length)
       expect(
         ten.filter((key) => !world.ready(key) && !failed.includes(key)).map((key) => JSON.stringify(world.condition('Ready', key))),
       ).toEqual([])
