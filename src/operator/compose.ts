@@ -23,12 +23,16 @@ import type { Result } from './kube/controller.ts'
 import { isNotFound } from './kube/errors.ts'
 import type { EventRecorder } from './kube/events.ts'
 import { type KubeObject, refOf } from './kube/objects.ts'
+import { Priority } from './kube/queue.ts'
 import type { ResourceClient } from './kube/resource-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import type { SagaCollection, SagaResource } from './saga-collection.ts'
 import { auditOf } from './transactions/audit.ts'
 import { createLane } from './transactions/lane.ts'
+import { createLegacy } from './transactions/legacy/gate.ts'
+import type { LegacyResource, LegacySource } from './transactions/legacy/import.ts'
+import type { LegacyKind } from './transactions/legacy/kind.ts'
 import { createTransactionLog } from './transactions/log.ts'
 import { createMemory } from './transactions/memory.ts'
 import type { LaneDeps } from './transactions/moment.ts'
@@ -182,6 +186,39 @@ export function composeOperator(parts: OperatorParts) {
     onRefusal: (reason) => report.refused(solanaStake.kind, reason),
   })
 
+  const sourceOf = (legacy: LegacyKind, cache: { list(): Iterable<LegacyResource> }): LegacySource => ({
+    ...legacy,
+    list: () => cache.list(),
+    read: async (ref, signal) => (await resource(legacy.kind, ref, true, signal)) as LegacyResource | undefined,
+  })
+  const legacy = createLegacy({
+    store: transactions,
+    log,
+    signers: store,
+    sources: [deposit.legacy, ...request.legacy].flatMap((one) => {
+      const collection = [stakes, exits, withdrawals].find(({ kind }) => kind === one.kind)
+      return collection === undefined ? [] : [sourceOf(one, collection.cache)]
+    }),
+    network: (name) => networks.ethereum(name),
+    assertMayAct: mayAct,
+    standing: memory.standing,
+    onImported(signer, { open, resources, fillers }) {
+      const note = `What an earlier version of the operator has signed is in the transaction log now: ${open} open transactions, ${resources} more that resources show, ${fillers} nonces that are filled. The ledger in status is removed.`
+      events.event(signer, { type: 'Normal', reason: 'LedgerImported', action: 'Import', note })
+      parts.log.info({ signer: signer.metadata.name, open, resources, fillers }, 'the ledger of an earlier version was imported')
+    },
+    onTrouble: (about, { reason, message }) =>
+      parts.log.warn({ about, reason }, `what an earlier version has signed can't be taken over yet: ${message}`),
+  })
+  /** ▸ What a status of the version before claims is taken into the log before anything is made of that status. */
+  const afterImport =
+    <R extends SagaResource>({ kind, cache }: SagaCollection<R>, reconcile: Reconcile): Reconcile =>
+    async (key, signal) => {
+      const found = cache.get(key)
+      const pendingMs = found === undefined ? undefined : await legacy.pendingMs(kind, found as unknown as LegacyResource, signal)
+      return pendingMs === undefined ? reconcile(key, signal) : { kind: 'wait', afterMs: pendingMs, priority: Priority.high }
+    }
+
   const saga = <R extends SagaResource, S extends NonNullable<SagaResource['status']>, View, Effects extends EffectTable>(
     { client, cache }: SagaCollection<R>,
     kind: SagaKind<R, S, View, Effects>,
@@ -226,9 +263,15 @@ export function composeOperator(parts: OperatorParts) {
   })
   const transactionKinds = [deposit.deposits, request.requests]
   const reconcile: Reconciles = {
-    stakes: saga(stakes, ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted }), deposit.effects),
-    exits: saga(exits, validatorRequestKind('ValidatorExit', { log, networks, intervals }), request.effects),
-    withdrawals: saga(withdrawals, validatorRequestKind('ValidatorWithdrawal', { log, networks, intervals }), request.effects),
+    stakes: afterImport(
+      stakes,
+      saga(stakes, ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted }), deposit.effects),
+    ),
+    exits: afterImport(exits, saga(exits, validatorRequestKind('ValidatorExit', { log, networks, intervals }), request.effects)),
+    withdrawals: afterImport(
+      withdrawals,
+      saga(withdrawals, validatorRequestKind('ValidatorWithdrawal', { log, networks, intervals }), request.effects),
+    ),
     solanaStakes: saga(solanaStakes, solanaStakeKind({ ...solana, log, intervals }), solana.effects),
     signers: createSignerReconciler({
       store,
@@ -246,6 +289,7 @@ export function composeOperator(parts: OperatorParts) {
       onBalance: report.balance,
       onAlarm: report.alarm,
       transactions,
+      importSigner: legacy.importSigner,
     }),
     records: createLane({
       store: transactions,
@@ -263,6 +307,7 @@ export function composeOperator(parts: OperatorParts) {
       memory,
       clock,
       assertMayAct: mayAct,
+      importing: legacy.hindrance,
       ownerExists,
       retentionMs: parts.retentionMs,
       onPruned: report.pruned,

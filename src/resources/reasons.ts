@@ -64,6 +64,11 @@ export const reasons = {
   Accepted: { stalled: false, means: 'The consensus layer has accepted the request.' },
   Exiting: { stalled: false, means: 'The validator leaves, or has left and its balance is still to be withdrawn.' },
   Slashed: { stalled: false, means: 'The validator was slashed: it loses a part of its balance and leaves.' },
+  Importing: {
+    stalled: false,
+    means: 'What an earlier version of the operator has signed is being taken into the transaction log; nothing is signed before.',
+  },
+  LedgerImported: { stalled: false, means: 'What an earlier version of the operator has signed is in the transaction log now.' },
   WaitingForNonce: { stalled: false, means: 'An earlier transaction of the same signer has to be settled first.' },
   NodesDisagree: {
     stalled: false,

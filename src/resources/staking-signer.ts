@@ -210,7 +210,9 @@ const status = z.object({
     .max(32)
     .optional()
     .meta(listMap('network'))
-    .describe('Written by versions before the transaction log, and read no more.'),
+    .describe(
+      'Deprecated. Written by versions before the transaction log. What it holds is taken into StakingTransactions and SignerNonces, and then it is removed; until then nothing is signed with this key.',
+    ),
   conditions,
 })
 

@@ -100,6 +100,12 @@ const outcome = z.object({
 })
 export type TransactionOutcome = z.output<typeof outcome>
 
+const claim = z.object({
+  hash: z.string().max(96).optional().describe('Transaction hash.'),
+  nonce: wholeNumber().optional().describe("The nonce that it was sent under, where the operator's own records say so."),
+})
+export type TransactionClaim = z.output<typeof claim>
+
 const status = z.object({
   observedGeneration: observedGeneration(),
   state: z
@@ -110,6 +116,13 @@ const status = z.object({
   attempts: z.array(attempt).max(96).optional().describe('Every version that was ever signed, oldest first. None is ever forgotten.'),
   closed: z.array(closed).max(96).optional().describe('Earlier places, each proven closed by what used its nonce.'),
   outcome: outcome.optional().describe('What came of it, final and proven.'),
+  claims: z
+    .array(claim)
+    .max(96)
+    .optional()
+    .describe(
+      'Transactions that an earlier version of the operator may have sent for this, as its ledger or the resource had them. Each is looked for before anything is signed.',
+    ),
   unclaimedSince: time()
     .optional()
     .describe(

@@ -172,6 +172,12 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       )
       return records.length === 0 && !isHeld ? { kind: 'done' } : { kind: 'wait', afterMs: 30_000 }
     }
+    // ▸ A lane that is taken over by half signs nothing.
+    const importing = deps.importing(lane)
+    if (importing !== undefined) {
+      for (const record of records) memory.stand(record, importing)
+      return { kind: 'wait', afterMs: jitter(2_000), priority: Priority.high }
+    }
     const poll = network.config.pollIntervalMs
     let moment: Moment
     try {

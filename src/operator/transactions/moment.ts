@@ -7,7 +7,7 @@ import type { ClosedPlace, TransactionOwner } from '../../resources/staking-tran
 import type { EthereumNetwork } from '../ports.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { TransactionKind } from './kind.ts'
-import type { Memory } from './memory.ts'
+import type { Memory, Standing } from './memory.ts'
 import type { LaneId } from './names.ts'
 import type { Place } from './protocol.ts'
 import type { Signing } from './signing.ts'
@@ -41,6 +41,8 @@ export interface LaneDeps {
   readonly memory: Memory
   readonly clock: Clock
   readonly assertMayAct: () => void
+  /** Why nothing is signed in a lane yet: what an earlier version has signed is not in the log. */
+  readonly importing: (lane: LaneId) => Standing | undefined
   /** Whether the very resource that a record was made for is there: by the cache, or past it. Of a kind that isn't known here: it is. */
   readonly ownerExists: (owner: TransactionOwner, isFresh: boolean, signal: AbortSignal) => Promise<boolean>
   /** How long a record is kept after the last resource that it was made for, in ms. */

@@ -23,7 +23,7 @@ export interface TransactionRecord {
   readonly uid: string
   /** Of the hand-over (spec.generation). */
   readonly generation: number
-  readonly status: Pick<StakingTransactionStatus, 'place' | 'attempts' | 'closed' | 'outcome'>
+  readonly status: Pick<StakingTransactionStatus, 'place' | 'attempts' | 'closed' | 'outcome' | 'claims'>
 }
 
 /** What the nodes count for a lane: the highest that any of them says. */

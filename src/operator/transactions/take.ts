@@ -1,11 +1,14 @@
 import { ChainError, type Hex } from '../../chains/ethereum/chain.ts'
 import type { Fees } from '../../chains/ethereum/fees.ts'
 import { formatWeiAsEth, formatWeiAsGwei, type Wei } from '../../lib/amounts.ts'
+import { sameHex } from '../../lib/hex.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import { ALLOW_REMAKES_ANNOTATION, DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
+import type { TransactionClaim } from '../../resources/staking-transaction.ts'
 import { classify } from '../engine/classify.ts'
 import { type Halt, retry, stall, wait } from '../engine/verdict.ts'
+import { isOver, openClaims } from './claims.ts'
 import type { Drive } from './drive.ts'
 import { each } from './each.ts'
 import { forgottenBy } from './forgotten.ts'
@@ -60,6 +63,8 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
         )
       case 'yes':
     }
+    // Before anything that its owner or a policy says: what was sent is followed, whoever may still sign.
+    if (await followsClaim(moment, record)) return undefined
     const admission = await kind.mayBeSigned(record, false, signal)
     const overtaken = await kind.overtaken(record, signal)
     if (overtaken !== undefined) throw overtaken
@@ -124,6 +129,41 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
         `${kind.what} would cost ${estimate} gas, far more than it does: the contract at ${call.to} is another one. Nothing was signed.`,
       )
     return gas
+  }
+
+  const disregardedIn = ({ metadata }: RecordObject): readonly string[] =>
+    (metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION] ?? '').toLowerCase().split(',')
+
+  /** ▸ What an earlier version may have sent is looked for, hash by hash. @returns whether one was found and is followed @throws Halt while one may land */
+  async function followsClaim(moment: Moment, record: RecordObject): Promise<boolean> {
+    const { chain, lane, counts, network, signal } = moment
+    const { call } = record.spec
+    const claims = openClaims(recordOf(record), disregardedIn(record))
+    const lost: TransactionClaim[] = []
+    for (const one of claims) {
+      const shown = one.hash === undefined ? undefined : await chain.transaction(one.hash as Hex, signal)
+      if (shown === undefined) {
+        if (!isOver(one, counts.finalEverywhere)) lost.push(one)
+        continue
+      }
+      const isIts = shown.to !== undefined && sameHex(shown.to, call?.to ?? '') && sameHex(shown.data, call?.data ?? '')
+      // Another one's: whoever wrote it into the status knows why.
+      if (!isIts || !sameHex(shown.from, lane.address)) continue
+      await follow(moment, record, { hash: shown.hash, from: shown.from, nonce: shown.nonce, sameCall: true })
+      return true
+    }
+    const [first] = lost
+    if (first === undefined) return false
+    if (first.nonce !== undefined)
+      throw wait(
+        'WaitingForNonce',
+        `An earlier version of the operator may have sent this under nonce ${first.nonce} of ${lane.address}. It is made again once every RPC node counts beyond that nonce and none shows it.`,
+        network.config.pollIntervalMs,
+      )
+    throw stall(
+      'UnknownSubmission',
+      `An earlier version of the operator had transaction ${first.hash} for this in the resource's status, and no RPC node knows it. It may still land, so nothing else is signed. When you are certain that it never will: kubectl annotate stx ${record.metadata.name} ${DISREGARD_SUBMISSION_ANNOTATION}=${lost.flatMap(({ hash }) => hash ?? []).join(',')}`,
+    )
   }
 
   /** ▸ A witness knows of a transaction that the record has lost: the record names its place again and follows it. */

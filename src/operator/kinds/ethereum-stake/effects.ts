@@ -6,9 +6,11 @@ import type { Perform } from '../../engine/step.ts'
 import { briefWait, Halt, stall, wait } from '../../engine/verdict.ts'
 import { WATCH_ONLY } from '../../engine/visit.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
+import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { mirrorOf } from '../../transactions/mirror.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import { createDepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
+import { createLegacyDeposits } from './legacy.ts'
 import { createDepositRequests, type EthereumStakeDeps } from './request.ts'
 import type { EthereumStakeEffects, StakeRequest } from './steps.ts'
 import { callHash, createDepositKind, depositName, depositSpec, ownDeposit } from './transaction.ts'
@@ -17,6 +19,7 @@ import { callHash, createDepositKind, depositName, depositSpec, ownDeposit } fro
 export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
   readonly effects: Perform<EthereumStakeEffects>
   readonly deposits: TransactionKind
+  readonly legacy: LegacyKind
 } {
   const { log } = deps
   const requests = createDepositRequests(deps)
@@ -135,7 +138,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       return { reportedHash: hash }
     },
   }
-  return { effects, deposits: createDepositKind(deps, requests, evidence) }
+  return { effects, deposits: createDepositKind(deps, requests, evidence), legacy: createLegacyDeposits(requests, evidence) }
 }
 
 /** The log wakes whoever waits for it; this is for what no wake reaches, in ms. */

@@ -5,11 +5,11 @@ import { depositGasLimit, maxDepositGas } from '../../../chains/ethereum/deposit
 import { formatEth, gwei, gweiToWei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeSpec } from '../../../resources/ethereum-stake.ts'
-import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { StakingTransactionSpec } from '../../../resources/staking-transaction.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
+import type { LegacySigner } from '../../transactions/legacy/kind.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { transactionName } from '../../transactions/names.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
@@ -26,7 +26,7 @@ export const depositName = (chainId: number, pubkey: string): string => transact
 export const depositSpec = (
   plan: Pick<DepositPlan, 'request' | 'stakeId' | 'depositData'>,
   { config }: EthereumNetwork,
-  signer: StakingSigner,
+  signer: LegacySigner,
 ): StakingTransactionSpec => {
   const { origin } = plan.request
   const fields = fieldsOf(plan)

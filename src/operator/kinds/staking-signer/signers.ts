@@ -15,6 +15,7 @@ import { changeMetadata } from '../../kube/finalizers.ts'
 import type { Informer } from '../../kube/informer.ts'
 import { diffMergePatch } from '../../kube/merge-patch.ts'
 import type { KubeObject } from '../../kube/objects.ts'
+import { Priority } from '../../kube/queue.ts'
 import type { ResourceClient } from '../../kube/resource-client.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
 import { unreadable } from '../../transactions/policy.ts'
@@ -132,6 +133,8 @@ export interface SignerReconcilerDeps {
   readonly onBalance: (signer: string, network: string, balance: bigint) => void
   readonly onAlarm: (network: string, signer: string, reason: string) => void
   readonly transactions: Pick<TransactionStore, 'recordsIn' | 'placesIn' | 'readPlaces' | 'unsettledOf'>
+  /** Takes over what an earlier version has signed. @returns ms after which it is tried again; undefined where nothing is left */
+  readonly importSigner: (signer: StakingSigner, signal: AbortSignal) => Promise<number | undefined>
 }
 
 /** Looks after a signer's own conditions: its key, its funds, transactions that nobody accounts for. */
@@ -242,7 +245,9 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
   return async (name, signal) => {
     const known = informer.get(name)
     if (known === undefined) return { kind: 'done' }
-    const signer = await held(known, signal)
+    const againMs = await deps.importSigner(known, signal)
+    if (againMs !== undefined) return { kind: 'wait', afterMs: jitter(againMs), priority: Priority.high }
+    const signer = await held(informer.get(name) ?? known, signal)
     if (signer === undefined) return { kind: 'done' }
     // Deleted, it is looked at until its lane is settled.
     if (signer.metadata.deletionTimestamp !== undefined)

@@ -4,9 +4,12 @@ import type { Perform } from '../../engine/step.ts'
 import { Halt, stall, wait } from '../../engine/verdict.ts'
 import { type Visit, WATCH_ONLY } from '../../engine/visit.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
+import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import { asSeenBy, foundBy, isBegun, mirrored, ownRequest } from './evidence.ts'
+import { createLegacyRequests } from './legacy.ts'
 import { createMaking } from './making.ts'
+import { requestKindNames } from './request-kind.ts'
 import { isKnownRule } from './rules.ts'
 import { acceptedOf, createRequestService, typeOf } from './service.ts'
 import type { Consensus, RequestOrder, ValidatorRequestEffects } from './steps.ts'
@@ -25,6 +28,7 @@ const LOOK_AGAIN_MS = 60_000
 export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
   readonly effects: Perform<ValidatorRequestEffects>
   readonly requests: TransactionKind
+  readonly legacy: readonly LegacyKind[]
 } {
   const { log } = deps
   const targets = createRequestTargets(deps)
@@ -142,7 +146,8 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
     undoRequest: createUndo(deps, targets, service, nameOf),
   }
 
-  return { effects: noting(effects, turns.note), requests: kind }
+  const legacy = requestKindNames.map((name) => createLegacyRequests(name, deps, targets, service))
+  return { effects: noting(effects, turns.note), requests: kind, legacy }
 }
 
 /** Every effect that has an order leaves word how it ended: whose turn it is does not hang on what a tenant can write. */

@@ -2,7 +2,8 @@ import { formatEth, gwei } from '../../../lib/amounts.ts'
 import { transactionName } from '../../transactions/names.ts'
 
 /** Names of the kinds. What is asked for is told by the kind alone: a withdrawal whose amount is missing is never an exit. */
-export type RequestKindName = 'ValidatorExit' | 'ValidatorWithdrawal'
+export const requestKindNames = ['ValidatorExit', 'ValidatorWithdrawal'] as const
+export type RequestKindName = (typeof requestKindNames)[number]
 
 /** What a request is made of, besides its validator. */
 export interface RequestTerms {

@@ -1,8 +1,8 @@
 import { maxRequestGas, requestGasLimit } from '../../../chains/ethereum/deposit-gas.ts'
-import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { StakingTransactionSpec } from '../../../resources/staking-transaction.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
+import type { LegacySigner } from '../../transactions/legacy/kind.ts'
 import { createRequestAdmission } from './admission.ts'
 import { createRequestRecords } from './records.ts'
 import { calldataOf, type RequestBody, requestTypes } from './request-type.ts'
@@ -18,7 +18,7 @@ export function requestSpec(
   validator: FoundValidator,
   body: RequestBody,
   network: EthereumNetwork,
-  signer: StakingSigner,
+  signer: LegacySigner,
   finalBlock: bigint,
 ): StakingTransactionSpec {
   const type = typeOf(order)
