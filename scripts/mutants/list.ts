@@ -115,7 +115,7 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: `${log}/drive.ts`,
-        from: 'await kind.tell(of, { hash: attempt.hash as Hex, from: of.spec.from as Hex, nonce: attempt.nonce ?? 0 }, moment.signal)',
+        from: 'await tell(of, attempt, moment.signal)',
         to: '',
       },
     ],

@@ -1,5 +1,6 @@
 import { ChainError, type Hex, type Sent } from '../../chains/ethereum/chain.ts'
 import type { FeeMarket } from '../../chains/ethereum/fees.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
 import { formatWeiAsGwei, type Wei, wei } from '../../lib/amounts.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
@@ -131,6 +132,20 @@ export function createDrive(deps: LaneDeps) {
 
   // ---- the call
 
+  /** Nothing is sent that the staking API was not told of. That it refuses a hash now is no reason to take another nonce at once: it is told again. */
+  async function tell(of: RecordObject, { hash, nonce = 0 }: TransactionAttempt, signal: AbortSignal): Promise<void> {
+    try {
+      await deps.kindOf(of).tell(of, { hash: hash as Hex, from: of.spec.from as Hex, nonce }, signal)
+    } catch (error) {
+      if (!(error instanceof StakingApiError) || error.status !== 409) throw error
+      throw wait(
+        'ServiceUnavailable',
+        `The staking API does not take transaction ${hash} for this now (409 ${error.code}). It is told again, and nothing is sent before.`,
+        error.retryAfterMs ?? 12_000,
+      )
+    }
+  }
+
   /** Tells the staking API, reads owner and signer past the cache where it was never sent from here, and sends. */
   async function sendCall(
     moment: Moment,
@@ -143,7 +158,7 @@ export function createDrive(deps: LaneDeps) {
     const kind = deps.kindOf(of)
     const key = attempt.hash.toLowerCase()
     if (!known.told.has(key)) {
-      await kind.tell(of, { hash: attempt.hash as Hex, from: of.spec.from as Hex, nonce: attempt.nonce ?? 0 }, moment.signal)
+      await tell(of, attempt, moment.signal)
       known.told.add(key)
     }
     const raw = await signing.again(of, signer, attempt, moment.signal)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { StakingTransactionStatus, TransactionAttempt } from '../../resources/staking-transaction.ts'
 import {
+  backsOffUntil,
   type Counts,
   conclude,
   forgottenPlaces,
@@ -13,6 +14,7 @@ import {
   type KeyUse,
   type Landing,
   MAX_CALLS,
+  MAX_CANCELS,
   MAX_REMAKES,
   MAX_VERSIONS,
   mayAttempt,
@@ -310,10 +312,10 @@ describe('openAttempts, isOpen and isCancelling', () => {
 })
 
 describe('mayTakePlace', () => {
-  const remade = (times: number) =>
+  const remade = (times: number, by: 'Cancel' | 'Revert' | 'Foreign' = 'Foreign') =>
     record({
       attempts: Array.from({ length: times }, (_, nonce) => attempt(nonce, `0x${nonce}`)),
-      closed: Array.from({ length: times }, (_, nonce) => closed(nonce)),
+      closed: Array.from({ length: times }, (_, nonce) => closed(nonce, by)),
     })
   test.each([
     { that: 'a new record may', of: record(), allowed: 0, may: 'yes' },
@@ -324,6 +326,9 @@ describe('mayTakePlace', () => {
     { that: 'and not a third time', of: remade(MAX_REMAKES + 1), allowed: 0, may: 'too-many-remakes' },
     { that: 'unless a person allows it', of: remade(MAX_REMAKES + 1), allowed: 1, may: 'yes' },
     { that: 'once for each that a person allows', of: remade(MAX_REMAKES + 2), allowed: 1, may: 'too-many-remakes' },
+    { that: 'a revert counts like a foreign use', of: remade(MAX_REMAKES + 1, 'Revert'), allowed: 0, may: 'too-many-remakes' },
+    { that: 'an own cancel is no remake', of: remade(MAX_REMAKES + 1, 'Cancel'), allowed: 0, may: 'yes' },
+    { that: 'but there is an end to them', of: remade(MAX_CANCELS + 1, 'Cancel'), allowed: 0, may: 'too-many-remakes' },
     {
       that: 'one with an attempt that no closed place accounts for has a place, whatever its status says',
       of: record({ attempts: [attempt(3, '0xa')] }),
@@ -628,6 +633,22 @@ describe('isFilled', () => {
   ]
   test.each(cases)('%s', (_that, use, hindrance, somebodyWaits, hinderedMs, filled) => {
     expect(isFilled(use, { hindrance, somebodyWaits, hinderedMs })).toBe(filled)
+  })
+})
+
+describe('backsOffUntil', () => {
+  const after = (...by: readonly ('Cancel' | 'Foreign' | 'Revert' | 'Dropped')[]) =>
+    backsOffUntil(record({ closed: by.map((one, nonce) => ({ ...closed(nonce), by: one, blockNumber: 100 })) }))
+  test.each([
+    { that: 'nothing was closed', by: [], block: undefined },
+    { that: 'it was cancelled once: that may be a chance', by: ['Cancel'], block: undefined },
+    { that: 'twice', by: ['Cancel', 'Cancel'], block: 104 },
+    { that: 'a third time', by: ['Cancel', 'Cancel', 'Cancel'], block: 108 },
+    { that: 'for long, which has an end', by: Array.from({ length: 20 }, () => 'Cancel' as const), block: 612 },
+    { that: 'the last time something else used its nonce', by: ['Cancel', 'Cancel', 'Foreign'], block: undefined },
+    { that: 'what was before it was dropped does not count', by: ['Cancel', 'Cancel', 'Dropped', 'Cancel'], block: undefined },
+  ] as const)('$that: $block', ({ by, block }) => {
+    expect(after(...by)).toBe(block)
   })
 })
 

@@ -156,16 +156,41 @@ export function isMissing(record: TransactionRecord, places: ReadonlyMap<number,
   return outcome === undefined || place > (highestPlace(places) ?? -1)
 }
 
-/** How many remakes there are without a person: each is proven, and a third is no accident. */
+/**
+ * How many times it is made again without a person after what is no doing of ours: a foreign transaction under its nonce, or a revert. Each is proven, and a
+ * third is no accident.
+ */
 export const MAX_REMAKES = 2
+/** Own cancels are no accident and raise no alarm; but the log of a record is bounded, and so is what they cost. */
+export const MAX_CANCELS = 24
 /** Versions under one nonce. The last four are the cancel's. */
 export const MAX_CALLS = 12
 export const MAX_VERSIONS = 16
 
-/** How many places were closed since it was asked for last: a landing that was dropped ends one asking. */
-export const closedSinceAsked = (record: Pick<TransactionRecord, 'status'>): number => {
+/** Places that were closed since it was asked for last: a landing that was dropped ends one asking. */
+const closedSinceAsked = (record: Pick<TransactionRecord, 'status'>): readonly ClosedPlace[] => {
   const closed = closedOf(record)
-  return closed.length - 1 - closed.findLastIndex(({ by }) => by === 'Dropped')
+  return closed.slice(closed.findLastIndex(({ by }) => by === 'Dropped') + 1)
+}
+/** How many times it was cancelled by the lane itself, and how many times something else came in its place, since it was asked for last. */
+export function remakesOf(record: Pick<TransactionRecord, 'status'>): { readonly cancelled: number; readonly lost: number } {
+  const closed = closedSinceAsked(record)
+  const cancelled = closed.filter(({ by }) => by === 'Cancel').length
+  return { cancelled, lost: closed.length - cancelled }
+}
+
+/** Blocks to wait after the second own cancel in a row; twice as many after each further one. */
+const BACK_OFF_BLOCKS = 4
+const MAX_BACK_OFF_BLOCKS = 512
+/**
+ * The block from which on another place may be taken after own cancels: each costs gas, and what made the last one necessary is likely to be there still.
+ * Undefined where there is nothing to wait for.
+ */
+export function backsOffUntil(record: Pick<TransactionRecord, 'status'>): number | undefined {
+  const { cancelled } = remakesOf(record)
+  const last = closedSinceAsked(record).at(-1)
+  if (last?.by !== 'Cancel' || cancelled < 2) return undefined
+  return last.blockNumber + Math.min(BACK_OFF_BLOCKS * 2 ** (cancelled - 2), MAX_BACK_OFF_BLOCKS)
 }
 
 export type MayTakePlace = 'yes' | 'has-place' | 'settled' | 'too-many-remakes'
@@ -178,7 +203,8 @@ export function mayTakePlace(record: TransactionRecord, allowed: number): MayTak
   const isClosed = ({ nonce, generation = record.generation }: TransactionAttempt, index: number): boolean =>
     closedOf(record).some((one) => (nonce === undefined ? one.nonce === index : one.nonce === nonce && isOfGeneration(one, generation)))
   if (attemptsOf(record).some((attempt, index) => !isClosed(attempt, index))) return 'has-place'
-  if (closedSinceAsked(record) > MAX_REMAKES + allowed) return 'too-many-remakes'
+  const { cancelled, lost } = remakesOf(record)
+  if (lost > MAX_REMAKES + allowed || cancelled > MAX_CANCELS + allowed) return 'too-many-remakes'
   return 'yes'
 }
 

@@ -291,26 +291,54 @@ describe('nine given-up preparations', () => {
     world.assertMoney({ deposits: 1 })
   })
 
-  test('of one stake: it needs a person after the third, its nonces are used, and others go on', async () => {
+  test('of one stake: each is later than the one before, their nonces are used, and it goes when it may', async () => {
     const world = createWorld()
     world.addSigner()
     world.addStake()
+    let refused = true
     const operator = world.start((point) => {
-      if (point.startsWith('after place create')) world.editPolicy({ maxPerTransaction: '1' })
+      if (refused && point.startsWith('after place create')) world.editPolicy({ maxPerTransaction: '1' })
     })
     for (let n = 0; n < 9; n++) {
       world.editPolicy({ maxPerTransaction: '2048' })
       await world.settle(operator, [KEY], 5)
     }
-    expect(world.record()?.status?.closed?.length).toBe(3)
+    const closed = world.record()?.status?.closed ?? []
+    expect(closed.map(({ by }) => by)).toEqual(closed.map(() => 'Cancel'))
+    // Without waiting there would be one for each of the nine times.
+    expect(closed.length).toBeGreaterThanOrEqual(3)
+    expect(closed.length).toBeLessThan(7)
+    refused = false
     world.editPolicy({ maxPerTransaction: '2048' })
-    await world.visit(operator)
-    expect(world.stalled()).toBe('RemadeTooOften')
-    const calm = world.start()
     add(world, OTHER)
-    await world.settle(calm, [OTHER])
+    await world.settle(operator, [OTHER])
     expect(world.ready(OTHER), said(world, OTHER)).toBe(true)
-    world.assertMoney({ deposits: 1 })
+    await world.settle(operator, [KEY], 80)
+    expect(world.ready(), said(world, KEY)).toBe(true)
+    world.assertMoney({ deposits: 2 })
+  })
+})
+
+describe('the staking API answers 409 to the hash that it is told', () => {
+  test.each(kinds)('%s: nothing is sent, nothing is cancelled while nobody waits, and it goes when the API takes it', async (key) => {
+    let refuses = true
+    const world = worldOf(key)
+    const operator = world.start((point) => {
+      if (refuses && /^before (api|requests)\.submit/.test(point))
+        throw new StakingApiError('no', { kind: 'problem', code: 'invalid-state', status: 409, outcomeUnknown: false })
+    })
+    for (let n = 0; n < 6; n++) {
+      await world.visit(operator, key)
+      world.clock.advance(POLL)
+      world.chain.mine()
+    }
+    expect(world.chain.everSent()).toEqual([])
+    expect(world.record(key)?.status?.attempts).toHaveLength(1)
+    refuses = false
+    await world.settle(operator, [key])
+    expect(world.ready(key), said(world, key)).toBe(true)
+    expect(world.record(key)?.status?.closed).toBeUndefined()
+    expect(world.chain.violations).toEqual([])
   })
 })
 

@@ -16,11 +16,13 @@ import type { Admission } from './kind.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { feesFor, feesOf, standsARise } from './price.ts'
 import {
+  backsOffUntil,
   type KeyUse,
   mayTakePlace,
   type NextPlace,
   nextPlaces,
   openAttempts,
+  remakesOf,
   testimony,
   type WitnessedTransaction,
   withPlace,
@@ -59,10 +61,17 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
       case 'too-many-remakes':
         throw stall(
           'RemadeTooOften',
-          `The places of StakingTransaction ${record.metadata.name} were closed ${record.status?.closed?.length} times without doing what it is for (see its status.closed). It is not made again before somebody has looked: kubectl annotate stx ${record.metadata.name} ${ALLOW_REMAKES_ANNOTATION}=${(record.status?.closed?.length ?? 0) + 1} lets it go on.`,
+          `The nonces of StakingTransaction ${record.metadata.name} were used ${record.status?.closed?.length} times without doing what it is for (see its status.closed). It is not made again before somebody has looked: kubectl annotate stx ${record.metadata.name} ${ALLOW_REMAKES_ANNOTATION}=${(record.status?.closed?.length ?? 0) + 1} lets it go on.`,
         )
       case 'yes':
     }
+    const from = backsOffUntil(recordOf(record))
+    if (from !== undefined && moment.final < from)
+      throw wait(
+        'Cancelling',
+        `It was cancelled ${remakesOf(recordOf(record)).cancelled} times, since it could not be sent while others waited behind it. It is made again from block ${from} on.`,
+        moment.network.config.pollIntervalMs,
+      )
     // Before anything that its owner or a policy says: what was sent is followed, whoever may still sign.
     if (await followsClaim(moment, record)) return undefined
     const admission = await kind.mayBeSigned(record, false, signal)

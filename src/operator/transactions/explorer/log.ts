@@ -1,5 +1,13 @@
 import type { TransactionAttempt } from '../../../resources/staking-transaction.ts'
-import type { Conclusion, Counts, Landing, Place, TransactionRecord, WitnessedTransaction } from '../protocol.ts'
+import {
+  type Conclusion,
+  type Counts,
+  type Landing,
+  MAX_REMAKES,
+  type Place,
+  type TransactionRecord,
+  type WitnessedTransaction,
+} from '../protocol.ts'
 import { type Config, isFor, type Rules } from './config.ts'
 
 /**
@@ -66,6 +74,12 @@ export function createLog(config: Config, rules: Rules) {
   const lanes: LanePlaces[] = [nobody]
   const laneNumbers = new Map<string, number>([['', 0]])
 
+  /** After so many own cancels the product only waits, each time longer: here a world ends with them, and one that needed none of them is found out. */
+  const mayTake = (record: TransactionRecord): LogRecord['mayTake'] => {
+    const may = rules.mayTakePlace(record, 0)
+    return may === 'yes' && (record.status.closed?.length ?? 0) > MAX_REMAKES ? 'too-many-remakes' : may
+  }
+
   const intern = (
     made: Pick<LogRecord, 'purpose' | 'uid' | 'owner' | 'lane'> & { generation: number; status: TransactionRecord['status'] },
   ) => {
@@ -92,7 +106,7 @@ export function createLog(config: Config, rules: Rules) {
       isCancelling: rules.isCancelling(record),
       versions: versions.reduce((bits, { hash }) => bits | (1 << codeOfId(idOf(hash))), 0),
       last: rules.isCancelling(record) ? CANCEL : versions.length === 0 ? 0 : codeOfId(idOf(versions[versions.length - 1]?.hash ?? '0x1')),
-      mayTake: rules.mayTakePlace(record, 0),
+      mayTake: mayTake(record),
       mayBeHandedOver: !isFor(config, 'handOverClosed') || rules.mayBeHandedOver(record),
       mayBump: open === 'yes',
       mayCancel: rules.mayAttempt(record, 'Cancel') === 'yes',
