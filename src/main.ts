@@ -3,6 +3,9 @@ import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { operatorCommand } from './cli/operator-command.ts'
 import { apiKeysCommand, keystoresCommand, serviceCommand } from './cli/service-commands.ts'
+import { setNetworkDefaults } from './lib/network-defaults.ts'
+
+setNetworkDefaults()
 
 const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
 

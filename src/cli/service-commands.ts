@@ -120,6 +120,10 @@ export function keystoresCommand(): Command {
     )
     .option('--pubkey <pubkey...>', 'only these validators')
     .addOption(new Option('--kdf <kdf>', 'key derivation of the keystores').choices(['scrypt', 'pbkdf2']).default('scrypt'))
+    .option(
+      '--again',
+      'also keys that were exported before: only when they run nowhere any more, for two validators with one key are slashed',
+    )
     .action(
       async (
         flags: CommonFlags & {
@@ -129,6 +133,7 @@ export function keystoresCommand(): Command {
           readonly status?: 'awaiting_submission' | 'submitted' | 'confirmed' | 'failed'
           readonly pubkey?: string[]
           readonly kdf: 'scrypt' | 'pbkdf2'
+          readonly again?: boolean
         },
       ) => {
         const { exportKeystores } = await import('../service/keystores.ts')
@@ -138,6 +143,7 @@ export function keystoresCommand(): Command {
           outDir: flags.out,
           passwordFile: flags.passwordFile,
           kdf: flags.kdf,
+          ...(flags.again === true ? { again: true } : {}),
           ...(flags.network === undefined ? {} : { network: flags.network }),
           ...(flags.status === undefined ? {} : { status: flags.status }),
           ...(flags.pubkey === undefined ? {} : { pubkeys: flags.pubkey }),

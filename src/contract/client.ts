@@ -1,6 +1,7 @@
-import { Agent, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { z } from 'zod'
 import type { Clock } from '../lib/clock.ts'
+import { createHttpAgent } from '../lib/network-defaults.ts'
 import type { Secret } from '../lib/secret.ts'
 import { type Answer, readAnswer } from './answer.ts'
 import { StakingApiError } from './client-error.ts'
@@ -62,9 +63,8 @@ export interface StakingClientOptions {
 export function createStakingClient(options: StakingClientOptions): StakingClient {
   const { clock, timeoutMs = 15_000, maxBodyBytes = 1_048_576, userAgent = 'staking-operator' } = options
   const base = parseBaseUrl(options.baseUrl)
-  const own =
-    options.dispatcher === undefined ? new Agent({ connections: 32, keepAliveTimeout: 10_000, connect: { timeout: timeoutMs } }) : undefined
-  const dispatcher = options.dispatcher ?? own ?? new Agent()
+  const own = createHttpAgent({ connections: 32, keepAliveTimeout: 10_000, connect: { timeout: timeoutMs } })
+  const dispatcher = options.dispatcher ?? own
   const gate = createRetryGate({ clock })
   let lastKey: Secret | undefined
 
@@ -109,7 +109,7 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
   return {
     ...operations,
     heldBackMs: () => Math.max(...Object.values<Route>(routes).map(({ path }) => gate.remainingMs(path))),
-    close: async () => own?.close(),
+    close: () => own.close(),
   }
 }
 

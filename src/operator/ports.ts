@@ -68,6 +68,8 @@ export interface StakingApi {
   ): Promise<EthereumStakeBody>
   ethereumStake(stakeId: string, signal: AbortSignal): Promise<EthereumStakeBody>
   submitEthereumStake(stakeId: string, transactionHash: Hex, signal: AbortSignal, sentBy?: SentBy): Promise<EthereumStakeBody>
+  /** Again and again: it stays cancelled. One that was reported or paid answers 409 `invalid-state`. */
+  cancelEthereumStake(stakeId: string, signal: AbortSignal): Promise<EthereumStakeBody>
 }
 
 /** The staking API, as far as the operator uses it for validators' exits and withdrawals (EIP-7002). Throws the contract's `StakingApiError`. */

@@ -71,6 +71,12 @@ describe.each(kinds)('the CRD of $kind', (kind) => {
     for (const { path, node } of nodes)
       if (path !== '.metadata' && !path.endsWith('[]')) expect(node.description, path).toEqual(expect.any(String))
   })
+  test('says −1 of what nobody has seen, so that no tool takes it for ready', () => {
+    const hasConditions = nodes.some(({ path }) => path === '.status.conditions')
+    const status = nodes.find(({ path }) => path === '.status')?.node
+    expect(status?.default).toEqual(hasConditions ? { observedGeneration: -1 } : undefined)
+    if (hasConditions) expect(nodes.find(({ path }) => path === '.status.observedGeneration')?.node).toMatchObject({ minimum: -1 })
+  })
   test('has lists of conditions as maps by type, where it has conditions', () => {
     // What only the operator writes is no kind that a tool waits for.
     const conditions = nodes.find(({ path }) => path === '.status.conditions')?.node

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { GROUP, type KindDefinition, VERSION } from './meta.ts'
+import { UNSEEN_GENERATION } from './schema.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
@@ -63,6 +64,10 @@ function clean(node: JsonObject, path: string): JsonObject {
   return out
 }
 
+/** Whether its status says how it goes, and of which generation it speaks: tools wait for such a kind. What only the operator writes is none. */
+export const tellsGeneration = ({ status }: Pick<KindDefinition, 'status'>): boolean =>
+  status instanceof z.ZodObject && 'observedGeneration' in status.shape && 'conditions' in status.shape
+
 /** The CustomResourceDefinition of a kind. */
 export function customResourceDefinition(definition: KindDefinition): JsonObject {
   const columns = definition.printerColumns.map(({ name, type, jsonPath, description, priority }) => ({
@@ -108,7 +113,11 @@ export function customResourceDefinition(definition: KindDefinition): JsonObject
                   ...structuralSchema(definition.spec),
                   description: 'What is wanted. What can be changed later says so in its own description.',
                 },
-                status: { ...structuralSchema(definition.status), description: 'What the operator has seen and done.' },
+                status: {
+                  ...structuralSchema(definition.status),
+                  ...(tellsGeneration(definition) ? { default: { observedGeneration: UNSEEN_GENERATION } } : {}),
+                  description: 'What the operator has seen and done.',
+                },
               },
             },
           },

@@ -102,6 +102,16 @@ const status = z.object({
   verifiedRoot: hexBytes(32)
     .optional()
     .describe('The deposit data root that was verified against the spec. It is verified again at every signature.'),
+  cancelled: z
+    .boolean()
+    .optional()
+    .describe('The stake was cancelled at the staking API, unpaid, since this resource is being deleted: its name is free.'),
+  withdrawalAddressIsContract: z
+    .boolean()
+    .optional()
+    .describe(
+      'The withdrawal address is a contract that the operator does not know: whether it can pay out is for its owner to make sure.',
+    ),
   ...transactionFields('The deposit transaction', 'The deposit contract.'),
   validator: z
     .object({

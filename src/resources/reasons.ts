@@ -55,6 +55,11 @@ export const reasons = {
     means: 'The EIP-7002 contract asks for a higher fee than the cap allows; it goes on when the fee falls or the cap is raised.',
   },
   AwaitingConsensus: { stalled: false, means: 'The transaction is final; the consensus layer has not decided on its request yet.' },
+  WithdrawalAddressIsContract: {
+    stalled: false,
+    means:
+      'A warning: the withdrawal address is a contract that is not known here. The stake is paid all the same; make sure that the contract can pay out.',
+  },
   AwaitingPayment: { stalled: false, means: 'The consensus layer has accepted the withdrawal; its turn to be paid has not come.' },
   Paid: { stalled: false, means: 'The withdrawal was paid to the withdrawal address.' },
   PaymentUnknown: {

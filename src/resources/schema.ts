@@ -60,6 +60,15 @@ export const wholeNumber = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER).met
 /** RFC 3339. */
 export const time = () => z.string().max(64).meta({ format: 'date-time' })
 
-export const observedGeneration = () => wholeNumber().optional().describe('Generation of the spec that this status speaks of.')
+/** Tools that follow kstatus take an object without status for ready (fluxcd/kustomize-controller#387): what nobody has seen says −1 until it is seen. */
+export const UNSEEN_GENERATION = -1
+export const observedGeneration = () =>
+  z
+    .int()
+    .min(UNSEEN_GENERATION)
+    .max(Number.MAX_SAFE_INTEGER)
+    .meta({ format: 'int64' })
+    .optional()
+    .describe('Generation of the spec that this status speaks of; −1 before the operator has seen it.')
 export const phase = () =>
   z.string().max(32).optional().describe('One word for people, derived from the rest. Programs read the conditions.')

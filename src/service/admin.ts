@@ -6,7 +6,7 @@ import type { Clock } from '../lib/clock.ts'
 import { createApiKeys } from './api-keys.ts'
 import type { DatabaseConfig, Store } from './store/database.ts'
 import { DatabaseInUseError, openStore } from './store/database.ts'
-import { stakeKeys } from './store/stakes.ts'
+import { exportsOf, rememberExports, stakeKeys } from './store/stakes.ts'
 
 const scope = z.enum(['read', 'write'])
 const date = z.coerce.date()
@@ -34,6 +34,16 @@ const operations = {
     takes: z.object({ network: z.string().optional(), status: z.string().optional(), pubkeys: z.array(z.string()).optional() }),
     gives: z.array(stakeKey),
   },
+  /** When and where the keys of these validators were exported to before. */
+  exportsOf: {
+    takes: z.object({ pubkeys: z.array(z.string()) }),
+    gives: z.array(z.object({ pubkey: z.string(), exportedAt: date, place: z.string() })),
+  },
+  /** Written before the keys are: an export that ends in the middle was one. */
+  rememberExports: {
+    takes: z.object({ pubkeys: z.array(z.string()), at: date, place: z.string().max(4096) }),
+    gives: z.object({}),
+  },
 } as const
 type Operations = typeof operations
 type Name = keyof Operations
@@ -52,6 +62,11 @@ export function createAdmin({ store, clock }: { store: Store; clock: Clock }): A
     },
     listApiKeys: async () => (await apiKeys.list()).map(copy),
     revokeApiKey: ({ keyId }) => apiKeys.revoke(keyId),
+    exportsOf: ({ pubkeys }) => exportsOf(store.db, pubkeys),
+    rememberExports: async (exported) => {
+      await rememberExports(store.db, exported)
+      return {}
+    },
     stakeKeys: async (filter) => (await stakeKeys(store.db, filter)).map((row) => ({ ...row, keyIndex: row.keyIndex.toString() })),
   }
 }
@@ -98,6 +113,8 @@ function connectAdmin(dataDir: string): Admin {
     listApiKeys: call('listApiKeys'),
     revokeApiKey: call('revokeApiKey'),
     stakeKeys: call('stakeKeys'),
+    exportsOf: call('exportsOf'),
+    rememberExports: call('rememberExports'),
   }
 }
 

@@ -1,5 +1,6 @@
 import { mkdir, open, readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
 import { create, defaultPbkdfModule, defaultScryptModule } from '@chainsafe/bls-keystore'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { asAdmin, type StakeKey } from './admin.ts'
@@ -25,6 +26,8 @@ export interface ExportKeystoresOptions {
   readonly pubkeys?: readonly string[]
   /** `scrypt` (the default, about a second a key) or `pbkdf2` (EIP-2335 has both). */
   readonly kdf?: 'scrypt' | 'pbkdf2'
+  /** The keys were exported before, and whoever asks knows that they don't run there any more. */
+  readonly again?: boolean
   readonly clock?: Clock
 }
 
@@ -36,7 +39,8 @@ export interface ExportedKeystore extends Omit<StakeKey, 'keyIndex'> {
 /**
  * Writes the signing keys of stakes as EIP-2335 keystores, named as the staking deposit tools name them, so that validator clients import
  * the folder as it is; and a summary beside them. A key must run in ONE place only: two validators with one key are slashed.
- * @throws KeystoreError when a file would be overwritten, a key was exported there before, or the seed isn't that of the stakes.
+ * @throws KeystoreError when a file would be overwritten, a key was exported before, wherever to, and `again` doesn't say that this is known, or the seed isn't that
+ * of the stakes.
  */
 export async function exportKeystores(options: ExportKeystoresOptions): Promise<readonly ExportedKeystore[]> {
   const { outDir, clock = systemClock, network, status, pubkeys } = options
@@ -44,13 +48,21 @@ export async function exportKeystores(options: ExportKeystoresOptions): Promise<
   const password = await readPassword(options.passwordFile)
   const keys = await readSeedFile(config.seedFile)
   const filter = { ...(network && { network }), ...(status && { status }), ...(pubkeys && { pubkeys: [...pubkeys] }) }
-  const found = await asAdmin(config.database, clock, (admin) => admin.stakeKeys(filter))
+  const { found, before } = await asAdmin(config.database, clock, async (admin) => {
+    const stakes = await admin.stakeKeys(filter)
+    return { found: stakes, before: await admin.exportsOf({ pubkeys: stakes.map(({ pubkey }) => pubkey) }) }
+  })
   checkKeys(found, keys, pubkeys)
 
   await mkdir(outDir, { recursive: true, mode: 0o700 })
   await refuseExisting(
     outDir,
     found.map(({ keyIndex }) => BigInt(keyIndex)),
+  )
+  if (options.again !== true) refuseExported(before)
+  const place = `${hostname()}:${resolve(outDir)}`
+  await asAdmin(config.database, clock, (admin) =>
+    admin.rememberExports({ pubkeys: found.map(({ pubkey }) => pubkey), at: clock.now(), place }),
   )
   const seconds = Math.floor(clock.now().getTime() / 1000)
   const exported: ExportedKeystore[] = []
@@ -99,6 +111,16 @@ function checkKeys(found: readonly StakeKey[], keys: ValidatorKeys, asked: reado
   if (foreign !== undefined) throw new KeystoreError(`the seed is not the one that stake ${foreign.stakeId} was made from`)
   const missing = asked?.find((pubkey) => !found.some((one) => one.pubkey === pubkey.toLowerCase()))
   if (missing !== undefined) throw new KeystoreError(`no stake has the public key ${missing}`)
+}
+
+/** One key in two places is slashed. @throws KeystoreError */
+function refuseExported(before: readonly { readonly pubkey: string; readonly exportedAt: Date; readonly place: string }[]): void {
+  const [first, ...others] = before
+  if (first === undefined) return
+  const more = others.length === 0 ? '' : `, and ${others.length} more of these keys too`
+  throw new KeystoreError(
+    `the key of ${first.pubkey} was exported before: at ${first.exportedAt.toISOString().slice(0, 19)}Z to ${first.place}${more}. A key that runs in two places is slashed. Export only those that were not (--pubkey), or, once they run nowhere any more, say --again`,
+  )
 }
 
 /** A second keystore of one key in one folder would be imported twice. */

@@ -286,6 +286,17 @@ describe('the constants', () => {
     expect((await beacon.spec(never)).gloasForkEpoch).toBe(epoch)
   })
 
+  test.each([
+    { node: undefined, file: 500, epoch: 500, what: 'of a fork that the node does not know, by the networks file' },
+    { node: farFuture, file: 500, epoch: 500, what: 'of a fork that the node has no date for, by the networks file' },
+    { node: '400', file: 500, epoch: 400, what: 'of a fork that the node has a date for, by the node' },
+    { node: undefined, file: undefined, epoch: undefined, what: 'of no fork that nobody names' },
+  ])('tell the epoch $what', async ({ node, file, epoch }) => {
+    const script = good({ '/eth/v1/config/spec': { data: { ...spec, GLOAS_FORK_EPOCH: node } } })
+    const { beacon } = chainOver([script], { network: file === undefined ? {} : { forks: { gloasEpoch: file } } })
+    expect((await beacon.spec(never)).gloasForkEpoch).toBe(epoch)
+  })
+
   test('are the network’s own', async () => {
     const { beacon } = chainOver([good()])
     expect(await beacon.spec(never)).toMatchObject({ slotDurationMs: 12_000, slotsPerEpoch: 32, shardCommitteePeriod: 256 })

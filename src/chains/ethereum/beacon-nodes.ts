@@ -39,7 +39,7 @@ export interface BeaconNodes {
   readings(): readonly NodeReading[]
 }
 
-export type BeaconNetwork = Pick<EthereumNetworkConfig, 'name' | 'chainId' | 'depositContractAddress' | 'genesisForkVersion'>
+export type BeaconNetwork = Pick<EthereumNetworkConfig, 'name' | 'chainId' | 'depositContractAddress' | 'genesisForkVersion' | 'forks'>
 
 /** What several nodes' failures mean together: the one that a person must act on, then the one that says most. */
 const sayMost: readonly BeaconErrorCode[] = ['wrong-network', 'disagreement', 'state-not-kept', 'behind', 'unavailable']
@@ -126,7 +126,8 @@ function createVerify(network: BeaconNetwork, log: ChainLog | undefined) {
       throw new BeaconError('wrong-network', message)
     }
     root = genesis.genesisValidatorsRoot
-    return { spec, genesis }
+    const gloasForkEpoch = spec.gloasForkEpoch ?? network.forks?.gloasEpoch
+    return { spec: { ...spec, gloasForkEpoch }, genesis }
   }
 }
 

@@ -162,6 +162,8 @@ export interface EthereumChain {
   /** Number of transactions sent from an address: `pending` counts the node's pool, `final` counts up to `ChainHead.final`. */
   transactionCount(address: Address, at: 'latest' | 'pending' | 'final', signal: AbortSignal): Promise<number>
   balance(address: Address, signal: AbortSignal): Promise<Wei>
+  /** The code of an account at the latest block; `0x` for one without. */
+  code(address: Address, signal: AbortSignal): Promise<Hex>
   /** The node's suggestion for a tip. */
   priorityFee(signal: AbortSignal): Promise<Wei>
   /** Units of gas. Throws `reverted` when the call would fail. */

@@ -58,6 +58,8 @@ export const ethereumNetworkConfig = z
     depositContractAddress: hex(20).optional(),
     genesisForkVersion: hex(4).optional(),
     depositContractBlock: z.int().nonnegative().optional(),
+    /** Epochs of forks that the nodes' `config/spec` does not name yet: a node that gives a date of its own is believed. */
+    forks: z.strictObject({ gloasEpoch: z.int().nonnegative().optional() }).optional(),
     /** What counts as final: the node's `finalized` block, or a number of blocks on top. */
     confirmations: z.union([z.literal('finalized'), z.int().min(0).max(10_000)]).default('finalized'),
     /** How often a transaction in flight is looked at, in ms. */

@@ -205,6 +205,9 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
         return read(callData, await node.call('eth_call', [{ to, data }, at], signal), 'eth_call')
       }, signal),
 
+    code: (address, signal) =>
+      nodes.first(async (node) => read(callData, await node.call('eth_getCode', [address, 'latest'], signal), 'eth_getCode'), signal),
+
     blockTime: (blockNumber, signal) =>
       nodes.first(async (node) => {
         const answer = await node.call('eth_getBlockByNumber', [toHex(blockNumber), false], signal)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Address } from './chain.ts'
 import { knownNetworks } from './networks.ts'
 import { withdrawalRequestContract } from './requests.ts'
-import { unspendable } from './unspendable.ts'
+import { isContract, unspendable } from './unspendable.ts'
 
 const short = (digits: string): Address => `0x${digits.padStart(40, '0')}`
 const own: Address = '0x1234567890123456789012345678901234567890'
@@ -36,4 +36,13 @@ test("a wallet's address is spendable, and so is a contract that nothing is know
 
 test("every known network's deposit contract is refused without being told the network", () => {
   for (const { depositContractAddress } of Object.values(knownNetworks)) expect(unspendable(depositContractAddress)).toBeDefined()
+})
+
+test.each([
+  { what: 'an account without code', code: '0x', is: false },
+  { what: 'an account with a key that has named a contract (EIP-7702)', code: `0xef0100${'11'.repeat(20)}`, is: false },
+  { what: 'a contract', code: '0x6080604052', is: true },
+  { what: 'a contract that only looks like a delegation', code: `0xef0100${'11'.repeat(21)}`, is: true },
+] as const)('$what is a contract: $is', ({ code, is }) => {
+  expect(isContract(code)).toBe(is)
 })

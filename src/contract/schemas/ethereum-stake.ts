@@ -108,6 +108,12 @@ export const depositConsensus = z
   })
   .meta({ id: 'DepositConsensus' })
 
+/** What is not refused, and a person should know before the stake is paid. Beyond the interface. */
+const stakeWarning = z.object({ code: z.string().max(64), detail: z.string().max(1024) }).meta({
+  id: 'StakeWarning',
+  description: '`withdrawal-address-is-contract`: the withdrawal address has code, and whether that can pay out is not known.',
+})
+
 export const ethereumStake = z
   .object({
     stakeId: id,
@@ -120,6 +126,7 @@ export const ethereumStake = z
     unsignedTransaction,
     transaction: depositTransaction,
     consensus: depositConsensus.optional(),
+    warnings: z.array(stakeWarning).max(8).optional(),
     validator,
     createdAt: time,
   })

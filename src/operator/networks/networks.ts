@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { Agent } from 'undici'
 import { createEthereumChain } from '../../chains/ethereum/rpc-chain.ts'
 import type { NodeBoard } from '../../chains/nodes/board.ts'
 import type { NodeReading } from '../../chains/nodes/nodes.ts'
@@ -8,6 +7,7 @@ import { createSolanaChain } from '../../chains/solana/rpc-chain.ts'
 import { createStakingClient, type StakingClient } from '../../contract/client.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
+import { createHttpAgent } from '../../lib/network-defaults.ts'
 import { Secret } from '../../lib/secret.ts'
 import { type EthereumNetwork, KeyError, type Networks, type SolanaNetwork } from '../ports.ts'
 import { type NetworksFile, NetworksFileError, readNetworksFile, type StakingApiConfig } from './networks-file.ts'
@@ -32,7 +32,7 @@ interface Wiring {
 /** The networks of a file, reloaded when it changes. A file that can't be used any more is told and the last good one stays. */
 export async function createNetworks(path: string, wiring: Wiring): Promise<LiveNetworks> {
   const { clock, log } = wiring
-  const dispatcher = new Agent({ connections: 64, keepAliveTimeout: 10_000 })
+  const dispatcher = createHttpAgent({ connections: 64, keepAliveTimeout: 10_000 })
   let clients = new Map<string, StakingClient>()
   let ethereum = new Map<string, EthereumNetwork>()
   let solana = new Map<string, SolanaNetwork>()

@@ -32,6 +32,8 @@ export function apiOver(
         ),
       ),
     ethereumStake: (stakeId, signal) => bodyOf('getEthereumStake', () => client.getEthereumStake({ params: { stakeId } }, signal)),
+    cancelEthereumStake: (stakeId, signal) =>
+      bodyOf('cancelEthereumStake', () => client.cancelEthereumStake({ params: { stakeId } }, signal)),
     submitEthereumStake: (stakeId, transactionHash, signal, sentBy) =>
       bodyOf('submitEthereumStake', () =>
         client.submitEthereumStake({ params: { stakeId }, body: { transactionHash, ...sentBy } }, signal),

@@ -63,6 +63,8 @@ export function createFakeChain(options: {
     forgetful: false,
     estimate: 60_000n,
     /** What the EIP-7002 contract asks for, in wei. */
+    /** Contracts, by their address in lower case. */
+    code: new Map<string, Hex>(),
     requestFee: 1n,
     /** A request that carries too little is mined all the same, and reverts. */
     requestsRevert: false,
@@ -292,6 +294,10 @@ export function createFakeChain(options: {
       if (balanceOf(call.from) < call.valueWei) throw new ChainError('insufficient-funds', 'the sender does not hold enough')
       if (state.contractReverts) throw new ChainError('reverted', 'the call would be reverted by the contract')
       return state.estimate
+    },
+    async code(address) {
+      guard()
+      return state.code.get(address.toLowerCase()) ?? '0x'
     },
     async storageGas() {
       return fromAmsterdam

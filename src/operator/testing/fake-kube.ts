@@ -1,6 +1,8 @@
 import type { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
+import { tellsGeneration } from '../../resources/crd.ts'
 import { API_VERSION, type KindDefinition } from '../../resources/meta.ts'
+import { UNSEEN_GENERATION } from '../../resources/schema.ts'
 import type { CacheOptions, Collection } from '../kube/collections.ts'
 import { KubeError } from '../kube/errors.ts'
 import { cacheKey, type KubeObject, type NewObject, type ObjectMeta, type Ref } from '../kube/objects.ts'
@@ -141,7 +143,8 @@ function createFakeCollection<T extends Stored>(definition: KindDefinition, serv
       const { status: _dropped, ...rest } = structuredClone(object) as unknown as Stored
       const key = keyOf(rest.metadata)
       if (objects.has(key)) throw new KubeError(409, 'AlreadyExists', `${kind} ${key} already exists`)
-      return structuredClone(add({ ...rest, spec: valid(definition.spec, rest.spec, 'spec') } as Stored))
+      const unseen = tellsGeneration(definition) ? { status: { observedGeneration: UNSEEN_GENERATION } } : {}
+      return structuredClone(add({ ...rest, ...unseen, spec: valid(definition.spec, rest.spec, 'spec') } as Stored))
     },
     async delete(ref, { preconditions = {} }) {
       const key = keyOf(ref)

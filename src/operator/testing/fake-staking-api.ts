@@ -17,6 +17,8 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
   const requests: Request[] = []
   const submissions: { readonly stakeId: string; readonly hash: Hex }[] = []
   const state = {
+    /** Stakes whose deposit the service sees on the chain, though nobody has reported it. */
+    paid: new Set<string>(),
     /** What of each answer is another than it should be. */
     lie: undefined as ((body: EthereumStakeBody) => EthereumStakeBody) | undefined,
   }
@@ -50,6 +52,16 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
       return answer(body)
     },
     ethereumStake: async (stakeId) => answer(find(stakeId)),
+    async cancelEthereumStake(stakeId) {
+      const body = find(stakeId)
+      if (body.transaction.status === 'cancelled') return answer(body)
+      if (body.transaction.status !== 'awaiting_submission' || state.paid.has(stakeId))
+        throw new StakingApiError('reported or paid', { kind: 'problem', code: 'invalid-state', status: 409, outcomeUnknown: false })
+      const cancelled = { ...body, transaction: { status: 'cancelled' as const } }
+      stakes.set(stakeId, cancelled)
+      if (body.externalReference !== undefined) byReference.delete(body.externalReference)
+      return answer(cancelled)
+    },
     async submitEthereumStake(stakeId, hash) {
       submissions.push({ stakeId, hash })
       const body = { ...find(stakeId), transaction: { status: 'submitted' as const, hash } }

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { ChainError, type EthereumChain, type Hex } from '../../chains/ethereum/chain.ts'
+import { isContract } from '../../chains/ethereum/unspendable.ts'
 import { routes } from '../../contract/routes.ts'
 import { depositData, unsignedTransaction } from '../../contract/schemas/ethereum-stake.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -50,6 +52,7 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
     }
     const terms = { amountGwei: amount, credentialsType, withdrawalAddress: checksummed(withdrawalAddress) }
     const { index, pubkey, paidBy, ...deposit } = await takeNewKey(network, { account: caller.account, idempotencyKey, ...terms }, signal)
+    const isPaidToContract = await paysContract(network.chain, terms.withdrawalAddress, signal)
     const now = clock.now()
     const id = newId(now)
     const stored = await commit(async (transaction) => {
@@ -65,6 +68,7 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
         deposit_data: JSON.stringify(z.encode(depositData, deposit.depositData)),
         unsigned_transaction: JSON.stringify(z.encode(unsignedTransaction, deposit.unsignedTransaction)),
         external_reference: reference ?? null,
+        withdrawal_is_contract: isPaidToContract ?? null,
         created_at: now,
       })
       const submitted = paidBy === undefined ? row : await addHash(transaction, row, { hash: paidBy, sentBy: undefined, now })
@@ -89,5 +93,15 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
     if (answered.replayed) metrics.replayed()
     else metrics.stakeCreated(body.network)
     return answered
+  }
+}
+
+/** Nothing is refused for it, and it is said. Undefined where no node tells. */
+async function paysContract(chain: Pick<EthereumChain, 'code'>, address: Hex, signal: AbortSignal): Promise<boolean | undefined> {
+  try {
+    return isContract(await chain.code(address, signal))
+  } catch (error) {
+    if (error instanceof ChainError) return undefined
+    throw error
   }
 }

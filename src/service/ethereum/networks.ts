@@ -52,6 +52,7 @@ const countChain = (chain: EthereumChain, counted: Counted): EthereumChain => ({
   head: counted((signal) => chain.head(signal)),
   transactionCount: counted((address, at, signal) => chain.transactionCount(address, at, signal)),
   balance: counted((address, signal) => chain.balance(address, signal)),
+  code: counted((address, signal) => chain.code(address, signal)),
   priorityFee: counted((signal) => chain.priorityFee(signal)),
   estimateGas: counted((call, signal) => chain.estimateGas(call, signal)),
   storageGas: counted((signal) => chain.storageGas(signal)),

@@ -21,6 +21,16 @@ export const stakeBody = (row: StakeRow, seen: BeaconValidator | undefined): Eth
     ...(row.block_hash === null ? {} : { blockHash: row.block_hash as `0x${string}` }),
     ...(row.failure_reason === null ? {} : { failureReason: row.failure_reason }),
   },
+  ...(row.withdrawal_is_contract === true
+    ? {
+        warnings: [
+          {
+            code: 'withdrawal-address-is-contract',
+            detail: `${row.withdrawal_address} is a contract that is not known here: credentials can never be changed, and what it can't pay out is lost`,
+          },
+        ],
+      }
+    : {}),
   ...(row.status === 'confirmed'
     ? { consensus: { status: row.consensus_status, ...(row.consensus_reason === null ? {} : { reason: row.consensus_reason }) } }
     : {}),

@@ -6,6 +6,7 @@ import { withdrawalPayment } from './payment-migration.ts'
 import { queuePlace } from './queue-place-migration.ts'
 import type { Database } from './schema.ts'
 import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
+import { withdrawalContract } from './withdrawal-contract-migration.ts'
 
 /** In order, never edited once released: a change of the tables is a new entry. */
 const migrations: Readonly<Record<string, Migration>> = {
@@ -137,6 +138,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0006_cancelled_stakes': cancelledStakes,
   '0007_deposit_fate': depositFate,
   '0008_queue_place': queuePlace,
+  '0009_withdrawal_contract': withdrawalContract,
 }
 
 /**

@@ -12,8 +12,16 @@ export interface Database {
   ethereum_stake_hashes: EthereumStakeHashesTable
   ethereum_requests: EthereumRequestsTable
   ethereum_request_hashes: EthereumRequestHashesTable
+  keystore_exports: KeystoreExportsTable
   solana_stakes: SolanaStakesTable
   solana_transactions: SolanaTransactionsTable
+}
+
+export interface KeystoreExportsTable {
+  pubkey: Hex
+  exported_at: Date
+  /** Host and folder, for people. */
+  place: string
 }
 
 export interface ApiKeysTable {
@@ -85,6 +93,7 @@ export interface EthereumStakesTable {
   checked_head: bigint | null
   /** When a stake that is not confirmed is looked for again among the deposits. */
   look_at: ColumnType<Date, Date | undefined, Date>
+  withdrawal_is_contract: boolean | null
   /** What the consensus layer made of the deposit. */
   consensus_status: Generated<ConsensusStatus>
   /** With `dropped`: the rule. With `pending`: where it stands. */

@@ -350,3 +350,25 @@ export async function seePayment(
     return { was: stake.status, ...(holder === undefined ? {} : { referenceHeldBy: holder }) }
   }
 }
+
+/** When and where the keys of validators were exported to before, the last time of each. */
+export async function exportsOf(db: Db, pubkeys: readonly string[]): Promise<{ pubkey: Hex; exportedAt: Date; place: string }[]> {
+  if (pubkeys.length === 0) return []
+  return db
+    .selectFrom('keystore_exports')
+    .distinctOn('pubkey')
+    .select(['pubkey', 'exported_at as exportedAt', 'place'])
+    .where('pubkey', 'in', pubkeys as readonly Hex[])
+    .orderBy('pubkey')
+    .orderBy('exported_at', 'desc')
+    .execute()
+}
+
+export const rememberExports = async (db: Db, exported: { pubkeys: readonly string[]; at: Date; place: string }): Promise<void> => {
+  if (exported.pubkeys.length === 0) return
+  await db
+    .insertInto('keystore_exports')
+    .values(exported.pubkeys.map((pubkey) => ({ pubkey: pubkey as Hex, exported_at: exported.at, place: exported.place })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}

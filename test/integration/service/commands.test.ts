@@ -132,7 +132,7 @@ describe('keystores', () => {
   test.each(['pbkdf2', 'scrypt'] as const)('with %s hold the very keys of the stakes, for their owner only', async (kdf) => {
     const outDir = join(files.folder, `out-${kdf}`)
     const pubkeys = stakes.map(({ pubkey }) => pubkey)
-    const exported = await exportKeystores({ ...base(), outDir, pubkeys, kdf })
+    const exported = await exportKeystores({ ...base(), outDir, pubkeys, kdf, again: kdf === 'scrypt' })
     expect(exported.map(({ pubkey }) => pubkey).sort()).toEqual([...pubkeys].sort())
     expect(statSync(outDir).mode & 0o777).toBe(0o700)
     for (const { file, pubkey, path } of exported) {
@@ -146,6 +146,12 @@ describe('keystores', () => {
     const summary = readdirSync(outDir).find((file) => file.startsWith('summary-'))
     expect(JSON.parse(readFileSync(join(outDir, summary ?? ''), 'utf8')).keystores).toEqual(exported)
     await expect(exportKeystores({ ...base(), outDir, pubkeys, kdf })).rejects.toThrow(/is there already/)
+    // Elsewhere, it says when and where to they were exported before, and asks for a word.
+    const elsewhere = join(files.folder, `again-${kdf}`)
+    const refused = exportKeystores({ ...base(), outDir: elsewhere, pubkeys, kdf })
+    await expect(refused).rejects.toThrow(new RegExp(`exported before: at 20\\d\\d-.*:${outDir}.*two places is slashed.*--again`))
+    expect(readdirSync(elsewhere)).toEqual([])
+    expect(await exportKeystores({ ...base(), outDir: elsewhere, pubkeys, kdf, again: true })).toHaveLength(exported.length)
   })
 
   test('of a stake that the database lost are recovered by the request that made it, or by the path in the log', async () => {

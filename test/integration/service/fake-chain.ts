@@ -25,6 +25,8 @@ export interface FakeChain extends EthereumChain {
   failing: ChainErrorCode | undefined
   /** Every call waits for it. */
   hold: Promise<void>
+  /** Addresses of contracts, in lower case. */
+  readonly contracts: Set<string>
   /** Public keys that were asked for. */
   readonly asked: Hex[]
   calls: number
@@ -55,6 +57,7 @@ export function createFakeChain(network: string): FakeChain {
     receipts: new Map(),
     usedBy: new Map(),
     deposited: new Set(),
+    contracts: new Set(),
     deposits: new Map(),
     failing: undefined,
     hold: Promise.resolve(),
@@ -72,6 +75,7 @@ export function createFakeChain(network: string): FakeChain {
     balance: unused,
     priorityFee: unused,
     estimateGas: unused,
+    code: (address) => answer(() => (chain.contracts.has(address.toLowerCase()) ? '0x60' : '0x') as Hex),
     storageGas: unused,
     broadcast: unused,
     genesisHash: unused,

@@ -156,6 +156,16 @@ describe.each([
       expect(refused).toMatchObject({ status: 400, body: { code: 'invalid-request', errors: [{ pointer }] } })
     })
 
+    test('to a contract that is not known warns in the answer, and in each one after it', async () => {
+      service.chain.contracts.add(withdrawalAddress.toLowerCase())
+      const made = await service.stake(key)
+      service.chain.contracts.clear()
+      const warnings = [{ code: 'withdrawal-address-is-contract', detail: expect.stringContaining(withdrawalAddress) }]
+      expect(made).toMatchObject({ status: 201, body: { warnings } })
+      expect((await service.call('GET', `/v1/ethereum/stakes/${made.body.stakeId}`, { key })).body).toMatchObject({ warnings })
+      expect((await service.stake(key)).body).not.toHaveProperty('warnings')
+    })
+
     test('never gives a key that the chain knows, and goes on to the next one of the request', async () => {
       const keys = createValidatorKeys(parseSeed(seedHex, 'seed'))
       const idempotencyKey = hash()

@@ -29,8 +29,14 @@ function assertBoughtOnce(world: World, count: number, mayCancel = false): void 
       .toSorted(),
   )
   const used = world.chain.deposits().map(({ nonce }) => nonce)
-  if (mayCancel) expect(new Set(used).size).toBe(count)
-  else expect(used.toSorted((a, b) => a - b)).toEqual(keysOf(count).map((_, nonce) => nonce))
+  if (mayCancel) {
+    expect(new Set(used).size).toBe(count)
+    return
+  }
+  // An operator that ends between two places may leave a hole, which a transaction to itself fills.
+  const fillers = world.places.list().flatMap(({ spec }) => (spec.transaction === undefined ? [spec.nonce] : []))
+  const all = [...used, ...fillers].toSorted((a, b) => a - b)
+  expect(all).toEqual(all.map((_, nonce) => nonce))
 }
 
 test('ended at every single point of its life and started again, the operator has bought one stake with one transaction', async () => {

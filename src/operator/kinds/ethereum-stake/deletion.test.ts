@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { StakingApiError } from '../../../contract/client-error.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
+import { addressOf, createWorld, ETH, KEY, type World } from '../../testing/world.ts'
 import { decideDeletion, type LoggedDeposit } from './deletion.ts'
 
 const resource = (annotation?: string): EthereumStake =>
@@ -56,4 +58,74 @@ test.each<{ given: string; status: EthereumStakeStatus; logged?: LoggedDeposit; 
   expect(decision.do).toBe(does)
   if (decision.do !== 'release')
     expect(decision.message).toContain(`kubectl annotate ethereumstake one -n team-a ${CONFIRM_DELETE_ANNOTATION}=one`)
+})
+
+describe('a stake that was never paid, deleted', () => {
+  /** The staking API has it, and nothing of it is signed: its signer has no funds. */
+  async function unpaid(spec: object = {}) {
+    const world = createWorld()
+    world.addSigner()
+    world.chain.fund(addressOf(0), -world.chain.balance(addressOf(0)))
+    world.addStake(KEY, spec)
+    const operator = world.start()
+    await world.settle(operator, [KEY], 2)
+    const stakeId = world.status().stakeId ?? ''
+    expect(stakeId).not.toBe('')
+    expect(world.chain.everSent()).toEqual([])
+    return { world, operator, stakeId }
+  }
+  const statusAt = (world: World, stakeId: string) => world.service.stakes().find((one) => one.stakeId === stakeId)?.transaction.status
+
+  test('is cancelled at the staking API, and its name is free for another amount', async () => {
+    const { world, operator, stakeId } = await unpaid()
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 4)
+    expect(world.object(KEY)).toBeUndefined()
+    expect(statusAt(world, stakeId)).toBe('cancelled')
+    world.chain.fund(addressOf(0), 1_000n * ETH)
+    world.addStake(KEY, { amountEth: '64' })
+    await world.settle(operator)
+    expect(world.ready(), world.condition('Ready')?.message).toBe(true)
+    expect(world.status().stakeId).not.toBe(stakeId)
+    world.assertMoney({ deposits: 1, amountEth: '64' })
+  })
+
+  test('stays while the staking API says that it was paid by a transaction that nobody has reported', async () => {
+    const { world, operator, stakeId } = await unpaid()
+    world.service.state.paid.add(stakeId)
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 4)
+    expect(world.stalled()).toBe('UnknownSubmission')
+    expect(world.condition('Ready')?.message).toContain('Look for a deposit for 0x')
+    expect(statusAt(world, stakeId)).toBe('awaiting_submission')
+  })
+
+  test('waits while the staking API is away, and goes after it', async () => {
+    const { world, operator, stakeId } = await unpaid()
+    const { cancelEthereumStake } = world.service.api
+    let away = true
+    Object.assign(world.service.api, {
+      cancelEthereumStake: async (...args: Parameters<typeof cancelEthereumStake>) => {
+        if (away) throw new StakingApiError('away', { kind: 'problem', status: 503, outcomeUnknown: true })
+        return cancelEthereumStake(...args)
+      },
+    })
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 3).catch(() => undefined)
+    expect(world.object(KEY)).toBeDefined()
+    away = false
+    world.clock.advance(600_000)
+    await world.settle(operator, [KEY], 4)
+    expect(world.object(KEY)).toBeUndefined()
+    expect(statusAt(world, stakeId)).toBe('cancelled')
+  })
+
+  test('that is another resource’s by its external reference is left alone', async () => {
+    const { world, operator, stakeId } = await unpaid()
+    world.service.state.lie = (body) => ({ ...body, externalReference: 'EthereumStake/team-b/other' })
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 4)
+    expect(world.object(KEY)).toBeUndefined()
+    expect(statusAt(world, stakeId)).toBe('awaiting_submission')
+  })
 })

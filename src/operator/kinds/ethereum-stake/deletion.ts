@@ -10,6 +10,8 @@ export type Deletion =
   | { readonly do: 'watch'; readonly message: string }
   /** It holds money: wait for the exit, or for a person. */
   | { readonly do: 'hold'; readonly message: string }
+  /** Nothing of it was paid: cancel it at the staking API, so that its name is free. */
+  | { readonly do: 'undo'; readonly message: string }
 
 /** What the log has of the resource's deposit, whatever its status says. */
 export type LoggedDeposit =
@@ -49,4 +51,19 @@ export function decideDeletion(resource: EthereumStake, status: EthereumStakeSta
     }
   if (logged.is === 'reverted') return { do: 'release', because: 'its transaction was reverted: nothing is staked' }
   return { do: 'release', because: logged.is === 'idle' ? 'nothing of it can land' : 'no transaction was ever made for it' }
+}
+
+/**
+ * What is released since nothing was paid for it is cancelled at the staking API first: a stake that stays there keeps its name for ever. One that was adopted
+ * is not this resource's to cancel.
+ */
+export function cancelFirst(resource: EthereumStake, status: EthereumStakeStatus, logged: LoggedDeposit, decision: Deletion): Deletion {
+  const isUnpaid = logged.is === 'none' || logged.is === 'idle'
+  const isConfirmedByPerson = resource.metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === resource.metadata.name
+  if (decision.do !== 'release' || !isUnpaid || isConfirmedByPerson) return decision
+  if (status.stakeId === undefined || status.cancelled === true || resource.spec.adopt !== undefined) return decision
+  return {
+    do: 'undo',
+    message: `Deleted: nothing was paid for it, and its stake is being cancelled at the staking API. ${howToForget(resource)}`,
+  }
 }

@@ -1,5 +1,7 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import { isContract } from '../../../chains/ethereum/unspendable.ts'
 import { type ClaimedDeposit, type ClaimedTransaction, verifyDeposit } from '../../../chains/ethereum/verify-deposit.ts'
+import { StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import type { Perform } from '../../engine/step.ts'
@@ -8,7 +10,8 @@ import { WATCH_ONLY } from '../../engine/visit.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { mirrorOf } from '../../transactions/mirror.ts'
-import type { RecordObject } from '../../transactions/store.ts'
+import { attemptsOf, closedOf, mayBeHandedOver } from '../../transactions/protocol.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { createDepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
 import { createLegacyDeposits } from './legacy.ts'
 import { createDepositRequests, type EthereumStakeDeps } from './request.ts'
@@ -56,6 +59,17 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
     if (!sameHex(body.depositData.pubkey, own.spec.subject))
       throw stall('VerificationFailed', `The staking API has another validator as stake ${own.spec.apiId} than the log. Nothing is signed.`)
     return evidenceOf(body)
+  }
+
+  /** Whether the money goes to a contract in the end: nothing is refused for that, and a person should know. Undefined where no node tells. */
+  async function paysContract(request: StakeRequest, signal: AbortSignal): Promise<boolean | undefined> {
+    try {
+      return isContract(await networkOf(request.network).chain.code(addressOf(request), signal))
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof ChainError) return undefined
+      throw error
+    }
   }
 
   const effects: Perform<EthereumStakeEffects> = {
@@ -108,7 +122,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
         adopted ? `Stake ${body.stakeId}` : "The staking API's answer",
         adopted ? 'AdoptionMismatch' : 'VerificationFailed',
       )
-      return { verifiedRoot: given.depositDataRoot, ...evidenceOf(body) }
+      return { verifiedRoot: given.depositDataRoot, ...evidenceOf(body), withdrawalAddressIsContract: await paysContract(request, signal) }
     },
 
     async followDeposit(plan, visit, signal) {
@@ -131,6 +145,38 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       const evidence = { ...mirrored(record, plan.shown), ...(found === undefined ? {} : { found }) }
       if (outcome === undefined) throw pending(record, own === undefined).with(evidence)
       return evidence
+    },
+
+    async undoStake({ network, stakeId, externalReference }, _visit, signal) {
+      const { api } = networkOf(network)
+      const look = () =>
+        api.ethereumStake(stakeId, signal).catch((error: unknown) => {
+          if (error instanceof StakingApiError && error.status === 404) return undefined
+          throw error
+        })
+      // One that is another's is left alone: somebody changed status, or it was adopted.
+      const body = await look()
+      if (body === undefined || body.externalReference !== externalReference) return { cancelled: true }
+      try {
+        deps.assertMayAct()
+        await api.cancelEthereumStake(stakeId, signal)
+        return { cancelled: true }
+      } catch (error) {
+        if (!(error instanceof StakingApiError) || error.code !== 'invalid-state') throw error
+      }
+      const { transaction } = (await look()) ?? body
+      // Another look of ours, or another's.
+      if (transaction.status === 'cancelled' || transaction.status === 'failed') return { cancelled: true }
+      const records = log.ofSubject(body.depositData.pubkey)
+      const isKnown = records.some((record) =>
+        [...attemptsOf(recordOf(record)), ...closedOf(recordOf(record))].some(({ hash }) => sameHex(hash, transaction.hash ?? '')),
+      )
+      // Told, and proven closed: nothing of it can land, and only the name stays taken.
+      if (isKnown && records.every((record) => mayBeHandedOver(recordOf(record)))) return { cancelled: true }
+      throw stall(
+        'UnknownSubmission',
+        `The staking API says that stake ${stakeId} was reported or paid${transaction.hash === undefined ? '' : ` (transaction ${transaction.hash})`}, and the log knows of no transaction of it that may land. Look for a deposit for ${body.depositData.pubkey} before you let this resource go.`,
+      )
     },
 
     async reportDeposit({ network, stakeId, hash }, _visit, signal) {

@@ -10,9 +10,9 @@ import type { TransactionLog } from '../../transactions/log.ts'
 import { mirrorOf, shows } from '../../transactions/mirror.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
-import { decideDeletion, type LoggedDeposit } from './deletion.ts'
+import { cancelFirst, type Deletion, decideDeletion, type LoggedDeposit } from './deletion.ts'
 import { ethereumStakeStatus, isConfirmed, isDone, isEarning } from './status.ts'
-import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps } from './steps.ts'
+import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps, undoStake } from './steps.ts'
 import { callHash, ownDeposit } from './transaction.ts'
 
 /** EthereumStake for the engine: the saga with what the engine must know besides. */
@@ -49,6 +49,7 @@ export function ethereumStakeKind(deps: {
   return {
     kind: 'EthereumStake',
     steps: () => ethereumStakeSteps,
+    undo: undoStake,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
     view: (resource, origin, status) => ({ origin, spec: resource.spec, status }),
@@ -77,13 +78,19 @@ export function ethereumStakeKind(deps: {
     },
 
     async decideDeletion(resource, status, origin, signal) {
-      const decision = decideDeletion(resource, status, logged(recordFor(resource, origin?.uid)))
-      if (decision.do !== 'release' || recordFor(resource, origin?.uid) !== undefined || status.depositData === undefined) return decision
+      const record = recordFor(resource, origin?.uid)
+      const seen = logged(record)
+      const decision = decideDeletion(resource, status, seen)
+      /** A copy cancels nothing, nor one whose network is gone from the configuration: they go. */
+      const released = (as: LoggedDeposit, then: Deletion): Deletion =>
+        origin === undefined || networks.ethereum(resource.spec.network) === undefined ? then : cancelFirst(resource, status, as, then)
+      if (decision.do !== 'release' || record !== undefined || status.depositData === undefined) return released(seen, decision)
       // What a resource elsewhere has paid holds that one: this one only asked to adopt it. Its own record is its own under any origin.
       const records = log.ofSubject(status.depositData.pubkey)
       if (records.length > 0 && records.every(({ spec: { owner } }) => !isPlaceOf(owner, resource))) return decision
       // The log has nothing of it, and may have been set back: the chain says whether money of it is there.
-      return decideDeletion(resource, status, await chainHas(resource, status.depositData, signal))
+      const onChain = await chainHas(resource, status.depositData, signal)
+      return released(onChain, decideDeletion(resource, status, onChain))
     },
 
     observeEvery: (status) => {

@@ -3,7 +3,7 @@ import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake
 import { type Condition, findCondition } from '../../../resources/conditions.ts'
 import { type EthereumStake, type EthereumStakeStatus, ethereumStake, ethereumStakeConditions } from '../../../resources/ethereum-stake.ts'
 import type { Progress } from '../../engine/progress.ts'
-import { createWorld } from '../../testing/world.ts'
+import { createWorld, KEY, withdrawalAddress } from '../../testing/world.ts'
 import { ethereumStakeStatus } from './status.ts'
 
 const root = `0x${'aa'.repeat(32)}`
@@ -316,4 +316,24 @@ describe('a deposit that the consensus layer dropped', () => {
     await look({ status: 'dropped', reason: 'invalid-signature: the words of the service are not copied' })
     expect(world.events.length, 'said once').toBe(before)
   })
+})
+
+test.each([
+  { what: 'a contract that nobody here knows', code: '0x6080', reason: 'WithdrawalAddressIsContract' },
+  { what: 'an account whose key has named a contract (EIP-7702)', code: `0xef0100${'11'.repeat(20)}`, reason: 'Succeeded' },
+  { what: 'an account', code: '0x', reason: 'Succeeded' },
+] as const)('a stake whose money goes to $what is paid, and says so: $reason', async ({ code, reason }) => {
+  const world = createWorld()
+  world.chain.state.code.set(withdrawalAddress.toLowerCase(), code)
+  world.addSigner()
+  world.addStake()
+  const operator = world.start()
+  await operator.visit(KEY)
+  const verified = world.condition('Verified')
+  expect(verified).toMatchObject({ status: 'True', reason })
+  expect(verified?.message.includes('Warning: that address is a contract')).toBe(reason !== 'Succeeded')
+  expect(world.chain.deposits(), 'said before anything is paid').toEqual([])
+  await world.settle(operator)
+  expect(world.ready()).toBe(true)
+  expect(world.condition('Verified')?.reason).toBe(reason)
 })

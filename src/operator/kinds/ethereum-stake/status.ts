@@ -80,8 +80,8 @@ function evidenceStatements(resource: EthereumStake, status: EthereumStakeStatus
     Verified: verified
       ? say(
           'True',
-          'Succeeded',
-          `The deposit data pays ${resource.spec.amountEth} ETH with credentials for ${resource.spec.withdrawalAddress}, and its signature is valid.`,
+          status.withdrawalAddressIsContract === true ? 'WithdrawalAddressIsContract' : 'Succeeded',
+          `The deposit data pays ${resource.spec.amountEth} ETH with credentials for ${resource.spec.withdrawalAddress}, and its signature is valid.${status.withdrawalAddressIsContract === true ? ' Warning: that address is a contract that is not known here. Credentials can never be changed, and what it can’t pay out is lost: make sure that it can.' : ''}`,
         )
       : pending,
     Broadcast:

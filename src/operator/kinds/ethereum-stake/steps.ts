@@ -40,13 +40,14 @@ export type EthereumStakeEffects = {
   readonly verifyDeposit: {
     /** `tentative`: nothing was ever verified or made of the evidence in status; what the service says now takes its place. */
     args: { request: StakeRequest; stakeId: string; depositData: DepositFields; tentative: boolean }
-    result: { verifiedRoot: string; stakeId: string; depositData: DepositFields }
+    result: { verifiedRoot: string; stakeId: string; depositData: DepositFields; withdrawalAddressIsContract: boolean | undefined }
   }
   readonly followDeposit: {
     args: DepositPlan
     /** `found`: what the staking API said of the stake, where it was asked. */
     result: { transaction: EthereumTransaction | undefined; found?: { stakeId: string; depositData: DepositFields } }
   }
+  readonly undoStake: { args: { network: string; stakeId: string; externalReference: string }; result: { cancelled: true } }
   readonly reportDeposit: { args: { network: string; stakeId: string; hash: string }; result: { reportedHash: string } }
 }
 
@@ -99,7 +100,17 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
       depositData: evidence(view.status.depositData, 'depositData'),
       tentative: view.status.verifiedRoot === undefined && view.status.transaction === undefined,
     }),
-    absorb: (status, { stakeId, depositData, verifiedRoot }) => ({ ...status, stakeId, depositData, verifiedRoot }),
+    absorb: (
+      { withdrawalAddressIsContract: before, ...status },
+      { stakeId, depositData, verifiedRoot, withdrawalAddressIsContract: now },
+    ) => ({
+      ...status,
+      stakeId,
+      depositData,
+      verifiedRoot,
+      // A node that can't tell takes nothing back.
+      ...((now ?? before) === true ? { withdrawalAddressIsContract: true } : {}),
+    }),
   }),
   step({
     name: 'Transaction',
@@ -131,5 +142,20 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
     }),
     watches: (status) => isFinal(status),
     independent: true,
+  }),
+]
+
+/** Before a deleted resource goes: a stake that was never paid is cancelled at the staking API, so that its name is free. */
+export const undoStake: readonly Step<EthereumStakeView, EthereumStakeStatus, EthereumStakeEffects>[] = [
+  step({
+    name: 'UndoStake',
+    done: (status) => status.cancelled === true,
+    effect: 'undoStake',
+    args: (view) => ({
+      network: view.spec.network,
+      stakeId: evidence(view.status.stakeId, 'stakeId'),
+      externalReference: externalReference(view.origin),
+    }),
+    absorb: (status, { cancelled }) => ({ ...status, cancelled }),
   }),
 ]
