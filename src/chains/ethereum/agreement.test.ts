@@ -293,7 +293,7 @@ describe('bytes are sent', () => {
     expect(await chainOverNodes(nodes).chain.send(raw, 'all', never)).toEqual([
       { node: 0, is: 'taken' },
       { node: 1, is: 'refused', code: 'replacement-underpriced' },
-      { node: 2, is: 'refused', code: 'rejected' },
+      { node: 2, is: 'refused', code: 'rejected', said: expect.stringContaining('code -32000: "a mood"') },
       { node: 3, is: 'refused', code: 'unavailable' },
     ])
   })

@@ -121,7 +121,9 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
       const answers = await nodes.each((node) => sendRaw(node, raw, signal), signal, chosen === 'all' ? indexes : chosen)
       return answers.flatMap((answer, node): Sent[] => {
         if (answer === undefined) return []
-        return 'value' in answer ? [{ node, is: 'taken' }] : [{ node, is: 'refused', code: answer.error.code }]
+        if ('value' in answer) return [{ node, is: 'taken' }]
+        const { code, message } = answer.error
+        return [{ node, is: 'refused', code, ...(code === 'rejected' ? { said: message } : {}) }]
       })
     },
 

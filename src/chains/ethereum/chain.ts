@@ -132,7 +132,14 @@ export type NonceUse =
   | { readonly is: 'unproven'; readonly why: string }
 
 /** One node's answer to a broadcast. `node` is its index, from 0. */
-export type Sent = { readonly node: number } & ({ readonly is: 'taken' } | { readonly is: 'refused'; readonly code: ChainErrorCode })
+export type Sent = { readonly node: number } & (
+  | { readonly is: 'taken' }
+  | {
+      readonly is: 'refused'
+      readonly code: ChainErrorCode /** Of `rejected`: what the node said, as far as it may be shown. */
+      readonly said?: string
+    }
+)
 
 /** An EIP-7002 request that its contract logged. */
 export interface RequestLog {

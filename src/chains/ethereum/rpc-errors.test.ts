@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ChainErrorCode } from './chain.ts'
-import { classifyNodeError } from './rpc-errors.ts'
+import { classifyNodeError, quoted } from './rpc-errors.ts'
 
 type Row = { node: string; message: string; code?: number; expected: ChainErrorCode }
 
@@ -86,5 +86,23 @@ describe("a node's error means", () => {
 
   test('"unknown transaction" is not "known transaction"', () => {
     expect(classifyNodeError({ code: -32000, message: 'unknown transaction' })).toBe('rejected')
+  })
+})
+
+describe('a refusal that nobody knows is shown in the node’s own words, bounded, and without what may be a secret', () => {
+  test.each([
+    { message: 'tx type 0x2 is not enabled', shown: 'code -32000: "tx type 0x2 is not enabled"' },
+    { message: '', shown: 'code -32000' },
+    { message: 'see https://rpc.example/v3/0123456789abcdef for more', shown: 'code -32000: "see … for more"' },
+    { message: 'quota of mainnet.infura.io exceeded', shown: 'code -32000: "quota of … exceeded"' },
+    { message: 'project id 9aa3d95b3bc440fa88ea12eaa4456161 is over its plan', shown: 'code -32000: "project id … is over its plan"' },
+    { message: 'api key: abc123 is blocked', shown: 'code -32000: "api … is blocked"' },
+    { message: `no such hash 0x${'ab'.repeat(32)}`, shown: `code -32000: "no such hash 0x${'ab'.repeat(32)}"` },
+    { message: 'one\ntwo\u0000 "three" <b>', shown: "code -32000: \"one two 'three' 'b'\"" },
+  ])('$message', ({ message, shown }) => {
+    expect(quoted({ code: -32000, message })).toBe(shown)
+  })
+  test('and never long', () => {
+    expect(quoted({ code: -32000, message: 'a word '.repeat(10_000) }).length).toBeLessThan(150)
   })
 })

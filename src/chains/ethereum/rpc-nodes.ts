@@ -4,7 +4,7 @@ import { type ChainLog, createNodes, type NodeHandle, type Nodes } from '../node
 import { withRefusals } from '../nodes/refusals.ts'
 import { ChainError, type ChainErrorCode, type Hex } from './chain.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
-import { classifyNodeError, plainMessages } from './rpc-errors.ts'
+import { classifyNodeError, plainMessages, quoted } from './rpc-errors.ts'
 import { block, blockRef, read, resultOf } from './rpc-formats.ts'
 
 export type { ChainLog } from '../nodes/nodes.ts'
@@ -103,7 +103,7 @@ export function toChainError(error: unknown): ChainError {
   const code: ChainErrorCode = classifyNodeError(error.node)
   const message =
     code === 'rejected' && error.method !== undefined
-      ? `the node refused ${error.method} for a reason that is not known here`
+      ? `the node refused ${error.method} for a reason that is not known here (${quoted(error.node)})`
       : plainMessages[code]
   return new ChainError(code, message, error.retryAfterMs)
 }

@@ -103,7 +103,9 @@ export function createDrive(deps: LaneDeps) {
       return
     }
     const code = codes.find((one) => one !== 'unavailable') ?? codes[0]
-    if (code !== undefined) throw new ChainError(code, 'no node took the transaction')
+    const said = answers.find((answer) => answer.is === 'refused' && answer.said !== undefined)
+    if (code !== undefined)
+      throw new ChainError(code, `no node took the transaction${said?.is === 'refused' && said.said !== undefined ? `: ${said.said}` : ''}`)
   }
 
   /** Writes a version down, fenced, before anything of it is sent. */

@@ -161,6 +161,23 @@ describe('what nodes say', () => {
     world.assertMoney({ deposits: 1 })
   })
 
+  test('what every node refuses for a reason that nobody here knows is told in the node’s own words', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake()
+    const said =
+      'no node took the transaction: the node refused eth_sendRawTransaction for a reason that is not known here (code -32000: "tx type off")'
+    const operator = world.start((point) => {
+      if (point === 'before chain.send') throw new ChainError('rejected', said)
+    })
+    await world.visit(operator)
+    expect(world.condition('Ready')).toMatchObject({
+      reason: 'ChainUnavailable',
+      message: expect.stringContaining('(code -32000: "tx type off")'),
+    })
+    world.assertMoney({ deposits: 0 })
+  })
+
   test('a node that says "underpriced" and did not take it: a dearer version under the same nonce, one a poll', async () => {
     const world = createWorld()
     world.addSigner()
