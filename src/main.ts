@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { historyCommand } from './cli/history-command.ts'
 import { operatorCommand } from './cli/operator-command.ts'
 import { apiKeysCommand, keystoresCommand, serviceCommand } from './cli/service-commands.ts'
 import { setNetworkDefaults } from './lib/network-defaults.ts'
@@ -16,6 +17,7 @@ const program = new Command('staking-operator')
   .addCommand(serviceCommand(version))
   .addCommand(apiKeysCommand())
   .addCommand(keystoresCommand())
+  .addCommand(historyCommand())
 
 program
   .command('crds')

@@ -7,6 +7,7 @@ import type { DepositData } from './deposit.ts'
 export const depositContractAbi = parseAbi([
   'function deposit(bytes pubkey, bytes withdrawal_credentials, bytes signature, bytes32 deposit_data_root) payable',
   'function get_deposit_count() view returns (bytes)',
+  'function get_deposit_root() view returns (bytes32)',
   'event DepositEvent(bytes pubkey, bytes withdrawal_credentials, bytes amount, bytes signature, bytes index)',
 ])
 

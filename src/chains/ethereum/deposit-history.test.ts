@@ -1,11 +1,15 @@
 import { encodeAbiParameters, toHex } from 'viem'
 import { describe, expect, test } from 'vitest'
+import { gwei } from '../../lib/amounts.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
 import { ChainError, type Hex } from './chain.ts'
-import { depositEventTopic } from './deposit-abi.ts'
+import { depositDataRoot } from './deposit.ts'
+import { decodeDepositLog, depositEventTopic } from './deposit-abi.ts'
+import { type DepositCheckpoint, DepositCheckpointError, decodeCheckpoint, encodeCheckpoint } from './deposit-checkpoint.ts'
 import { createDepositHistory } from './deposit-history.ts'
 import type { DepositNode } from './deposit-node.ts'
+import { createDepositTree } from './deposit-tree.ts'
 import type { RawLog } from './rpc-formats.ts'
 
 const never = new AbortController().signal
@@ -64,6 +68,14 @@ function createChain(given: { latest: number; settled: number; deposits: [key: n
         throw new RpcFailure('node', 'refused', { node: { code: -32005, message: 'query returned more than 10000 results' } })
       return found
     },
+    depositRoot: async (at) => {
+      const tree = createDepositTree()
+      for (const [index, [key, block]] of state.deposits.entries())
+        if (block <= at)
+          tree.add(depositDataRoot({ ...decodeDepositLog(logOf(pubkey(key), index, block)), amountGwei: gwei(32_000_000_000n) }))
+      return tree.root()
+    },
+    blockHash: async (number) => (number > state.latest ? undefined : `0x${(Number(number) + state.fork).toString(16).padStart(64, '0')}`),
     depositCount: async (at) => BigInt(state.deposits.filter(([, block]) => block <= at).length),
   }
   const log: string[] = []
@@ -74,6 +86,7 @@ function createChain(given: { latest: number; settled: number; deposits: [key: n
       fromBlock?: bigint
       initial?: bigint
       first?: <T>(use: (node: DepositNode) => Promise<T>) => Promise<T>
+      checkpoint?: DepositCheckpoint
     } = {},
   ) =>
     createDepositHistory({
@@ -81,9 +94,10 @@ function createChain(given: { latest: number; settled: number; deposits: [key: n
       fromBlock: more.fromBlock ?? 0n,
       network: 'test',
       clock: more.clock ?? systemClock,
-      log: { info: (_, message) => log.push(message), warn: () => {} },
+      log: { info: (_, message) => log.push(message), warn: (_, message) => log.push(message) },
       waitMs: more.waitMs ?? 1000,
       signal: never,
+      checkpoint: more.checkpoint,
       reader: { initial: more.initial ?? 10n, largest: 40n },
     })
   return { state, calls, node, history, log }
@@ -311,3 +325,70 @@ async function createRetry<T>(call: () => Promise<T>): Promise<T> {
   }
   throw new Error('never caught up')
 }
+
+describe('a checkpoint', () => {
+  const identity = { chainId: 1, contract: `0x${'00'.repeat(20)}` as Hex }
+  const deposits: [number, number][] = [
+    [1, 5],
+    [2, 7],
+    [1, 7],
+    [3, 60],
+    [4, 90],
+  ]
+  const chain = () => createChain({ latest: 100, settled: 80, deposits: [...deposits] })
+  const made = () => chain().history().checkpoint(identity, never)
+
+  test('holds what is settled, and is the same again from its file', async () => {
+    const checkpoint = await made()
+    expect(checkpoint).toMatchObject({ ...identity, block: 80n, lastDepositBlock: 60n, count: 4n })
+    expect(decodeCheckpoint(encodeCheckpoint(checkpoint))).toEqual(checkpoint)
+  })
+
+  test('is begun with: only the logs since are read, and every deposit is found', async () => {
+    const { history, calls } = chain()
+    const own = history({ checkpoint: await made() })
+    for (const [key, blocks] of [
+      [1, [5n, 7n]],
+      [3, [60n]],
+      [4, [90n]],
+      [9, []],
+    ] as const)
+      expect((await own.depositsFor(pubkey(key), never)).map(({ blockNumber }) => blockNumber)).toEqual(blocks)
+    // But for the blocks that hold deposits of those keys.
+    expect(calls.logs.filter(([from, to]) => from !== to).every(([from]) => from > 80)).toBe(true)
+  })
+
+  test.each([
+    { what: 'of another chain', change: (state: ReturnType<typeof createChain>['state']) => Object.assign(state, { fork: 7 }) },
+    { what: 'of other deposits', change: (state: ReturnType<typeof createChain>['state']) => state.deposits.splice(1, 1, [8, 7]) },
+    { what: 'of fewer deposits', change: (state: ReturnType<typeof createChain>['state']) => state.deposits.splice(3, 1) },
+  ])('$what is not used: all is read from the chain, and it is said', async ({ change }) => {
+    const { history, state, log } = chain()
+    change(state)
+    const own = history({ checkpoint: await made() })
+    expect((await own.depositsFor(pubkey(1), never)).map(({ blockNumber }) => blockNumber)).toEqual([5n, 7n])
+    expect(log.join()).toContain('the deposit history file is not used')
+    if (state.deposits[1]?.[0] === 8) expect(await own.depositsFor(pubkey(8), never)).toHaveLength(1)
+  })
+
+  test('is not believed to be wrong of a node that does not have its block yet', async () => {
+    const { history, state } = chain()
+    const checkpoint = await made()
+    state.latest = 70
+    state.settled = 60
+    const own = history({ checkpoint })
+    await expect(own.depositsFor(pubkey(1), never)).rejects.toMatchObject({ code: 'unavailable' })
+    state.latest = 100
+    expect(await own.depositsFor(pubkey(3), never)).toHaveLength(1)
+  })
+
+  test.each([
+    { what: 'cut', change: (file: Uint8Array) => file.subarray(0, file.length - 12) },
+    { what: 'of another content', change: (file: Uint8Array) => file.with(file.length - 1, (file.at(-1) ?? 0) ^ 1) },
+    { what: 'of something else', change: () => new TextEncoder().encode('{}\n') },
+    { what: 'empty', change: () => new Uint8Array() },
+  ])('file that is $what is refused', async ({ change }) => {
+    const file = encodeCheckpoint(await made())
+    expect(() => decodeCheckpoint(change(file))).toThrow(DepositCheckpointError)
+  })
+})

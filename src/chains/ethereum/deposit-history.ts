@@ -2,9 +2,12 @@ import { gwei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { abortable, shareCall } from '../../lib/shared-call.ts'
 import { ChainError, type DepositLog, type Hex } from './chain.ts'
+import { depositDataRoot } from './deposit.ts'
 import { decodeDepositLog } from './deposit-abi.ts'
+import type { DepositCheckpoint } from './deposit-checkpoint.ts'
 import { createDepositIndex, looksLike } from './deposit-index.ts'
 import type { DepositNode } from './deposit-node.ts'
+import { createDepositTree } from './deposit-tree.ts'
 import { createLogReader } from './log-reader.ts'
 import type { RawLog } from './rpc-formats.ts'
 import type { ChainLog } from './rpc-nodes.ts'
@@ -12,6 +15,11 @@ import type { ChainLog } from './rpc-nodes.ts'
 export interface DepositHistory {
   /** Every deposit for a public key up to the latest block, in order. @throws ChainError `history-syncing`, `unavailable` */
   depositsFor(pubkey: Hex, signal: AbortSignal): Promise<readonly DepositLog[]>
+  /**
+   * What is settled, to begin with at the next start. It reads all logs once more for the contract's tree, and compares its root with the contract's at that block:
+   * for a command, not beside other work. @throws ChainError
+   */
+  checkpoint(identity: Pick<DepositCheckpoint, 'chainId' | 'contract'>, signal: AbortSignal): Promise<DepositCheckpoint>
 }
 
 /**
@@ -34,14 +42,18 @@ export function createDepositHistory(options: {
   /** Ends the reading. */
   readonly signal: AbortSignal
   readonly reader?: Parameters<typeof createLogReader>[0]
+  /** Where the reading begins, instead of with the contract's first block. */
+  readonly checkpoint?: DepositCheckpoint | undefined
 }): DepositHistory {
   const { clock, network, log, fromBlock, waitMs } = options
-  const settled = createDepositIndex()
+  /** Not proven yet to be of this contract. */
+  let unproven = options.checkpoint
+  let settled = createDepositIndex(1024, unproven?.entries)
   const reader = createLogReader(options.reader)
   /** Blocks up to here are in `settled`, deposits below `nextIndex` too. */
-  let settledTo = fromBlock - 1n
-  let nextIndex = 0n
-  let lastDepositBlock = fromBlock
+  let settledTo = unproven?.block ?? fromBlock - 1n
+  let nextIndex = unproven?.count ?? 0n
+  let lastDepositBlock = unproven?.lastDepositBlock ?? fromBlock
   /** Deposits of blocks that may still change, as of the head that was read last. */
   let unsettled: readonly { readonly pubkey: Hex; readonly block: bigint }[] = []
   let head: { readonly hash: Hex; readonly latest: bigint } | undefined
@@ -57,9 +69,44 @@ export function createDepositHistory(options: {
     )
   }
 
+  /** All logs are read, as if there had been no checkpoint. */
+  const forget = (why: string): void => {
+    log?.warn({ network }, `the deposit history file is not used, and all deposits are read from the chain: ${why}`)
+    unproven = undefined
+    settled = createDepositIndex()
+    settledTo = fromBlock - 1n
+    nextIndex = 0n
+    lastDepositBlock = fromBlock
+    unsettled = []
+    head = undefined
+  }
+
+  /**
+   * A checkpoint is proven when its block is in the chain, and its tree with all deposits since then has the root that the contract itself has now: no other
+   * deposits than the contract's, and none less, give that. @returns why it is not
+   */
+  const disproof = async (node: DepositNode, latest: bigint, checkpoint: DepositCheckpoint): Promise<string | undefined> => {
+    if ((await node.blockHash(checkpoint.block)) !== checkpoint.blockHash) return `block ${checkpoint.block} of the chain is another one`
+    const tree = createDepositTree(checkpoint)
+    for await (const { logs } of reader.read(node, checkpoint.block + 1n, latest, latest)) {
+      for (const raw of logs) {
+        const deposit = decode(raw)
+        if (deposit.index === tree.count) tree.add(depositDataRoot({ ...deposit, amountGwei: gwei(deposit.amountGwei) }))
+      }
+    }
+    return tree.root() === (await node.depositRoot(latest)) ? undefined : 'the contract has another deposit root'
+  }
+
   const catchUpOn = async (node: DepositNode): Promise<void> => {
     const next = await node.head()
     if (head?.hash === next.hash) return
+    if (unproven !== undefined) {
+      // A node that does not have the block yet says nothing of it.
+      if (next.latest < unproven.block) throw new ChainError('unavailable', `a node of ${network} lags behind the deposit history`)
+      const wrong = await disproof(node, next.latest, unproven)
+      if (wrong === undefined) unproven = undefined
+      else forget(wrong)
+    }
     if (next.latest < settledTo) throw new ChainError('unavailable', `a node of ${network} lags behind the deposit history`)
     let index = nextIndex
     const changing: { pubkey: Hex; block: bigint }[] = []
@@ -121,6 +168,27 @@ export function createDepositHistory(options: {
   }
 
   return {
+    checkpoint: async (identity, signal) => {
+      await abortable(catchUp(signal), signal)
+      const tree = createDepositTree()
+      const block = settledTo
+      return options.first(async (node) => {
+        const hash = await node.blockHash(block)
+        if (hash === undefined) throw new ChainError('unavailable', `a node of ${network} does not have block ${block}`)
+        for await (const { logs } of reader.read(node, fromBlock, block, block)) {
+          options.signal.throwIfAborted()
+          for (const raw of logs) {
+            const deposit = decode(raw)
+            if (deposit.index !== tree.count) continue
+            tree.add(depositDataRoot({ ...deposit, amountGwei: gwei(deposit.amountGwei) }))
+          }
+        }
+        if (tree.count !== nextIndex || tree.root() !== (await node.depositRoot(block)))
+          throw new ChainError('unavailable', `the deposits that a node of ${network} shows are not those that the contract counts`)
+        const { count, branch } = tree
+        return { ...identity, block, blockHash: hash, lastDepositBlock, count, branch, entries: settled.sorted() }
+      })
+    },
     depositsFor: async (pubkey, signal) => {
       if (!/^0x[0-9a-fA-F]{96}$/.test(pubkey)) throw new TypeError('a public key has 48 bytes')
       const key = pubkey.toLowerCase() as Hex

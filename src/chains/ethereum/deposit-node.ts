@@ -4,7 +4,7 @@ import { RpcFailure } from '../../lib/json-rpc.ts'
 import type { Hex } from './chain.ts'
 import { depositContractAbi, depositEventTopic } from './deposit-abi.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
-import { type RawLog, rawLog, read, toHex } from './rpc-formats.ts'
+import { blockRef, type RawLog, rawLog, read, toHex } from './rpc-formats.ts'
 import type { RpcNode } from './rpc-nodes.ts'
 
 /** What the deposit history reads from one node. Ranges include both ends. All throw `RpcFailure`. */
@@ -15,11 +15,17 @@ export interface DepositNode {
   logs(from: bigint, to: bigint): Promise<readonly RawLog[]>
   /** The contract's own count of deposits at a block. */
   depositCount(at: bigint): Promise<bigint>
+  /** The contract's own root of all its deposits at a block. */
+  depositRoot(at: bigint): Promise<Hex>
+  /** The hash of a canonical block; undefined where the node has none. */
+  blockHash(number: bigint): Promise<Hex | undefined>
 }
 
 /** Where finality is a depth of the configuration's choice, the history still expects this many blocks to change (two epochs). */
 const minimumDepth = 64n
 
+const getDepositRoot = encodeFunctionData({ abi: depositContractAbi, functionName: 'get_deposit_root' })
+const hash32 = z.string().regex(/^0x[0-9a-fA-F]{64}$/)
 const getDepositCount = encodeFunctionData({ abi: depositContractAbi, functionName: 'get_deposit_count' })
 
 export function depositNode({
@@ -53,6 +59,16 @@ export function depositNode({
       )
       if (wrong) throw new RpcFailure('no-answer', 'the node answered eth_getLogs with logs that were not asked for')
       return logs
+    },
+    depositRoot: async (at) =>
+      read(
+        hash32,
+        await node.call('eth_call', [{ to: address, data: getDepositRoot }, toHex(at)], signal),
+        'get_deposit_root',
+      ).toLowerCase() as Hex,
+    blockHash: async (number) => {
+      const answer = await node.call('eth_getBlockByNumber', [toHex(number), false], signal)
+      return answer === null ? undefined : read(blockRef, answer, 'eth_getBlockByNumber').hash
     },
     depositCount: async (at) => {
       const result = await node.call('eth_call', [{ to: address, data: getDepositCount }, toHex(at)], signal)

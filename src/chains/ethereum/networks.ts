@@ -58,6 +58,8 @@ export const ethereumNetworkConfig = z
     depositContractAddress: hex(20).optional(),
     genesisForkVersion: hex(4).optional(),
     depositContractBlock: z.int().nonnegative().optional(),
+    /** Absolute path of a deposit history, as `staking-operator history build` writes it: without one all deposits are read from the chain at every start. */
+    depositHistoryFile: z.string().min(1).max(4096).optional(),
     /** Epochs of forks that the nodes' `config/spec` does not name yet: a node that gives a date of its own is believed. */
     forks: z.strictObject({ gloasEpoch: z.int().nonnegative().optional() }).optional(),
     /** What counts as final: the node's `finalized` block, or a number of blocks on top. */

@@ -7,6 +7,8 @@ import { shareCall } from '../../lib/shared-call.ts'
 import type { NodeReading } from '../nodes/nodes.ts'
 import { createAgreement, sendRaw, worst } from './agreement.ts'
 import { ChainError, type ChainReceipt, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
+import { readCheckpointFile } from './checkpoint-file.ts'
+import type { DepositCheckpoint } from './deposit-checkpoint.ts'
 import { createDepositHistory } from './deposit-history.ts'
 import { depositNode } from './deposit-node.ts'
 import { countsOf } from './lane-counts.ts'
@@ -40,8 +42,14 @@ export interface EthereumChainOptions {
   readonly historyWaitMs?: number
 }
 
+/** For `history build`. */
+export interface DepositReads {
+  /** All deposits that are settled, to begin with at the next start. Reads all logs twice. */
+  depositCheckpoint(signal: AbortSignal): Promise<DepositCheckpoint>
+}
+
 /** A network by JSON-RPC. Share one per network and process: the deposit history is read once. */
-export function createEthereumChain(options: EthereumChainOptions): EthereumChain & ContractReads & QueueReads {
+export function createEthereumChain(options: EthereumChainOptions): EthereumChain & ContractReads & QueueReads & DepositReads {
   const { config, clock, log, timeoutMs = 15_000, maxResponseBytes = 33_554_432 } = options
   const transport = {
     clock,
@@ -123,6 +131,7 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
     log,
     waitMs: options.historyWaitMs ?? 5000,
     signal: lifetime,
+    checkpoint: readCheckpointFile(config, log),
   })
 
   return {
@@ -197,6 +206,8 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
     transaction: (hash, signal) => lookUp('eth_getTransactionByHash', transaction, hash, signal),
     receipt: (hash, signal) => lookUp('eth_getTransactionReceipt', receipt, hash, signal, (node, found) => inOwnChain(node, found, signal)),
     depositsFor: (pubkey, signal) => history.depositsFor(pubkey, signal),
+    depositCheckpoint: (signal) =>
+      history.checkpoint({ chainId: config.chainId, contract: config.depositContractAddress.toLowerCase() as Hex }, signal),
     ...createAgreement({ nodes, config }),
 
     call: ({ to, data, blockNumber }, signal) =>

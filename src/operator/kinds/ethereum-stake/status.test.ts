@@ -328,7 +328,7 @@ test.each([
   world.addSigner()
   world.addStake()
   const operator = world.start()
-  await operator.visit(KEY)
+  await world.visit(operator, KEY)
   const verified = world.condition('Verified')
   expect(verified).toMatchObject({ status: 'True', reason })
   expect(verified?.message.includes('Warning: that address is a contract')).toBe(reason !== 'Succeeded')
