@@ -11,8 +11,8 @@ const repository = join(import.meta.dirname, '..')
 export interface BenchCluster {
   readonly cluster: ControlPlane
   readonly dir: string
-  /** Starts the chain and the staking API, which hold so many stakes ready. */
-  startFakes(stakes: number): Promise<Fakes>
+  /** Starts the chain and the staking API, which hold so many stakes ready; `fleet`: so many deposits of the settled fleet are on the chain. */
+  startFakes(stakes: number, fleet?: number): Promise<Fakes>
   /** Starts the operator's own command under its own rights and waits until its caches are full. */
   startOperator(fakes: Fakes, options?: OperatorStart): Promise<BenchOperator>
   /** Namespaces of the stakes, and the signer that pays. */
@@ -68,11 +68,11 @@ export async function startBenchCluster(
       cluster,
       dir,
       stop,
-      async startFakes(stakes) {
+      async startFakes(stakes, fleet = 0) {
         const fakes = await startProcess({
           name: 'fakes',
           command: process.execPath,
-          args: [join(import.meta.dirname, 'fakes/main.ts'), '--stakes', String(stakes)],
+          args: [join(import.meta.dirname, 'fakes/main.ts'), '--stakes', String(stakes), '--fleet', String(fleet)],
         })
         undo.push(() => fakes.stop())
         const [, url = ''] = await fakes.waitForOutput(/listening (http:\S+)/, 60_000)

@@ -1,8 +1,12 @@
 import { createHash } from 'node:crypto'
+import { keccak256 } from 'viem'
+import { depositDataRoot, encodeDepositCalldata } from '../src/chains/ethereum/deposit.ts'
+import { gwei } from '../src/lib/amounts.ts'
 import { ethereumStakeStatus } from '../src/operator/kinds/ethereum-stake/status.ts'
+import { transactionName } from '../src/operator/transactions/names.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../src/resources/ethereum-stake.ts'
 import { FINALIZER, ORIGIN_ANNOTATION } from '../src/resources/meta.ts'
-import { AMOUNT_ETH, CHAIN_ID, DEPOSIT_CONTRACT, NETWORK, PAYER, SIGNER, WITHDRAWAL_ADDRESS } from './network.ts'
+import { AMOUNT_ETH, blockHash, CHAIN_ID, DEPOSIT_CONTRACT, NETWORK, PAYER, SIGNER, WITHDRAWAL_ADDRESS } from './network.ts'
 
 /** A text that is the same for the same seed and unlike any other. */
 const hex = (bytes: number, seed: string): `0x${string}` => {
@@ -41,28 +45,85 @@ export function settledStake(index: number, namespace: string) {
   } as const
 }
 
+const unrootedDeposit = (index: number) => ({
+  pubkey: settledPubkey(stakeIdOf(index)),
+  withdrawalCredentials: `0x02${'00'.repeat(11)}${WITHDRAWAL_ADDRESS.slice(2).toLowerCase()}` as const,
+  amountGwei: gwei(32_000_000_000n),
+  signature: hex(96, `signature ${index}`),
+})
+
+const depositOf = (index: number) => {
+  const deposit = unrootedDeposit(index)
+  return { ...deposit, depositDataRoot: depositDataRoot(deposit) }
+}
+
+/** The deposit of a stake of the fleet, which its chain shows under nonce `index`. */
+export function fleetDeposit(index: number) {
+  const deposit = depositOf(index)
+  return { ...deposit, hash: hex(32, `transaction ${index}`), data: encodeDepositCalldata(deposit) }
+}
+
+/** The record of that deposit as the operator leaves it. `uid` is its resource's origin. */
+export function settledRecord(index: number, namespace: string) {
+  const { data, hash, pubkey } = fleetDeposit(index)
+  const { name } = settledStake(index, namespace).metadata
+  const at = '2026-01-01T00:00:00Z'
+  return {
+    object: {
+      apiVersion: 'staking.dev/v1alpha1',
+      kind: 'StakingTransaction',
+      metadata: { name: transactionName({ purpose: 'Deposit', chainId: CHAIN_ID, pubkey }) },
+      spec: {
+        chain: 'Ethereum',
+        network: NETWORK,
+        chainId: CHAIN_ID,
+        purpose: 'Deposit',
+        subject: pubkey,
+        amount: '32 ETH',
+        apiId: stakeIdOf(index),
+        owner: { kind: 'EthereumStake', namespace, name, originUid: uidOf(index) },
+        generation: 0,
+        signer: SIGNER,
+        from: PAYER,
+        call: { to: DEPOSIT_CONTRACT, data, valueWei: '32000000000000000000' },
+      },
+    },
+    status: {
+      state: 'Landed',
+      place: index,
+      attempts: [
+        {
+          hash,
+          kind: 'Call',
+          nonce: index,
+          generation: 0,
+          gas: '72000',
+          maxFeePerGasWei: '3000000000',
+          maxPriorityFeePerGasWei: '1000000000',
+          valueWei: '32000000000000000000',
+          at,
+        },
+      ],
+      outcome: { is: 'Landed', nonce: index, hash, blockNumber: index + 1, blockHash: blockHash(index + 1) },
+    },
+  } as const
+}
+
 /** The status as the operator itself leaves it behind an active validator. */
 export function settledStatus(index: number, generation: number, now: Date): EthereumStakeStatus {
   const stakeId = stakeIdOf(index)
-  const pubkey = settledPubkey(stakeId)
-  const root = hex(32, `root ${index}`)
-  const hash = hex(32, `transaction ${index}`)
+  const { pubkey, withdrawalCredentials, amountGwei, signature, depositDataRoot: root } = depositOf(index)
+  const { hash, data } = fleetDeposit(index)
   const evidence: EthereumStakeStatus = {
     stakeId,
-    depositData: {
-      pubkey,
-      withdrawalCredentials: `0x02${'00'.repeat(11)}${WITHDRAWAL_ADDRESS.slice(2).toLowerCase()}`,
-      amountGwei: '32000000000',
-      signature: hex(96, `signature ${index}`),
-      depositDataRoot: root,
-    },
+    depositData: { pubkey, withdrawalCredentials, amountGwei: amountGwei.toString(), signature, depositDataRoot: root },
     verifiedRoot: root,
     transaction: {
       chainId: CHAIN_ID,
       from: PAYER,
       to: DEPOSIT_CONTRACT,
       valueWei: '32000000000000000000',
-      dataHash: hex(32, `calldata ${index}`),
+      dataHash: keccak256(data),
       hash,
       nonce: index,
       gas: '72000',
@@ -73,8 +134,8 @@ export function settledStatus(index: number, generation: number, now: Date): Eth
       broadcastHash: hash,
       reportedHash: hash,
       minedHash: hash,
-      blockNumber: 20_000_000 + index,
-      blockHash: hex(32, `block ${index}`),
+      blockNumber: index + 1,
+      blockHash: blockHash(index + 1),
     },
     validator: { pubkey, index: String(Number.parseInt(stakeId.slice(-8), 16)), status: 'active_ongoing' },
   }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createBareClient, forEachOf } from './bare.ts'
 import type { BenchCluster, BenchOperator, Fakes } from './bench-cluster.ts'
-import { settledStake, settledStatus } from './fleet-object.ts'
+import { settledRecord, settledStake, settledStatus } from './fleet-object.ts'
 import { cpuMs, growth, median, peakResidentBytes, residentBytes, scrape, sumBy, until } from './measure.ts'
 
 export interface FleetResult {
@@ -50,7 +50,7 @@ export async function benchFleet(
   signal: AbortSignal,
 ): Promise<FleetResult> {
   await bench.prepare(NAMESPACES)
-  const fakes = await bench.startFakes(0)
+  const fakes = await bench.startFakes(0, stakes)
   try {
     log('the operator without stakes')
     const empty = await sample(bench, fakes, { stakes: 0, quietSeconds: 1 }, signal)
@@ -101,6 +101,10 @@ async function createFleet(bench: BenchCluster, stakes: number, signal: AbortSig
         const written = await client.send<{ metadata: { managedFields?: unknown } }>('PATCH', `${path}/${object.metadata.name}/status`, {
           status: settledStatus(index, metadata.generation, new Date(firstMs + index * EVERY_MS)),
         })
+        const { object: made, status } = settledRecord(index, namespace)
+        const records = '/apis/staking.dev/v1alpha1/stakingtransactions'
+        await client.send('POST', records, made)
+        await client.send('PATCH', `${records}/${made.metadata.name}/status`, { status })
         if (sizes.length < 100)
           sizes.push(JSON.stringify({ ...written, metadata: { ...written.metadata, managedFields: undefined } }).length)
       },

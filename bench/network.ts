@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Address, Hex } from '../src/chains/ethereum/chain.ts'
 
 /** The network that both fakes and the operator agree on. */
@@ -13,3 +14,6 @@ export const WITHDRAWAL_ADDRESS: Address = '0x70997970C51812dc3A010C7d01b50e0d17
 export const AMOUNT_ETH = '32'
 export const KEY_NAME = 'treasury'
 export const SIGNER = 'treasury'
+
+/** Hash of a block of the benchmarks' chain. */
+export const blockHash = (number: number): Hex => `0x${createHash('sha256').update(`block ${number}`).digest('hex')}`

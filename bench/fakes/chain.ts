@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { encodeAbiParameters, keccak256, parseTransaction, toHex } from 'viem'
 import { decodeDepositCalldata, depositEventTopic } from '../../src/chains/ethereum/deposit.ts'
-import { CHAIN_ID, DEPOSIT_CONTRACT, PAYER } from '../network.ts'
+import { fleetDeposit } from '../fleet-object.ts'
+import { blockHash, CHAIN_ID, DEPOSIT_CONTRACT, PAYER } from '../network.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -17,7 +17,6 @@ interface Mined {
   readonly log: Json
 }
 
-const word = (text: string): string => `0x${createHash('sha256').update(text).digest('hex')}`
 const littleEndian = (value: bigint): `0x${string}` => {
   const bytes = Buffer.alloc(8)
   bytes.writeBigUInt64LE(value)
@@ -26,65 +25,64 @@ const littleEndian = (value: bigint): `0x${string}` => {
 const fiveBytes = [{ type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }] as const
 const twoWords = [{ type: 'bytes' }] as const
 
-export function createInstantChain(): InstantChain {
+/** `fleet`: so many deposits of the settled fleet are in it already. */
+export function createInstantChain(fleet: number): InstantChain {
   /** Block n holds the transaction with nonce n - 1. */
   const blocks: Mined[] = []
   const pool = new Map<number, { readonly raw: `0x${string}`; readonly hash: string }>()
   const byHash = new Map<string, Mined>()
   const latest = (): number => blocks.length
 
+  function include(hash: string, call: { readonly data: `0x${string}`; readonly value: bigint; readonly gas: bigint }): void {
+    const nonce = blocks.length
+    const { pubkey, withdrawalCredentials, signature } = decodeDepositCalldata(call.data)
+    const at = { blockNumber: toHex(nonce + 1), blockHash: blockHash(nonce + 1) }
+    const log = {
+      address: DEPOSIT_CONTRACT,
+      topics: [depositEventTopic],
+      data: encodeAbiParameters(fiveBytes, [
+        pubkey,
+        withdrawalCredentials,
+        littleEndian(call.value / 1_000_000_000n),
+        signature,
+        littleEndian(BigInt(nonce)),
+      ]),
+      ...at,
+      transactionHash: hash,
+      removed: false,
+    }
+    const mined = {
+      transaction: { hash, from: PAYER, to: DEPOSIT_CONTRACT, nonce: toHex(nonce), input: call.data, value: toHex(call.value), ...at },
+      receipt: {
+        transactionHash: hash,
+        from: PAYER,
+        status: '0x1',
+        ...at,
+        gasUsed: toHex(call.gas / 2n),
+        effectiveGasPrice: toHex(1_000_000_001),
+        logs: [log],
+      },
+      log,
+    }
+    blocks.push(mined)
+    byHash.set(hash, mined)
+  }
+  for (let index = 0; index < fleet; index++) {
+    const { hash, data } = fleetDeposit(index)
+    include(hash, { data, value: 32n * 10n ** 18n, gas: 72_000n })
+  }
+
   function mine(): void {
     for (let next = pool.get(blocks.length); next !== undefined; next = pool.get(blocks.length)) {
-      const nonce = blocks.length
-      pool.delete(nonce)
+      pool.delete(blocks.length)
       const { data = '0x', value = 0n, gas = 0n } = parseTransaction(next.raw)
-      const { pubkey, withdrawalCredentials, signature } = decodeDepositCalldata(data)
-      const blockNumber = toHex(nonce + 1)
-      const blockHash = word(`block ${nonce + 1}`)
-      const log = {
-        address: DEPOSIT_CONTRACT,
-        topics: [depositEventTopic],
-        data: encodeAbiParameters(fiveBytes, [
-          pubkey,
-          withdrawalCredentials,
-          littleEndian(value / 1_000_000_000n),
-          signature,
-          littleEndian(BigInt(nonce)),
-        ]),
-        blockNumber,
-        transactionHash: next.hash,
-        removed: false,
-      }
-      const mined = {
-        transaction: {
-          hash: next.hash,
-          from: PAYER,
-          to: DEPOSIT_CONTRACT,
-          nonce: toHex(nonce),
-          input: data,
-          value: toHex(value),
-          blockNumber,
-        },
-        receipt: {
-          transactionHash: next.hash,
-          from: PAYER,
-          status: '0x1',
-          blockNumber,
-          blockHash,
-          gasUsed: toHex(gas / 2n),
-          effectiveGasPrice: toHex(1_000_000_001),
-          logs: [log],
-        },
-        log,
-      }
-      blocks.push(mined)
-      byHash.set(next.hash, mined)
+      include(next.hash, { data, value, gas })
     }
   }
 
   const block = (number: number): Json => ({
     number: toHex(number),
-    hash: word(`block ${number}`),
+    hash: blockHash(number),
     baseFeePerGas: toHex(1_000_000_000),
   })
 

@@ -7,8 +7,8 @@ import { createPreparedApi } from './staking-api.ts'
  * The chain (POST /rpc) and the staking API (/v1/…) of the benchmarks in a process of their own, so that the operator's CPU is the operator's.
  * GET /progress says how far they are. Prints its URL when all deposits are prepared.
  */
-const { values } = parseArgs({ options: { stakes: { type: 'string', default: '0' } } })
-const chain = createInstantChain()
+const { values } = parseArgs({ options: { stakes: { type: 'string', default: '0' }, fleet: { type: 'string', default: '0' } } })
+const chain = createInstantChain(Number(values.fleet))
 const api = createPreparedApi(Number(values.stakes))
 
 async function textOf(request: IncomingMessage): Promise<string> {
