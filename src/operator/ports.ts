@@ -99,6 +99,11 @@ export interface ValidatorRequestsApi {
 }
 
 /** The staking API, as far as the operator uses it for Solana stakes. Throws the contract's `StakingApiError`. */
+/** The most that a transaction may offer on top of its base fee, in lamports. */
+export interface SolanaFeeCap {
+  readonly maxPriorityFeeLamports: Lamports
+}
+
 export interface SolanaStakingApi {
   createSolanaStake(
     request: {
@@ -118,17 +123,26 @@ export interface SolanaStakingApi {
   renewChallenge(stakeId: string, signal: AbortSignal): Promise<ChallengeBody>
   createStakeTransaction(
     stakeId: string,
-    request: { readonly idempotencyKey: string; readonly challengeId: string; readonly signature: SolanaSignature },
+    request: { readonly idempotencyKey: string; readonly challengeId: string; readonly signature: SolanaSignature } & SolanaFeeCap,
     signal: AbortSignal,
   ): Promise<SolanaTransactionBody>
-  createDeactivationTransaction(stakeId: string, idempotencyKey: string, signal: AbortSignal): Promise<SolanaTransactionBody>
+  createDeactivationTransaction(
+    stakeId: string,
+    request: { readonly idempotencyKey: string } & SolanaFeeCap,
+    signal: AbortSignal,
+  ): Promise<SolanaTransactionBody>
   createWithdrawalTransaction(
     stakeId: string,
-    request: { readonly idempotencyKey: string; readonly destination?: SolanaAddress },
+    request: {
+      readonly idempotencyKey: string
+      readonly destination?: SolanaAddress
+      /** The destination is a program's account, and meant. */
+      readonly destinationException?: true
+    } & SolanaFeeCap,
     signal: AbortSignal,
   ): Promise<SolanaTransactionBody>
   /** A new blockhash for a transaction that can't land any more. One that still could answers 409 `invalid-state`. */
-  refreshTransaction(stakeId: string, txId: string, signal: AbortSignal): Promise<SolanaTransactionBody>
+  refreshTransaction(stakeId: string, txId: string, cap: SolanaFeeCap, signal: AbortSignal): Promise<SolanaTransactionBody>
   submitTransaction(stakeId: string, txId: string, signature: SolanaSignature, signal: AbortSignal): Promise<SolanaTransactionBody>
 }
 

@@ -204,7 +204,8 @@ export const reasons = {
   },
   DelegationChanged: {
     stalled: true,
-    means: 'Somebody has deactivated the stake on the chain, or delegated it to another vote account, with a key that this resource uses.',
+    means:
+      'Somebody has deactivated the stake on the chain, delegated it to another vote account, or made it without delegating it, and this resource did not ask for that. Anyone may deactivate a stake whose vote account is closed, or has long been delinquent.',
   },
   AlreadyWithdrawn: {
     stalled: true,
@@ -216,6 +217,16 @@ export const reasons = {
       "The stake's account is closed, and its money was withdrawn by somebody else: to elsewhere than this resource says, or nobody can tell where to. Look at it at once.",
   },
   LockupInForce: { stalled: true, means: 'The stake account has a lockup on the chain: nothing can be withdrawn before it is over.' },
+  ClockSkew: {
+    stalled: true,
+    means:
+      'The clocks of the operator and of the staking API are minutes apart, so that what the one makes has expired, or is not valid yet, for the other.',
+  },
+  ValidatorDelinquent: {
+    stalled: false,
+    means:
+      'The stake is active, and its validator does not vote, or its vote account is closed: it earns nothing, and anyone may deactivate it after five epochs.',
+  },
   HistoryMissing: {
     stalled: true,
     means:

@@ -24,6 +24,39 @@ const signature = () =>
     .regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/)
 const lamportsText = () => integerText(20)
 
+/**
+ * Addresses of the cluster itself that a withdrawal credits and nobody gets anything back from. What else is unfit, only the chain can say. Source: Solana
+ * documentation, "Native Programs" and "Sysvars"; Solana SDK, `incinerator::ID`; solana-program/token.
+ */
+const noDestinations = [
+  '11111111111111111111111111111111',
+  '1nc1nerator11111111111111111111111111111111',
+  'Stake11111111111111111111111111111111111111',
+  'StakeConfig11111111111111111111111111111111',
+  'Vote111111111111111111111111111111111111111',
+  'Config1111111111111111111111111111111111111',
+  'ComputeBudget111111111111111111111111111111',
+  'Feature111111111111111111111111111111111111',
+  'BPFLoader1111111111111111111111111111111111',
+  'BPFLoader2111111111111111111111111111111111',
+  'BPFLoaderUpgradeab1e11111111111111111111111',
+  'NativeLoader1111111111111111111111111111111',
+  'AddressLookupTab1e1111111111111111111111111',
+  'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA',
+  'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb',
+  'Sysvar1111111111111111111111111111111111111',
+  'SysvarC1ock11111111111111111111111111111111',
+  'SysvarRent111111111111111111111111111111111',
+  'SysvarStakeHistory1111111111111111111111111',
+  'SysvarEpochSchedu1e111111111111111111111111',
+  'SysvarEpochRewards1111111111111111111111111',
+  'SysvarRecentB1ockHashes11111111111111111111',
+  'SysvarS1otHashes111111111111111111111111111',
+  'SysvarS1otHistory11111111111111111111111111',
+  'SysvarLastRestartS1ot1111111111111111111111',
+  'Sysvar1nstructions1111111111111111111111111',
+] as const
+
 const spec = z.object({
   network: immutable(dnsLabel(), 'network').describe("Name of a Solana network in the operator's configuration, such as mainnet-beta."),
   amountLamports: immutable(
@@ -40,7 +73,7 @@ const spec = z.object({
     ),
     'amountLamports',
   ).describe(
-    'What the stake authority pays into the stake account, in lamports, as text. The rent reserve (about 2282880 lamports) is part of it and is not delegated; it comes back with the rest.',
+    'What the stake authority pays into the stake account, in lamports, as text. The cluster’s rent reserve for a stake account is part of it and is not delegated; it comes back with the rest.',
   ),
   voteAccount: address()
     .optional()
@@ -65,7 +98,10 @@ const spec = z.object({
     .describe(
       'Active (delegated and earning), Inactive (deactivated, the money stays in the stake account) or Withdrawn (deactivated, all money at the destination, the account closed). It only goes forward.',
     ),
-  destination: address()
+  destination: cel(address(), {
+    rule: `!(self in [${[...noDestinations].map((one) => `'${one}'`).join(', ')}])`,
+    message: 'is a program, a sysvar or the incinerator: money that goes there is lost',
+  })
     .optional()
     .describe("Where the money goes when it is withdrawn: a Solana address. Left out: the withdraw authority's own."),
   maxPriorityFeeLamports: inWords(
@@ -142,6 +178,14 @@ const protocol = z.object({
   withdrawAuthority: address().optional().describe('Withdraw authority as it stands on the chain.'),
   voteAccount: address().optional().describe('Vote account as it stands on the chain.'),
   lockedUntil: z.string().max(64).optional().describe('A lockup in force: no withdrawal before.'),
+  lockupCustodian: address().optional().describe('Who alone can lift the lockup in force.'),
+  validator: z
+    .enum(['Voting', 'Delinquent', 'Closed'])
+    .optional()
+    .describe(
+      'The vote account of an active stake when it was looked at last. Anyone may deactivate a stake whose vote account is closed, or has been delinquent for five epochs.',
+    ),
+  unreadable: z.string().max(256).optional().describe('Why the stake account cannot be read: the rest is what was seen before.'),
 })
 export type SolanaProtocol = z.output<typeof protocol>
 

@@ -41,6 +41,16 @@ const labelSelector = z.strictObject({
 })
 export type LabelSelector = z.output<typeof labelSelector>
 
+const solanaAddressText = () =>
+  inWords(
+    z
+      .string()
+      .min(32)
+      .max(44)
+      .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
+    'must be a Solana address in base58',
+  )
+
 /** Strict, and so is all of it: a field that this version does not know may be a limit, so that a policy which has one cannot be read, and admits nothing. */
 const policy = z.strictObject({
   allowedNamespaces: z
@@ -66,19 +76,25 @@ const policy = z.strictObject({
       'Where money may go in the end: withdrawal addresses of Ethereum stakes, destinations of Solana withdrawals. Left out, any is allowed; an empty list admits none.',
     ),
   allowedVoteAccounts: z
-    .array(
-      inWords(
-        z
-          .string()
-          .min(32)
-          .max(44)
-          .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
-        'must be a Solana address in base58',
-      ),
-    )
+    .array(solanaAddressText())
     .max(256)
     .optional()
     .describe('Vote accounts that stakes may be delegated to. Left out, any is allowed; an empty list admits none. Solana only.'),
+  destinationExceptions: z
+    .array(solanaAddressText())
+    .max(64)
+    .optional()
+    .describe(
+      "Destinations of withdrawals that are accounts of a program, or that no key signs for, and that are meant: a multisig's vault, an escrow. Any other such address is refused, since money that goes to a mint or a token account is lost. Of the withdraw authority's signer. Solana only.",
+    ),
+  maxCommissionPercent: z
+    .int()
+    .min(0)
+    .max(100)
+    .optional()
+    .describe(
+      'Highest commission in percent of the inflation rewards that a validator may keep when a stake is delegated to it. Left out, any under 100 is allowed. Of the stake authority’s signer. Solana only.',
+    ),
   maxPerTransaction: inWords(
     z
       .string()

@@ -7,9 +7,9 @@ import type { StakeHistory } from './sysvars.ts'
  * program itself reckons with 9 % for all epochs (PERPETUAL_NEW_WARMUP_COOLDOWN_RATE_EPOCH = Some(0)), and so does this.
  */
 export type StakeArithmetic =
-  /** IEEE doubles, truncated: what the stake program does. */
+  /** IEEE doubles, truncated: what the stake program does before its version 5.1. */
   | 'float'
-  /** 128-bit integers in basis points: what SIMD-0391 will have it do. Differs by few lamports, and only for huge stakes. */
+  /** 128-bit integers in basis points: what it does once SIMD-0391's feature is on. Differs by few lamports, and only for huge stakes. */
   | 'fixed-point'
 
 export interface Activation {
@@ -24,12 +24,7 @@ export interface Activation {
  * What of a delegation counts at an epoch. Source: solana-stake-interface, Delegation::stake_activating_and_deactivating, step for step.
  * An epoch that the history doesn't hold any more is long over: then the stake is wholly active, or wholly inactive.
  */
-export function activationAt(
-  delegation: Delegation,
-  epoch: bigint,
-  history: StakeHistory,
-  arithmetic: StakeArithmetic = 'float',
-): Activation {
+export function activationAt(delegation: Delegation, epoch: bigint, history: StakeHistory, arithmetic: StakeArithmetic): Activation {
   const allowed = allowances[arithmetic]
   const [effective, activating] = warmUp(delegation, epoch, history, allowed)
   const { deactivationEpoch } = delegation
@@ -109,7 +104,7 @@ export function stakePosition(given: {
   readonly lamports: bigint
   readonly epoch: bigint
   readonly history: StakeHistory
-  readonly arithmetic?: StakeArithmetic
+  readonly arithmetic: StakeArithmetic
 }): StakePosition {
   const { state, lamports, epoch, history, arithmetic } = given
   if (state.kind !== 'stake') {

@@ -1,4 +1,5 @@
 import type { Lamports } from '../../lib/amounts.ts'
+import type { StakeArithmetic } from './activation.ts'
 import type { Blockhash, SolanaAddress, SolanaSignature } from './addresses.ts'
 import type { Commitment, LandingFacts, SignatureStatus } from './expiry.ts'
 import type { SolanaClock, StakeHistory } from './sysvars.ts'
@@ -39,6 +40,8 @@ export interface StakeView {
   readonly history: StakeHistory
   /** Rewards are being distributed: the stake program refuses every change. */
   readonly rewardsActive: boolean
+  /** How the cluster reckons warm-up and cool-down: in integers once its feature is on. */
+  readonly arithmetic: StakeArithmetic
 }
 
 export interface VoteAccount {
@@ -56,6 +59,8 @@ export interface VoteAccount {
   readonly activatedStake: Lamports
   /** It has not voted for about a minute (128 slots): don't delegate to it. */
   readonly delinquent: boolean
+  /** The cluster admits validators by their BLS keys (SIMD-0357): one without is not admitted, and earns nothing. */
+  readonly needsBlsKey?: boolean
 }
 
 /** What one node says in one look: nothing of it is older than its finalized height. */
@@ -66,7 +71,7 @@ export interface NodeLook {
   readonly account: ChainAccount | undefined
   /** One for each signature that was asked for; undefined where the node's whole history has none. */
   readonly statuses: readonly (SignatureStatus | undefined)[]
-  /** First slot of the node's ledger; undefined where it doesn't tell, or all signatures were found. */
+  /** First slot of the node's history: the present one where it keeps none. Undefined where it doesn't tell, or all signatures were found. */
   readonly historySince?: bigint
 }
 
@@ -95,6 +100,10 @@ export interface Simulation {
 
 export type SolanaErrorCode =
   | FailureMeaning
+  /** An account has a layout that is not known here. */
+  | 'unreadable'
+  /** The node keeps no history of transactions (`--enable-rpc-transaction-history`). */
+  | 'no-history'
   /** The node lags: others, or the same later, may know. */
   | 'node-behind'
   /** Time-out, reset, 5xx, HTML, rate limit, no URL answered: the outcome is unknown. */
@@ -147,8 +156,11 @@ export interface SolanaChain {
    * behind itself. For what only all of them together can prove. Throws when none has answered.
    */
   looks(address: SolanaAddress, signatures: readonly SolanaSignature[], signal: AbortSignal): Promise<readonly (NodeLook | undefined)[]>
-  /** Final transactions that name an address, newest first, as far as any node's history reaches (at most 1000 of each). Throws when none has answered. */
-  past(address: SolanaAddress, signal: AbortSignal): Promise<readonly PastTransaction[]>
+  /**
+   * Final transactions that name an address, newest first, as far as any node's history reaches (at most 1000 of each). `atSlot`: a node that has not come
+   * that far gives no answer. Throws when none has answered.
+   */
+  past(address: SolanaAddress, atSlot: bigint, signal: AbortSignal): Promise<readonly PastTransaction[]>
   /** The message of a final transaction; undefined where no node has it. */
   message(signature: SolanaSignature, signal: AbortSignal): Promise<Uint8Array | undefined>
   /** Lamports that the fee payer will pay for this message; undefined when its blockhash has expired. */
@@ -158,10 +170,10 @@ export interface SolanaChain {
    * node tells.
    */
   recentPriorityFee(writable: readonly SolanaAddress[], signal: AbortSignal): Promise<bigint>
-  /** Runs the message without signatures. A transaction that would fail is an answer here, no error. */
+  /** Runs the message without signatures, on a state not before `minContextSlot`. A transaction that would fail is an answer here, no error. */
   simulate(
     message: Uint8Array,
-    options: { readonly watch?: readonly SolanaAddress[]; readonly replaceBlockhash?: boolean },
+    options: { readonly watch?: readonly SolanaAddress[]; readonly replaceBlockhash?: boolean; readonly minContextSlot?: bigint },
     signal: AbortSignal,
   ): Promise<Simulation>
   /**

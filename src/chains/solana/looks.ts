@@ -2,6 +2,7 @@ import { RpcFailure } from '../../lib/json-rpc.ts'
 import type { NodeLook, PastTransaction, SolanaChain } from './chain.ts'
 import { SolanaError } from './chain.ts'
 import { splitTransaction } from './message.ts'
+import { toSolanaError } from './rpc-errors.ts'
 import { account, epochInfo, pastTransaction, pastTransactions, read, signatureStatuses, u64, withContext } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
 
@@ -27,15 +28,17 @@ export function createLooks(
           await node.call('getEpochInfo', [{ commitment: 'finalized' }], signal),
           'getEpochInfo',
         )
-        const [found, statuses] = await Promise.all([
-          node.call('getAccountInfo', [address, { commitment: 'finalized', encoding: 'base64' }], signal),
-          signatures.length === 0 ? [] : statusesOf(node, signatures, signal),
+        const atLeast = { minContextSlot: Number(absoluteSlot) }
+        const [found, { statuses, hasHistory }] = await Promise.all([
+          node.call('getAccountInfo', [address, { commitment: 'finalized', encoding: 'base64', ...atLeast }], signal),
+          signatures.length === 0 ? { statuses: [], hasHistory: true } : statusesOf(node, signatures, absoluteSlot, signal),
         ])
         const { context, value } = read(withContext(account), found, 'getAccountInfo')
         // Behind one URL there may be several nodes.
         if (context.slot < absoluteSlot)
           throw new SolanaError('node-behind', 'the node shows an account of an earlier slot than its height')
-        const since = statuses.some((status) => status === undefined) ? await historySince(node, signal) : undefined
+        const isOpen = statuses.some((status) => status === undefined)
+        const since = !isOpen ? undefined : hasHistory ? await historySince(node, signal) : absoluteSlot
         return {
           finalizedBlockHeight: blockHeight,
           slot: context.slot,
@@ -45,12 +48,16 @@ export function createLooks(
         }
       }, signal),
 
-    async past(address, signal) {
+    async past(address, atSlot, signal) {
       const lists = await ofAll(
         async (node) =>
           read(
             pastTransactions,
-            await node.call('getSignaturesForAddress', [address, { commitment: 'finalized', limit: 1000 }], signal),
+            await node.call(
+              'getSignaturesForAddress',
+              [address, { commitment: 'finalized', limit: 1000, minContextSlot: Number(atSlot) }],
+              signal,
+            ),
             'getSignaturesForAddress',
           ),
         signal,
@@ -72,11 +79,28 @@ export function createLooks(
   }
 }
 
-async function statusesOf(node: RpcNode, signatures: readonly string[], signal: AbortSignal): Promise<NodeLook['statuses']> {
-  const answer = await node.call('getSignatureStatuses', [signatures, { searchTransactionHistory: true }], signal)
-  const { value } = read(signatureStatuses, answer, 'getSignatureStatuses')
+/**
+ * What became of signatures, by a node that is not behind `since`: behind one URL there may be several nodes. Of one that keeps no history, only what
+ * happened just now.
+ */
+async function statusesOf(
+  node: RpcNode,
+  signatures: readonly string[],
+  since: bigint,
+  signal: AbortSignal,
+): Promise<{ readonly statuses: NodeLook['statuses']; readonly hasHistory: boolean }> {
+  const method = 'getSignatureStatuses'
+  const ask = (searchTransactionHistory: boolean) => node.call(method, [signatures, { searchTransactionHistory }], signal)
+  let hasHistory = true
+  const answer = await ask(true).catch((error: unknown) => {
+    if (toSolanaError(error).code !== 'no-history') throw error
+    hasHistory = false
+    return ask(false)
+  })
+  const { context, value } = read(signatureStatuses, answer, method)
   if (value.length !== signatures.length) throw new RpcFailure('no-answer', 'the node left signatures out')
-  return value.map((status) => status ?? undefined)
+  if (context.slot < since) throw new SolanaError('node-behind', 'the node tells of signatures at an earlier slot than its height')
+  return { statuses: value.map((status) => status ?? undefined), hasHistory }
 }
 
 /** First slot of the node's ledger; nodes behind a gateway may not serve the method, and then nothing is known. */

@@ -14,6 +14,9 @@ export const recentBlockhashesSysvar = 'SysvarRecentB1ockHashes11111111111111111
 /** Owns all sysvars' accounts. */
 export const sysvarOwner = 'Sysvar1111111111111111111111111111111111111'
 
+/** Owns the accounts of feature gates. */
+export const featureProgram = 'Feature111111111111111111111111111111111111'
+
 /** What it gets is burned at the end of the slot. Source: Solana SDK, `incinerator::ID`. */
 export const burnAddress = '1nc1nerator11111111111111111111111111111111'
 

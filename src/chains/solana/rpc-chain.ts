@@ -2,8 +2,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { createRpcClient, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
 import type { ChainLog, NodeReading } from '../nodes/nodes.ts'
 import type { SolanaAddress } from './addresses.ts'
-import { type SolanaChain, SolanaError, type SolanaErrorCode, type VoteAccountAnswer } from './chain.ts'
+import { type SolanaChain, SolanaError, type SolanaErrorCode, type StakeHistory, type StakeView, type VoteAccountAnswer } from './chain.ts'
 import type { Commitment, LandingFacts } from './expiry.ts'
+import { features, isFeatureOn } from './features.ts'
 import { createLooks, historySince } from './looks.ts'
 import { decodeMessage, joinTransaction, splitTransaction, transactionSignature } from './message.ts'
 import type { SolanaNetworkConfig } from './networks.ts'
@@ -65,6 +66,31 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
       signal,
     )
 
+  let finalHistory: KnownHistory | undefined
+  /** At one slot; undefined where the history that is known is another epoch's. */
+  async function viewOf(
+    address: SolanaAddress,
+    commitment: Commitment,
+    known: KnownHistory | undefined,
+    signal: AbortSignal,
+  ): Promise<StakeView | undefined> {
+    const always = [address, clockSysvar, epochRewardsSysvar, features.fixedPointStake]
+    const { context, value } = await accounts(known === undefined ? [...always, stakeHistorySysvar] : always, commitment, signal)
+    const [stake, clockAccount, rewardsAccount, feature, historyAccount] = value
+    if (!clockAccount || (known === undefined && !historyAccount))
+      throw new SolanaError('unavailable', 'the node does not hold the sysvars of stakes')
+    const clock = sysvar(decodeClock, clockAccount.data)
+    if (known !== undefined && known.epoch !== clock.epoch) return undefined
+    return {
+      slot: context.slot,
+      account: stake ?? undefined,
+      clock,
+      history: historyAccount ? sysvar(decodeStakeHistory, historyAccount.data) : (known?.history ?? new Map()),
+      rewardsActive: rewardsAccount ? sysvar(decodeEpochRewards, rewardsAccount.data).active : false,
+      arithmetic: isFeatureOn(feature) ? 'fixed-point' : 'float',
+    }
+  }
+
   const landingFacts = createLandingFacts(nodes)
 
   return {
@@ -98,34 +124,33 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
       (await ask('getStakeMinimumDelegation', [{ commitment: 'confirmed' }], withContext(lamportsValue), signal)).value,
 
     stakeView: async (address, commitment, signal) => {
-      const { context, value } = await accounts([address, clockSysvar, stakeHistorySysvar, epochRewardsSysvar], commitment, signal)
-      const [stake, clockAccount, historyAccount, rewardsAccount] = value
-      if (!clockAccount || !historyAccount) throw new SolanaError('unavailable', 'the node does not hold the sysvars of stakes')
-      return {
-        slot: context.slot,
-        account: stake ?? undefined,
-        clock: sysvar(decodeClock, clockAccount.data),
-        history: sysvar(decodeStakeHistory, historyAccount.data),
-        rewardsActive: rewardsAccount ? sysvar(decodeEpochRewards, rewardsAccount.data).active : false,
-      }
+      // 23 kB that change with the epoch: read once in each, by all stakes, of what is final.
+      const known = commitment === 'finalized' ? finalHistory : undefined
+      const view = await viewOf(address, commitment, known, signal)
+      const read = view ?? (await viewOf(address, commitment, undefined, signal))
+      if (read === undefined) throw new SolanaError('unavailable', 'the node does not hold the sysvars of stakes')
+      if (commitment === 'finalized') finalHistory = { epoch: read.clock.epoch, history: read.history }
+      return read
     },
 
     voteAccount: async (address, signal): Promise<VoteAccountAnswer> => {
-      const found = await ask(
-        'getAccountInfo',
-        [address, { commitment: 'confirmed', encoding: 'base64', dataSlice: { offset: 0, length: voteTermsBytes } }],
-        withContext(account),
+      const slice = { commitment: 'confirmed', encoding: 'base64', dataSlice: { offset: 0, length: voteTermsBytes } }
+      const { value } = await ask(
+        'getMultipleAccounts',
+        [[address, features.admissionTicket], slice],
+        withContext(account.array().length(2)),
         signal,
       )
-      if (found.value === null) return { kind: 'missing' }
-      if (found.value.owner !== voteProgram) return { kind: 'not-a-vote-account' }
+      const [found = null, ticket = null] = value
+      if (found === null) return { kind: 'missing' }
+      if (found.owner !== voteProgram) return { kind: 'not-a-vote-account' }
       const filter = { commitment: 'confirmed', votePubkey: address, keepUnstakedDelinquents: true }
       const { current, delinquent } = await ask('getVoteAccounts', [filter], voteAccounts, signal)
       const of = (list: typeof current) => list.find(({ votePubkey }) => votePubkey === address)
       const listed = of(current) ?? of(delinquent)
       if (listed === undefined) return { kind: 'not-voting' }
       const { nodePubkey, activatedStake } = listed
-      const terms = termsOf(found.value.data)
+      const terms = termsOf(found.data)
       return {
         kind: 'vote-account',
         account: {
@@ -136,6 +161,7 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
           delinquent: of(current) === undefined,
           ...(terms?.blockRevenueBps === undefined ? {} : { blockRevenueCommission: terms.blockRevenueBps / 100 }),
           ...(terms?.blsKey === undefined ? {} : { blsKey: terms.blsKey }),
+          ...(isFeatureOn(ticket) ? { needsBlsKey: true } : {}),
         },
       }
     },
@@ -171,13 +197,14 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
       return nodes.first(ask75, signal)
     },
 
-    simulate: async (message, { watch = [], replaceBlockhash = false }, signal) => {
+    simulate: async (message, { watch = [], replaceBlockhash = false, minContextSlot }, signal) => {
       const transaction = Buffer.from(joinTransaction(message)).toString('base64')
       const config = {
         encoding: 'base64',
         commitment: 'confirmed',
         sigVerify: false,
         replaceRecentBlockhash: replaceBlockhash,
+        ...(minContextSlot === undefined ? {} : { minContextSlot: Number(minContextSlot) }),
         ...(watch.length === 0 ? {} : { accounts: { encoding: 'base64', addresses: watch } }),
       }
       const { value } = await ask('simulateTransaction', [transaction, config], simulation, signal)
@@ -213,6 +240,11 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
   }
 }
 
+interface KnownHistory {
+  readonly epoch: bigint
+  readonly history: StakeHistory
+}
+
 /** Asks every node. */
 function createLandingFacts(nodes: RpcNodes): SolanaChain['landingFacts'] {
   return async (signatures, signal) => {
@@ -236,7 +268,14 @@ function createLandingFacts(nodes: RpcNodes): SolanaChain['landingFacts'] {
 }
 
 /** What several nodes' refusals mean together: the one that says most about the transaction. A lagging node may not know the blockhash yet. */
-const saysLittle: readonly SolanaErrorCode[] = ['rejected', 'blockhash-not-found', 'node-behind', 'wrong-cluster', 'unavailable']
+const saysLittle: readonly SolanaErrorCode[] = [
+  'no-history',
+  'rejected',
+  'blockhash-not-found',
+  'node-behind',
+  'wrong-cluster',
+  'unavailable',
+]
 const mostTelling = (errors: readonly SolanaError[]): SolanaError =>
   errors.toSorted((a, b) => saysLittle.indexOf(a.code) - saysLittle.indexOf(b.code))[0] ??
   new SolanaError('unavailable', plainMessage('unavailable'))

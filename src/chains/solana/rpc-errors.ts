@@ -14,7 +14,7 @@ const codes: Readonly<Record<number, SolanaErrorCode>> = {
   [-32009]: 'unavailable',
   [-32010]: 'rejected',
   /** TransactionHistoryNotAvailable. */
-  [-32011]: 'unavailable',
+  [-32011]: 'no-history',
   [-32014]: 'unavailable',
   /** MinContextSlotNotReached. */
   [-32016]: 'node-behind',
@@ -39,6 +39,8 @@ const plainMessages: Readonly<Record<SolanaErrorCode, string>> = {
   'signature-failure': 'a signature is missing or does not fit the message',
   busy: 'an account is in use by another transaction, or the block is full',
   failed: 'the transaction would fail',
+  unreadable: 'an account has a layout that is not known here',
+  'no-history': 'the node keeps no history of transactions (--enable-rpc-transaction-history)',
   'node-behind': 'the node lags behind the cluster',
   unavailable: 'the node cannot answer now',
   'wrong-cluster': 'the node serves another cluster',

@@ -51,7 +51,8 @@ export function createRpcNodes(options: {
       },
       guard: withRefusals,
       toError: (error) => toSolanaError(error),
-      passesOn: ({ code }) => code === 'unavailable' || code === 'wrong-cluster' || code === 'node-behind' || code === 'rejected',
+      passesOn: ({ code }) =>
+        code === 'unavailable' || code === 'wrong-cluster' || code === 'node-behind' || code === 'no-history' || code === 'rejected',
       rests: ({ code }, cause) =>
         code === 'wrong-cluster' || code === 'node-behind' || (code === 'unavailable' && cause instanceof RpcFailure),
       unknownRefusal: ({ code }, cause) =>

@@ -74,6 +74,19 @@ export const solanaProtocol = z
   })
   .meta({ id: 'SolanaProtocol' })
 
+/** What the stake's validator keeps and is, by its vote account's own data when the stake was created. Beyond the interface. */
+export const solanaValidator = z
+  .object({
+    node: solanaAddress,
+    /** Percent of the inflation rewards that it keeps. */
+    commissionPercent: z.number().min(0).max(656).optional(),
+    /** Percent of the block revenue that it keeps; left out where its account has no such field (before version 4). */
+    blockRevenueCommissionPercent: z.number().min(0).max(656).optional(),
+    /** Whether it names a BLS key (SIMD-0387); left out where its account has no such field. */
+    blsKey: z.boolean().optional(),
+  })
+  .meta({ id: 'SolanaValidator' })
+
 export const solanaStake = z
   .object({
     stakeId: id,
@@ -83,6 +96,8 @@ export const solanaStake = z
     stakeAuthority: solanaAddress,
     withdrawAuthority: solanaAddress,
     voteAccount: solanaAddress,
+    /** Only in the answer to its creation. */
+    validator: solanaValidator.optional(),
     feePayer: solanaAddress,
     externalReference: externalReference.optional(),
     challenge: challenge.optional(),

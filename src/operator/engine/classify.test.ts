@@ -114,6 +114,8 @@ describe('what a Solana node, or a simulation, says', () => {
     busy: 'wait AwaitingFinality',
     failed: 'stall RequestRefused',
     'node-behind': 'wait ChainUnavailable',
+    'no-history': 'stall HistoryMissing',
+    unreadable: 'stall VerificationFailed',
     unavailable: 'retry ChainUnavailable',
     'wrong-cluster': 'stall WrongChain',
     rejected: 'retry ChainUnavailable',

@@ -212,6 +212,16 @@ function ofSolana(error: SolanaError): Verdict {
     case 'failed':
     case 'signature-failure':
       return stalled('RequestRefused', `The cluster would refuse this transaction: ${error.message}. Nothing was paid.`)
+    case 'unreadable':
+      return stalled(
+        'VerificationFailed',
+        `${error.message}. Nothing was signed. If the cluster has a newer version of its programs, this operator must be updated; if not, a node lies.`,
+      )
+    case 'no-history':
+      return stalled(
+        'HistoryMissing',
+        'No RPC node of the network keeps the history of transactions, which alone tells whether one has landed. Nothing was signed. Start the node with --enable-rpc-transaction-history, or add an RPC URL of one that has it.',
+      )
     case 'blockhash-not-found':
     case 'node-behind':
       return wait('ChainUnavailable', `The network's RPC node lags behind the cluster; it is asked again.`, 2_000)

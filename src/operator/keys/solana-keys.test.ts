@@ -45,6 +45,7 @@ describe('a key is read from', () => {
     { name: "solana-keygen's file", files: { 'keypair.json': numbers } },
     { name: "solana-keygen's file, indented", files: { 'keypair.json': `${JSON.stringify([...keypair.secretKey], undefined, 2)}\n` } },
     { name: 'base58', files: { privateKey: text58 } },
+    { name: 'base58 under the name keypair.json', files: { 'keypair.json': `${text58}\n` } },
     { name: 'base58 with a newline', files: { privateKey: `${text58}\r\n` } },
   ])('$name', async ({ files }) => {
     put(files)

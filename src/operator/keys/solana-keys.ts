@@ -9,7 +9,7 @@ import { type FileLimits, type KeyFiles, readKeyFiles } from './key-files.ts'
 const limits: FileLimits = { 'keypair.json': 4096, privateKey: 1024 }
 
 /**
- * Solana keys in mounted Secrets: `<dir>/<keyName>/keypair.json` (64 numbers, as solana-keygen writes it) or `<dir>/<keyName>/privateKey` (the same 64
+ * Solana keys in mounted Secrets: `<dir>/<keyName>/keypair.json` (64 numbers, as solana-keygen writes it, or their base58) or `<dir>/<keyName>/privateKey` (the same 64
  * bytes in base58, as wallets export them). The first 32 bytes are the seed, the last 32 the address, which must be the seed's. The files are
  * read for each use, so that a rotated Secret counts at once; nothing is kept.
  */
@@ -63,12 +63,15 @@ function readKey({ folder, files }: KeyFiles): { readonly address: SolanaAddress
 }
 
 function parseKeypair(content: Buffer, shown: string): Uint8Array {
+  // Base58 has no bracket: what wallets export, under the name that people know.
+  const bytes = decodeBase58(content.toString('latin1').trim())
+  if (bytes?.length === 64) return bytes
   let value: unknown
   try {
     value = JSON.parse(content.toString('utf8'))
   } catch {
     // JSON.parse's own message quotes the content.
-    throw new KeyError('malformed', `${shown} is not JSON: it must hold the 64 numbers that solana-keygen writes`)
+    throw new KeyError('malformed', `${shown} must hold the 64 numbers that solana-keygen writes, as JSON, or the same 64 bytes in base58`)
   }
   if (!Array.isArray(value) || value.length !== 64 || !value.every((byte) => Number.isInteger(byte) && byte >= 0 && byte <= 255))
     throw new KeyError('malformed', `${shown} must hold an array of 64 numbers from 0 to 255, as solana-keygen writes it`)

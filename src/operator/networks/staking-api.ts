@@ -73,23 +73,18 @@ export function apiOver(
     solanaStake: (stakeId, signal) => bodyOf('getSolanaStake', () => client.getSolanaStake({ params: { stakeId } }, signal)),
     renewChallenge: (stakeId, signal) =>
       bodyOf('renewSolanaChallenge', () => client.renewSolanaChallenge({ params: { stakeId }, body: {} }, signal)),
-    createStakeTransaction: (stakeId, { idempotencyKey, challengeId, signature }, signal) =>
-      bodyOf('createStakeTransaction', () =>
-        client.createStakeTransaction({ idempotencyKey, params: { stakeId }, body: { challengeId, signature } }, signal),
-      ),
-    createDeactivationTransaction: (stakeId, idempotencyKey, signal) =>
+    createStakeTransaction: (stakeId, { idempotencyKey, ...body }, signal) =>
+      bodyOf('createStakeTransaction', () => client.createStakeTransaction({ idempotencyKey, params: { stakeId }, body }, signal)),
+    createDeactivationTransaction: (stakeId, { idempotencyKey, ...body }, signal) =>
       bodyOf('createDeactivationTransaction', () =>
-        client.createDeactivationTransaction({ idempotencyKey, params: { stakeId }, body: {} }, signal),
+        client.createDeactivationTransaction({ idempotencyKey, params: { stakeId }, body }, signal),
       ),
-    createWithdrawalTransaction: (stakeId, { idempotencyKey, destination }, signal) =>
+    createWithdrawalTransaction: (stakeId, { idempotencyKey, ...body }, signal) =>
       bodyOf('createWithdrawalTransaction', () =>
-        client.createWithdrawalTransaction(
-          { idempotencyKey, params: { stakeId }, body: destination === undefined ? {} : { destination } },
-          signal,
-        ),
+        client.createWithdrawalTransaction({ idempotencyKey, params: { stakeId }, body }, signal),
       ),
-    refreshTransaction: (stakeId, txId, signal) =>
-      bodyOf('refreshSolanaTransaction', () => client.refreshSolanaTransaction({ params: { stakeId, txId }, body: {} }, signal)),
+    refreshTransaction: (stakeId, txId, body, signal) =>
+      bodyOf('refreshSolanaTransaction', () => client.refreshSolanaTransaction({ params: { stakeId, txId }, body }, signal)),
     submitTransaction: (stakeId, txId, signature, signal) =>
       bodyOf('submitSolanaTransaction', () => client.submitSolanaTransaction({ params: { stakeId, txId }, body: { signature } }, signal)),
   }

@@ -7,6 +7,7 @@ import {
   type SolanaAddress,
   type SolanaChain,
   SolanaError,
+  type VoteAccount,
 } from '../../chains/solana/chain.ts'
 import type { SignatureStatus } from '../../chains/solana/expiry.ts'
 import { decodeInstruction } from '../../chains/solana/instructions.ts'
@@ -50,6 +51,10 @@ export function createFakeSolanaChain(network: string) {
     forgetful: false,
     /** The vote account is not voting now. */
     delinquent: false,
+    /** What else it says of itself. */
+    vote: {} as Partial<VoteAccount>,
+    /** Compute units that a simulation uses. */
+    unitsConsumed: 10_000n,
     /** Of a second node, behind the first: its final height. It answers only where every node is asked, and not at all at -1. */
     secondAt: undefined as number | undefined,
     /** How many blocks the staking API's own node is behind. */
@@ -144,14 +149,22 @@ export function createFakeSolanaChain(network: string) {
       const { epoch, accounts } = blockAt(at)
       const clock = { slot: BigInt(at), epoch, unixTimestamp: 1_900_000_000n }
       // Without a history every epoch that is over counts as long over: wholly warm, or wholly cold.
-      return { slot: BigInt(at), account: copy(accounts.get(address)), clock, history: new Map(), rewardsActive: false }
+      return {
+        slot: BigInt(at),
+        account: copy(accounts.get(address)),
+        clock,
+        history: new Map(),
+        rewardsActive: false,
+        arithmetic: 'float',
+      }
     },
     async voteAccount(address) {
       const account = tip().accounts.get(address)
       if (account === undefined) return { kind: 'missing' }
       if (account.owner !== voteProgram) return { kind: 'not-a-vote-account' }
-      const { delinquent } = state
-      return { kind: 'vote-account', account: { address, node: address, commission: 5, activatedStake: lamports(10n ** 15n), delinquent } }
+      const { delinquent, vote } = state
+      const said = { address, node: address, commission: 5, activatedStake: lamports(10n ** 15n), delinquent, ...vote }
+      return { kind: 'vote-account', account: said }
     },
     async landingFacts(signatures) {
       return [{ finalizedBlockHeight: BigInt(heightAt('finalized')), statuses: signatures.map(statusOf) }]
@@ -184,7 +197,7 @@ export function createFakeSolanaChain(network: string) {
       const { accounts, failure } = simulated(decoded)
       return {
         ...(failure === undefined ? {} : { failure, meaning: errorOf(failure, decoded).code as never }),
-        unitsConsumed: 10_000n,
+        unitsConsumed: state.unitsConsumed,
         accounts: watch.map((address) => copy(accounts.get(address))),
       }
     },
@@ -226,6 +239,15 @@ export function createFakeSolanaChain(network: string) {
       change(address, (account) => ({ ...(account ?? plain(0n)), lamports: lamports((account?.lamports ?? 0n) + amount) })),
     addProgram: (address: SolanaAddress) => change(address, () => ({ ...plain(1n), executable: true })),
     addVoteAccount: (address: SolanaAddress) => change(address, () => plain(10n ** 9n, voteProgram)),
+    /** Puts an account there as it is. */
+    put: (address: SolanaAddress, account: ChainAccount) => change(address, () => account),
+    /** Changes the data of an account. */
+    edit: (address: SolanaAddress, edit: (data: Buffer) => void) =>
+      change(address, (account) => {
+        const data = Buffer.from(account?.data ?? [])
+        edit(data)
+        return { ...(account ?? plain(1n)), data: new Uint8Array(data) }
+      }),
     /** Now, whether final or not. */
     balance: (address: SolanaAddress): bigint => tip().accounts.get(address)?.lamports ?? 0n,
     /** All transactions in blocks, in their order. */

@@ -47,6 +47,15 @@ export function createFakeSolanaStakingApi(deps: {
   const state = {
     /** What of each answer is another than it should be. */
     lie: undefined as ((body: SolanaStakeBody) => SolanaStakeBody) | undefined,
+    /** By how much its clock is ahead, in ms. */
+    clockOffsetMs: 0,
+    /** Lamports that a withdrawal leaves behind. */
+    leaves: 0n,
+    /** Compute units that are asked for, and what is offered for a million of them, in lamports; it takes no notice of any cap. */
+    units: undefined as number | undefined,
+    price: 1_000n,
+    /** The caps that it was told, in their order. */
+    caps: [] as bigint[],
   }
   let ids = 0
   const newId = (): string => createHash('sha256').update(`solana ${++ids}`).digest('hex').slice(0, 32)
@@ -67,12 +76,12 @@ export function createFakeSolanaStakingApi(deps: {
   }
 
   async function protocolOf(stake: Stake): Promise<SolanaStakeBody['protocol']> {
-    const { account, clock: at, history } = await chain.stakeView(stake.stakeAccount, 'finalized', signal)
+    const { account, clock: at, history, arithmetic } = await chain.stakeView(stake.stakeAccount, 'finalized', signal)
     const epoch = Number(at.epoch)
     if (account?.owner !== stakeProgram)
       return { status: stake.wasThere ? 'WITHDRAWN' : 'CREATED', activeLamports: lamports(0n), inactiveLamports: lamports(0n), epoch }
     stake.wasThere = true
-    const position = stakePosition({ state: decodeStakeAccount(account), lamports: account.lamports, epoch: at.epoch, history })
+    const position = stakePosition({ state: decodeStakeAccount(account), lamports: account.lamports, epoch: at.epoch, history, arithmetic })
     return { status: position.phase, activeLamports: lamports(position.effective), inactiveLamports: lamports(position.inactive), epoch }
   }
   /** What the cluster shows of a transaction now; what is final is not asked again. */
@@ -108,7 +117,7 @@ export function createFakeSolanaStakingApi(deps: {
   }
 
   const renew = (stake: Stake): ChallengeBody => {
-    const issuedAt = clock.now()
+    const issuedAt = new Date(clock.now().getTime() + state.clockOffsetMs)
     const expiresAt = new Date(issuedAt.getTime() + 300_000)
     const challengeId = newId()
     const message = challengeText({
@@ -131,7 +140,12 @@ export function createFakeSolanaStakingApi(deps: {
     const { feePayer, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount } = stake
     const account = await chain.account(stakeAccount, 'confirmed', signal)
     const { blockhash, lastValidBlockHeight } = await chain.latestBlockhash(signal)
-    const frame = { feePayer, recentBlockhash: blockhash, computeUnitLimit: computeUnits[kind], computeUnitPriceMicroLamports: 1_000n }
+    const frame = {
+      feePayer,
+      recentBlockhash: blockhash,
+      computeUnitLimit: state.units ?? computeUnits[kind],
+      computeUnitPriceMicroLamports: state.price,
+    }
     const message =
       kind === 'stake'
         ? buildStakeMessage({
@@ -150,7 +164,7 @@ export function createFakeSolanaStakingApi(deps: {
               stakeAccount,
               withdrawAuthority,
               destination: destination ?? withdrawAuthority,
-              amount: account?.lamports ?? lamports(0n),
+              amount: lamports((account?.lamports ?? 0n) - state.leaves),
             })
     return {
       messageBase64: Buffer.from(message).toString('base64'),
@@ -233,7 +247,8 @@ export function createFakeSolanaStakingApi(deps: {
       if (stake.transactions.some(({ kind, status }) => kind === 'stake' && status !== 'failed')) throw problem('invalid-state', 409)
       return structuredClone(renew(stake))
     },
-    async createStakeTransaction(stakeId, { idempotencyKey, challengeId, signature }) {
+    async createStakeTransaction(stakeId, { idempotencyKey, challengeId, signature, maxPriorityFeeLamports }) {
+      state.caps.push(maxPriorityFeeLamports)
       const stake = find(stakeId)
       if (!byKey.has(idempotencyKey)) {
         const { challenge } = stake
@@ -244,10 +259,16 @@ export function createFakeSolanaStakingApi(deps: {
       }
       return make(stake, 'stake', idempotencyKey)
     },
-    createDeactivationTransaction: async (stakeId, idempotencyKey) => make(find(stakeId), 'deactivation', idempotencyKey),
-    createWithdrawalTransaction: async (stakeId, { idempotencyKey, destination }) =>
-      make(find(stakeId), 'withdrawal', idempotencyKey, destination),
-    async refreshTransaction(stakeId, txId) {
+    async createDeactivationTransaction(stakeId, { idempotencyKey, maxPriorityFeeLamports }) {
+      state.caps.push(maxPriorityFeeLamports)
+      return make(find(stakeId), 'deactivation', idempotencyKey)
+    },
+    async createWithdrawalTransaction(stakeId, { idempotencyKey, destination, maxPriorityFeeLamports }) {
+      state.caps.push(maxPriorityFeeLamports)
+      return make(find(stakeId), 'withdrawal', idempotencyKey, destination)
+    },
+    async refreshTransaction(stakeId, txId, { maxPriorityFeeLamports }) {
+      state.caps.push(maxPriorityFeeLamports)
       const stake = find(stakeId)
       const now = await upToDate(stake, transactionIn(stake, txId))
       if (now.status !== 'expired' || !allowedIn[now.kind].includes((await protocolOf(stake)).status)) throw problem('invalid-state', 409)

@@ -35,7 +35,12 @@ export function transactionBody(row: SolanaTransactionRow, network: string): Sol
 }
 
 /** A stored stake, with where the cluster says it is, as the contract's resource. */
-export function stakeBody(row: SolanaStakeRow, protocol: Protocol, transactions: readonly SolanaTransactionRow[]): SolanaStakeBody {
+export function stakeBody(
+  row: SolanaStakeRow,
+  protocol: Protocol,
+  transactions: readonly SolanaTransactionRow[],
+  validator?: SolanaStakeBody['validator'],
+): SolanaStakeBody {
   const challenge = challengeBody(row)
   return {
     stakeId: row.id,
@@ -45,6 +50,7 @@ export function stakeBody(row: SolanaStakeRow, protocol: Protocol, transactions:
     stakeAuthority: row.stake_authority,
     withdrawAuthority: row.withdraw_authority,
     voteAccount: row.vote_account,
+    ...(validator === undefined ? {} : { validator }),
     feePayer: row.fee_payer,
     ...(row.external_reference === null ? {} : { externalReference: row.external_reference }),
     ...(challenge === undefined ? {} : { challenge }),

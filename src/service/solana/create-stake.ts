@@ -1,6 +1,7 @@
 import { stakeAccountSpace } from '../../chains/solana/programs.ts'
 import { stakeAccountAddress } from '../../chains/solana/stake.ts'
 import { routes } from '../../contract/routes.ts'
+import type { SolanaStakeBody } from '../../contract/schemas/solana.ts'
 import { type ProblemError, validationFailed } from '../errors.ts'
 import { answer, type Handled, type Input } from '../http/contract-route.ts'
 import { newId } from '../ids.ts'
@@ -35,7 +36,7 @@ export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<
         const holder = await holderOf(store.db, caller.account, reference)
         if (holder !== undefined) throw referenceExists(reference, holder)
       }
-      const commission = await askTheCluster(network, amount, voteAccount, signal)
+      const validator = await askTheCluster(network, amount, voteAccount, signal)
 
       const now = clock.now()
       const id = newId(now)
@@ -57,10 +58,17 @@ export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<
       const { protocol } = await lookAtStake(store, network, named, signal)
       const stored = await commit(async (transaction) => {
         const row = await insertSolanaStake(transaction, { ...named, ...issueChallenge(named, challengeDomain(policy, host), now) })
-        return answer(route, 201, stakeBody(row, protocol, []))
+        return answer(route, 201, stakeBody(row, protocol, [], validator))
       })
       log.info(
-        { stakeId: id, account: caller.account, network: named.network, stakeAccount: named.stake_account, voteAccount, commission },
+        {
+          stakeId: id,
+          account: caller.account,
+          network: named.network,
+          stakeAccount: named.stake_account,
+          voteAccount,
+          commission: validator?.commissionPercent,
+        },
         'a Solana stake was created',
       )
       return stored
@@ -71,13 +79,13 @@ export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<
   }
 }
 
-/** The vote account's commission, in percent. @throws ProblemError `validation-failed` with all rules that are broken */
+/** What the validator keeps and is. @throws ProblemError `validation-failed` with all rules that are broken */
 async function askTheCluster(
   { chain }: SolanaNetwork,
   amount: bigint,
   voteAccount: string,
   signal: AbortSignal,
-): Promise<number | undefined> {
+): Promise<SolanaStakeBody['validator']> {
   const [rent, minimumDelegation, vote] = await Promise.all([
     chain.rentExemption(stakeAccountSpace, signal),
     chain.minimumDelegation(signal),
@@ -85,7 +93,14 @@ async function askTheCluster(
   ])
   const broken = [...brokenAmountRules(amount, rent, minimumDelegation), ...brokenVoteRules(vote)]
   if (broken.length > 0) throw validationFailed(broken)
-  return vote.kind === 'vote-account' ? vote.account.commission : undefined
+  if (vote.kind !== 'vote-account') return undefined
+  const { node, commission, blockRevenueCommission, blsKey } = vote.account
+  return {
+    node,
+    ...(commission === undefined ? {} : { commissionPercent: commission }),
+    ...(blockRevenueCommission === undefined ? {} : { blockRevenueCommissionPercent: blockRevenueCommission }),
+    ...(blsKey === undefined ? {} : { blsKey }),
+  }
 }
 
 const unknownNetwork = (name: string): ProblemError =>

@@ -16,12 +16,18 @@ export type Protocol = SolanaStakeBody['protocol']
  * Where a stake is in its life, by what the cluster holds. An address without a stake account (nothing there, or only lamports that someone has
  * sent) is CREATED, or WITHDRAWN when the account is known to have been there.
  */
-export function protocolOf(view: Pick<StakeView, 'account' | 'clock' | 'history'>, wasThere: boolean): Protocol {
-  const { account, clock, history } = view
+export function protocolOf(view: Pick<StakeView, 'account' | 'clock' | 'history' | 'arithmetic'>, wasThere: boolean): Protocol {
+  const { account, clock, history, arithmetic } = view
   const epoch = Number(clock.epoch)
   if (account === undefined || account.owner !== stakeProgram)
     return { status: wasThere ? 'WITHDRAWN' : 'CREATED', activeLamports: lamports(0n), inactiveLamports: lamports(0n), epoch }
-  const position = stakePosition({ state: decodeStakeAccount(account), lamports: account.lamports, epoch: clock.epoch, history })
+  const position = stakePosition({
+    state: decodeStakeAccount(account),
+    lamports: account.lamports,
+    epoch: clock.epoch,
+    history,
+    arithmetic,
+  })
   const { activationEpoch, deactivationEpoch } = position
   return {
     status: position.phase,

@@ -58,6 +58,16 @@ describe('a stake goes to a vote account that votes', () => {
     { answer: { kind: 'vote-account', account: { ...account, delinquent: false, commission: undefined } }, code: undefined },
     { answer: { kind: 'vote-account', account: { ...account, delinquent: false, commission: 100 } }, code: 'vote-account-keeps-rewards' },
     { answer: { kind: 'vote-account', account: { ...account, delinquent: false, commission: 255 } }, code: 'vote-account-keeps-rewards' },
+    {
+      answer: { kind: 'vote-account', account: { ...account, delinquent: false, blsKey: false, needsBlsKey: true } },
+      code: 'vote-account-without-bls-key',
+    },
+    {
+      answer: { kind: 'vote-account', account: { ...account, delinquent: false, needsBlsKey: true } },
+      code: 'vote-account-without-bls-key',
+    },
+    { answer: { kind: 'vote-account', account: { ...account, delinquent: false, blsKey: true, needsBlsKey: true } }, code: undefined },
+    { answer: { kind: 'vote-account', account: { ...account, delinquent: false, blsKey: false } }, code: undefined },
   ])('$answer.kind: $code', ({ answer, code }) => {
     expect(brokenVoteRules(answer).map((broken) => broken.code)).toEqual(code === undefined ? [] : [code])
   })

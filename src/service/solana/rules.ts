@@ -81,10 +81,16 @@ export function brokenVoteRules(answer: VoteAccountAnswer): readonly ProblemDeta
     case 'not-voting':
       return broken('vote-account-delinquent', 'the vote account has no stake and does not vote')
     case 'vote-account': {
-      const { delinquent, commission } = answer.account
+      const { delinquent, commission, blsKey, needsBlsKey } = answer.account
       if (delinquent) return broken('vote-account-delinquent', "the vote account's validator is delinquent: it does not vote")
       if (commission !== undefined && commission >= 100) {
         return broken('vote-account-keeps-rewards', `the validator keeps ${commission} % of the rewards: a stake there earns nothing`)
+      }
+      if (needsBlsKey === true && blsKey !== true) {
+        return broken(
+          'vote-account-without-bls-key',
+          'the vote account names no BLS key, by which the cluster admits validators: a stake there earns nothing',
+        )
       }
       return []
     }

@@ -157,7 +157,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     })
   /** As the bank does when it enters an epoch: the cluster's sums at the epoch that ended. */
   const closeEpoch = (epoch: bigint, height: number): void => {
-    const sums = delegations(height).map((delegation) => activationAt(delegation, epoch, history))
+    const sums = delegations(height).map((delegation) => activationAt(delegation, epoch, history, 'float'))
     const sum = (key: keyof StakeHistoryEntry): bigint => sums.reduce((total, status) => total + status[key], clusterStake[key])
     history.set(epoch, { effective: sum('effective'), activating: sum('activating'), deactivating: sum('deactivating') })
   }

@@ -19,37 +19,41 @@ export interface ValidatorOptions {
   readonly delinquent?: boolean
   /** Default 1,000,000 SOL. */
   readonly activatedStake?: bigint
+  /** Default true. */
+  readonly hasBlsKey?: boolean
 }
 
-/** VoteStateV3's bytes. The vote program itself would make a V4 account, which the stake program reads the same. */
+/** The bytes of a vote account, of version 3 and 4 alike. */
 const voteAccountBytes = 3762
 
 /**
- * A vote account as the vote program's InitializeAccount leaves it (VoteStateVersions::Current, no votes yet): the stake program reads it when a
+ * A vote account as the vote program's InitializeAccount leaves it (VoteStateVersions::V4, SIMD-0185; no votes yet): the stake program reads it when a
  * stake is delegated to it.
  */
 export function createValidator(
   ledger: Ledger,
-  { commission = 5, delinquent = false, activatedStake = 1_000_000_000_000_000n }: ValidatorOptions,
+  { commission = 5, delinquent = false, activatedStake = 1_000_000_000_000_000n, hasBlsKey = true }: ValidatorOptions,
 ): Validator {
   const voteAccount = Keypair.generate().publicKey.toBase58()
   const node = Keypair.generate().publicKey.toBase58()
   const withdrawer = Keypair.generate().publicKey.toBase58()
   const data = Buffer.alloc(voteAccountBytes)
-  let at = data.writeUInt32LE(2, 0)
-  at += Buffer.from(addressBytes(node)).copy(data, at)
-  at += Buffer.from(addressBytes(withdrawer)).copy(data, at)
-  at = data.writeUInt8(commission, at)
-  // No votes, no root slot; one authorised voter, from epoch 0.
+  const put = (address: string) => Buffer.from(addressBytes(address)).copy(data, at)
+  let at = data.writeUInt32LE(3, 0)
+  // Then the collectors of inflation rewards and of block revenue.
+  for (const address of [node, withdrawer, voteAccount, node]) at += put(address)
+  at = data.writeUInt16LE(commission * 100, at)
+  at = data.writeUInt16LE(10_000, at)
+  // No rewards of delegators to be paid yet.
   at += 8
-  at += 1
+  // A BLS key: the cluster admits no validator without one (SIMD-0357).
+  at = data.writeUInt8(hasBlsKey ? 1 : 0, at)
+  if (hasBlsKey) at += Buffer.alloc(48, 7).copy(data, at)
+  // No votes, no root slot; one authorised voter, from epoch 0; no credits, no time.
+  at += 8 + 1
   at = data.writeBigUInt64LE(1n, at)
   at = data.writeBigUInt64LE(0n, at)
-  at += Buffer.from(addressBytes(node)).copy(data, at)
-  // 32 prior voters of 48 bytes, the index of the last (31), and that there are none.
-  at += 32 * 48
-  at = data.writeBigUInt64LE(31n, at)
-  data.writeUInt8(1, at)
+  put(node)
   ledger.plant(voteAccount, {
     owner: voteProgram,
     lamports: ledger.rentExemption(voteAccountBytes),

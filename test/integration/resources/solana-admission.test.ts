@@ -54,6 +54,17 @@ test.each([
   { what: 'more than 64 bits', spec: { amountLamports: '18446744073709551616' }, says: 'is more lamports than can be' },
   { what: 'a vote account that is not base58', spec: { voteAccount: `0${address.slice(1)}` }, says: 'must be a Solana address in base58' },
   { what: 'an Ethereum destination', spec: { destination: `0x${'1'.repeat(40)}` }, says: 'must be a Solana address in base58' },
+  ...[
+    ['the system program', '11111111111111111111111111111111'],
+    ['the stake program', 'Stake11111111111111111111111111111111111111'],
+    ['a token program', 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'],
+    ['a sysvar', 'SysvarC1ock11111111111111111111111111111111'],
+    ['the incinerator', '1nc1nerator11111111111111111111111111111111'],
+  ].map(([what, destination]) => ({
+    what: `${what} as its destination`,
+    spec: { destination },
+    says: 'is a program, a sysvar or the incinerator: money that goes there is lost',
+  })),
   { what: 'no withdraw authority', spec: { withdrawAuthority: undefined }, says: 'spec.withdrawAuthority: Required value' },
   { what: 'a state that is none', spec: { desiredState: 'Gone' }, says: 'supported values: "Active", "Inactive", "Withdrawn"' },
   { what: 'a fee in words', spec: { maxPriorityFeeLamports: 'low' }, says: 'must be a whole number of lamports such as "10000"' },

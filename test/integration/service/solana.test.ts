@@ -60,6 +60,8 @@ describe('a stake lives', () => {
     const created = await create()
     expect(created.status).toBe(201)
     const { stakeId, stakeAccount, challenge } = created.body
+    // What its validator keeps and is, by its vote account (version 4).
+    expect(created.body.validator).toMatchObject({ commissionPercent: 5, blockRevenueCommissionPercent: 100, blsKey: true })
     const path = `${stakes}/${stakeId}`
     expect(stakeAccount).toBe(stakeAccountAddress(payer.address, stakeId))
     expect(created.body.protocol).toMatchObject({ status: 'CREATED', activeLamports: '0', inactiveLamports: '0', epoch: 600 })
@@ -195,6 +197,8 @@ describe('a stake is not created', () => {
     const derived = Array.from({ length: 50 }, (_, index) => stakeAccountAddress(payer.address, String(index)))
     const offCurve = derived.find((address) => !isOnCurve(address))
     const delinquent = cluster.addValidator({ delinquent: true }).voteAccount
+    const withoutKey = cluster.addValidator({ hasBlsKey: false }).voteAccount
+    const keepsAll = cluster.addValidator({ commission: 100 }).voteAccount
     const cases = [
       { fields: { network: 'nowhere' }, code: 'unknown-network', pointer: '/body/network' },
       { fields: { amountLamports: '1002282879' }, code: 'amount-out-of-range', pointer: '/body/amountLamports' },
@@ -202,6 +206,8 @@ describe('a stake is not created', () => {
       { fields: { voteAccount: missing }, code: 'vote-account-missing', pointer: '/body/voteAccount' },
       { fields: { voteAccount: withdrawer.address }, code: 'not-a-vote-account', pointer: '/body/voteAccount' },
       { fields: { voteAccount: delinquent }, code: 'vote-account-delinquent', pointer: '/body/voteAccount' },
+      { fields: { voteAccount: withoutKey }, code: 'vote-account-without-bls-key', pointer: '/body/voteAccount' },
+      { fields: { voteAccount: keepsAll }, code: 'vote-account-keeps-rewards', pointer: '/body/voteAccount' },
       { fields: { voteAccount: undefined }, code: 'vote-account-required', pointer: '/body/voteAccount' },
       { fields: { stakeAuthority: offCurve, feePayer: payer.address }, code: 'address-off-curve', pointer: '/body/stakeAuthority' },
       { fields: { withdrawAuthority: offCurve }, code: 'address-off-curve', pointer: '/body/withdrawAuthority' },

@@ -95,7 +95,7 @@ describe('the effective stake that we compute is the one that the stake program 
       })
     const expected = programSays({ stake, activation, deactivation, epoch, history })
     const delegation = { voter: owner.address, stake, activationEpoch: activation, deactivationEpoch: deactivation }
-    expect(activationAt(delegation, epoch, history).effective).toBe(expected)
+    expect(activationAt(delegation, epoch, history, 'float').effective).toBe(expected)
   })
 
   test('while it is delegated, all of it is held', () => {

@@ -74,9 +74,9 @@ async function stakeTransaction(change: { prefunded?: boolean; stakeAmount?: big
 const send = (raw: Uint8Array, skipPreflight = false) => chain.sendTransaction(raw, { skipPreflight }, never)
 const stakeAccount = () => stakeAccountAddress(payer.address, seed)
 async function position() {
-  const { account, clock, history } = await chain.stakeView(stakeAccount(), 'confirmed', never)
+  const { account, clock, history, arithmetic } = await chain.stakeView(stakeAccount(), 'confirmed', never)
   if (account === undefined) return undefined
-  return stakePosition({ state: decodeStakeAccount(account), lamports: account.lamports, epoch: clock.epoch, history })
+  return stakePosition({ state: decodeStakeAccount(account), lamports: account.lamports, epoch: clock.epoch, history, arithmetic })
 }
 
 describe('a stake', () => {

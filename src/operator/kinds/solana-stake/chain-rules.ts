@@ -1,8 +1,23 @@
-import { stakeAccountSpace, sysvarOwner } from '../../../chains/solana/programs.ts'
+import type { VoteAccount } from '../../../chains/solana/chain.ts'
+import { unfitDestination } from '../../../chains/solana/destination.ts'
+import { stakeAccountSpace } from '../../../chains/solana/programs.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { type Halt, stall } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { Parties, SolanaRequests } from './request.ts'
 import type { SolanaPlan, SolanaStakeRequest, StakeTerms } from './steps.ts'
+
+/** Why a stake with this validator earns nothing; undefined where it may. */
+export const earnsNothing = ({ commission, blsKey, needsBlsKey }: VoteAccount): string | undefined =>
+  commission !== undefined && commission >= 100
+    ? `keeps ${commission} % of the rewards`
+    : needsBlsKey === true && blsKey !== true
+      ? 'names no BLS key, by which the cluster admits validators (SIMD-0357)'
+      : undefined
+
+/** A destination that the owner of the withdraw authority's key has named, though its account is a program's. */
+export const isException = ({ spec }: StakingSigner, destination: string): boolean =>
+  spec.policy.destinationExceptions?.includes(destination) === true
 
 /** What only the chain can say of a spec: whether its destination takes money, its vote account votes, its amount is enough. */
 export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaRequests, 'networkOf' | 'amountOf'>) {
@@ -10,31 +25,48 @@ export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaReque
   async function assertCanReceive(
     { kind }: SolanaPlan,
     network: SolanaNetwork,
-    { destination, withdrawAuthority }: Parties,
+    { destination, withdrawAuthority, withdrawer }: Parties,
     terms: StakeTerms,
     signal: AbortSignal,
   ): Promise<void> {
     if (destination === withdrawAuthority) return
-    const account = destination === terms.stakeAccount ? undefined : await network.chain.account(destination, 'confirmed', signal)
-    const what =
-      destination === terms.stakeAccount
-        ? 'the stake account itself'
-        : account?.executable === true
-          ? 'a program'
-          : account?.owner === sysvarOwner
-            ? 'a sysvar of the cluster'
-            : undefined
-    if (what === undefined) return
+    const isItself = destination === terms.stakeAccount
+    const unfit = isItself ? undefined : unfitDestination(destination, await network.chain.account(destination, 'confirmed', signal))
+    if (!isItself && (unfit === undefined || (unfit.mayBeMeant && isException(withdrawer, destination)))) return
+    const what = unfit?.what ?? 'is the stake account itself'
+    const hint =
+      unfit?.mayBeMeant === true
+        ? ` If a program gives the money back from there, the owner of StakingSigner ${withdrawer.metadata.name} can add it to spec.policy.destinationExceptions.`
+        : ''
     throw stall(
       'InvalidSpec',
-      `spec.destination ${destination} is ${what}, which no money can be withdrawn to. ${kind === 'stake' ? 'Nothing was paid. Delete this resource, and create one with another destination under another name.' : `Nothing was signed. Delete this resource (annotation staking.dev/confirm-delete: no money moves by that), and create one with another destination and spec.adopt.stakeId ${terms.stakeId}.`}`,
+      `spec.destination ${destination} ${what}: money that goes there is lost.${hint} ${kind === 'stake' ? 'Nothing was paid. Delete this resource, and create one with another destination under another name.' : `Nothing was signed. Delete this resource (annotation staking.dev/confirm-delete: no money moves by that), and create one with another destination and spec.adopt.stakeId ${terms.stakeId}.`}`,
     )
   }
 
-  /** A validator may have stopped since the stake was created, or since its transaction was. */
-  async function assertVotes(network: SolanaNetwork, voteAccount: string, signal: AbortSignal): Promise<void> {
+  /** A validator may have stopped since the stake was created, or since its transaction was; and what it keeps must be admitted by who pays. */
+  async function assertVotes(
+    network: SolanaNetwork,
+    voteAccount: string,
+    { metadata, spec }: StakingSigner,
+    signal: AbortSignal,
+  ): Promise<void> {
     const found = await network.chain.voteAccount(voteAccount, signal)
-    if (found.kind === 'vote-account' && !found.account.delinquent) return
+    if (found.kind === 'vote-account' && !found.account.delinquent) {
+      const idle = earnsNothing(found.account)
+      if (idle !== undefined)
+        throw stall(
+          'RequestRefused',
+          `Vote account ${voteAccount} ${idle}: a stake with it earns nothing. Nothing was signed or paid. To stake with another, delete this resource and create one under another name.`,
+        )
+      const most = spec.policy.maxCommissionPercent
+      const { commission } = found.account
+      if (most === undefined || (commission !== undefined && commission <= most)) return
+      throw stall(
+        'VoteAccountNotAllowed',
+        `Vote account ${voteAccount} keeps ${commission === undefined ? 'a commission that its account does not tell' : `${commission} % of the rewards`}, and StakingSigner ${metadata.name} admits ${most} % (spec.policy.maxCommissionPercent). Nothing was signed or paid.`,
+      )
+    }
     const goesOn = 'It goes on when it votes again; to stake with another, delete this resource and create one under another name.'
     const problem = {
       missing: 'does not exist. Create a resource under another name with the right one.',

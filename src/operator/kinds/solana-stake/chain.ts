@@ -12,7 +12,7 @@ export interface StakeLook extends StakeView {
   readonly state: StakeState | undefined
 }
 
-/** @throws SolanaError, `unavailable` also for an account that can't be read */
+/** @throws SolanaError, `unreadable` for an account that can't be read */
 export async function lookAt(chain: SolanaChain, stakeAccount: string, signal: AbortSignal): Promise<StakeLook> {
   const view = await chain.stakeView(stakeAccount, 'finalized', signal)
   return { ...view, state: stakeStateOf(view.account) }
@@ -24,7 +24,7 @@ export function stakeStateOf(account: ChainAccount | undefined): StakeState | un
   try {
     return decodeStakeAccount(account)
   } catch (error) {
-    if (error instanceof LayoutError) throw new SolanaError('unavailable', `the stake account cannot be read: ${error.message}`)
+    if (error instanceof LayoutError) throw new SolanaError('unreadable', `The stake account cannot be read: ${error.message}`)
     throw error
   }
 }
@@ -55,7 +55,7 @@ const phases = { ACTIVATING: 'Activating', ACTIVE: 'Active', DEACTIVATING: 'Deac
 
 /** The look as status has it. Where nothing but the time differs from what was seen before, that very object comes back: nothing is to be written. */
 export function protocolOf(look: StakeLook, madeAtSlot: number, seen: SolanaProtocol | undefined): SolanaProtocol {
-  const next = read(look, madeAtSlot)
+  const next = { ...read(look, madeAtSlot), ...(seen?.validator === undefined ? {} : { validator: seen.validator }) }
   if (seen === undefined) return next
   // A node that lags, or an account that a lagging node doesn't have yet, is no news. A slot of the far future was seen by nobody.
   const isLagging = look.slot < BigInt(seen.slot) && look.slot + MAX_LAG >= BigInt(seen.slot)
@@ -65,13 +65,13 @@ export function protocolOf(look: StakeLook, madeAtSlot: number, seen: SolanaProt
   return sameBut(isMoving ? ['slot'] : ['slot', 'epoch'], next, seen) ? seen : next
 }
 
-function read({ account, state, clock, history, slot }: StakeLook, madeAtSlot: number): SolanaProtocol {
+function read({ account, state, clock, history, arithmetic, slot }: StakeLook, madeAtSlot: number): SolanaProtocol {
   const at = { epoch: Number(clock.epoch), slot: Number(slot) }
   if (state === undefined || account === undefined) {
     const gone = madeAtSlot > 0 && slot >= BigInt(madeAtSlot)
     return { status: gone ? 'Withdrawn' : 'Created', activeLamports: '0', inactiveLamports: '0', ...at }
   }
-  const position = stakePosition({ state, lamports: account.lamports, epoch: clock.epoch, history })
+  const position = stakePosition({ state, lamports: account.lamports, epoch: clock.epoch, history, arithmetic })
   const { activationEpoch, deactivationEpoch } = position
   const meta = metaOf(state)
   return {
@@ -83,11 +83,12 @@ function read({ account, state, clock, history, slot }: StakeLook, madeAtSlot: n
     ...at,
     ...(meta === undefined ? {} : { stakeAuthority: meta.staker, withdrawAuthority: meta.withdrawer }),
     ...(state.kind === 'stake' ? { voteAccount: state.delegation.voter } : {}),
-    ...(meta === undefined || !lockupInForce(meta, clock) ? {} : { lockedUntil: lockText(meta) }),
+    ...(meta === undefined || !lockupInForce(meta, clock) ? {} : { lockedUntil: lockText(meta), lockupCustodian: meta.lockup.custodian }),
   }
 }
 
-const lockText = ({ lockup }: StakeMeta): string =>
+/** Until when, in words. */
+export const lockText = ({ lockup }: StakeMeta): string =>
   [
     ...(lockup.unixTimestamp > 0n ? [timeText(lockup.unixTimestamp)] : []),
     ...(lockup.epoch > 0n ? [`the end of epoch ${lockup.epoch - 1n}`] : []),

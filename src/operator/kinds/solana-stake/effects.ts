@@ -1,3 +1,4 @@
+import { lockupInForce } from '../../../chains/solana/stake-account.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
 import type { SolanaTransaction } from '../../../resources/solana-stake.ts'
@@ -8,12 +9,12 @@ import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import { solanaMirror } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
-import { alteration, isReached, lookAt, protocolOf } from './chain.ts'
+import { alteration, isReached, lockText, lookAt, metaOf, protocolOf, stakeStateOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
 import { createSolanaMigration } from './migration.ts'
 import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
 import { createSeenStakes, type SeenStakes } from './seen.ts'
-import type { FollowPlan, SolanaStakeEffects, StakeTerms } from './steps.ts'
+import type { FollowPlan, SolanaStakeEffects, SolanaStakeRequest, StakeTerms } from './steps.ts'
 import { authorityChanged, createSolanaStepKind, isBegun, isLive, ownSteps, stepName, stepSpec } from './transaction.ts'
 
 /** The log wakes whoever waits for it; this is for what no wake reaches, in ms. */
@@ -88,6 +89,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         const parties = await partiesFor(request, 'stake', terms.voteAccount, signal)
         const body = await serviceStake(request, parties, visit, signal)
         const own = verifiedTerms(request, body, parties)
+        if (request.adoptStakeId !== undefined) await assertAdoptable(request, own, signal)
         // Of a service that lied before and now tells the truth, the truth is taken: nothing stands on the lie yet.
         if (!tentative) await ownTerms({ request, terms }, parties, visit, signal)
         // The service's own choice of a vote account is asked of the policy too.
@@ -159,9 +161,10 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
           )
         }
         const reason = awaited === 'Active' ? 'AwaitingActivation' : awaited === 'Inactive' ? 'AwaitingDeactivation' : 'AwaitingFinality'
+        const { slotsInEpoch } = awaited === 'Withdrawn' ? { slotsInEpoch: 0n } : await network.chain.epochInfo('finalized', signal)
         const turn = {
-          Active: 'It warms up at the end of an epoch (about two days on mainnet).',
-          Inactive: 'It cools down at the end of an epoch (about two days on mainnet).',
+          Active: `It warms up at the end of an epoch, which has ${slotsInEpoch} slots on this cluster.`,
+          Inactive: `It cools down at the end of an epoch, which has ${slotsInEpoch} slots on this cluster.`,
           Withdrawn: 'It was withdrawn; a node that lags does not show that yet.',
         }
         throw wait(
@@ -171,6 +174,19 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         )
       },
     },
+  }
+
+  /** A stake that is taken over must be this resource's to withdraw. */
+  async function assertAdoptable({ network, adoptStakeId }: SolanaStakeRequest, terms: StakeTerms, signal: AbortSignal): Promise<void> {
+    const { state, clock } = await lookAt(networkOf(network).chain, terms.stakeAccount, signal)
+    const altered = alteration(state, terms)
+    if (altered !== undefined) throw authorityChanged(terms, altered)
+    const meta = metaOf(state)
+    if (meta === undefined || !lockupInForce(meta, clock)) return
+    throw stall(
+      'LockupInForce',
+      `Stake ${adoptStakeId} is not adopted: its account ${terms.stakeAccount} is locked until ${lockText(meta)}, and only its custodian ${meta.lockup.custodian} can lift that. Nothing was signed.`,
+    )
   }
 
   function mayStillLand(record: RecordObject): Halt {
@@ -201,9 +217,8 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         `A stake transaction of this resource may have been sent; whether it landed is certain once block height ${last + 1} is final on every configured RPC node.`,
         network.config.pollIntervalMs,
       )
-    // Read again, after the heights were: what landed up to them is seen here.
-    const now = await lookAt(network.chain, terms.stakeAccount, signal)
-    if (isReached('stake', now, 0)) return true
+    // Each node's own account, not older than its height: what landed up to there is seen in it.
+    if (looks.some((one) => one !== undefined && isReached('stake', { state: stakeStateOf(one.account), slot: one.slot }, 0))) return true
     // It was made, and is gone: withdrawn before the log was lost.
     if (stake.protocol.status === 'WITHDRAWN' || made.some(({ status }) => status === 'confirmed')) return true
     if (stake.protocol.status !== 'CREATED')

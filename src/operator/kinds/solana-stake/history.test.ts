@@ -70,7 +70,7 @@ describe('who did a step', () => {
     { kind: 'deactivation', life: [made, deactivated, dust], found: 't1' },
     { kind: 'deactivation', life: [made, 'unreadable'], found: undefined },
   ])('of a $kind is $found', async ({ kind, life, found }) => {
-    const sought = await history.doerOf(chainOf(...life), account, kind, signal)
+    const sought = await history.doerOf(chainOf(...life), { account, kind, atSlot: 0n }, signal)
     expect(sought.is === 'found' ? sought.hash : undefined).toBe(found)
   })
 })
@@ -84,7 +84,10 @@ describe('a closed account was withdrawn to where the resource says', () => {
       closing: 't6',
     },
   ])('where $where', async ({ life, closing }) => {
-    expect(await history.withdrawalOf(chainOf(...life), account, destination, signal)).toMatchObject({ is: 'found', hash: closing })
+    expect(await history.withdrawalOf(chainOf(...life), { account, destination, atSlot: 0n }, signal)).toMatchObject({
+      is: 'found',
+      hash: closing,
+    })
   })
 
   test.each<{ where: string; life: readonly Past[]; says: string }>([
@@ -104,12 +107,16 @@ describe('a closed account was withdrawn to where the resource says', () => {
     { where: 'there is no history', life: [], says: 'no RPC node has the history' },
     { where: 'nothing that is seen has closed it', life: [made, deactivated], says: 'no RPC node has the history' },
   ])('not where $where', async ({ life, says }) => {
-    const sought = await history.withdrawalOf(chainOf(...life), account, destination, signal)
+    const sought = await history.withdrawalOf(chainOf(...life), { account, destination, atSlot: 0n }, signal)
     expect(sought).toMatchObject({ is: 'elsewhere', message: expect.stringContaining(says) })
   })
 
   test('not where nobody can say where that is', async () => {
-    const sought = await history.withdrawalOf(chainOf(made, deactivated, withdrawn(destination)), account, undefined, signal)
+    const sought = await history.withdrawalOf(
+      chainOf(made, deactivated, withdrawn(destination)),
+      { account, destination: undefined, atSlot: 0n },
+      signal,
+    )
     expect(sought.is).toBe('elsewhere')
   })
 })

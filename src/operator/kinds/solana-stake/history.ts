@@ -85,8 +85,12 @@ export function createStakeHistory() {
     },
 
     /** The transaction that made the stake, or the newest that deactivated it. @throws SolanaError */
-    async doerOf(chain: History, account: string, kind: Exclude<ActionKind, 'withdrawal'>, signal: AbortSignal): Promise<Sought> {
-      const past = (await chain.past(account, signal)).filter(({ failed }) => !failed)
+    async doerOf(
+      chain: History,
+      { account, kind, atSlot }: { readonly account: string; readonly kind: Exclude<ActionKind, 'withdrawal'>; readonly atSlot: bigint },
+      signal: AbortSignal,
+    ): Promise<Sought> {
+      const past = (await chain.past(account, atSlot, signal)).filter(({ failed }) => !failed)
       // An account is made at the beginning of its life, however many others have named it since.
       for (const { signature, slot } of (kind === 'stake' ? past.toReversed() : past).slice(0, MOST)) {
         const instructions = await instructionsOn(chain, account, signature, signal)
@@ -99,12 +103,16 @@ export function createStakeHistory() {
      * The transaction that closed the account, where the history shows its whole life and that nothing ever went anywhere but to `destination`.
      * @throws SolanaError
      */
-    async withdrawalOf(chain: History, account: string, destination: string | undefined, signal: AbortSignal): Promise<Sought> {
+    async withdrawalOf(
+      chain: History,
+      { account, destination, atSlot }: { readonly account: string; readonly destination: string | undefined; readonly atSlot: bigint },
+      signal: AbortSignal,
+    ): Promise<Sought> {
       const elsewhere = (what: string): Sought => ({
         is: 'elsewhere',
         message: `The stake account ${account} is closed, and ${what}. This resource wants it at ${destination ?? 'nowhere: its signer is gone'}. Nothing is signed. Whoever holds the keys must be asked at once; when that is settled, delete this resource.`,
       })
-      const past = (await chain.past(account, signal)).filter(({ failed }) => !failed)
+      const past = (await chain.past(account, atSlot, signal)).filter(({ failed }) => !failed)
       let closing: Extract<Sought, { is: 'found' }> | undefined
       for (const { signature, slot } of past.slice(0, MOST)) {
         const instructions = await instructionsOn(chain, account, signature, signal)

@@ -1,4 +1,5 @@
-import type { SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
+import { type SolanaChain, SolanaError } from '../../../chains/solana/chain.ts'
+import type { SolanaProtocol, SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
 import type { SolanaNetwork } from '../../ports.ts'
@@ -127,12 +128,44 @@ export function solanaStakeKind(deps: {
       if (status.stakeAccount === undefined) return status
       const { owner, genesisHash } = ownOf(resource, undefined).stake?.spec ?? {}
       const { chain } = networkOn(genesisHash, resource.spec.network)
-      const protocol = protocolOf(await lookAt(chain, status.stakeAccount, signal), madeAtSlot(status), status.protocol)
+      const look = await lookAt(chain, status.stakeAccount, signal).catch((error: unknown) => {
+        if (!(error instanceof SolanaError) || error.code !== 'unreadable') throw error
+        return error.message
+      })
+      const before = status.protocol
+      if (typeof look === 'string') {
+        if (before === undefined || before.unreadable === look) return status
+        const unread = { ...before, unreadable: look.slice(0, 256) }
+        if (owner !== undefined) seen.note(owner.originUid, unread)
+        return { ...status, protocol: unread }
+      }
+      const { unreadable: _over, ...last } = before ?? {}
+      const read = protocolOf(look, madeAtSlot(status), before?.unreadable === undefined ? before : (last as SolanaProtocol))
+      const protocol = resource.spec.desiredState === 'Active' ? await withValidator(chain, read, signal) : read
       const { originUid } = owner ?? {}
       if (originUid !== undefined) seen.note(originUid, protocol)
       return { ...status, protocol }
     },
   }
+}
+
+/** With what its vote account is: of one that stopped, somebody should know before anyone deactivates the stake. A chain that doesn't tell is no news. */
+async function withValidator(
+  chain: Pick<SolanaChain, 'voteAccount'>,
+  protocol: SolanaProtocol,
+  signal: AbortSignal,
+): Promise<SolanaProtocol> {
+  if (protocol.voteAccount === undefined) return protocol
+  let found: SolanaProtocol['validator']
+  try {
+    const answer = await chain.voteAccount(protocol.voteAccount, signal)
+    found = answer.kind !== 'vote-account' ? 'Closed' : answer.account.delinquent ? 'Delinquent' : 'Voting'
+    if (answer.kind === 'not-voting') found = 'Delinquent'
+  } catch (error) {
+    if (!(error instanceof SolanaError)) throw error
+    return protocol
+  }
+  return found === protocol.validator ? protocol : { ...protocol, validator: found }
 }
 
 /** It has landed, and status does not show that yet. */

@@ -150,7 +150,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     request: SolanaStakeRequest,
     paying: { readonly voteAccount: string | undefined } | undefined,
     signal: AbortSignal,
-    fresh = false,
+    { fresh = false, withdrawerSigns = true }: { readonly fresh?: boolean; readonly withdrawerSigns?: boolean } = {},
   ): Promise<Parties> {
     for (const [field, address] of Object.entries({ voteAccount: request.voteAccount, destination: request.destination }))
       if (address !== undefined && !isAddress(address))
@@ -163,7 +163,8 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     const withdrawer = await signerOf(request.withdrawSigner, fresh, signal)
     assertAdmitted(request, { payer, withdrawer }, paying)
     const stakeAuthority = await addressOf(payer, signal)
-    const withdrawAuthority = await addressOf(withdrawer, signal)
+    // A key that is kept offline is read where it signs.
+    const withdrawAuthority = withdrawerSigns ? await addressOf(withdrawer, signal) : withdrawer.spec.address
     for (const address of [stakeAuthority, withdrawAuthority])
       if (!isOnCurve(address)) throw stall('KeyMalformed', `${address} is an address for which nobody can sign.`)
     return { payer, withdrawer, stakeAuthority, withdrawAuthority, destination: request.destination ?? withdrawer.spec.address }
@@ -345,7 +346,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
 
   /** Who is needed for a transaction; a stake is paid only where amount and vote account are admitted. */
   const partiesFor = (request: SolanaStakeRequest, kind: ActionKind, voteAccount: string | undefined, signal: AbortSignal, fresh = false) =>
-    partiesOf(request, kind === 'stake' ? { voteAccount } : undefined, signal, fresh)
+    partiesOf(request, kind === 'stake' ? { voteAccount } : undefined, signal, { fresh, withdrawerSigns: kind !== 'deactivation' })
 
   const forget = (request: SolanaStakeRequest): void => {
     known.delete(keyOf(request))

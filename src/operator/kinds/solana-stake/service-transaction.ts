@@ -1,9 +1,11 @@
 import { verifyChallenge } from '../../../chains/solana/challenge.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import type { ChallengeBody, SolanaStakeBody, SolanaTransactionBody } from '../../../contract/schemas/solana.ts'
+import { lamports } from '../../../lib/amounts.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
-import type { SolanaNetwork } from '../../ports.ts'
+import type { SolanaFeeCap, SolanaNetwork } from '../../ports.ts'
 import type { Heights } from '../../transactions/solana/kind.ts'
+import { isException } from './chain-rules.ts'
 import type { Parties, SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { type SolanaPlan, type StakeTerms, transactionKey } from './steps.ts'
 import { destinationOf, frameProblem, messageOf } from './verification.ts'
@@ -20,9 +22,11 @@ export interface Wanted {
 
 /** A challenge that expires sooner is renewed first. */
 const MIN_CHALLENGE_MS = 10_000
+/** One that lives longer is none to sign; made by a clock that is ahead, it is renewed and told as that. */
+const MAX_CHALLENGE_MS = 600_000
 
 /** Gets a transaction to sign from the staking API: the one that it has, refreshed where it has expired, or a new one. */
-export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, refuse }: SolanaRequests) {
+export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, feeCapOf, refuse }: SolanaRequests) {
   const { keys, clock } = deps
 
   /**
@@ -60,6 +64,9 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
     return made
   }
 
+  /** What is offered above it would not be signed. */
+  const capOf = ({ plan, parties }: Wanted): SolanaFeeCap => ({ maxPriorityFeeLamports: lamports(feeCapOf(plan.request, parties)) })
+
   /** The transaction of this kind that is not over for the service; `expired` ones wait to be refreshed. */
   const unfinished = ({ transactions }: SolanaStakeBody, kind: string): SolanaTransactionBody | undefined =>
     transactions.findLast((one) => one.kind === kind && one.status !== 'failed' && one.status !== 'confirmed')
@@ -86,10 +93,11 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
 
   async function alive(
     transaction: SolanaTransactionBody,
-    { plan, terms, network, previous, heights }: Wanted,
+    wanted: Wanted,
     height: bigint,
     signal: AbortSignal,
   ): Promise<SolanaTransactionBody> {
+    const { plan, terms, network, previous, heights } = wanted
     const { lastValidBlockHeight, status, txId, messageBase64 } = transaction
     // Who made it anew must be certain that it is dead: every node is beyond it, whatever the service says.
     const isOver = messageBase64 === previous?.message || isPast(transaction, heights)
@@ -100,7 +108,7 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
       network.config.pollIntervalMs,
     )
     if (!isOver) throw notYet
-    return network.api.refreshTransaction(terms.stakeId, txId, signal).catch((error: unknown) => {
+    return network.api.refreshTransaction(terms.stakeId, txId, capOf(wanted), signal).catch((error: unknown) => {
       throw isRefusedForNow(error) ? notYet : error
     })
   }
@@ -110,14 +118,24 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
     const { api } = network
     const number = stake.transactions.filter(({ kind }) => kind === plan.kind).length + 1
     const idempotencyKey = transactionKey(plan.request.origin, plan.kind, number)
+    const { destination, withdrawer } = parties
     try {
       switch (plan.kind) {
         case 'stake':
           return await approve(wanted, stake.challenge, idempotencyKey, signal)
         case 'deactivation':
-          return await api.createDeactivationTransaction(terms.stakeId, idempotencyKey, signal)
+          return await api.createDeactivationTransaction(terms.stakeId, { idempotencyKey, ...capOf(wanted) }, signal)
         case 'withdrawal':
-          return await api.createWithdrawalTransaction(terms.stakeId, { idempotencyKey, destination: parties.destination }, signal)
+          return await api.createWithdrawalTransaction(
+            terms.stakeId,
+            {
+              idempotencyKey,
+              destination,
+              ...(isException(withdrawer, destination) ? { destinationException: true } : {}),
+              ...capOf(wanted),
+            },
+            signal,
+          )
       }
     } catch (error) {
       if (isRefusedForNow(error)) throw readAgain(network)
@@ -128,24 +146,35 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
   /** Signs the challenge, renewed where it has expired or is void, and gets the stake transaction for it. */
   async function approve(wanted: Wanted, given: ChallengeBody | undefined, idempotencyKey: string, signal: AbortSignal) {
     const { terms, network } = wanted
-    const use = async (challenge: ChallengeBody) =>
+    const renewed = () => network.api.renewChallenge(terms.stakeId, signal)
+    const use = async (challenge: ChallengeBody, isNew = true) =>
       network.api.createStakeTransaction(
         terms.stakeId,
-        { idempotencyKey, challengeId: challenge.challengeId, signature: await signChallenge(challenge, wanted, signal) },
+        {
+          idempotencyKey,
+          challengeId: challenge.challengeId,
+          signature: await signChallenge(challenge, isNew, wanted, signal),
+          ...capOf(wanted),
+        },
         signal,
       )
-    const isFresh = given !== undefined && Date.parse(given.expiresAt) - clock.now().getTime() >= MIN_CHALLENGE_MS
+    const left = given === undefined ? 0 : Date.parse(given.expiresAt) - clock.now().getTime()
+    const isFresh = given !== undefined && left >= MIN_CHALLENGE_MS && left <= MAX_CHALLENGE_MS
     try {
-      return await use(isFresh ? given : await network.api.renewChallenge(terms.stakeId, signal))
+      return isFresh ? await use(given, false) : await use(await renewed())
     } catch (error) {
       if (!(error instanceof StakingApiError) || error.code !== 'challenge-expired' || !isFresh) throw error
-      return use(await network.api.renewChallenge(terms.stakeId, signal))
+      return use(await renewed())
     }
   }
 
   /** Only a text that says exactly what this resource asks for is signed, in an envelope that no cluster takes for a transaction. */
-  async function signChallenge(challenge: ChallengeBody, { plan, terms, parties, network }: Wanted, signal: AbortSignal): Promise<string> {
-    const { challengeId, message } = challenge
+  async function signChallenge(
+    { challengeId, message, issuedAt }: ChallengeBody,
+    isNew: boolean,
+    { plan, terms, parties, network }: Wanted,
+    signal: AbortSignal,
+  ): Promise<string> {
     const wrong = verifyChallenge({
       text: message,
       expected: {
@@ -160,6 +189,13 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, ref
       },
       now: clock.now(),
     })
+    const isOfTime = wrong.length > 0 && wrong.every(({ code }) => code === 'expired' || code === 'wrong-lifetime')
+    const minutes = Math.round((Date.parse(issuedAt) - clock.now().getTime()) / 60_000)
+    if (isOfTime && isNew && minutes !== 0)
+      throw stall(
+        'ClockSkew',
+        `The staking API has made a challenge just now, at ${issuedAt} by its clock, which is ${Math.abs(minutes)} minutes ${minutes < 0 ? 'behind' : 'ahead of'} the operator's. Nothing was signed. Have both synchronise their clocks (NTP).`,
+      )
     if (wrong.length > 0)
       refuse(
         'VerificationFailed',

@@ -2,6 +2,7 @@ import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import type { Reason } from '../../../resources/reasons.ts'
 import {
+  type SolanaProtocol,
   type SolanaStake,
   type SolanaStakeCondition,
   type SolanaStakeStatus,
@@ -140,7 +141,18 @@ function protocolStatements(status: SolanaStakeStatus): Pick<Record<Domain, Stat
         Withdrawn: pending,
       }
     case 'Active':
-      return { Active: say('True', 'Active', `It is active: ${parts}.`), Inactive: pending, Withdrawn: pending }
+      return {
+        Active:
+          protocol.validator === undefined || protocol.validator === 'Voting'
+            ? say('True', 'Active', `It is active: ${parts}.`)
+            : say(
+                'True',
+                'ValidatorDelinquent',
+                `It is active: ${parts}. Its vote account ${protocol.voteAccount ?? ''} is ${protocol.validator.toLowerCase()}: it earns nothing now, and after five epochs anyone may deactivate it. Ask the validator, or set desiredState to Inactive and stake with another.`,
+              ),
+        Inactive: pending,
+        Withdrawn: pending,
+      }
     case 'Deactivating':
       return {
         Active: say('False', 'AwaitingDeactivation', `It cools down since epoch ${deactivationEpoch}.`),
@@ -173,7 +185,13 @@ export function interference(resource: SolanaStake, status: SolanaStakeStatus): 
         `Somebody has changed the ${name} authority of ${stakeAccount} on the chain: it is ${theirs}, not ${mine}. Nothing more is signed. Whoever holds these keys must be asked at once: a new withdraw authority can take the money.`,
       )
   const asked = resource.spec.desiredState
-  const { status: is } = protocol
+  const { status: is, unreadable, lockedUntil, lockupCustodian, validator } = protocol
+  if (unreadable !== undefined) return stalled('VerificationFailed', `${unreadable}. What is shown of ${stakeAccount} was seen before.`)
+  if (lockedUntil !== undefined && is !== 'Withdrawn')
+    return stalled(
+      'LockupInForce',
+      `The stake account ${stakeAccount} has a lockup in force until ${lockedUntil}, which this resource did not make: nothing can be withdrawn before. Only its custodian ${lockupCustodian ?? ''} can lift it. Whoever holds the withdraw authority's key must be asked: a lockup is set with it.`,
+    )
   if (is === 'Withdrawn' && asked !== 'Withdrawn')
     return stalled(
       'AlreadyWithdrawn',
@@ -190,7 +208,7 @@ export function interference(resource: SolanaStake, status: SolanaStakeStatus): 
   if (is === 'Deactivating' || is === 'Inactive')
     return stalled(
       'DelegationChanged',
-      `The stake ${stakeAccount} is ${is.toLowerCase()} on the chain, and this resource did not ask for that. Find out who did; then set desiredState to Inactive or Withdrawn, or have the stake delegated again.`,
+      `The stake ${stakeAccount} is ${is.toLowerCase()} on the chain, and this resource did not ask for that. ${whoMayHave(validator, voteAccount)} Then set desiredState to Inactive or Withdrawn, or have the stake delegated again.`,
     )
   if (protocol.voteAccount !== undefined && voteAccount !== undefined && protocol.voteAccount !== voteAccount)
     return stalled(
@@ -198,6 +216,20 @@ export function interference(resource: SolanaStake, status: SolanaStakeStatus): 
       `The stake ${stakeAccount} is delegated to ${protocol.voteAccount} on the chain, not to ${voteAccount}, and this resource did not ask for that. Find out who did.`,
     )
   return undefined
+}
+
+/** Source: the stake program's DeactivateDelinquent, which needs no signature of the stake's. */
+function whoMayHave(validator: SolanaProtocol['validator'], voteAccount: string | undefined): string {
+  const anyone = 'Anyone may deactivate a stake whose vote account is closed, or has been delinquent for five epochs'
+  switch (validator) {
+    case 'Delinquent':
+    case 'Closed':
+      return `${anyone}, and ${voteAccount} is ${validator.toLowerCase()}: no key of this resource need have been used. To stake with another validator, withdraw it and create another resource.`
+    case 'Voting':
+      return `${anyone}; ${voteAccount} votes now. If it did all the time, a key of this stake was used: find out who has it.`
+    case undefined:
+      return `${anyone}: look at ${voteAccount}. If it votes, a key of this stake was used: find out who has it.`
+  }
 }
 
 /** Whether it is where the spec wants it, as far as was seen. */

@@ -181,6 +181,11 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
         'Rewards are being distributed at the beginning of the epoch: stakes cannot change until that is over.',
         poll,
       )
+    if (kind === 'stake' && look.state !== undefined && look.state.kind !== 'stake')
+      throw stall(
+        'DelegationChanged',
+        `The stake account ${terms.stakeAccount} is there with ${look.account?.lamports ?? 0n} lamports, ${look.state.kind === 'initialized' ? 'initialised and not delegated' : 'and not initialised'}: somebody has made it with this stake's keys, and not by this resource's transaction. Nothing was signed, and nothing is paid into it. Find out who did; delegate it to ${terms.voteAccount} (solana delegate-stake), or withdraw it and create another resource.`,
+      )
     if (kind !== 'withdrawal') return
     const { status, activeLamports } = protocolOf(look, made, undefined)
     if (status !== 'Inactive')
@@ -213,12 +218,12 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
     isDone: (record, { account, slot }) => isReached(actionOf(record), { state: stakeStateOf(account), slot }, madeAtSlot(record)),
     mayBeSigned,
 
-    async seek(record, signal) {
+    async seek(record, atSlot, signal) {
       const { chain } = networkOfRecord(record)
       const { subject } = record.spec
       const kind = actionOf(record)
-      if (kind !== 'withdrawal') return history.doerOf(chain, subject, kind, signal)
-      return history.withdrawalOf(chain, subject, await destinationFor(record, signal), signal)
+      if (kind !== 'withdrawal') return history.doerOf(chain, { account: subject, kind, atSlot }, signal)
+      return history.withdrawalOf(chain, { account: subject, destination: await destinationFor(record, signal), atSlot }, signal)
     },
 
     async proves(record, attempt, signal) {
@@ -247,11 +252,11 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       }
       const source = 'that the staking API has made'
       await verifiedNow(plan, terms, parties, network, message, { blockhash: made.recentBlockhash, source }, signal)
-      if (kind === 'stake') await rules.assertVotes(network, terms.voteAccount, signal)
+      if (kind === 'stake') await rules.assertVotes(network, terms.voteAccount, parties.payer, signal)
       const fee = await network.chain.feeFor(message, signal)
       if (fee === undefined) throw outOfStep(network)
       await assertFunds(network, plan, feePayerOf(plan, terms, message), fee, signal)
-      await simulate(network, kind, terms, message, signal).catch(async (error: unknown) => {
+      await simulate(network, kind, { terms, message, atSlot: look.slot }, signal).catch(async (error: unknown) => {
         const isTooLittle = error instanceof SolanaError && error.code === 'insufficient-delegation'
         throw (isTooLittle ? await rules.amountProblem(request, signal) : undefined) ?? explained(error, kind, network)
       })

@@ -13,8 +13,12 @@ import { alteration, isReached, stakeStateOf } from './chain.ts'
 import type { Parties, SolanaRequests, SolanaStakeDeps } from './request.ts'
 import type { ActionKind, SolanaPlan, StakeTerms } from './steps.ts'
 
-/** More than any transaction of a stake needs: `computeUnits` with room. */
-const MAX_COMPUTE_UNITS = 200_000
+/** Compute units that a transaction may ask for (MAX_COMPUTE_UNIT_LIMIT of the cluster). What it needs, a simulation tells. */
+const MAX_COMPUTE_UNITS = 1_400_000
+/** Units that any transaction of a stake may ask for without a question: `computeUnits` with room. */
+const FEW_COMPUTE_UNITS = 200_000n
+/** How much more than a simulation uses a transaction may ask for: the price is paid for all of it. */
+const UNITS_MARGIN = 2n
 /** Blocks that a blockhash may live from now, twice over: nodes differ in height. A block height far beyond would have the operator wait for good. */
 const MAX_BLOCKS_AHEAD = 300n
 
@@ -33,6 +37,9 @@ export type SolanaVerification = ReturnType<typeof createSolanaVerification>
 
 export function createSolanaVerification(deps: SolanaStakeDeps, { amountOf, feeCapOf, refuse }: SolanaRequests) {
   const { keys } = deps
+
+  /** By stake account: what it held when a withdrawal of the staking API's did not take all of it, and the message of that. */
+  const short = new Map<string, { readonly holds: bigint; readonly message: string }>()
 
   /** What a transaction must do, by the spec and the keys. */
   function expected(
@@ -91,6 +98,12 @@ export function createSolanaVerification(deps: SolanaStakeDeps, { amountOf, feeC
     more: Given & { readonly source: string },
   ): void {
     const wrong = mismatches(plan, terms, destination, message, more)
+    if (wrong.length > 0 && wrong.every(({ code }) => code === 'priority-fee-too-high'))
+      throw wait(
+        'FeeTooHigh',
+        `The ${plan.kind} transaction ${more.source} offers a priority fee over the cap of ${more.feeCap} lamports, by spec.maxPriorityFeeLamports and the signers' policies. Nothing was signed. It is asked for again, with that cap, once this one has expired; or raise the cap.`,
+        30_000,
+      )
     if (wrong.length > 0)
       refuse(
         'VerificationFailed',
@@ -115,7 +128,19 @@ export function createSolanaVerification(deps: SolanaStakeDeps, { amountOf, feeC
     const withdrawn = withdrawnBy(message)
     verified(plan, terms, parties.destination, message, { ...more, withdrawn, feeCap: feeCapOf(plan.request, parties) })
     // An account that is gone was withdrawn, by this very transaction maybe.
-    if (holds === 0n || holds === withdrawn) return
+    const text = Buffer.from(message).toString('base64')
+    const before = short.get(terms.stakeAccount)
+    if (holds === 0n || holds === withdrawn) {
+      short.delete(terms.stakeAccount)
+      return
+    }
+    // Made anew while nobody has sent or taken anything: it is the API that reckons wrong.
+    if (before?.holds === holds && before.message !== text)
+      refuse(
+        'VerificationFailed',
+        `The withdrawal transaction ${more.source} takes ${withdrawn} of the ${holds} lamports that the stake account holds, and so did the one before it: it would not close the account. Nothing was signed. Whoever runs the staking API must mend that.`,
+      )
+    if (before?.holds !== holds) short.set(terms.stakeAccount, { holds, message: text })
     throw wait(
       'AwaitingFinality',
       `The stake account holds ${holds} lamports now, and the transaction ${more.source} withdraws ${withdrawn}: somebody has sent or taken some. It is made anew once it can't land any more.`,
@@ -124,12 +149,24 @@ export function createSolanaVerification(deps: SolanaStakeDeps, { amountOf, feeC
   }
 
   /** Runs the message on the chain's present state: it must succeed, and leave the account as it should be. @throws SolanaError, Halt */
-  async function simulate(network: SolanaNetwork, kind: ActionKind, terms: StakeTerms, message: Uint8Array, signal: AbortSignal) {
-    const { failure, meaning, accounts } = await network.chain.simulate(message, { watch: [terms.stakeAccount] }, signal)
+  async function simulate(
+    network: SolanaNetwork,
+    kind: ActionKind,
+    { terms, message, atSlot }: { readonly terms: StakeTerms; readonly message: Uint8Array; readonly atSlot: bigint },
+    signal: AbortSignal,
+  ) {
+    const options = { watch: [terms.stakeAccount], minContextSlot: atSlot }
+    const { failure, meaning, accounts, unitsConsumed } = await network.chain.simulate(message, options, signal)
     if (failure !== undefined) {
       const code = meaning ?? 'failed'
       throw new SolanaError(code, `${plainMessage(code)} (${describeFailure(failure)})`, { failure })
     }
+    const asked = unitsAskedBy(message)
+    if (asked > FEW_COMPUTE_UNITS && asked > unitsConsumed * UNITS_MARGIN)
+      refuse(
+        'VerificationFailed',
+        `The ${kind} transaction asks for ${asked} compute units, and uses ${unitsConsumed} in a simulation: its priority fee would be paid for all of them. Nothing was signed.`,
+      )
     const [after] = accounts
     // Of the future, if you like: an account that is gone then counts as closed.
     const look = { state: after === undefined || after.lamports === 0n ? undefined : stakeStateOf(after), slot: 1n }
@@ -218,6 +255,12 @@ export const destinationOf = (message: Uint8Array): SolanaAddress | undefined =>
   const to = new Set(instructionsOf(message).flatMap((one) => (one.kind === 'withdraw' ? [one.to] : [])))
   return to.size === 1 ? [...to][0] : undefined
 }
+/** Compute units that the message asks for; 0 where it leaves that to the cluster. */
+const unitsAskedBy = (message: Uint8Array): bigint =>
+  instructionsOf(message).reduce(
+    (most, one) => (one.kind === 'compute-unit-limit' && BigInt(one.units) > most ? BigInt(one.units) : most),
+    0n,
+  )
 /** What the message itself says that it withdraws. */
 const withdrawnBy = (message: Uint8Array): bigint =>
   instructionsOf(message).reduce((sum, one) => (one.kind === 'withdraw' ? sum + one.lamports : sum), 0n)

@@ -108,7 +108,7 @@ export function createAttempts(deps: SolanaLogDeps) {
       )
     // What leaves no trace in the state is looked up in the history: the log may have been set back.
     if (kind.step(record).leavesNoTrace) {
-      const sought = await kind.seek(record, signal)
+      const sought = await kind.seek(record, latestOf(looks), signal)
       if (sought.is === 'found') return settle(record, sought.hash, sought.slot, signal)
     }
     const visit = new Map<string, unknown>()
@@ -142,6 +142,9 @@ export function createAttempts(deps: SolanaLogDeps) {
 
   return { make, send, settle }
 }
+
+/** The last slot that any node shows. */
+const latestOf = (looks: Looks): bigint => looks.reduce((most, look) => (look !== undefined && look.slot > most ? look.slot : most), 0n)
 
 function heightsOf(looks: Looks): Heights {
   const heights = looks.flatMap((look) => (look === undefined ? [] : [look.finalizedBlockHeight])).toSorted((a, b) => (a < b ? -1 : 1))

@@ -1,4 +1,4 @@
-import { type NodeLook, SolanaError } from '../../../chains/solana/chain.ts'
+import { SolanaError } from '../../../chains/solana/chain.ts'
 import { jitter } from '../../../lib/clock.ts'
 import type { ClosedPlace } from '../../../resources/staking-transaction.ts'
 import { classify } from '../../engine/classify.ts'
@@ -9,8 +9,8 @@ import type { SolanaNetwork } from '../../ports.ts'
 import { attemptsOf, closedOf } from '../protocol.ts'
 import { type RecordObject, recordOf } from '../store.ts'
 import { allowedBy, createAttempts, type Moment, type SolanaLogDeps, sentSoFar } from './attempt.ts'
-import type { SolanaTransactionKind, Sought } from './kind.ts'
-import { type Conclusion, conclude, isSettled, type Looks, liveAttempts, undone, withClosed } from './rules.ts'
+import type { Sought } from './kind.ts'
+import { type Conclusion, conclude, isSettled, liveAttempts, undone, withClosed } from './rules.ts'
 
 /** How long a record waits whose cause somebody must mend, in ms, unless a change wakes it. */
 const STALLED_MS = 60_000
@@ -32,8 +32,19 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
       attemptsOf(recordOf(record)).map(({ hash }) => hash),
       signal,
     )
-    const read = looks.map((look) => look && withState(kind, record, look))
-    if (read.every((look) => look === undefined)) throw new SolanaError('unavailable', 'no node shows the stake account as one can read it')
+    let unreadable: SolanaError | undefined
+    const read = looks.map((look) => {
+      try {
+        return look && { ...look, done: kind.isDone(record, look) }
+      } catch (error) {
+        // A node whose account can't be read has given no answer.
+        if (!(error instanceof SolanaError)) throw error
+        unreadable = error
+        return undefined
+      }
+    })
+    if (read.every((look) => look === undefined))
+      throw unreadable ?? new SolanaError('unavailable', 'no node shows the stake account as one can read it')
     return { network, kind, signal, looks: read }
   }
 
@@ -128,7 +139,7 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
   /** The state shows it done: by whom is looked up, and counts. */
   async function attribute(moment: Moment, record: RecordObject, { slot, settled }: Conclusion & { is: 'done' }): Promise<void> {
     const { kind, network, signal } = moment
-    const sought = await kind.seek(record, signal).catch((error: unknown): Sought => {
+    const sought = await kind.seek(record, slot, signal).catch((error: unknown): Sought => {
       // Who did it matters only where it decides where money went.
       if (!(error instanceof SolanaError) || !kind.step(record).landedIsDone) throw error
       return { is: 'unknown' }
@@ -231,13 +242,3 @@ const historyMissing = ({ config }: SolanaNetwork, what: string): Halt =>
     recheck: true,
     recheckAfterMs: Math.max(config.pollIntervalMs, 30_000),
   })
-
-/** A node whose account can't be read has given no answer. */
-function withState(kind: SolanaTransactionKind, record: RecordObject, look: NodeLook): Looks[number] {
-  try {
-    return { ...look, done: kind.isDone(record, look) }
-  } catch (error) {
-    if (error instanceof SolanaError) return undefined
-    throw error
-  }
-}

@@ -46,8 +46,9 @@ export interface SolanaTransactionKind<Admission = unknown> {
   step(record: RecordObject): Step
   /** Whether a node's finalized state shows the step done. @throws SolanaError for an account that can't be read */
   isDone(record: RecordObject, look: Pick<NodeLook, 'account' | 'slot'>): boolean
-  /** Looks in the chain's history for who did the step: of one that leaves no trace before every attempt, of others when the state shows it done. */
-  seek(record: RecordObject, signal: AbortSignal): Promise<Sought>
+  /**
+   * Looks in the chain's history for who did the step: of one that leaves no trace before every attempt, of others when the state shows it done. `atSlot`: a node that has not come that far has no say. */
+  seek(record: RecordObject, atSlot: bigint, signal: AbortSignal): Promise<Sought>
   /**
    * Whether an attempt that landed, and that the log did not make itself but was told of, does the step; undefined where no node has it.
    * @throws SolanaError
