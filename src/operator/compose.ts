@@ -60,6 +60,8 @@ export interface OperatorParts {
   readonly fieldManager: string
   /** A namespace as policy sees it now. */
   readonly namespace: (name: string) => NamespaceFacts
+  /** Reads a namespace past the cache, which `namespace` reads. */
+  readonly refreshNamespace: (name: string, signal: AbortSignal) => Promise<void>
   /** Throws unless this process leads. */
   readonly assertHeld: () => void
   /** Throws unless the installed CRDs are what the operator was built for. */
@@ -153,6 +155,7 @@ export function composeOperator(parts: OperatorParts) {
     signers: store,
     clock,
     namespace: parts.namespace,
+    refreshNamespace: parts.refreshNamespace,
     assertMayAct: mayAct,
   }
   const ethereum = (kind: string) => ({

@@ -6,11 +6,18 @@ import type { NamespaceFacts } from './transactions/policy.ts'
 
 const namespaces: ResourceDefinition = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false }
 
-/** Follows the namespaces, as far as policies look at them. `onLabels` is told of each whose labels have changed. @returns a namespace as policy sees it now */
-export function followNamespaces(follow: Follow, onLabels: (name: string) => void): (name: string) => NamespaceFacts {
+export interface Namespaces {
+  /** A namespace as policy sees it now, by the cache. */
+  facts(name: string): NamespaceFacts
+  /** Reads it past the cache. */
+  refresh(name: string, signal: AbortSignal): Promise<void>
+}
+
+/** Follows the namespaces, as far as policies look at them. `onLabels` is told of each whose labels have changed. */
+export function followNamespaces(follow: Follow, onLabels: (name: string) => void): Namespaces {
   const kept = { labels: true }
   const compact = createCompact(kept)
-  const { cache, onChange } = follow<KubeObject>(namespaces, {
+  const { client, cache, onChange } = follow<KubeObject>(namespaces, {
     kept,
     transform: ({ apiVersion, kind, metadata }) => compact({ apiVersion, kind, metadata }),
   })
@@ -18,5 +25,11 @@ export function followNamespaces(follow: Follow, onLabels: (name: string) => voi
     if (change.type === 'updated' && JSON.stringify(change.old.metadata.labels) === JSON.stringify(change.new.metadata.labels)) return
     onLabels(name)
   })
-  return (name) => ({ name, labels: cache.get(name)?.metadata.labels })
+  return {
+    facts: (name) => ({ name, labels: cache.get(name)?.metadata.labels }),
+    // What was read stays in the cache, so that a refusal outlasts a watch that is silent.
+    async refresh(name, signal) {
+      cache.put(await client.get({ name }, signal))
+    },
+  }
 }

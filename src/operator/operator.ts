@@ -81,7 +81,7 @@ export async function runOperator(
   const workers = (name: keyof typeof reconciled) => (name === 'signers' ? 2 : name === 'records' ? 4 : options.workers)
   const controllers = createControllers(reconciled, { clock, log, metrics, workers })
   const wakes = wireWakes(caches, controllers.queues)
-  const namespace = followNamespaces(collections.follow, wakes.namespace)
+  const namespaces = followNamespaces(collections.follow, wakes.namespace)
   const guard = createCrdGuard(kinds)
   followDefinitions(collections.follow, guard, wakes.all)
 
@@ -116,7 +116,8 @@ export async function runOperator(
       events: recorder,
       report: { ...metrics, balance: balances.set },
       fieldManager: FIELD_MANAGER,
-      namespace,
+      namespace: namespaces.facts,
+      refreshNamespace: namespaces.refresh,
       assertHeld: () => elector.assertHeld(),
       assertCurrent: () => guard.assertCurrent(),
       stallRecheckMs: options.stallRecheckMs,

@@ -10,7 +10,7 @@ import type { FakeKube } from './fake-kube.ts'
 import { type Around, createMortal, type KILLED } from './mortal.ts'
 
 /** What a world gives: how ports are made, so that each call of theirs can be told. */
-type Given = Pick<OperatorParts, 'clock' | 'namespace'> &
+type Given = Pick<OperatorParts, 'clock' | 'namespace' | 'refreshNamespace'> &
   Partial<Pick<OperatorParts, 'stallRecheckMs' | 'signerIntervalMs' | 'observation' | 'retentionMs' | 'random' | 'log'>> & {
     readonly ports: (
       instrument: <T extends object>(name: string, port: T) => T,

@@ -58,6 +58,7 @@ export function createSolanaWorld() {
       {
         clock,
         namespace: (name) => ({ name, labels: namespaces.get(name) }),
+        refreshNamespace: async () => {},
         onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
         onRefusal: (reason) => void refusals.push(reason),
         ports(instrument) {

@@ -93,6 +93,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     ['team-a', { team: 'a' }],
     ['team-b', { team: 'b' }],
   ])
+  /** What operators show of namespaces whose watch is silent; undefined while it is not. */
+  let silentNamespaces: typeof namespaces | undefined
   const networks = new Map<string, EthereumNetworkConfig>([['hoodi', hoodi]])
   /** Addresses of the mounted Solana keys by folder, and what they hold in lamports. */
   const solanaKeys = new Map<string, string>()
@@ -112,7 +114,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       {
         clock,
         random,
-        namespace: (name) => ({ name, labels: namespaces.get(name) }),
+        namespace: (name) => ({ name, labels: (silentNamespaces ?? namespaces).get(name) }),
+        refreshNamespace: async (name) => void silentNamespaces?.set(name, namespaces.get(name)),
         onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
         onRefusal: (reason) => void refusals.push(reason),
         onAlarm: (alarm) => void alarms.push(alarm),
@@ -206,6 +209,10 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     records,
     places,
     namespaces,
+    /** The watch of namespaces is silent from now on. */
+    silenceNamespaces: () => {
+      silentNamespaces = new Map(namespaces)
+    },
     networks,
     solanaKeys,
     solanaBalances,

@@ -243,9 +243,11 @@ export function createDrive(deps: LaneDeps) {
           return sentSoFar(moment, written, signed.attempt)
         }
       }
-      const nodes = await lacking(moment, of, attempt)
+      // A node that drops what can't be mined at this price would be handed it at every poll: it gets it when the price has fallen.
+      const isHopeless = isBelowBaseFee(fees, market) && known.sent.has(attempt.hash.toLowerCase())
+      const nodes = isHopeless ? [] : await lacking(moment, of, attempt)
       if (nodes.length > 0) await sendCall(moment, of, attempt, admission.signer, nodes)
-      else known.sent.add(attempt.hash.toLowerCase())
+      else if (!isHopeless) known.sent.add(attempt.hash.toLowerCase())
     }
     sentSoFar(moment, of, attempt)
   }

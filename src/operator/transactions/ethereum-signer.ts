@@ -17,6 +17,8 @@ export interface EthereumDeps {
   readonly clock: Clock
   /** The namespace as policy sees it now. */
   readonly namespace: (name: string) => NamespaceFacts
+  /** Reads a namespace past the cache, which `namespace` reads. */
+  readonly refreshNamespace: (name: string, signal: AbortSignal) => Promise<void>
   /** Whether another, older signer declares the same address. */
   readonly duplicateOf: (signer: StakingSigner) => string | undefined
   /** Throws unless this process may act now: it leads, and the installed CRDs are what it was built for. Asked before every signature and broadcast. */

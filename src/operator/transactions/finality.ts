@@ -6,23 +6,30 @@ import type { Clock } from '../../lib/clock.ts'
  */
 export const NO_FINALITY_MS = 30 * 60_000
 
+/** So many blocks the chain may be ahead of what is final: NO_FINALITY_MS of slots of 12 s. It is there at the first look, whoever was restarted. */
+export const NO_FINALITY_BLOCKS = 150n
+
 export interface FinalityWatch {
-  /** Notes what is final now. @returns whether that has not moved for so long that it must be said */
-  standsStill(chainId: number, final: bigint): boolean
+  /** Notes what is final now, and how far the chain is. @returns whether that has not moved for so long that it must be said */
+  standsStill(chainId: number, final: bigint, latest: bigint): boolean
   /** Whether it is said for the first time, to this lane, since the final block moved last. */
   isNews(lane: string, final: bigint): boolean
 }
 
-/** How long the final block of each chain has stood still, by monotonic time. A restart begins anew. */
+/**
+ * How long the final block of each chain has stood still: by how many blocks came since, which a restart does not forget, and by monotonic time, for a
+ * chain that makes none at all.
+ */
 export function createFinalityWatch(clock: Clock): FinalityWatch {
   const highest = new Map<number, { readonly final: bigint; readonly since: number }>()
   const said = new Map<string, bigint>()
   return {
-    standsStill(chainId, final) {
+    standsStill(chainId, final, latest) {
       const now = clock.monotonicMs()
       const known = highest.get(chainId)
       // Another node's, a little lower, is no move.
       if (known === undefined || final > known.final) highest.set(chainId, { final, since: now })
+      if (latest - final > NO_FINALITY_BLOCKS) return true
       return known !== undefined && final <= known.final && now - known.since >= NO_FINALITY_MS
     },
     isNews(lane, final) {

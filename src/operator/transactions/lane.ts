@@ -64,7 +64,7 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       chain,
       counts,
       final: view.final.number,
-      isStuck: finality.standsStill(lane.chainId, view.final.number),
+      isStuck: finality.standsStill(lane.chainId, view.final.number, view.latest.number),
       places: store.placesIn(lane),
       records: unfinished(lane),
       market: () => {

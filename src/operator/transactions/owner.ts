@@ -24,7 +24,7 @@ export function assertOwnerAsks(
   if (resource === undefined || resource.kind !== kind || origin?.is !== 'own' || origin.origin.uid !== originUid)
     throw stall('OwnerGone', `${kind} ${namespace}/${name}, which this was to be done for, is gone. Nothing more of it is signed.`)
   if (resource.metadata.deletionTimestamp !== undefined && !deleting)
-    throw stall('Deleting', `${kind} ${namespace}/${name} is being deleted: nothing more of it is signed.`)
+    throw wait('Deleting', `${kind} ${namespace}/${name} is being deleted: nothing more of it is signed.`, 60_000)
   if (resource.spec.suspend === true)
     throw wait('Suspended', `spec.suspend of ${kind} ${namespace}/${name} is true: nothing more of it is signed.`, 60_000)
   return origin.origin

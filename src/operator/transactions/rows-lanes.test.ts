@@ -319,6 +319,30 @@ describe('nine given-up preparations', () => {
   })
 })
 
+describe('the price rises above what was sent, and the nodes drop it', () => {
+  test.each(kinds)('%s: it is not handed to them at every poll, and again when the price has fallen', async (key) => {
+    const world = worldOf(key)
+    let sends = 0
+    const operator = world.start((point) => {
+      if (point === 'before chain.send') sends += 1
+    })
+    world.editPolicy({ maxFeePerGasGwei: '25' })
+    await world.visit(operator, key)
+    expect(sends).toBe(1)
+    world.chain.state.baseFee = 40n * GWEI
+    world.chain.forget()
+    for (let n = 0; n < 6; n++) {
+      world.clock.advance(POLL)
+      await world.visit(operator, key)
+    }
+    expect(sends).toBeLessThanOrEqual(1)
+    world.chain.state.baseFee = 10n * GWEI
+    await world.settle(operator, [key], 20)
+    expect(world.ready(key), said(world, key)).toBe(true)
+    expect(world.chain.violations).toEqual([])
+  })
+})
+
 describe('the staking API answers 409 to the hash that it is told', () => {
   test.each(kinds)('%s: nothing is sent, nothing is cancelled while nobody waits, and it goes when the API takes it', async (key) => {
     let refuses = true

@@ -414,6 +414,16 @@ describe('no block becomes final for hours', () => {
     assertOnce(world, key)
   })
 
+  test('an operator that starts meanwhile says so at its first look', async () => {
+    const { world } = await stuck(KEY)
+    world.chain.mine(150, none)
+    const next = world.start()
+    await world.visit(next)
+    await world.visit(next)
+    expect(world.condition('Ready')?.reason, said(world, KEY)).toBe('NoFinality')
+    expect(world.alarms).toEqual([{ network: 'hoodi', signer: 'signer-1', reason: 'NoFinality' }])
+  })
+
   test('the clock set back meanwhile changes nothing of it', async () => {
     const { world, operator } = await stuck(KEY)
     world.clock.setBack(24 * 3_600_000)

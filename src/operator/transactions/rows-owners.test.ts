@@ -237,6 +237,16 @@ const takenBack: { readonly what: string; readonly reason: string; readonly chan
     },
   },
 ]
+test.each(kinds)('%s is deleted while it is in flight: that needs nobody, and is no stall', async (key) => {
+  const world = worldOf(key)
+  const operator = world.start()
+  await world.visit(operator, key)
+  world.remove(key)
+  await polls(world, operator, key, 2)
+  expect(world.condition('Ready', key)?.reason).toBe('Deleting')
+  expect(world.stalled(key), said(world, key)).toBe('')
+})
+
 describe('while the watches are silent', () => {
   const whens = ['before its place is taken', 'between its place and its first sending', 'between its record and its place'] as const
   test.each(takenBack.flatMap((row) => whens.flatMap((when) => kinds.map((key) => ({ ...row, when, key })))))(
@@ -262,6 +272,24 @@ describe('while the watches are silent', () => {
       const owner = world.record(key)?.spec.owner.originUid
       if (owner !== 'uid-of-another') expect(calls(world)).toEqual([])
       expect(world.chain.violations).toEqual([])
+    },
+  )
+
+  test.each(kinds)(
+    'its namespace loses the label that the policy admits it by, right before the first sending: %s is not sent',
+    async (key) => {
+      const world = worldOf(key, { allowedNamespaces: { selector: { matchLabels: { team: 'a' } } } })
+      let done = false
+      const operator = world.start((point) => {
+        if (done || !point.startsWith('after record write')) return
+        done = true
+        world.silenceNamespaces()
+        world.namespaces.set('team-a', {})
+      })
+      await polls(world, operator, key, 3)
+      expect(done).toBe(true)
+      expect(calls(world)).toEqual([])
+      expect(world.stalled(key), said(world, key)).toBe('NamespaceNotAllowed')
     },
   )
 

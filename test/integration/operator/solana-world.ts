@@ -117,6 +117,7 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
         clock,
         log,
         namespace: (name) => ({ name, labels: {} }),
+        refreshNamespace: async () => {},
         onEvent: (_object, { reason, note: text }) => void events.push({ reason, note: text }),
         onRefusal: (reason) => void refusals.push(reason),
         ports(instrument) {

@@ -694,3 +694,40 @@ describe('what is paid of an accepted withdrawal', () => {
     expect(world.ready(WITHDRAWAL)).toBe(true)
   })
 })
+
+describe('what was decided', () => {
+  const HOURS = 7 * 3_600_000
+
+  test.each([EXIT, WITHDRAWAL])('of %s is looked at again: its block is gone, and it is followed and asked for anew, once', async (key) => {
+    const world = createWorld()
+    world.addSigner()
+    if (key === EXIT) world.addExit()
+    else world.addWithdrawal()
+    const operator = world.start()
+    await world.settle(operator, [key], 20)
+    expect(world.ready(key), message(world, key)).toBe(true)
+    world.chain.reorg(Number(world.chain.height()), false)
+    world.chain.mine(4, () => undefined)
+    world.clock.advance(HOURS)
+    await world.visit(operator, key)
+    expect(world.ready(key)).toBe(false)
+    await world.settle(operator, [key], 20)
+    expect(world.ready(key), message(world, key)).toBe(true)
+    expect(world.chain.requests()).toHaveLength(1)
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test('is what the staking API says of it, also when that changes', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addExit()
+    const operator = world.start()
+    await world.settle(operator, [EXIT], 20)
+    expect(world.ready(EXIT)).toBe(true)
+    world.requests.state.consensus = () => ({ status: 'dropped', reason: 'too-young: …' })
+    world.clock.advance(HOURS)
+    await world.visit(operator, EXIT)
+    expect(world.ready(EXIT)).toBe(false)
+    expect(world.stalled(EXIT)).toBe('RequestDropped')
+  })
+})

@@ -13,7 +13,7 @@ import { asSeenBy, mirrored, ownRequest } from './evidence.ts'
 import type { RequestKindName } from './request-kind.ts'
 import { requestTypes } from './request-type.ts'
 import { acceptedOf } from './service.ts'
-import { isUnpaid, validatorRequestStatus } from './status.ts'
+import { isDecided, isUnpaid, validatorRequestStatus } from './status.ts'
 import { undoRequest, type ValidatorRequestEffects, type ValidatorRequestView, validatorRequestSteps } from './steps.ts'
 import type { ValidatorRequestResource } from './target.ts'
 
@@ -55,13 +55,32 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
 
     decideDeletion: (resource, status, origin) =>
       decideRequestDeletion({ kind, metadata: resource.metadata }, status, logged(recordFor(resource, origin?.uid))),
-    // A decided request stays what it is; an accepted withdrawal may still be paid, or come to nothing.
-    observeEvery: (status) => (kind === 'ValidatorWithdrawal' && isUnpaid(status) ? intervals.activatingMs : undefined),
-    async observe(_resource, status, signal) {
+    // What was decided is looked at again, seldom: a block beyond a numeric depth may go, and what the staking API said with it. An accepted withdrawal
+    // may still be paid, or come to nothing.
+    observeEvery: (status) =>
+      !isDecided(status) ? undefined : kind === 'ValidatorWithdrawal' && isUnpaid(status) ? intervals.activatingMs : intervals.settledMs,
+    async observe(resource, status, signal) {
       const { validator, requestId } = status
       const network = validator && networks.ethereum(validator.network)
       if (network === undefined || validator === undefined || requestId === undefined) return status
+      const undecided = ({ consensus: _gone, ...rest }: ValidatorRequestStatus): ValidatorRequestStatus => rest
+      const record = recordFor(resource, undefined)
+      const outcome = record?.status?.outcome
+      // A former owner's landing is not in the record's outcome any more: what was dropped is over.
+      if (record !== undefined && outcome !== undefined && isOf(record, resource)) {
+        const { transaction: _gone, ...rest } = undecided(status)
+        if ((await log.recheck(record, network.chain, signal)).status?.outcome === undefined) return rest
+      }
       const body = await requestTypes[kind].read(network.requests, validator.pubkey as Hex, requestId, signal)
+      // The staking API has taken back what it said: it is asked anew, by the step that is there for it.
+      if (
+        body.requestId === requestId &&
+        outcome !== undefined &&
+        sameHex(body.transaction.hash ?? '', outcome.hash) &&
+        contradicts(body.consensus.status, status)
+      )
+        return undecided(status)
+      if (kind !== 'ValidatorWithdrawal' || !isUnpaid(status)) return status
       // What the service says of another request, or does not say any more, is no news of this one.
       if (body.requestId !== requestId || !sameHex(body.pubkey, validator.pubkey) || body.consensus.status !== 'accepted') return status
       const { payment } = acceptedOf(body)
@@ -69,6 +88,11 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
     },
   }
 }
+
+const contradicts = (now: string, { consensus }: ValidatorRequestStatus): boolean =>
+  consensus !== undefined && now !== consensus.status.toLowerCase()
+const isOf = ({ spec: { owner } }: RecordObject, { metadata }: ValidatorRequestResource): boolean =>
+  owner.namespace === metadata.namespace && owner.name === metadata.name
 
 function logged(record: RecordObject | undefined): LoggedRequest {
   if (record === undefined) return { is: 'none' }

@@ -58,13 +58,15 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
   const { networkOf, capOf } = signers.ValidatorExit
 
   /** The signer, admitted by its policy for this resource as both stand now. */
-  const admittedSigner = (order: RequestOrder, signal: AbortSignal, fresh = false): Promise<StakingSigner> =>
-    signers[order.origin.kind].admitted(
+  const admittedSigner = async (order: RequestOrder, signal: AbortSignal, fresh = false): Promise<StakingSigner> => {
+    if (fresh) await deps.refreshNamespace(order.origin.namespace, signal)
+    return signers[order.origin.kind].admitted(
       order.signer,
       (signer) => admitRequest(signer, { namespace: deps.namespace(order.origin.namespace), kind: order.origin.kind }),
       signal,
       fresh,
     )
+  }
 
   /** What the contract may be paid at most, in wei. */
   const feeCapOf = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
