@@ -122,4 +122,44 @@ export const mutants: readonly Mutant[] = [
     tests: [`${log}/rows-witnesses.test.ts`],
     titles: 'nobody but the staking API knows it',
   },
+  {
+    name: 'import-first',
+    without: 'a lane that is taken over by half signs nothing',
+    patches: [
+      {
+        file: `${log}/lane.ts`,
+        from: 'const importing = deps.importing(lane)',
+        to: "const importing = deps.importing({ ...lane, address: '' })",
+      },
+    ],
+    tests: [`${log}/legacy/import.test.ts`],
+    titles: 'nothing is signed with the key, for nobody',
+  },
+  {
+    name: 'claims',
+    without: 'what an earlier version may have sent is looked for before anything is signed',
+    patches: [{ file: `${log}/take.ts`, from: 'if (await followsClaim(moment, record)) return undefined', to: '' }],
+    tests: [`${log}/legacy/import.test.ts`],
+    titles: 'a hash that no node knows holds its own stake',
+  },
+  {
+    name: 'record-outlives',
+    without: 'a resource that is there keeps its record',
+    patches: [
+      {
+        file: `${log}/prune.ts`,
+        from: 'if (await deps.ownerExists(owner, isFresh, signal)) return owner',
+        to: 'if (isFresh && !(await deps.ownerExists(owner, isFresh, signal))) continue',
+      },
+    ],
+    tests: [`${log}/prune.test.ts`],
+    titles: 'stays while its resource is there',
+  },
+  {
+    name: 'fresh-labels',
+    without: "the namespace's labels are read past the cache right before the first broadcast",
+    patches: [{ file: `${stake}/request.ts`, from: 'if (fresh) await deps.refreshNamespace(request.origin.namespace, signal)', to: '' }],
+    tests: [`${log}/rows-owners.test.ts`],
+    titles: 'loses the label that the policy admits it by, right before the first sending: team-a/stake-1',
+  },
 ]
