@@ -11,8 +11,11 @@ const repository = join(import.meta.dirname, '..')
 export interface BenchCluster {
   readonly cluster: ControlPlane
   readonly dir: string
-  /** Starts the chain and the staking API, which hold so many stakes ready; `fleet`: so many deposits of the settled fleet are on the chain. */
-  startFakes(stakes: number, fleet?: number): Promise<Fakes>
+  /**
+   * Starts the chain and the staking API, which hold so many stakes ready. `fleet`: so many deposits of the settled fleet are on the chain. With `blockMs`
+   * the chain makes a block every so many ms, final after `finality` more.
+   */
+  startFakes(stakes: number, chain?: { readonly fleet?: number; readonly blockMs?: number; readonly finality?: number }): Promise<Fakes>
   /** Starts the operator's own command under its own rights and waits until its caches are full. */
   startOperator(fakes: Fakes, options?: OperatorStart): Promise<BenchOperator>
   /** Namespaces of the stakes, and the signer that pays. */
@@ -34,7 +37,7 @@ export interface BenchOperator {
 
 export interface Fakes {
   readonly url: string
-  progress(): Promise<{ readonly created: number; readonly mined: number; readonly submitted: number }>
+  progress(): Promise<{ readonly created: number; readonly mined: number; readonly inFlight: number; readonly submitted: number }>
   stop(): Promise<void>
 }
 
@@ -68,11 +71,20 @@ export async function startBenchCluster(
       cluster,
       dir,
       stop,
-      async startFakes(stakes, fleet = 0) {
+      async startFakes(stakes, { fleet = 0, blockMs, finality = 0 } = {}) {
         const fakes = await startProcess({
           name: 'fakes',
           command: process.execPath,
-          args: [join(import.meta.dirname, 'fakes/main.ts'), '--stakes', String(stakes), '--fleet', String(fleet)],
+          args: [
+            join(import.meta.dirname, 'fakes/main.ts'),
+            '--stakes',
+            String(stakes),
+            '--fleet',
+            String(fleet),
+            '--finality',
+            String(finality),
+            ...(blockMs === undefined ? [] : ['--block-ms', String(blockMs)]),
+          ],
         })
         undo.push(() => fakes.stop())
         const [, url = ''] = await fakes.waitForOutput(/listening (http:\S+)/, 60_000)

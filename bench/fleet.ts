@@ -50,7 +50,7 @@ export async function benchFleet(
   signal: AbortSignal,
 ): Promise<FleetResult> {
   await bench.prepare(NAMESPACES)
-  const fakes = await bench.startFakes(0, stakes)
+  const fakes = await bench.startFakes(0, { fleet: stakes })
   try {
     log('the operator without stakes')
     const empty = await sample(bench, fakes, { stakes: 0, quietSeconds: 1 }, signal)

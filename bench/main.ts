@@ -9,13 +9,13 @@ import { benchRuntime } from './runtime.ts'
 import { benchStakes, type StakesResult } from './stakes.ts'
 
 /**
- * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs,
+ * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c|d` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs,
  * `-- --profile DIR` for CPU profiles of the operator (or, for b, run this file with --cpu-prof).
  * docs/explanation/performance.md says what is measured and how.
  */
 const { values: flags } = parseArgs({
   options: {
-    only: { type: 'string', multiple: true, default: ['a', 'b', 'c'] },
+    only: { type: 'string', multiple: true, default: ['a', 'b', 'c', 'd'] },
     quick: { type: 'boolean', default: false },
     json: { type: 'string' },
     profile: { type: 'string' },
@@ -25,15 +25,15 @@ const DEADLINE_MS = 20 * 60_000
 const parts = new Set(flags.only.flatMap((text) => text.split(',')))
 const say = (line: string) => process.stderr.write(`${line}\n`)
 const size = flags.quick
-  ? { stakes: [100], runtime: { objects: 100, rounds: 3 }, fleet: { stakes: 1_000, quietSeconds: 5 } }
-  : { stakes: [200, 1_000], runtime: { objects: 200, rounds: 7 }, fleet: { stakes: 10_000, quietSeconds: 30 } }
+  ? { stakes: [100], runtime: { objects: 100, rounds: 3 }, fleet: { stakes: 1_000, quietSeconds: 5 }, late: 200 }
+  : { stakes: [200, 1_000], runtime: { objects: 200, rounds: 7 }, fleet: { stakes: 10_000, quietSeconds: 30 }, late: 1_000 }
 
 process.exitCode = await run()
 
 async function run(): Promise<number> {
-  const unknown = [...parts].filter((part) => !['a', 'b', 'c'].includes(part))
+  const unknown = [...parts].filter((part) => !['a', 'b', 'c', 'd'].includes(part))
   if (unknown.length > 0) {
-    say(`--only takes a, b or c, not ${unknown.join(', ')}`)
+    say(`--only takes a, b, c or d, not ${unknown.join(', ')}`)
     return 2
   }
   reap()
@@ -58,6 +58,13 @@ async function run(): Promise<number> {
     }
     if (parts.has('b')) report.runtime = await withCluster((bench) => benchRuntime(bench.cluster, size.runtime, say, signal), signal)
     if (parts.has('c')) report.fleet = await withCluster((bench) => benchFleet(bench, size.fleet, say, signal), signal)
+    if (parts.has('d')) {
+      const chain = { blockMs: 200, finality: 64 }
+      const set = (result: StakesResult) => {
+        report.late = { ...chain, result }
+      }
+      await withCluster((bench) => benchStakes(bench, [size.late], set, say, signal, chain), signal)
+    }
     return 0
   } catch (error) {
     say(error instanceof Error ? (error.stack ?? error.message) : String(error))

@@ -7,6 +7,7 @@ export interface Report {
   stakes?: readonly StakesResult[]
   runtime?: RuntimeResult
   fleet?: FleetResult
+  late?: { readonly blockMs: number; readonly finality: number; readonly result: StakesResult }
 }
 
 interface Row {
@@ -85,12 +86,26 @@ const fleetRows = (result: FleetResult): readonly Row[] => [
   { what: 'CPU while quiet', value: `${number(result.cpuMsPerSecondWhileQuiet)} ms a second` },
 ]
 
-export function printReport({ machine, stakes, runtime, fleet }: Report, print: (line: string) => void): void {
+const lateRows = (result: StakesResult): readonly Row[] => [
+  { what: 'stakes sent a second', value: number(result.sentPerSecond) },
+  { what: 'the most in flight', value: String(result.mostInFlight) },
+  { what: 'stakes a second, created to Confirmed', value: number(result.stakesPerSecond) },
+  { what: 'operator CPU a stake', value: `${number(result.operatorCpuMsPerStake)} ms` },
+  { what: 'JSON-RPC calls a stake', value: number(result.rpcCallsPerStake, 2) },
+]
+
+export function printReport({ machine, stakes, runtime, fleet, late }: Report, print: (line: string) => void): void {
   print(`\nNode ${machine.node}, ${machine.cores} × ${machine.cpu}, load ${number(machine.load1)} at the start, ${machine.at}`)
   for (const result of stakes ?? []) section(`(a) ${result.stakes} stakes on an instant chain and service`, stakesRows(result), print)
   if (runtime)
     section(`(b) ${runtime.objects} objects × (1 create + 8 fenced status patches), ${runtime.rounds} rounds`, runtimeRows(runtime), print)
   if (fleet) section(`(c) ${fleet.stakes} settled stakes`, fleetRows(fleet), print)
+  if (late)
+    section(
+      `(d) ${late.result.stakes} stakes of one signer, a block every ${late.blockMs} ms, final ${late.finality} blocks later`,
+      lateRows(late.result),
+      print,
+    )
 }
 
 function section(title: string, rows: readonly Row[], print: (line: string) => void): void {

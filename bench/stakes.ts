@@ -7,6 +7,10 @@ import { AMOUNT_ETH, NETWORK, SIGNER, WITHDRAWAL_ADDRESS } from './network.ts'
 export interface StakesResult {
   readonly stakes: number
   readonly seconds: number
+  /** Until the last was sent. */
+  readonly sentPerSecond: number
+  /** The most that were sent and not final at one time. */
+  readonly mostInFlight: number
   readonly stakesPerSecond: number
   readonly operatorCpuMsPerStake: number
   /** Requests to the API server a stake, by what they were: `patch ethereumstakes`. */
@@ -32,12 +36,16 @@ export async function benchStakes(
   onResult: (result: StakesResult) => unknown,
   log: (line: string) => void,
   signal: AbortSignal,
+  chain: Parameters<BenchCluster['startFakes']>[1] = {},
 ): Promise<void> {
   const runs = [WARM_UP, ...sizes]
   const namespaces = runs.map((_, index) => `stakes-${index}`)
   await bench.prepare(namespaces)
   log('preparing the deposits')
-  const fakes = await bench.startFakes(runs.reduce((sum, size) => sum + size, 0))
+  const fakes = await bench.startFakes(
+    runs.reduce((sum, size) => sum + size, 0),
+    chain,
+  )
   const operator = await bench.startOperator(fakes)
   const client = createBareClient(bench.cluster)
   try {
@@ -102,7 +110,17 @@ async function run(given: {
   const timeoutMs = 20_000 + count * 300
   await creating
   // Cheap to ask, so it does not slow what is measured; the resources themselves are looked at only towards the end.
-  await until('all transactions are reported', async () => (await fakes.progress()).submitted - already >= count, { timeoutMs, signal })
+  let mostInFlight = 0
+  await until(
+    'all transactions are reported',
+    async () => {
+      const { submitted, inFlight } = await fakes.progress()
+      mostInFlight = Math.max(mostInFlight, inFlight)
+      return submitted - already >= count
+    },
+    { timeoutMs, signal },
+  )
+  const sentSeconds = (performance.now() - startedAt) / 1000
   await until(
     'all stakes are Confirmed',
     async () => {
@@ -129,6 +147,8 @@ async function run(given: {
   return {
     stakes: count,
     seconds,
+    sentPerSecond: count / sentSeconds,
+    mostInFlight,
     stakesPerSecond: count / seconds,
     operatorCpuMsPerStake: cpu / count,
     requestsPerStake: requests,

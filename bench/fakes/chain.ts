@@ -5,10 +5,21 @@ import { blockHash, CHAIN_ID, DEPOSIT_CONTRACT, PAYER } from '../network.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** A chain that mines each transaction at once, in the order of nonces, into a block of its own that is final. Every transaction comes from PAYER. */
-export interface InstantChain {
+/**
+ * A chain that mines each transaction at once, in the order of nonces, into a block of its own that is final; or, with `blockMs`, whatever its pool holds
+ * into a block every so many ms, `finality` blocks before it is final. Every transaction comes from PAYER.
+ */
+export interface BenchChain {
   call(method: string, params: readonly unknown[]): unknown
   readonly mined: number
+  /** Sent, and not final. */
+  readonly inFlight: number
+}
+export interface BenchChainOptions {
+  /** So many deposits of the settled fleet are in it already. */
+  readonly fleet: number
+  readonly blockMs?: number
+  readonly finality?: number
 }
 
 interface Mined {
@@ -25,18 +36,21 @@ const littleEndian = (value: bigint): `0x${string}` => {
 const fiveBytes = [{ type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }, { type: 'bytes' }] as const
 const twoWords = [{ type: 'bytes' }] as const
 
-/** `fleet`: so many deposits of the settled fleet are in it already. */
-export function createInstantChain(fleet: number): InstantChain {
-  /** Block n holds the transaction with nonce n - 1. */
-  const blocks: Mined[] = []
+export function createBenchChain({ fleet, blockMs, finality = 0 }: BenchChainOptions): BenchChain {
+  /** By nonce. */
+  const mined: Mined[] = []
+  /** How many transactions the chain has up to each block: the first is the genesis. */
+  const counts: number[] = [0]
   const pool = new Map<number, { readonly raw: `0x${string}`; readonly hash: string }>()
   const byHash = new Map<string, Mined>()
-  const latest = (): number => blocks.length
+  const latest = (): number => counts.length - 1
+  const final = (): number => Math.max(0, latest() - finality)
+  const countAt = (block: number): number => counts[Math.min(block, latest())] ?? 0
 
   function include(hash: string, call: { readonly data: `0x${string}`; readonly value: bigint; readonly gas: bigint }): void {
-    const nonce = blocks.length
+    const nonce = mined.length
     const { pubkey, withdrawalCredentials, signature } = decodeDepositCalldata(call.data)
-    const at = { blockNumber: toHex(nonce + 1), blockHash: blockHash(nonce + 1) }
+    const at = { blockNumber: toHex(counts.length), blockHash: blockHash(counts.length) }
     const log = {
       address: DEPOSIT_CONTRACT,
       topics: [depositEventTopic],
@@ -51,7 +65,7 @@ export function createInstantChain(fleet: number): InstantChain {
       transactionHash: hash,
       removed: false,
     }
-    const mined = {
+    const found = {
       transaction: { hash, from: PAYER, to: DEPOSIT_CONTRACT, nonce: toHex(nonce), input: call.data, value: toHex(call.value), ...at },
       receipt: {
         transactionHash: hash,
@@ -64,21 +78,25 @@ export function createInstantChain(fleet: number): InstantChain {
       },
       log,
     }
-    blocks.push(mined)
-    byHash.set(hash, mined)
+    mined.push(found)
+    byHash.set(hash, found)
   }
   for (let index = 0; index < fleet; index++) {
     const { hash, data } = fleetDeposit(index)
     include(hash, { data, value: 32n * 10n ** 18n, gas: 72_000n })
+    counts.push(mined.length)
   }
 
   function mine(): void {
-    for (let next = pool.get(blocks.length); next !== undefined; next = pool.get(blocks.length)) {
-      pool.delete(blocks.length)
+    for (let next = pool.get(mined.length); next !== undefined; next = pool.get(mined.length)) {
+      pool.delete(mined.length)
       const { data = '0x', value = 0n, gas = 0n } = parseTransaction(next.raw)
       include(next.hash, { data, value, gas })
+      if (blockMs === undefined) counts.push(mined.length)
     }
+    if (blockMs !== undefined) counts.push(mined.length)
   }
+  if (blockMs !== undefined) setInterval(mine, blockMs).unref()
 
   const block = (number: number): Json => ({
     number: toHex(number),
@@ -89,11 +107,11 @@ export function createInstantChain(fleet: number): InstantChain {
   function send(raw: `0x${string}`): string {
     const { nonce = 0, chainId } = parseTransaction(raw)
     if (chainId !== CHAIN_ID) throw new Error('another chain id')
-    if (nonce < blocks.length) throw new Error('nonce too low')
+    if (nonce < mined.length) throw new Error('nonce too low')
     const hash = keccak256(raw)
     if (pool.get(nonce)?.hash === hash) throw new Error('already known')
     pool.set(nonce, { raw, hash })
-    mine()
+    if (blockMs === undefined) mine()
     return hash
   }
 
@@ -106,14 +124,15 @@ export function createInstantChain(fleet: number): InstantChain {
     return null
   }
 
+  const numberOf = (at: unknown): number => {
+    if (at === 'finalized') return final()
+    return typeof at === 'string' && at.startsWith('0x') ? Number(at) : latest()
+  }
   const methods: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {
     eth_chainId: () => toHex(CHAIN_ID),
     eth_blockNumber: () => toHex(latest()),
-    eth_getBlockByNumber: ([at]) => block(typeof at === 'string' && at.startsWith('0x') ? Number(at) : latest()),
-    eth_getTransactionCount: ([, at]) => {
-      if (at === 'pending') return toHex(blocks.length + pool.size)
-      return toHex(typeof at === 'string' && at.startsWith('0x') ? Math.min(Number(at), blocks.length) : blocks.length)
-    },
+    eth_getBlockByNumber: ([at]) => block(numberOf(at)),
+    eth_getTransactionCount: ([, at]) => toHex(at === 'pending' ? mined.length + pool.size : countAt(numberOf(at))),
     eth_getBalance: () => toHex(10n ** 25n),
     eth_maxPriorityFeePerGas: () => toHex(1_000_000_000),
     eth_gasPrice: () => toHex(2_000_000_000),
@@ -123,10 +142,10 @@ export function createInstantChain(fleet: number): InstantChain {
     eth_getTransactionReceipt: ([hash]) => byHash.get(hash as string)?.receipt ?? null,
     eth_getLogs: ([filter]) => {
       const { fromBlock, toBlock } = filter as { fromBlock: string; toBlock: string }
-      return blocks.slice(Math.max(Number(fromBlock) - 1, 0), Number(toBlock)).map(({ log }) => log)
+      return mined.slice(countAt(Number(fromBlock) - 1), countAt(Number(toBlock))).map(({ log }) => log)
     },
-    // get_deposit_count() at a block: as many as there are blocks.
-    eth_call: ([, at]) => encodeAbiParameters(twoWords, [littleEndian(BigInt(at as string))]),
+    // get_deposit_count() at a block: every transaction makes one.
+    eth_call: ([, at]) => encodeAbiParameters(twoWords, [littleEndian(BigInt(countAt(numberOf(at))))]),
   }
   return {
     call(method, params) {
@@ -135,7 +154,10 @@ export function createInstantChain(fleet: number): InstantChain {
       return answer(params)
     },
     get mined() {
-      return blocks.length
+      return mined.length
+    },
+    get inFlight() {
+      return mined.length + pool.size - countAt(final())
     },
   }
 }

@@ -1,14 +1,25 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { parseArgs } from 'node:util'
-import { createInstantChain } from './chain.ts'
+import { createBenchChain } from './chain.ts'
 import { createPreparedApi } from './staking-api.ts'
 
 /**
  * The chain (POST /rpc) and the staking API (/v1/…) of the benchmarks in a process of their own, so that the operator's CPU is the operator's.
  * GET /progress says how far they are. Prints its URL when all deposits are prepared.
  */
-const { values } = parseArgs({ options: { stakes: { type: 'string', default: '0' }, fleet: { type: 'string', default: '0' } } })
-const chain = createInstantChain(Number(values.fleet))
+const { values } = parseArgs({
+  options: {
+    stakes: { type: 'string', default: '0' },
+    fleet: { type: 'string', default: '0' },
+    'block-ms': { type: 'string' },
+    finality: { type: 'string', default: '0' },
+  },
+})
+const chain = createBenchChain({
+  fleet: Number(values.fleet),
+  finality: Number(values.finality),
+  ...(values['block-ms'] === undefined ? {} : { blockMs: Number(values['block-ms']) }),
+})
 const api = createPreparedApi(Number(values.stakes))
 
 async function textOf(request: IncomingMessage): Promise<string> {
@@ -36,7 +47,8 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
       (text) => {
         const path = request.url ?? '/'
         if (path === '/rpc') return send(200, rpc(text))
-        if (path === '/progress') return send(200, JSON.stringify({ created: api.created, mined: chain.mined, submitted: api.submitted }))
+        if (path === '/progress')
+          return send(200, JSON.stringify({ created: api.created, mined: chain.mined, inFlight: chain.inFlight, submitted: api.submitted }))
         const key = request.headers['idempotency-key']
         const { status, body } = api.answer(request.method ?? 'GET', path, typeof key === 'string' ? key : undefined, text)
         send(status, body)
