@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ChainError, type ChainErrorCode } from '../../chains/ethereum/chain.ts'
+import { NotSwitchedOnError } from '../../chains/ethereum/requests.ts'
 import { SolanaError, type SolanaErrorCode } from '../../chains/solana/chain.ts'
 import { StakingApiError, type StakingApiErrorFields } from '../../contract/client-error.ts'
 import { type ProblemCode, problemCodes, problems } from '../../contract/problems.ts'
@@ -167,4 +168,14 @@ test('nothing that the other side wrote is in a message', () => {
     const verdict = classify(error)
     expect(verdict.kind === 'conflict' ? '' : verdict.message).not.toContain('SECRET')
   }
+})
+
+test('a contract that is not switched on yet is waited for, in words', () => {
+  expect(classify(new NotSwitchedOnError(7n))).toMatchObject({
+    kind: 'wait',
+    afterMs: 60_000,
+    message: expect.stringMatching(
+      /^The EIP-7002 contract is not switched on at block 7: requests are possible from .* It goes on by itself then\.$/,
+    ),
+  })
 })

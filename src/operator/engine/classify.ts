@@ -1,4 +1,5 @@
 import { ChainError } from '../../chains/ethereum/chain.ts'
+import { NotSwitchedOnError } from '../../chains/ethereum/requests.ts'
 import { SolanaError } from '../../chains/solana/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { Reason } from '../../resources/reasons.ts'
@@ -159,7 +160,9 @@ function ofChain(error: ChainError): Verdict {
       const message =
         error.code === 'rejected'
           ? `The network's RPC node refused the call: ${error.message}. It is tried again.`
-          : "The network's RPC node does not answer usefully; it is tried again."
+          : error instanceof NotSwitchedOnError
+            ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}. It goes on by itself then.`
+            : "The network's RPC node does not answer usefully; it is tried again."
       return error.retryAfterMs === undefined
         ? { kind: 'retry', reason: 'ChainUnavailable', message }
         : { kind: 'wait', reason: 'ChainUnavailable', message, afterMs: error.retryAfterMs }
