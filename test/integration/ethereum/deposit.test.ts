@@ -102,7 +102,7 @@ describe('a history of one’s own making', () => {
       const lines: string[] = []
       const log = createLogger({ program: 'test', level: 'info', destination: { write: (line: string) => void lines.push(line) } })
       const built = await buildHistory({ networks, network: 'local', out, log, signal: never })
-      expect(built.count).toBe(await anvil.depositCount())
+      expect(Number(built.count)).toBe(await anvil.depositCount())
 
       await send(later)
       const calls: string[] = []
