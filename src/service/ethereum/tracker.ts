@@ -3,7 +3,16 @@ import { type Clock, jitter } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { Metrics } from '../metrics.ts'
 import { isOutage, type Store } from '../store/database.ts'
-import { type HashRow, hashesOf, recordOutcome, rememberSender, type StakeRow, takeDue } from '../store/stakes.ts'
+import {
+  type HashRow,
+  hashesOf,
+  recordInFlight,
+  recordOutcome,
+  rememberSender,
+  type SeenInFlight,
+  type StakeRow,
+  takeDue,
+} from '../store/stakes.ts'
 import type { DepositFates } from './deposit-fates.ts'
 import type { EthereumNetwork, EthereumNetworks } from './networks.ts'
 import { hasNewSender, mismatchOf, observe } from './observe.ts'
@@ -48,18 +57,27 @@ export function createTracker(deps: TrackerDeps): Tracker {
   const { store, networks, clock, log, metrics, intervalMs, requests, unreported, fates } = deps
   const { db } = store
 
-  async function look(network: EthereumNetwork, head: ChainHead, stake: StakeRow, hashes: readonly HashRow[], signal: AbortSignal) {
+  /** @returns what is to be written of one that goes on being in flight */
+  async function look(
+    network: EthereumNetwork,
+    head: ChainHead,
+    stake: StakeRow,
+    hashes: readonly HashRow[],
+    signal: AbortSignal,
+  ): Promise<SeenInFlight | undefined> {
     const observed = await observe({ chain: network.chain, head }, hashes, mismatchOf(stake), signal)
     const [first, ...rest] = observed
-    if (first === undefined) return
+    if (first === undefined) return undefined
     await rememberSenders(stake, hashes, observed)
     const outcome = outcomeOf([first, ...rest], head)
+    if (outcome.status === 'submitted') return { stake, hashCount: hashes.length, seen: columnsOf(outcome) }
     const recorded = await recordOutcome(db, stake, hashes.length, { ...columnsOf(outcome), checked_head: head.latest })
-    if (!recorded || outcome.status === 'submitted') return
+    if (!recorded) return undefined
     metrics.stakeSettled(network.config.name, outcome.status)
     const line = { stakeId: stake.id, network: stake.network, hash: outcome.hash, blockNumber: outcome.blockNumber.toString() }
     if (outcome.status === 'confirmed') log.info(line, "a stake's deposit is confirmed")
     else log.warn({ ...line, reason: outcome.reason }, "a stake's transaction has failed")
+    return undefined
   }
 
   const rememberSenders = (stake: StakeRow, hashes: readonly HashRow[], observed: readonly Observed[]) =>
@@ -78,7 +96,13 @@ export function createTracker(deps: TrackerDeps): Tracker {
         db,
         stakes.map((stake) => stake.id),
       )
-      await inParallel(concurrency, stakes, (stake) => look(network, head, stake, hashesFor(hashes, stake), signal))
+      const inFlight: SeenInFlight[] = []
+      const all = inParallel(concurrency, stakes, async (stake) => {
+        const seen = await look(network, head, stake, hashesFor(hashes, stake), signal)
+        if (seen !== undefined) inFlight.push(seen)
+      })
+      // What was seen of the others is written, whoever failed.
+      await all.finally(() => recordInFlight(db, head.latest, inFlight))
       if (stakes.length < batchSize) break
     }
     await requests.pass(network, head, signal)

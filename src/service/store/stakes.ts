@@ -198,6 +198,30 @@ export const recordOutcome = (
     return true
   })
 
+/** A stake that is still in flight, as it was read and as it was seen. */
+export interface SeenInFlight {
+  readonly stake: Pick<StakeRow, 'id' | 'hash'>
+  readonly hashCount: number
+  readonly seen: Pick<StakeRow, 'hash' | 'block_number' | 'block_hash'>
+}
+
+/** The same for many that go on being in flight, in one statement: of thousands that wait, a transaction for each would take longer than the blocks. */
+export async function recordInFlight(db: Kysely<Database>, head: bigint, all: readonly SeenInFlight[]): Promise<void> {
+  if (all.length === 0) return
+  const values = sql.join(
+    all.map(
+      ({ stake, hashCount, seen }) =>
+        sql`(${stake.id}::text, ${stake.hash}::text, ${hashCount}::bigint, ${seen.hash}::text, ${seen.block_number}::bigint, ${seen.block_hash}::text)`,
+    ),
+  )
+  await sql`
+    update ethereum_stakes as stake
+      set hash = seen.hash, block_number = seen.block_number, block_hash = seen.block_hash, failure_reason = null, checked_head = ${head}
+      from (values ${values}) as seen (id, was, hashes, hash, block_number, block_hash)
+      where stake.id = seen.id and stake.status = 'submitted' and stake.hash = seen.was
+        and (select count(*) from ethereum_stake_hashes where stake_id = stake.id) = seen.hashes`.execute(db)
+}
+
 export const countByState = (db: Kysely<Database>): Promise<{ network: string; status: string; count: bigint }[]> =>
   db
     .selectFrom('ethereum_stakes')
