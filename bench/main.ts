@@ -4,18 +4,20 @@ import { parseArgs } from 'node:util'
 import { reap } from '../test/cluster/reaper.ts'
 import { type BenchCluster, startBenchCluster } from './bench-cluster.ts'
 import { benchFleet } from './fleet.ts'
+import { benchHistory } from './history.ts'
 import { printReport, type Report } from './report.ts'
 import { benchRuntime } from './runtime.ts'
 import { benchStakes, type StakesResult } from './stakes.ts'
+import { benchTracker } from './tracker.ts'
 
 /**
- * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c|d` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs,
+ * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c|d|e` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs,
  * `-- --profile DIR` for CPU profiles of the operator (or, for b, run this file with --cpu-prof).
  * docs/explanation/performance.md says what is measured and how.
  */
 const { values: flags } = parseArgs({
   options: {
-    only: { type: 'string', multiple: true, default: ['a', 'b', 'c', 'd'] },
+    only: { type: 'string', multiple: true, default: ['a', 'b', 'c', 'd', 'e'] },
     quick: { type: 'boolean', default: false },
     json: { type: 'string' },
     profile: { type: 'string' },
@@ -25,15 +27,29 @@ const DEADLINE_MS = 20 * 60_000
 const parts = new Set(flags.only.flatMap((text) => text.split(',')))
 const say = (line: string) => process.stderr.write(`${line}\n`)
 const size = flags.quick
-  ? { stakes: [100], runtime: { objects: 100, rounds: 3 }, fleet: { stakes: 1_000, quietSeconds: 5 }, late: 200 }
-  : { stakes: [200, 1_000], runtime: { objects: 200, rounds: 7 }, fleet: { stakes: 10_000, quietSeconds: 30 }, late: 1_000 }
+  ? {
+      stakes: [100],
+      runtime: { objects: 100, rounds: 3 },
+      fleet: { stakes: 1_000, quietSeconds: 5 },
+      late: 200,
+      history: { deposits: 100_000, since: 100 },
+      validators: 1_000,
+    }
+  : {
+      stakes: [200, 1_000],
+      runtime: { objects: 200, rounds: 7 },
+      fleet: { stakes: 10_000, quietSeconds: 30 },
+      late: 1_000,
+      history: { deposits: 2_200_000, since: 20_000 },
+      validators: 10_000,
+    }
 
 process.exitCode = await run()
 
 async function run(): Promise<number> {
-  const unknown = [...parts].filter((part) => !['a', 'b', 'c', 'd'].includes(part))
+  const unknown = [...parts].filter((part) => !['a', 'b', 'c', 'd', 'e'].includes(part))
   if (unknown.length > 0) {
-    say(`--only takes a, b, c or d, not ${unknown.join(', ')}`)
+    say(`--only takes a, b, c, d or e, not ${unknown.join(', ')}`)
     return 2
   }
   reap()
@@ -57,6 +73,10 @@ async function run(): Promise<number> {
       await withCluster((bench) => benchStakes(bench, size.stakes, (result) => results.push(result), say, signal), signal)
     }
     if (parts.has('b')) report.runtime = await withCluster((bench) => benchRuntime(bench.cluster, size.runtime, say, signal), signal)
+    if (parts.has('e')) {
+      report.history = await benchHistory(size.history, say)
+      report.tracker = await benchTracker(size.validators, say)
+    }
     if (parts.has('c')) report.fleet = await withCluster((bench) => benchFleet(bench, size.fleet, say, signal), signal)
     if (parts.has('d')) {
       const chain = { blockMs: 200, finality: 64 }

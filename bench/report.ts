@@ -1,12 +1,16 @@
 import type { FleetResult } from './fleet.ts'
+import type { HistoryResult } from './history.ts'
 import type { RuntimeResult } from './runtime.ts'
 import type { StakesResult } from './stakes.ts'
+import type { TrackerResult } from './tracker.ts'
 
 export interface Report {
   readonly machine: { readonly node: string; readonly cpu: string; readonly cores: number; readonly load1: number; readonly at: string }
   stakes?: readonly StakesResult[]
   runtime?: RuntimeResult
   fleet?: FleetResult
+  history?: HistoryResult
+  tracker?: TrackerResult
   late?: { readonly blockMs: number; readonly finality: number; readonly result: StakesResult }
 }
 
@@ -94,11 +98,32 @@ const lateRows = (result: StakesResult): readonly Row[] => [
   { what: 'JSON-RPC calls a stake', value: number(result.rpcCallsPerStake, 2) },
 ]
 
-export function printReport({ machine, stakes, runtime, fleet, late }: Report, print: (line: string) => void): void {
+const historyRows = (result: HistoryResult): readonly Row[] => [
+  { what: 'file', value: megabytes(result.fileBytes) },
+  {
+    what: 'start to the first answer for a key',
+    value: `${number(result.firstAnswerMs / 1000, 2)} s`,
+    aim: { text: 'at most 60 s', met: result.firstAnswerMs <= 60_000 },
+  },
+  { what: '  and each one after it', value: `${number(result.lookupMs, 3)} ms` },
+  { what: 'memory held', value: megabytes(result.heldBytes), aim: atMost(result.heldBytes, 100e6, 'at most 100 MB') },
+  { what: '  the most meanwhile', value: megabytes(result.peakBytes), aim: atMost(result.peakBytes, 100e6, 'at most 100 MB') },
+]
+
+const trackerRows = (result: TrackerResult): readonly Row[] => [
+  { what: 'a pass, all in flight', value: `${number(result.inFlightMs / 1000)} s`, aim: atMost(result.inFlightMs, 10_000, 'at most 10 s') },
+  { what: 'a pass, all final', value: `${number(result.undecidedMs / 1000)} s`, aim: atMost(result.undecidedMs, 10_000, 'at most 10 s') },
+  { what: 'what the beacon chain shows of all', value: `${number(result.statusesMs / 1000)} s` },
+]
+
+export function printReport({ machine, stakes, runtime, fleet, late, history, tracker }: Report, print: (line: string) => void): void {
   print(`\nNode ${machine.node}, ${machine.cores} × ${machine.cpu}, load ${number(machine.load1)} at the start, ${machine.at}`)
   for (const result of stakes ?? []) section(`(a) ${result.stakes} stakes on an instant chain and service`, stakesRows(result), print)
   if (runtime)
     section(`(b) ${runtime.objects} objects × (1 create + 8 fenced status patches), ${runtime.rounds} rounds`, runtimeRows(runtime), print)
+  if (history) section(`(e) ${history.deposits} deposits in a file, made up, and some days of them since`, historyRows(history), print)
+  if (tracker)
+    section(`(e) the service's tracker over ${tracker.validators} validators, on its embedded database`, trackerRows(tracker), print)
   if (fleet) section(`(c) ${fleet.stakes} settled stakes`, fleetRows(fleet), print)
   if (late)
     section(
