@@ -7,7 +7,7 @@ import { createLogger, type Logger } from '../lib/log.ts'
 import { createAdmin, serveAdmin } from './admin.ts'
 import { ConfigError, loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
-import { closeGently } from './http/close.ts'
+import { gentleClose } from './http/close.ts'
 import { releaseAllClaims } from './idempotency.ts'
 import { readSeedFile } from './seed.ts'
 import { createService } from './service.ts'
@@ -89,6 +89,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
     metrics.watchProcess()
     closeOperations = async () => operations?.close()
     if (operations !== undefined && config.operations !== undefined) await listen(operations, 'operations', config.operations)
+    const close = gentleClose(app, clock)
     const url = await listen(app, 'listen', config.listen)
     log.info(
       { url, networks: config.networks.map(({ name }) => name), database: config.database.kind, version },
@@ -103,7 +104,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
     refuse()
     await clock.sleep(lastWordsMs, ending.signal)
     const graceMs = Math.max(config.shutdownGraceMs - config.drainMs, config.shutdownGraceMs / 2)
-    await Promise.all([closeGently(app, graceMs, clock), within(graceMs, clock, closeAdmin())])
+    await Promise.all([close(graceMs), within(graceMs, clock, closeAdmin())])
     ending.abort()
     await tracking
   } finally {

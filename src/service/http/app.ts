@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { STATUS_CODES } from 'node:http'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import { parseJson } from '../../contract/json.ts'
@@ -159,7 +159,11 @@ function admit(app: FastifyInstance, { maxInFlight }: HttpLimits, metrics: Metri
   let inFlight = 0
   app.addHook('onRequest', async (request, reply) => {
     if (request.routeOptions.config.contract === undefined) return
-    if (stopped.aborted) throw new ProblemError('service-unavailable', 'this instance is stopping: ask again', { retryAfterSeconds: 1 })
+    if (stopped.aborted) {
+      // Who is still sending its body when the connection is closed would be reset, and never read this.
+      await wholeBody(request.raw)
+      throw new ProblemError('service-unavailable', 'this instance is stopping: ask again', { retryAfterSeconds: 1 })
+    }
     if (inFlight >= maxInFlight) {
       metrics.shed()
       throw new ProblemError('service-unavailable', `${maxInFlight} requests are being served: ask again`, { retryAfterSeconds: 1 })
@@ -167,6 +171,14 @@ function admit(app: FastifyInstance, { maxInFlight }: HttpLimits, metrics: Metri
     metrics.inFlight(++inFlight)
     reply.raw.once('close', () => metrics.inFlight(--inFlight))
   })
+}
+
+/** Reads to the end of a request, or of its connection; the request's own time-out bounds it. */
+async function wholeBody(request: IncomingMessage): Promise<void> {
+  if (request.complete) return
+  const ended = new Promise<void>((done) => request.once('end', done).once('close', done))
+  request.resume()
+  await ended
 }
 
 /** For what the platform asks, on a port of its own. */

@@ -2,12 +2,14 @@ import { connect } from 'node:net'
 import { fastify } from 'fastify'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../lib/clock.ts'
-import { closeGently } from './close.ts'
+import { gentleClose } from './close.ts'
 
 async function start() {
   const app = fastify()
   app.get('/', async (_request, reply) => reply.header('connection', 'close').send('answered'))
+  app.get('/kept', async () => 'answered')
   app.get('/slow', async () => new Promise(() => undefined))
+  const close = gentleClose(app, systemClock)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as { port: number }
   const open = () => {
@@ -24,14 +26,14 @@ async function start() {
     })
     return new Promise<{ socket: typeof socket; closed: typeof closed }>((done) => socket.once('connect', () => done({ socket, closed })))
   }
-  return { app, open }
+  return { app, open, close }
 }
 const ask = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 
 test('a connection that was accepted before the end has its request answered, and no further one is accepted', async () => {
-  const { app, open } = await start()
+  const { app, open, close } = await start()
   const { socket, closed } = await open()
-  const ended = closeGently(app, 5_000, systemClock)
+  const ended = close(5_000)
   socket.write(ask('/'))
   expect(await closed).toMatchObject({ text: expect.stringContaining('answered'), error: undefined })
   await ended
@@ -39,14 +41,40 @@ test('a connection that was accepted before the end has its request answered, an
 })
 
 test('an idle connection is closed without a reset, and one whose request never ends is cut after the grace', async () => {
-  const { app, open } = await start()
+  const { app, open, close } = await start()
   const idle = await open()
   const slow = await open()
   slow.socket.write(ask('/slow'))
   const begun = performance.now()
-  await closeGently(app, 1_000, systemClock)
+  await close(1_000)
   expect(await idle.closed).toEqual({ text: '', error: undefined })
   await slow.closed
   expect(performance.now() - begun).toBeGreaterThan(900)
   expect(app.server.listening).toBe(false)
+})
+
+test('those who have connected and were not accepted yet are answered', async () => {
+  const { app, open, close } = await start()
+  const waiting = Array.from({ length: 20 }, open)
+  // As far as the system's queue, and no further: the event loop has not turned since.
+  await new Promise((done) => process.nextTick(done))
+  const ended = close(5_000)
+  for (const { socket } of await Promise.all(waiting)) socket.write(ask('/'))
+  for (const { closed } of await Promise.all(waiting)) {
+    expect(await closed).toMatchObject({ text: expect.stringContaining('answered'), error: undefined })
+  }
+  await ended
+  expect(app.server.listening).toBe(false)
+})
+
+test('a request that comes on a connection kept from before is answered, and the connection is then closed from this side', async () => {
+  const { open, close } = await start()
+  const { socket, closed } = await open()
+  socket.write(ask('/kept'))
+  await new Promise((done) => socket.once('data', done))
+  const ended = close(5_000)
+  // It has arrived by then, unread.
+  socket.write(ask('/kept'))
+  expect(await closed).toMatchObject({ text: expect.stringMatching(/answered[\s\S]*answered$/), error: undefined })
+  await ended
 })

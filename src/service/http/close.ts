@@ -1,31 +1,106 @@
-import { Server } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Server, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
 
-/** What was accepted last has so long to send its request. */
-const lastRequestsMs = 300
+/** A client that connected last, on a busy machine, has so long to send the first byte of its request. */
+const firstByteMs = 2_000
+/** A client that was told that its connection ends has so long to close its side. */
+const lingerMs = 1_000
 const lookMs = 50
+/** A turn of the event loop this quick has seen all who had connected a moment ago. */
+const quickTurnMs = 2
+const maxTurns = 500
+
+/** What is known of an open connection. */
+interface Connection {
+  /** Requests whose answers aren't written yet. */
+  serving: number
+  /** Bytes that had come when the last answer was written: more of them are a request on its way. */
+  readBytes: number
+}
 
 /**
- * Ends a server that refuses requests already, without a reset: it stops accepting, answers on what it has accepted, and closes connections as they fall idle.
- * Node's own `close` closes at once what it takes for idle: also a connection whose request is on its way.
- * @param graceMs So long requests may still take; then their connections are cut.
+ * Watches a server's connections from its start, so that it can be ended without a reset. Make it before the server listens.
+ * @returns Ends a server that refuses requests already: it stops accepting, answers what it has accepted, and closes connections as they fall idle.
+ *   `graceMs`: so long requests may still take; then their connections are cut.
  */
-export async function closeGently(app: FastifyInstance, graceMs: number, clock: Clock): Promise<void> {
+export function gentleClose(app: FastifyInstance, clock: Clock): (graceMs: number) => Promise<void> {
   const { server } = app
+  const connections = watchConnections(server)
   const never = new AbortController().signal
-  if (!server.listening) return void (await app.close())
-  let open = true
-  // Of the class below: it stops accepting, and nothing else.
-  Server.prototype.close.call(server, () => {
-    open = false
-  })
-  const begun = clock.monotonicMs()
-  for (let passed = 0; open && passed < graceMs; passed = clock.monotonicMs() - begun) {
-    await clock.sleep(lookMs, never)
-    if (passed >= lastRequestsMs) server.closeIdleConnections()
+
+  return async (graceMs) => {
+    if (!server.listening) return void (await app.close())
+    const begun = clock.monotonicMs()
+    const passed = () => clock.monotonicMs() - begun
+    await untilNobodyComes(server, clock)
+    // Of the class below: it stops accepting, and nothing else. Node's own also destroys what it takes for idle, and so resets a request on its way.
+    let open = true
+    Server.prototype.close.call(server, () => {
+      open = false
+    })
+    while (open && passed() < graceMs) {
+      await clock.sleep(lookMs, never)
+      // A timer fires before what has come is read: a turn of the loop reads it.
+      await turn()
+      for (const [socket, connection] of connections) {
+        const waits = socket.bytesRead > 0 || passed() > firstByteMs
+        if (waits && isIdle(socket, connection)) hangUp(socket)
+      }
+    }
+    server.closeAllConnections()
+    // It says that the server isn't running, which is so.
+    await app.close().catch(() => undefined)
   }
-  server.closeAllConnections()
-  // It says that the server isn't running, which is so.
-  await app.close().catch(() => undefined)
+}
+
+function watchConnections(server: FastifyInstance['server']): ReadonlyMap<Socket, Connection> {
+  const connections = new Map<Socket, Connection>()
+  server.on('connection', (socket: Socket) => {
+    connections.set(socket, { serving: 0, readBytes: 0 })
+    socket.once('close', () => connections.delete(socket))
+  })
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const connection = connections.get(socket)
+    if (connection === undefined) return
+    connection.serving++
+    response.once('close', () => {
+      connection.serving--
+      connection.readBytes = socket.bytesRead
+    })
+  })
+  return connections
+}
+
+const isIdle = (socket: Socket, { serving, readBytes }: Connection): boolean => serving === 0 && socket.bytesRead === readBytes
+
+/** Closes this side: destroyed, what the client has sent meanwhile would be answered by a reset. */
+function hangUp(socket: Socket): void {
+  if (!socket.writable) return
+  socket.end()
+  socket.setTimeout(lingerMs, () => socket.destroy())
+}
+
+/** One turn of the event loop: it reads from all connections what has come, and accepts of those who wait. */
+const turn = () => new Promise<void>((done) => setImmediate(done))
+
+/**
+ * Returns when a whole turn found nobody waiting to be accepted: the system resets who still does when the server stops listening. Bounded, for where they
+ * come without an end.
+ */
+async function untilNobodyComes(server: FastifyInstance['server'], clock: Clock): Promise<void> {
+  let came = 0
+  const count = () => {
+    came++
+  }
+  server.on('connection', count).on('drop', count)
+  await turn()
+  for (let turns = 0; turns < maxTurns; turns++) {
+    const before = came
+    const begun = clock.monotonicMs()
+    await turn()
+    if (came === before && clock.monotonicMs() - begun < quickTurnMs) break
+  }
+  server.off('connection', count).off('drop', count)
 }
