@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
+import { sql } from 'kysely'
 import { encodeAbiParameters, parseAbiParameters } from 'viem'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -320,6 +321,29 @@ describe.each([
       resolve()
       expect((await running).status).toBe(201)
       expect((await service.call('POST', stakes, { key, idempotencyKey, body })).text).toBe((await running).text)
+    })
+
+    test('whose holder has died is free when its lease ends: Retry-After is what is left of that', async () => {
+      const idempotencyKey = hash()
+      const ask = () => service.call('POST', stakes, { key, idempotencyKey, body })
+      const leaseUntil = (seconds: number) => sql<Date>`now() + make_interval(secs => ${seconds}::double precision)`
+      await service.store.db
+        .insertInto('idempotency_keys')
+        .values({
+          ...{ account: 'acme', key: idempotencyKey, fingerprint: fingerprint('POST', stakes, body), owner: 'who died' },
+          ...{ lease_until: leaseUntil(1_000), status: null, body: null },
+        })
+        .execute()
+      const refused = await ask()
+      expect(refused).toMatchObject({ status: 409, body: { code: 'idempotency-key-in-progress' } })
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(900)
+      expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(1_000)
+      await service.store.db
+        .updateTable('idempotency_keys')
+        .set({ lease_until: leaseUntil(-1) })
+        .where('key', '=', idempotencyKey)
+        .execute()
+      expect((await ask()).status).toBe(201)
     })
 
     test('makes one stake of 50 requests at once', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createEthereumChain } from '../../../src/chains/ethereum/rpc-chain.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
+import { createLogger } from '../../../src/lib/log.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { httpStatus } from '../../chains/faults.ts'
@@ -220,4 +221,16 @@ test('while nothing happens on the chain, the node is asked for its head only', 
   const before = rpc.calls('eth_getTransactionReceipt')
   await settle()
   expect(rpc.calls('eth_getTransactionReceipt')).toBe(before)
+})
+
+test('a node of another chain is named in the log with the chain id that it serves, beside the configured one', async () => {
+  const lines: string[] = []
+  const log = createLogger({ program: 'service', level: 'info', destination: { write: (line) => lines.push(line) } })
+  const ending = new AbortController()
+  const config = networkConfig('devnet', { rpcUrls: [anvil.url], chainId: 7 })
+  const chain = createEthereumChain({ config, clock: systemClock, log, signal: ending.signal })
+  await expect(chain.head(ending.signal)).rejects.toMatchObject({ code: 'wrong-chain' })
+  ending.abort()
+  const said = lines.map((line) => JSON.parse(line) as object)
+  expect(said).toContainEqual(expect.objectContaining({ network: 'devnet', chainId: '31337', configured: 7 }))
 })
