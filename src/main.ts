@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { historyCommand } from './cli/history-command.ts'
 import { operatorCommand } from './cli/operator-command.ts'
-import { apiKeysCommand, keystoresCommand, serviceCommand } from './cli/service-commands.ts'
+import { apiKeysCommand, auditLogCommand, keystoresCommand, serviceCommand } from './cli/service-commands.ts'
 import { setNetworkDefaults } from './lib/network-defaults.ts'
 
 setNetworkDefaults()
@@ -16,6 +16,7 @@ const program = new Command('staking-operator')
   .addCommand(operatorCommand(version))
   .addCommand(serviceCommand(version))
   .addCommand(apiKeysCommand())
+  .addCommand(auditLogCommand())
   .addCommand(keystoresCommand())
   .addCommand(historyCommand())
 

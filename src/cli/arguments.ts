@@ -31,6 +31,14 @@ export function expiry(text: string): Date {
   return date
 }
 
+/** A date or a time: RFC 3339. */
+export function moment(text: string): Date {
+  const date = new Date(/^\d{4}-\d{2}-\d{2}/.test(text) ? text : Number.NaN)
+  if (Number.isNaN(date.getTime()))
+    throw new InvalidArgumentError('write a date such as 2030-01-31, or a time such as 2030-01-31T12:00:00Z')
+  return date
+}
+
 export const logLevel = () => new Option('--log-level <level>', 'what to log').choices([...logLevels]).env('STAKING_LOG_LEVEL')
 
 /** Aborted by SIGTERM or SIGINT; a second signal ends the process at once. */

@@ -1,5 +1,7 @@
 import { Command, Option } from 'commander'
-import { expiry, listenAddress, stopSignal } from './arguments.ts'
+import type { Secret } from '../lib/secret.ts'
+import type { ApiKeyInfo } from '../service/api-keys.ts'
+import { duration, expiry, listenAddress, moment, stopSignal } from './arguments.ts'
 
 interface CommonFlags {
   readonly config: string
@@ -39,6 +41,9 @@ export function apiKeysCommand(): Command {
     .requiredOption('--account <name>', 'account that the key belongs to; an account sees only its own stakes')
     .option('--label <text>', 'what it is for')
     .addOption(new Option('--scope <scope...>', 'what it may do').choices(['read', 'write']).default(['read', 'write']))
+    .option('--network <name...>', 'only for these networks')
+    .option('--operation <id...>', "only for these operations, by the operationId of the API's document")
+    .option('--address <address...>', 'only from these IP addresses, or blocks of them such as 10.0.0.0/8')
     .addOption(new Option('--expires <when>', 'a date such as 2030-01-31, or a number of days such as 90d').argParser(expiry))
     .action(
       async (
@@ -46,6 +51,9 @@ export function apiKeysCommand(): Command {
           readonly account: string
           readonly label?: string
           readonly scope: ('read' | 'write')[]
+          readonly network?: string[]
+          readonly operation?: string[]
+          readonly address?: string[]
           readonly expires?: Date
         },
       ) => {
@@ -56,12 +64,12 @@ export function apiKeysCommand(): Command {
           account: flags.account,
           scopes: flags.scope,
           ...(flags.label === undefined ? {} : { label: flags.label }),
+          ...(flags.network === undefined ? {} : { networks: flags.network }),
+          ...(flags.operation === undefined ? {} : { operations: flags.operation }),
+          ...(flags.address === undefined ? {} : { addressRanges: flags.address }),
           ...(flags.expires === undefined ? {} : { expiresAt: flags.expires }),
         })
-        process.stderr.write(
-          `API key ${info.keyId} of account ${info.account} (${info.scopes.join(', ')}). This is the only time it is shown:\n`,
-        )
-        write(key.reveal())
+        showKey(info, key)
       },
     )
   command
@@ -79,9 +87,12 @@ export function apiKeysCommand(): Command {
         time(key.createdAt),
         time(key.expiresAt),
         time(key.revokedAt),
+        time(key.lastUsedAt),
+        [...(key.networks ?? []), ...(key.operations ?? []), ...(key.addressRanges ?? [])].join(',') || '-',
         key.label,
       ])
-      for (const row of [['ID', 'ACCOUNT', 'SCOPES', 'CREATED', 'EXPIRES', 'REVOKED', 'LABEL'], ...rows]) write(row.join('\t'))
+      const head = ['ID', 'ACCOUNT', 'SCOPES', 'CREATED', 'EXPIRES', 'REVOKED', 'LAST USED', 'ONLY', 'LABEL']
+      for (const row of [head, ...rows]) write(row.join('\t'))
     })
   command
     .command('revoke')
@@ -96,6 +107,70 @@ export function apiKeysCommand(): Command {
         process.exit(1)
       }
       write(`revoked ${keyId}`)
+    })
+  command
+    .command('rename')
+    .description('give an API key another label')
+    .addOption(configOption())
+    .addOption(databaseOption())
+    .argument('<id>', "the key's id, as list shows it")
+    .argument('<label>', 'what it is for')
+    .action(async (keyId: string, label: string, flags: CommonFlags) => {
+      const { apiKeysRename } = await import('../service/commands.ts')
+      if (!(await apiKeysRename({ config: flags.config, ...flagsOf(flags), keyId, label }))) return fail(`there is no API key ${keyId}`)
+      write(`renamed ${keyId}`)
+    })
+  command
+    .command('rotate')
+    .description('make an API key that may do the same, and let the old one end; the new one is printed once and never again')
+    .addOption(configOption())
+    .addOption(databaseOption())
+    .argument('<id>', "the old key's id, as list shows it")
+    .addOption(
+      new Option('--overlap <time>', 'the old key is good for so long more, such as 90m or 24h')
+        .argParser(duration)
+        .default(86_400_000, '24h'),
+    )
+    .action(async (keyId: string, flags: CommonFlags & { readonly overlap: number }) => {
+      const { apiKeysRotate } = await import('../service/commands.ts')
+      const made = await apiKeysRotate({ config: flags.config, ...flagsOf(flags), keyId, overlapMs: flags.overlap })
+      if (made === undefined) return fail(`there is no API key ${keyId} that is valid`)
+      showKey(made.info, made.key)
+    })
+  return command
+}
+
+function fail(message: string): void {
+  process.stderr.write(`error: ${message}\n`)
+  process.exitCode = 1
+}
+
+function showKey({ keyId, account, scopes }: ApiKeyInfo, key: Secret): void {
+  process.stderr.write(`API key ${keyId} of account ${account} (${scopes.join(', ')}). This is the only time it is shown:\n`)
+  write(key.reveal())
+}
+
+export function auditLogCommand(): Command {
+  const command = new Command('audit-log').description('who asked what of the staking service, and when')
+  command
+    .command('export')
+    .description('write the entries as JSON, one a line, the oldest first')
+    .addOption(configOption())
+    .addOption(databaseOption())
+    .option('--account <name>', 'only of this account')
+    .addOption(new Option('--since <when>', 'from this time on, such as 2030-01-31').argParser(moment))
+    .addOption(new Option('--until <when>', 'before this time').argParser(moment))
+    .action(async (flags: CommonFlags & { readonly account?: string; readonly since?: Date; readonly until?: Date }) => {
+      const { auditLogExport } = await import('../service/commands.ts')
+      const { account, since, until } = flags
+      await auditLogExport({
+        config: flags.config,
+        ...flagsOf(flags),
+        ...(account === undefined ? {} : { account }),
+        ...(since === undefined ? {} : { since }),
+        ...(until === undefined ? {} : { until }),
+        onEntry: (entry) => write(JSON.stringify(entry)),
+      })
     })
   return command
 }

@@ -82,6 +82,7 @@ function operation(operationId: string, route: Route, schemas: Map<string, JsonS
   return {
     operationId,
     summary: route.summary,
+    ...(route.addition === true ? { description: 'An addition to the staking service interface.', 'x-addition': true } : {}),
     tags: [route.path.split('/')[2] ?? 'service'],
     ...(route.scope === 'none' ? { security: [] } : { 'x-scope': route.scope }),
     ...(parameters.length === 0 ? {} : { parameters }),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ProblemCode } from './problems.ts'
+import { auditPage, auditQuery } from './schemas/audit-log.ts'
 import { hex, id } from './schemas/common.ts'
 import {
   createExitRequestBody,
@@ -34,6 +35,8 @@ export interface Route {
   /** With `{name}` for each parameter; `fastifyUrl` gives Fastify's form. */
   readonly path: `/${string}`
   readonly summary: string
+  /** Beyond the staking service interface: clients must do without it. */
+  readonly addition?: true
   readonly params?: z.ZodType<Record<string, string>, Record<string, string>>
   readonly query?: z.ZodType<Record<string, unknown>, Record<string, unknown>>
   readonly body?: z.ZodType
@@ -72,6 +75,7 @@ export const routes = {
     path: '/v1/ethereum/stakes',
     summary: 'List the stakes of the account, the newest first',
     query: stakesQuery,
+    addition: true,
     idempotencyKey: 'none',
     scope: 'read',
     responses: { 200: ethereumStakePage },
@@ -109,8 +113,9 @@ export const routes = {
   cancelEthereumStake: route({
     method: 'DELETE',
     path: '/v1/ethereum/stakes/{stakeId}',
-    summary: 'Cancel a stake that was never paid, so that its external reference is free again (an addition to the interface)',
+    summary: 'Cancel a stake that was never paid, so that its external reference is free again',
     params: byStake,
+    addition: true,
     idempotencyKey: 'optional',
     scope: 'write',
     responses: { 200: ethereumStake },
@@ -133,6 +138,7 @@ export const routes = {
     summary: 'List the exit requests of a validator, the newest first',
     params: byPubkey,
     query: requestsQuery,
+    addition: true,
     idempotencyKey: 'none',
     scope: 'read',
     responses: { 200: exitRequestPage },
@@ -194,6 +200,7 @@ export const routes = {
     summary: 'List the withdrawal requests of a validator, the newest first',
     params: byPubkey,
     query: requestsQuery,
+    addition: true,
     idempotencyKey: 'none',
     scope: 'read',
     responses: { 200: withdrawalRequestPage },
@@ -255,6 +262,7 @@ export const routes = {
     path: '/v1/solana/stakes',
     summary: 'List the stakes of the account, the newest first',
     query: stakesQuery,
+    addition: true,
     idempotencyKey: 'none',
     scope: 'read',
     responses: { 200: solanaStakePage },
@@ -340,9 +348,21 @@ export const routes = {
     method: 'GET',
     path: '/v1/networks',
     summary: 'List the networks that the service serves',
+    addition: true,
     idempotencyKey: 'none',
     scope: 'read',
     responses: { 200: networks },
+    problems: [],
+  }),
+  listAuditLog: route({
+    method: 'GET',
+    path: '/v1/audit-log',
+    summary: 'List who asked what of the account, and what was done to its API keys, the newest first',
+    query: auditQuery,
+    addition: true,
+    idempotencyKey: 'none',
+    scope: 'read',
+    responses: { 200: auditPage },
     problems: [],
   }),
 } as const satisfies Record<string, Route>

@@ -2,30 +2,55 @@ import { rm } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { auditEntry } from '../contract/schemas/audit-log.ts'
 import type { Clock } from '../lib/clock.ts'
-import { createApiKeys } from './api-keys.ts'
+import { type ApiKeyInfo, createApiKeys, isOperation, type NewApiKey } from './api-keys.ts'
+import { auditBody } from './http/audit-routes.ts'
+import { listAudit } from './store/audit-log.ts'
 import type { DatabaseConfig, Store } from './store/database.ts'
 import { DatabaseInUseError, openStore } from './store/database.ts'
 import { exportsOf, rememberExports, stakeKeys } from './store/stakes.ts'
 
 const scope = z.enum(['read', 'write'])
 const date = z.coerce.date()
+const limits = {
+  networks: z.array(z.string()).optional(),
+  operations: z.array(z.string().refine(isOperation)).optional(),
+  addressRanges: z.array(z.string()).optional(),
+}
 const apiKeyInfo = z.object({
   keyId: z.string(),
   account: z.string(),
   label: z.string(),
   scopes: z.array(scope),
+  ...limits,
   createdAt: date,
   expiresAt: date.optional(),
   revokedAt: date.optional(),
+  lastUsedAt: date.optional(),
+  rotatedTo: z.string().optional(),
 })
+const madeKey = z.object({ info: apiKeyInfo, key: z.string() })
 const stakeKey = z.object({ stakeId: z.string(), network: z.string(), status: z.string(), pubkey: z.string(), keyIndex: z.string() })
 
 /** What an administrator does: each takes and gives JSON. */
 const operations = {
   createApiKey: {
-    takes: z.object({ account: z.string(), label: z.string(), scopes: z.array(scope), expiresAt: date.optional() }),
-    gives: z.object({ info: apiKeyInfo, key: z.string() }),
+    takes: z.object({ account: z.string(), label: z.string(), scopes: z.array(scope), ...limits, expiresAt: date.optional() }),
+    gives: madeKey,
+  },
+  renameApiKey: { takes: z.object({ keyId: z.string(), label: z.string() }), gives: z.boolean() },
+  rotateApiKey: { takes: z.object({ keyId: z.string(), overlapMs: z.number() }), gives: madeKey.nullable() },
+  /** A page of the audit log, the oldest first. */
+  auditLog: {
+    takes: z.object({
+      account: z.string().optional(),
+      since: date.optional(),
+      until: date.optional(),
+      after: z.string(),
+      limit: z.int().min(1).max(1_000),
+    }),
+    gives: z.object({ entries: z.array(auditEntry.extend({ account: z.string() })), more: z.boolean() }),
   },
   listApiKeys: { takes: z.object({}), gives: z.array(apiKeyInfo) },
   revokeApiKey: { takes: z.object({ keyId: z.string() }), gives: z.boolean() },
@@ -56,9 +81,19 @@ export type StakeKey = z.output<typeof stakeKey>
 export function createAdmin({ store, clock }: { store: Store; clock: Clock }): Admin {
   const apiKeys = createApiKeys({ store, clock })
   return {
-    createApiKey: async ({ account, label, scopes, expiresAt }) => {
-      const { info, key } = await apiKeys.create({ account, label, scopes, ...(expiresAt === undefined ? {} : { expiresAt }) })
+    createApiKey: async (given) => {
+      const { info, key } = await apiKeys.create(defined(given) as NewApiKey)
       return { info: copy(info), key: key.reveal() }
+    },
+    renameApiKey: ({ keyId, label }) => apiKeys.rename(keyId, label),
+    rotateApiKey: async ({ keyId, overlapMs }) => {
+      const made = await apiKeys.rotate(keyId, overlapMs)
+      return made === undefined ? null : { info: copy(made.info), key: made.key.reveal() }
+    },
+    auditLog: async ({ limit, ...filter }) => {
+      const rows = await listAudit(store.db, { ...filter, limit })
+      const entries = rows.slice(0, limit).map((row) => ({ ...auditBody(row), account: row.account }))
+      return { entries, more: rows.length > limit }
     },
     listApiKeys: async () => (await apiKeys.list()).map(copy),
     revokeApiKey: ({ keyId }) => apiKeys.revoke(keyId),
@@ -70,7 +105,16 @@ export function createAdmin({ store, clock }: { store: Store; clock: Clock }): A
     stakeKeys: async (filter) => (await stakeKeys(store.db, filter)).map((row) => ({ ...row, keyIndex: row.keyIndex.toString() })),
   }
 }
-const copy = <T extends { scopes: readonly ('read' | 'write')[] }>(info: T) => ({ ...info, scopes: [...info.scopes] })
+const copy = ({ scopes, networks, operations, addressRanges, ...info }: ApiKeyInfo): z.output<typeof apiKeyInfo> => ({
+  ...info,
+  scopes: [...scopes],
+  ...(networks === undefined ? {} : { networks: [...networks] }),
+  ...(operations === undefined ? {} : { operations: [...operations] }),
+  ...(addressRanges === undefined ? {} : { addressRanges: [...addressRanges] }),
+})
+/** Optional fields are absent, not undefined. */
+export const defined = <T extends object>(given: T): T =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T
 
 /** Below the database's folder, which only its owner may enter: who can reach the socket can read the database anyway. */
 const socketPath = (dataDir: string): string => join(dataDir, 'admin')
@@ -112,6 +156,9 @@ function connectAdmin(dataDir: string): Admin {
     createApiKey: call('createApiKey'),
     listApiKeys: call('listApiKeys'),
     revokeApiKey: call('revokeApiKey'),
+    renameApiKey: call('renameApiKey'),
+    rotateApiKey: call('rotateApiKey'),
+    auditLog: call('auditLog'),
     stakeKeys: call('stakeKeys'),
     exportsOf: call('exportsOf'),
     rememberExports: call('rememberExports'),

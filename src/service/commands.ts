@@ -1,8 +1,9 @@
 import type { Scope } from '../contract/routes.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { Secret } from '../lib/secret.ts'
-import { asAdmin } from './admin.ts'
-import type { ApiKeyInfo } from './api-keys.ts'
+import { isBlock } from './addresses.ts'
+import { asAdmin, defined } from './admin.ts'
+import { type ApiKeyInfo, isOperation } from './api-keys.ts'
 import { ConfigError, loadServiceConfig, type ServiceOverrides } from './config.ts'
 
 export interface CommandOptions {
@@ -25,19 +26,49 @@ export async function apiKeysCreate(
     readonly label?: string
     /** Default: read and write. */
     readonly scopes?: readonly Scope[]
+    /** Names of the configuration's networks. Default: all. */
+    readonly networks?: readonly string[]
+    /** Operations of the contract, by their ids. Default: all that the scopes permit. */
+    readonly operations?: readonly string[]
+    /** IP addresses, and blocks of them. Default: from anywhere. */
+    readonly addressRanges?: readonly string[]
     readonly expiresAt?: Date
   },
 ): Promise<{ readonly info: ApiKeyInfo; readonly key: Secret }> {
   const { account, label = '', scopes = ['read', 'write'], expiresAt, clock = systemClock } = options
+  const { networks, operations, addressRanges } = options
   if (!accountPattern.test(account)) throw new ConfigError('an account is 1 to 63 letters, digits, dots, hyphens and underscores')
-  if (label.length > 255) throw new ConfigError('a label has at most 255 characters')
+  checkLabel(label)
   if (scopes.length === 0) throw new ConfigError('an API key needs at least one scope: read, write')
   if (expiresAt !== undefined && !(expiresAt > clock.now())) throw new ConfigError('the expiry must be a time to come')
-  const given = { account, label, scopes: [...new Set(scopes)], ...(expiresAt === undefined ? {} : { expiresAt }) }
-  return asAdmin(await databaseOf(options), clock, async (admin) => {
+  const config = await configOf(options)
+  const known = config.networks.map(({ name }) => name)
+  checkEach(networks, 'network', (name) => known.includes(name), `is no network of the configuration (${known.join(', ')})`)
+  checkEach(operations, 'operation', isOperation, 'is no operation of the staking API: see operationId in its document')
+  checkEach(addressRanges, 'address', isBlock, 'is no IP address and no block of them such as 10.0.0.0/8')
+  const given = defined({
+    ...{ account, label, scopes: [...new Set(scopes)], expiresAt },
+    ...{ networks: listOf(networks), operations: operations?.filter(isOperation), addressRanges: listOf(addressRanges) },
+  })
+  return asAdmin(config.database, clock, async (admin) => {
     const { info, key } = await admin.createApiKey(given)
     return { info: plain(info), key: new Secret(key) }
   })
+}
+
+const listOf = (list: readonly string[] | undefined) => (list === undefined ? undefined : [...new Set(list)])
+
+/** @throws ConfigError */
+function checkLabel(label: string): void {
+  if (label.length > 255) throw new ConfigError('a label has at most 255 characters')
+}
+
+/** @throws ConfigError for a list that is empty, and for what it may not hold. */
+function checkEach(list: readonly string[] | undefined, what: string, isRight: (text: string) => boolean, otherwise: string): void {
+  if (list === undefined) return
+  if (list.length === 0) throw new ConfigError(`name at least one ${what}, or leave it out`)
+  const wrong = list.find((text) => !isRight(text))
+  if (wrong !== undefined) throw new ConfigError(`"${wrong.slice(0, 64)}" ${otherwise}`)
 }
 
 /** All API keys, also those that expired or were revoked; never their text. */
@@ -50,16 +81,51 @@ export async function apiKeysRevoke(options: CommandOptions & { readonly keyId: 
   return asAdmin(await databaseOf(options), options.clock ?? systemClock, (admin) => admin.revokeApiKey({ keyId: options.keyId }))
 }
 
-const databaseOf = async (options: CommandOptions) =>
-  (await loadServiceConfig(options.config, options.flags, options.env ?? process.env)).database
+/** Gives an API key another label. False when there is none. @throws ConfigError */
+export async function apiKeysRename(options: CommandOptions & { readonly keyId: string; readonly label: string }): Promise<boolean> {
+  const { keyId, label } = options
+  checkLabel(label)
+  return asAdmin(await databaseOf(options), options.clock ?? systemClock, (admin) => admin.renameApiKey({ keyId, label }))
+}
 
-/** Optional fields are absent, not undefined. */
-const plain = ({
-  expiresAt,
-  revokedAt,
-  ...info
-}: { [K in keyof ApiKeyInfo]: ApiKeyInfo[K] | undefined } & Omit<ApiKeyInfo, 'expiresAt' | 'revokedAt'>): ApiKeyInfo => ({
-  ...info,
-  ...(expiresAt === undefined ? {} : { expiresAt }),
-  ...(revokedAt === undefined ? {} : { revokedAt }),
-})
+const maxOverlapMs = 366 * 86_400_000
+
+/** Makes an API key in the place of another, which is good for `overlapMs` more. Undefined when that is not valid (any more). @throws ConfigError */
+export async function apiKeysRotate(
+  options: CommandOptions & { readonly keyId: string; readonly overlapMs: number },
+): Promise<{ readonly info: ApiKeyInfo; readonly key: Secret } | undefined> {
+  const { keyId, overlapMs } = options
+  if (!(overlapMs >= 0 && overlapMs <= maxOverlapMs)) throw new ConfigError('the overlap must be from 0 to 366 days')
+  return asAdmin(await databaseOf(options), options.clock ?? systemClock, async (admin) => {
+    const made = await admin.rotateApiKey({ keyId, overlapMs })
+    return made === null ? undefined : { info: plain(made.info), key: new Secret(made.key) }
+  })
+}
+
+const pageSize = 500
+
+/** Hands on the audit log, the oldest first, entry by entry: who asked what, and when. */
+export async function auditLogExport(
+  options: CommandOptions & {
+    readonly account?: string
+    readonly since?: Date
+    readonly until?: Date
+    readonly onEntry: (entry: object) => void
+  },
+): Promise<void> {
+  const { account, since, until, onEntry } = options
+  await asAdmin(await databaseOf(options), options.clock ?? systemClock, async (admin) => {
+    let after = ''
+    for (let more = true; more; ) {
+      const page = await admin.auditLog(defined({ account, since, until, after, limit: pageSize }))
+      for (const entry of page.entries) onEntry(entry)
+      after = page.entries.at(-1)?.entryId ?? after
+      more = page.more
+    }
+  })
+}
+
+const configOf = (options: CommandOptions) => loadServiceConfig(options.config, options.flags, options.env ?? process.env)
+const databaseOf = async (options: CommandOptions) => (await configOf(options)).database
+
+const plain = (info: { [K in keyof ApiKeyInfo]: ApiKeyInfo[K] | undefined }): ApiKeyInfo => defined(info) as ApiKeyInfo

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { isIP } from 'node:net'
 import { parse, YAMLParseError } from 'yaml'
 import { z } from 'zod'
 import { ethereumNetworkConfig } from '../chains/ethereum/networks.ts'
@@ -7,6 +6,7 @@ import { isAddress } from '../chains/solana/addresses.ts'
 import { solanaNetworkConfig } from '../chains/solana/networks.ts'
 import { logLevels } from '../lib/log.ts'
 import { Secret } from '../lib/secret.ts'
+import { isBlock } from './addresses.ts'
 import type { DatabaseConfig } from './store/database.ts'
 
 /** A configuration that can't be used. The message names the file and the field. */
@@ -20,13 +20,6 @@ const hostName = z
   .string()
   .max(253)
   .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$/, 'must be a host name in lower case, with a port if need be')
-
-function isBlock(text: string): boolean {
-  const [address = '', bits, ...more] = text.split('/')
-  const version = isIP(address)
-  if (version === 0 || more.length > 0) return false
-  return bits === undefined || (/^[0-9]{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
-}
 
 /** The service's configuration file. */
 export const serviceConfigFile = z.strictObject({
@@ -72,10 +65,10 @@ export const serviceConfigFile = z.strictObject({
     .prefault({}),
   rateLimit: z
     .strictObject({
-      /** Requests of one API key per window, for each instance. */
+      /** Requests of one API key per window, over all instances together. */
       max: z.int().min(1).default(12_000),
       windowMs: z.int().min(1_000).max(3_600_000).default(60_000),
-      /** Refused requests of one address per window. */
+      /** Refused requests of one address per window, for each instance. */
       maxUnauthenticated: z.int().min(1).default(300),
     })
     .prefault({}),
@@ -100,6 +93,15 @@ export const serviceConfigFile = z.strictObject({
       maxConnections: z.int().min(1).max(100_000).default(1_000),
       /** Requests that one instance serves at the same time; further ones answer 503 with Retry-After. */
       maxInFlight: z.int().min(1).max(10_000).default(256),
+    })
+    .prefault({}),
+  /** Who asked what: every request that changes something, and who was refused it. */
+  audit: z
+    .strictObject({
+      /** Requests that only read are written down too. */
+      reads: z.boolean().default(false),
+      /** Entries older than that are forgotten. */
+      keepDays: z.int().min(1).max(36_500).default(400),
     })
     .prefault({}),
   /** How often the tracker goes through what is due, in ms; each stake is looked at once per block at most. */

@@ -75,6 +75,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
       log,
       version,
       rateLimit: config.rateLimit,
+      audit: config.audit,
       httpLimits: config.limits,
       operationsApart: config.operations !== undefined,
       trustProxy: config.trustProxy,

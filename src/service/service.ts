@@ -1,14 +1,17 @@
 import type { FastifyInstance } from 'fastify'
+import type { Hex } from '../chains/ethereum/chain.ts'
 import type { NodeBoard } from '../chains/nodes/board.ts'
 import { openApiDocument } from '../contract/openapi.ts'
 import { fastifyUrl, type Route, routes } from '../contract/routes.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
 import { createApiKeys } from './api-keys.ts'
+import { type AuditSettings, createAudit, defaultAuditSettings } from './audit.ts'
 import { createDepositFates } from './ethereum/deposit-fates.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
 import { countErrors } from './ethereum/networks.ts'
 import { createTakeNewKey } from './ethereum/new-key.ts'
+import { checkPubkey, createLocate } from './ethereum/requests/locate.ts'
 import { createPaymentTracker } from './ethereum/requests/payments.ts'
 import { validatorRoutes } from './ethereum/requests/routes.ts'
 import { createRequestTracker } from './ethereum/requests/tracker.ts'
@@ -17,19 +20,23 @@ import { createTracker, type Tracker } from './ethereum/tracker.ts'
 import { createUnreportedPayments } from './ethereum/unreported-payments.ts'
 import { createValidatorStatuses } from './ethereum/validator-statuses.ts'
 import { createApp, createOperationsApp, defaultHttpLimits, type HttpLimits } from './http/app.ts'
+import { auditRoutes } from './http/audit-routes.ts'
 import { installAuth, type RateLimits } from './http/auth.ts'
 import { createReplays, serve } from './http/contract-route.ts'
+import { createNetworkCheck, installNetworkCheck } from './http/network-limits.ts'
 import { operationRoutes } from './http/operations.ts'
 import { installProblems } from './http/problems.ts'
 import { createIdempotency } from './idempotency.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { createNetworkHealth } from './network-health.ts'
+import { createRateLimiter } from './rate-limits.ts'
 import type { ValidatorKeys } from './seed.ts'
 import { defaultSolanaPolicy, type SolanaPolicy } from './solana/deps.ts'
 import { asProblems, type SolanaNetworks } from './solana/networks.ts'
 import { solanaStakeRoutes } from './solana/routes.ts'
 import type { Store } from './store/database.ts'
 import type { KeyIndices } from './store/key-index.ts'
+import { networkOfResource, networksOfRecords } from './store/resource-networks.ts'
 import { countByState } from './store/stakes.ts'
 
 export interface ServiceDeps {
@@ -44,6 +51,8 @@ export interface ServiceDeps {
   readonly log: Logger
   readonly version: string
   readonly rateLimit: RateLimits
+  /** What is written down of requests. */
+  readonly audit?: AuditSettings
   readonly httpLimits?: Partial<HttpLimits>
   /** Health and metrics are not served beside the API. */
   readonly operationsApart?: boolean
@@ -101,11 +110,26 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     trustProxy: deps.trustProxy ?? [],
   })
   const served = recordServed(app)
+  const locate = createLocate({ store, networks })
+  const checkNetwork = createNetworkCheck({
+    ofResource: (account, id) => networkOfResource(store.db, account, id),
+    ofRecords: (account, pubkey) => networksOfRecords(store.db, account, pubkey),
+    ofValidator: async (account, pubkey, signal) => {
+      checkPubkey(pubkey as Hex)
+      return (await locate(account, pubkey as Hex, signal))?.config.name
+    },
+  })
   installProblems(app, {
     allowedMethods: (path) => served.filter((route) => route.pattern.test(path)).map((route) => route.method),
-    replayOf: createReplays(idempotency),
+    replayOf: createReplays(idempotency, checkNetwork),
   })
-  await installAuth(app, { apiKeys: createApiKeys({ store, clock }), limits: deps.rateLimit })
+  await installAuth(app, {
+    apiKeys: createApiKeys({ store, clock, remember: true }),
+    audit: createAudit({ store, clock, log, settings: deps.audit ?? defaultAuditSettings }),
+    limiter: createRateLimiter({ store, clock, ...deps.rateLimit }),
+    limits: deps.rateLimit,
+  })
+  installNetworkCheck(app, checkNetwork)
   const networkHealth = createNetworkHealth({ networks: deps.networks, solanaNetworks: deps.solanaNetworks ?? new Map(), clock })
   metrics.onScrapeNetworks(networkHealth)
   const operations = deps.operationsApart === true ? createOperationsApp(log) : app
@@ -131,7 +155,8 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     metrics,
     policy: deps.solanaPolicy ?? defaultSolanaPolicy,
   })
-  serve(app, routes.listNetworks, async () => ({
+  auditRoutes(app, store)
+  serve(app, routes.listNetworks, async ({ caller }) => ({
     status: 200,
     body: {
       networks: [
@@ -147,7 +172,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
           chain: 'solana' as const,
           genesisHash: config.genesisHash,
         })),
-      ],
+      ].filter(({ network }) => caller.networks?.includes(network) !== false),
     },
   }))
   return { app, ...(operations === app ? {} : { operations }), tracker, metrics, refuse: () => stopped.abort() }

@@ -31,6 +31,7 @@ export function ethereumStakeRoutes(app: FastifyInstance, deps: CreateStakeDeps 
       limit,
       before: query.cursor === undefined ? undefined : decodeCursor(query.cursor),
       network: query.network,
+      networks: caller.networks,
       externalReference: query.externalReference,
     })
     await deps.validators.refresh(rows.slice(0, limit), signal)

@@ -1,8 +1,10 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { idempotencyKeyPattern, type Route } from '../../contract/routes.ts'
+import { idempotencyKeyPattern, type OperationId, type Route, routes, type Scope } from '../../contract/routes.ts'
 import type { ApiKeys, Caller } from '../api-keys.ts'
+import type { Audit, AuditEntry } from '../audit.ts'
 import { ProblemError } from '../errors.ts'
+import type { Allowance, RateLimiter } from '../rate-limits.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -14,11 +16,15 @@ declare module 'fastify' {
     caller: Caller | undefined
     /** The body as it was sent, before defaults. */
     givenBody: unknown
+    /** Of the entry that says what becomes of this request. */
+    auditId: string | undefined
+    /** What was created. */
+    resourceId: string | undefined
   }
 }
 
 export interface RateLimits {
-  /** Requests per window of one API key. */
+  /** Requests per window of one API key, over all instances. */
   readonly max: number
   readonly windowMs: number
   /** Refused requests per window of one address, before the refusals themselves are refused. */
@@ -26,42 +32,69 @@ export interface RateLimits {
 }
 
 const challenge = { 'www-authenticate': 'Bearer realm="staking"' }
+const unauthenticated = () =>
+  new ProblemError('unauthenticated', 'send a valid API key: Authorization: Bearer <key>', { headers: challenge })
+
+/** By the routes themselves, which have no names of their own. */
+const operationIds: ReadonlyMap<Route, OperationId> = new Map(
+  Object.entries<Route>(routes).map(([name, route]) => [route, name as OperationId]),
+)
+export const operationOf = (route: Route): OperationId => {
+  const name = operationIds.get(route)
+  if (name === undefined) throw new Error(`${route.method} ${route.path} is no operation of the contract`)
+  return name
+}
+
+export interface AuthDeps {
+  readonly apiKeys: ApiKeys
+  readonly audit: Audit
+  /** Of API keys, over all instances. */
+  readonly limiter: RateLimiter
+  readonly limits: RateLimits
+}
 
 /**
- * In this order: a valid API key (401), its limit (429), its scope (403), and a well-formed Idempotency-Key (400), all before the body is read.
- * Limits are counted per instance.
+ * In this order: a valid API key (401), its limit (429), what it may do and from where (403), and a well-formed Idempotency-Key (400), all before the body is
+ * read. What changes something is then written down, before it takes effect.
  */
-export async function installAuth(app: FastifyInstance, { apiKeys, limits }: { apiKeys: ApiKeys; limits: RateLimits }): Promise<void> {
+export async function installAuth(app: FastifyInstance, { apiKeys, audit, limiter, limits }: AuthDeps): Promise<void> {
   await app.register(rateLimit, { global: false })
-  const byKey = app.createRateLimit({
-    max: limits.max,
-    timeWindow: limits.windowMs,
-    keyGenerator: (request) => `key ${request.caller?.keyId}`,
-  })
   const byAddress = app.createRateLimit({
     max: limits.maxUnauthenticated,
     timeWindow: limits.windowMs,
     keyGenerator: (request) => `ip ${request.ip}`,
   })
   app.decorateRequest('caller', undefined)
+  app.decorateRequest('auditId', undefined)
+  app.decorateRequest('resourceId', undefined)
 
   app.addHook('onRequest', async (request, reply) => {
     const route = request.routeOptions.config.contract
     if (route === undefined || route.scope === 'none') return
     const caller = await authenticate(request)
     if (caller === undefined) {
-      await spend(byAddress, request, reply)
-      throw new ProblemError('unauthenticated', 'send a valid API key: Authorization: Bearer <key>', { headers: challenge })
+      await spendByAddress(byAddress, request, reply)
+      throw unauthenticated()
     }
     request.caller = caller
-    await spend(byKey, request, reply)
-    if (!caller.scopes.includes(route.scope)) {
-      throw new ProblemError('forbidden', `this needs an API key with the scope ${route.scope}`, {
-        headers: { 'www-authenticate': `${challenge['www-authenticate']}, error="insufficient_scope", scope="${route.scope}"` },
-      })
+    const entry = entryOf(request, route, caller)
+    audit.used(caller.keyId)
+    tellLimit(await limiter.spend(caller.keyId), reply)
+    try {
+      checkPermission(request, route, caller)
+    } catch (error) {
+      audit.note(entry, { status: 403, resource_id: null })
+      throw error
     }
     checkIdempotencyKey(request, route)
+    if (route.method === 'GET' && !audit.reads) return
+    request.auditId = await audit.begin(entry)
+    if (request.auditId === undefined) throw unauthenticated()
   })
+  app.addHook('onResponse', async ({ auditId, resourceId }, reply) => {
+    if (auditId !== undefined) audit.settle({ id: auditId, status: reply.statusCode, resource_id: resourceId ?? null })
+  })
+  app.addHook('onClose', () => audit.flush())
 
   async function authenticate(request: FastifyRequest): Promise<Caller | undefined> {
     const text = /^Bearer +([^ ]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
@@ -69,18 +102,41 @@ export async function installAuth(app: FastifyInstance, { apiKeys, limits }: { a
   }
 }
 
-/** Counts a request and tells the client where it stands. @throws ProblemError `rate-limited` */
-async function spend(limiter: ReturnType<FastifyInstance['createRateLimit']>, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+const entryOf = (request: FastifyRequest, route: Route, { account, keyId }: Caller): AuditEntry => ({
+  ...{ account, keyId, operation: operationOf(route), method: route.method, path: request.url.split('?', 1)[0] ?? '/' },
+  // Only one that is well-formed: what isn't, is no key.
+  idempotencyKey: idempotencyKeyPattern.test(idempotencyKeyOf(request) ?? '') ? idempotencyKeyOf(request) : undefined,
+  ...{ requestId: request.id, address: request.ip },
+})
+
+/** @throws ProblemError `forbidden` */
+function checkPermission(request: FastifyRequest, route: Route, caller: Caller): void {
+  if (!caller.mayComeFrom(request.ip)) throw new ProblemError('forbidden', 'this API key may not be used from this address')
+  if (!caller.scopes.includes(route.scope as Scope)) {
+    throw new ProblemError('forbidden', `this needs an API key with the scope ${route.scope}`, {
+      headers: { 'www-authenticate': `${challenge['www-authenticate']}, error="insufficient_scope", scope="${route.scope}"` },
+    })
+  }
+  const operation = operationOf(route)
+  if (caller.operations?.includes(operation) === false) throw new ProblemError('forbidden', `this API key may not do ${operation}`)
+}
+
+/** Tells the client where it stands. @throws ProblemError `rate-limited` */
+function tellLimit({ allowed, limit, remaining, resetMs }: Allowance, reply: FastifyReply): void {
+  const reset = Math.max(1, Math.ceil(resetMs / 1000))
+  reply.headers({ 'ratelimit-limit': String(limit), 'ratelimit-remaining': String(remaining), 'ratelimit-reset': String(reset) })
+  if (!allowed) throw rateLimited(limit, reset)
+}
+
+const rateLimited = (limit: number, reset: number) =>
+  new ProblemError('rate-limited', `more than ${limit} requests: go on in ${reset} s`, { retryAfterSeconds: reset })
+
+/** @throws ProblemError `rate-limited` */
+async function spendByAddress(limiter: ReturnType<FastifyInstance['createRateLimit']>, request: FastifyRequest, reply: FastifyReply) {
   const result = await limiter(request)
   if (result.isAllowed) return
-  const reset = Math.max(1, result.ttlInSeconds)
-  reply.headers({
-    'ratelimit-limit': String(result.max),
-    'ratelimit-remaining': String(result.remaining),
-    'ratelimit-reset': String(reset),
-  })
-  if (result.isExceeded)
-    throw new ProblemError('rate-limited', `more than ${result.max} requests: go on in ${reset} s`, { retryAfterSeconds: reset })
+  const [limit, remaining, resetMs] = [result.max, result.remaining, result.ttlInSeconds * 1000]
+  tellLimit({ allowed: !result.isExceeded, limit, remaining, resetMs }, reply)
 }
 
 /** The key's text, checked by {@link installAuth}. Node joins several headers of one name: their number is checked there too. */

@@ -7,6 +7,7 @@ import { ProblemError } from '../errors.ts'
 import { fingerprint } from '../fingerprint.ts'
 import type { Answer, Idempotency, Idempotent } from '../idempotency.ts'
 import { idempotencyKeyOf } from './auth.ts'
+import type { NetworkCheck } from './network-limits.ts'
 import { pathOf, sendReplay } from './problems.ts'
 
 type Output<T> = T extends z.ZodType ? z.output<T> : undefined
@@ -63,17 +64,17 @@ export function serve<R extends Route>(app: FastifyInstance, route: R, handle: (
     },
     onSend: async (request, reply, payload) => {
       if (typeof payload !== 'string') return payload
-      if (reply.statusCode === 201) locate(request, reply, route, payload)
+      if (reply.statusCode < 300) request.resourceId = /^\{"(?:stakeId|requestId|txId)":"([0-9a-f]{32})"/.exec(payload)?.[1]
+      if (reply.statusCode === 201) locate(request, reply, route)
       return route.method === 'GET' && reply.statusCode === 200 ? tagged(request, reply, payload) : payload
     },
   })
 }
 
 /** Where what was created can be read, if it can be read by itself. */
-function locate(request: FastifyRequest, reply: FastifyReply, { path }: Route, payload: string): void {
+function locate(request: FastifyRequest, reply: FastifyReply, { path }: Route): void {
   if (!readable.has(path)) return
-  const id = /^\{"(?:stakeId|requestId)":"([0-9a-f]{32})"/.exec(payload)?.[1]
-  if (id !== undefined) reply.header('location', `${pathOf(request)}/${id}`)
+  if (request.resourceId !== undefined) reply.header('location', `${pathOf(request)}/${request.resourceId}`)
 }
 const readable: ReadonlySet<string> = new Set(
   [routes.createEthereumStake, routes.createExitRequest, routes.createWithdrawalRequest, routes.createSolanaStake].map(({ path }) => path),
@@ -99,12 +100,16 @@ function idempotentOf(request: FastifyRequest, route: Route, caller: Caller): Id
  * What is stored under the Idempotency-Key of a request that is not valid: the key decides first. The same request replays though it isn't taken any more;
  * another one under the same key is a conflict, however malformed it is.
  */
-export function createReplays(idempotency: Idempotency): (request: FastifyRequest) => Promise<Answer | undefined> {
+export function createReplays(
+  idempotency: Idempotency,
+  checkNetwork: NetworkCheck,
+): (request: FastifyRequest) => Promise<Answer | undefined> {
   return async (request) => {
     const route = request.routeOptions.config.contract
     const { caller, givenBody } = request
     const idempotent = route === undefined || caller === undefined ? undefined : idempotentOf(request, route, caller)
     if (idempotent === undefined) return undefined
+    await checkNetwork(request)
     // Without a body that could be read there is nothing to compare, and no request like that was ever served.
     return idempotency.stored(givenBody === undefined ? { ...idempotent, fingerprint: undefined } : idempotent)
   }

@@ -59,6 +59,7 @@ export function solanaStakeRoutes(app: FastifyInstance, deps: SolanaDeps): void 
       limit,
       before: query.cursor === undefined ? undefined : decodeCursor(query.cursor),
       network: query.network,
+      networks: caller.networks,
       externalReference: query.externalReference,
     })
     const bodies = new Map<string, SolanaStakeBody>()

@@ -1,7 +1,8 @@
-import { Kysely, PGliteDialect, PostgresDialect } from 'kysely'
+import { Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import type { Secret } from '../../lib/secret.ts'
 import { guardedPool } from './guarded-pool.ts'
+import { hearersLock, listenPglite, listenPostgres, type NoticeHandlers, type Notices } from './listen.ts'
 import { migrate } from './migrations.ts'
 import { openPglite } from './pglite.ts'
 import type { Database } from './schema.ts'
@@ -19,6 +20,10 @@ export interface Store {
   readonly db: Kysely<Database>
   /** Of a server's connections; the embedded database has none. */
   readonly connections?: () => { readonly busy: number; readonly idle: number; readonly waiting: number }
+  /** Hears what the database tells on a channel. It ends with the store. */
+  listen(channel: string, handlers: NoticeHandlers): Notices
+  /** Resolves when all who listen have heard what was told before, or after `withinMs`. Never throws. */
+  heard(withinMs: number): Promise<void>
   close(): Promise<void>
 }
 
@@ -51,7 +56,17 @@ const waitingPerConnection = 40
 
 async function openEmbedded(dataDir: string): Promise<Store> {
   const { pglite, close } = await openPglite(dataDir)
-  return { db: new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) }), close }
+  const notices = createListeners((channel, handlers) => listenPglite(pglite, channel, handlers))
+  return {
+    db: new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) }),
+    listen: notices.listen,
+    // They are told with the answer of the statement.
+    heard: () => new Promise((done) => setImmediate(done)),
+    close: async () => {
+      await notices.close()
+      await close()
+    },
+  }
 }
 
 function openPostgres(
@@ -83,7 +98,35 @@ function openPostgres(
     dialect: new PostgresDialect({ pool: guardedPool(pool, { statementMs, maxWaiting: poolSize * waitingPerConnection }) }),
   })
   const connections = () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount })
-  return { db, connections, close: () => db.destroy() }
+  const notices = createListeners((channel, handlers) => listenPostgres(url, channel, handlers))
+  return {
+    db,
+    connections,
+    listen: notices.listen,
+    heard: async (withinMs) => {
+      const end = performance.now() + withinMs
+      // Each try ends with the statement's time-out.
+      while (performance.now() < end) {
+        const [had] = await Promise.allSettled([sql`select pg_advisory_xact_lock(${sql.lit(Number(hearersLock))})`.execute(db)])
+        if (had.status === 'fulfilled') return
+        await new Promise((done) => setTimeout(done, 100))
+      }
+    },
+    close: async () => {
+      await notices.close()
+      await db.destroy()
+    },
+  }
+}
+
+function createListeners(start: Store['listen']) {
+  const all: Notices[] = []
+  const listen: Store['listen'] = (channel, handlers) => {
+    const notices = start(channel, handlers)
+    all.push(notices)
+    return notices
+  }
+  return { listen, close: () => Promise.all(all.splice(0).map((one) => one.close())) }
 }
 
 /** SQLSTATE 23505: another row holds this key. */

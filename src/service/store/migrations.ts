@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
+import { apiKeyLimits } from './api-key-limits-migration.ts'
 import { cancelledStakes } from './cancelled-stakes-migration.ts'
 import { depositFate } from './deposit-fate-migration.ts'
 import { withdrawalPayment } from './payment-migration.ts'
@@ -139,6 +140,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0007_deposit_fate': depositFate,
   '0008_queue_place': queuePlace,
   '0009_withdrawal_contract': withdrawalContract,
+  '0010_api_key_limits': apiKeyLimits,
 }
 
 /**

@@ -5,6 +5,8 @@ import type { SolanaStakesTable, SolanaTransactionsTable } from './solana-schema
 /** The tables, as Kysely sees them. `int8` is a bigint, `timestamptz` a Date, `jsonb` a parsed value, on PGlite and on PostgreSQL alike. */
 export interface Database {
   api_keys: ApiKeysTable
+  audit_log: AuditLogTable
+  rate_limits: RateLimitsTable
   idempotency_keys: IdempotencyKeysTable
   external_references: ExternalReferencesTable
   key_counters: KeyCountersTable
@@ -34,6 +36,45 @@ export interface ApiKeysTable {
   created_at: Date
   expires_at: Date | null
   revoked_at: Date | null
+  /** Null: all. */
+  networks: string[] | null
+  /** Operations of the contract; null: all that the scopes permit. */
+  operations: string[] | null
+  /** Addresses and blocks of them; null: from anywhere. */
+  address_ranges: string[] | null
+  /** A minute old at most while the key is in use. */
+  last_used_at: Date | null
+  /** The key that has replaced it. */
+  rotated_to: string | null
+}
+
+export interface AuditLogTable {
+  /** Time-ordered, as a stake's. */
+  id: string
+  at: Date
+  account: string
+  /** Null: an administrator, by the command line. */
+  key_id: string | null
+  /** An operation of the contract, or of the command line (`api-keys create`). */
+  operation: string
+  method: string | null
+  path: string | null
+  idempotency_key: string | null
+  request_id: string | null
+  address: string | null
+  /** Null: no answer was sent, or the instance ended before it noted which. */
+  status: number | null
+  /** What was created or answered about. */
+  resource_id: string | null
+}
+
+export interface RateLimitsTable {
+  subject: string
+  window_start: Date
+  /** Of this window, by all instances together. */
+  taken: bigint
+  /** Of the last who asked. */
+  granted: bigint
 }
 
 export interface IdempotencyKeysTable {

@@ -33,12 +33,16 @@ export function listSolanaStakes(
     limit: number
     before?: string | undefined
     network?: string | undefined
+    /** Only of these; undefined: of all. */
+    networks?: readonly string[] | undefined
     externalReference?: string | undefined
   },
 ): Promise<SolanaStakeRow[]> {
   let query = db.selectFrom('solana_stakes').selectAll().where('account', '=', given.account)
   if (given.before !== undefined) query = query.where('id', '<', given.before)
   if (given.network !== undefined) query = query.where('network', '=', given.network)
+  // An empty list is no list in SQL; no network is named by no letters.
+  if (given.networks !== undefined) query = query.where('network', 'in', ['', ...given.networks])
   if (given.externalReference !== undefined) query = query.where('external_reference', '=', given.externalReference)
   return query
     .orderBy('id', 'desc')

@@ -5,7 +5,8 @@ import { SecretKey } from '@chainsafe/blst'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseEth } from '../../../src/lib/amounts.ts'
 import { createLogger } from '../../../src/lib/log.ts'
-import { apiKeysCreate, apiKeysList, apiKeysRevoke } from '../../../src/service/commands.ts'
+import type { Secret } from '../../../src/lib/secret.ts'
+import { apiKeysCreate, apiKeysList, apiKeysRename, apiKeysRevoke, apiKeysRotate, auditLogExport } from '../../../src/service/commands.ts'
 import { exportKeystores } from '../../../src/service/keystores.ts'
 import { recoverKeystore } from '../../../src/service/recover.ts'
 import { runService } from '../../../src/service/run.ts'
@@ -43,6 +44,36 @@ test('a key made before the service runs and one made while it runs are both goo
     expect(statSync(join(files.folder, 'data')).mode & 0o777).toBe(0o700)
   } finally {
     expect((await service.stop()).code).toBe(0)
+  }
+})
+
+test('beside a running service a key is renamed and rotated, and the audit log is exported', async () => {
+  const options = { config: files.config }
+  const { process: service, url } = await spawnService(files.config)
+  try {
+    const given = { networks: ['devnet'], operations: ['createEthereumStake', 'listEthereumStakes'], addressRanges: ['127.0.0.0/8'] }
+    const old = await apiKeysCreate({ ...options, account: 'rotated', ...given })
+    expect(await apiKeysRename({ ...options, keyId: old.info.keyId, label: 'new name' })).toBe(true)
+    await expect(apiKeysRotate({ ...options, keyId: old.info.keyId, overlapMs: -1 })).rejects.toThrow(/from 0 to 366 days/)
+    expect(await apiKeysRotate({ ...options, keyId: 'key_none', overlapMs: 0 })).toBeUndefined()
+    const made = await apiKeysRotate({ ...options, keyId: old.info.keyId, overlapMs: 0 })
+    expect(made?.info).toMatchObject({ account: 'rotated', label: 'new name', ...given })
+    const list = (key: Secret | undefined) => callService(url, 'GET', '/v1/ethereum/stakes', { key: key?.reveal() })
+    expect((await list(old.key)).status).toBe(401)
+    expect((await list(made?.key)).status).toBe(200)
+    const entries: object[] = []
+    await auditLogExport({ ...options, account: 'rotated', onEntry: (entry) => entries.push(entry) })
+    expect(entries).toMatchObject([
+      { account: 'rotated', operation: 'api-keys create', resourceId: old.info.keyId },
+      { account: 'rotated', operation: 'api-keys rename' },
+      { account: 'rotated', operation: 'api-keys rotate', resourceId: old.info.keyId },
+      { account: 'rotated', operation: 'api-keys create', resourceId: made?.info.keyId },
+    ])
+    entries.length = 0
+    await auditLogExport({ ...options, since: new Date('2100-01-01'), onEntry: (entry) => entries.push(entry) })
+    expect(entries).toEqual([])
+  } finally {
+    await service.stop()
   }
 })
 
@@ -87,11 +118,17 @@ test.each([
   { given: { account: 'a b' }, expected: /an account is/ },
   { given: { account: 'a', scopes: [] }, expected: /at least one scope/ },
   { given: { account: 'a', expiresAt: new Date(0) }, expected: /a time to come/ },
+  { given: { account: 'a', networks: ['devnet', 'nowhere'] }, expected: /"nowhere" is no network of the configuration \(devnet\)/ },
+  { given: { account: 'a', networks: [] }, expected: /at least one network/ },
+  { given: { account: 'a', operations: ['createStake'] }, expected: /"createStake" is no operation/ },
+  { given: { account: 'a', addressRanges: ['10.0.0.0/33'] }, expected: /"10.0.0.0\/33" is no IP address/ },
 ])('a key like $given is refused', async ({ given, expected }) => {
   await expect(apiKeysCreate({ config: files.config, ...given })).rejects.toThrow(expected)
 })
 
 test('a request that has begun is served to its end when the service is asked to stop', async () => {
+  // Long enough for all of them to arrive on a busy machine: who comes after the drain is told to go elsewhere.
+  const files = serviceFiles(anvil, { drainMs: 4_000 })
   const key = (await apiKeysCreate({ config: files.config, account: 'graceful' })).key.reveal()
   const { process: service, url } = await spawnService(files.config)
   const answers = Array.from({ length: 10 }, (_, count) =>
@@ -106,6 +143,7 @@ test('a request that has begun is served to its end when the service is asked to
   const stopped = service.stop()
   expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 201))
   expect((await stopped).code).toBe(0)
+  files.remove()
 })
 
 describe('keystores', () => {

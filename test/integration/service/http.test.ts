@@ -847,7 +847,7 @@ describe.each([
           ...['', '/{stakeId}', '/{stakeId}/stake-transaction-challenge'].map((path) => `/v1/solana/stakes${path}`),
           ...['stake', 'deactivation', 'withdrawal'].map((kind) => `/v1/solana/stakes/{stakeId}/${kind}-transactions`),
           ...['refresh', 'submission'].map((act) => `/v1/solana/stakes/{stakeId}/transactions/{txId}/${act}`),
-          '/v1/networks',
+          ...['/v1/audit-log', '/v1/networks'],
         ].sort(),
       )
     })

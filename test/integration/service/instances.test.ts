@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '../../../src/lib/clock.ts'
 import { Secret } from '../../../src/lib/secret.ts'
-import type { DatabaseConfig } from '../../../src/service/store/database.ts'
+import { createApiKeys } from '../../../src/service/api-keys.ts'
+import type { DatabaseConfig, Store } from '../../../src/service/store/database.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
-import { callService, type Response, startService, type TestService, withdrawalAddress } from './harness.ts'
+import { callService, networkConfig, type Response, startService, type TestService, withdrawalAddress } from './harness.ts'
 
-/** Two instances on one PostgreSQL, started at the same moment on an empty database. */
+/** Four instances on one PostgreSQL behind a round-robin, started at the same moment on an empty database. */
 let postgres: Postgres
 let instances: readonly TestService[]
 let key: string
@@ -16,7 +18,7 @@ const leaseMs = 1_000
 beforeAll(async () => {
   postgres = await startPostgres()
   url = await postgres.createDatabase('instances')
-  instances = await Promise.all(Array.from({ length: 2 }, () => startService(database(), { leaseMs })))
+  instances = await Promise.all(Array.from({ length: 4 }, () => startService(database(), { leaseMs })))
   key = (await instances[0]?.key()) ?? ''
 })
 afterAll(async () => {
@@ -26,7 +28,11 @@ afterAll(async () => {
 
 const body = { network: 'devnet', amountEth: 32, withdrawalAddress }
 const post = (count: number, idempotencyKey: string, change: object = {}): Promise<Response> =>
-  callService(instances[count % 2]?.url ?? '', 'POST', '/v1/ethereum/stakes', { key, idempotencyKey, body: { ...body, ...change } })
+  callService(instances[count % instances.length]?.url ?? '', 'POST', '/v1/ethereum/stakes', {
+    key,
+    idempotencyKey,
+    body: { ...body, ...change },
+  })
 const newKey = () => randomBytes(8).toString('hex')
 
 test('50 requests with one Idempotency-Key make one stake', async () => {
@@ -56,7 +62,10 @@ test('of hashes that are reported at once for different transactions one wins, a
   const hashes = Array.from({ length: 10 }, () => `0x${randomBytes(32).toString('hex')}`)
   const answers = await Promise.all(
     hashes.map((transactionHash, count) =>
-      callService(instances[count % 2]?.url ?? '', 'PUT', `/v1/ethereum/stakes/${stakeId}/submission`, { key, body: { transactionHash } }),
+      callService(instances[count % instances.length]?.url ?? '', 'PUT', `/v1/ethereum/stakes/${stakeId}/submission`, {
+        key,
+        body: { transactionHash },
+      }),
     ),
   )
   const accepted = hashes.filter((_, count) => answers[count]?.status === 200)
@@ -82,6 +91,82 @@ test('an instance that was frozen past its lease does not make a second stake', 
   frozen.chain.hold = Promise.resolve()
   expect((await late).body.code).toBe('idempotency-key-in-progress')
   expect((await post(0, idempotencyKey)).text).toBe(taken.text)
+})
+
+test('an API key has one limit over all instances', async () => {
+  const limit = { max: 25, windowMs: 600_000, maxUnauthenticated: 100 }
+  const limited = await Promise.all(Array.from({ length: 4 }, () => startService(database(), { rateLimit: limit })))
+  try {
+    const limitedKey = await limited[0]?.key()
+    const ask = (count: number) => callService(limited[count % 4]?.url ?? '', 'GET', '/v1/networks', { key: limitedKey })
+    const statuses: number[] = []
+    for (let round = 0; round < 5; round++) {
+      statuses.push(...(await Promise.all(Array.from({ length: 8 }, (_, count) => ask(count)))).map(({ status }) => status))
+    }
+    expect(statuses.filter((status) => status === 200)).toHaveLength(25)
+    expect(statuses.filter((status) => status === 429)).toHaveLength(15)
+    // Another key has its own.
+    const other = await limited[0]?.key()
+    expect((await callService(limited[1]?.url ?? '', 'GET', '/v1/networks', { key: other })).status).toBe(200)
+  } finally {
+    await Promise.all(limited.map((one) => one.close()))
+  }
+})
+
+test('a revoked key is refused by every instance as soon as its revocation has returned', async () => {
+  const apiKeys = createApiKeys({ store: instances[0]?.store as Store, clock: systemClock })
+  for (let round = 0; round < 10; round++) {
+    const { info, key: text } = await apiKeys.create({ account: 'acme', label: 'r', scopes: ['read'] })
+    const askAll = () => Promise.all(instances.map(({ url }) => callService(url, 'GET', '/v1/networks', { key: text.reveal() })))
+    expect((await askAll()).map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(await apiKeys.revoke(info.keyId)).toBe(true)
+    expect((await askAll()).map(({ status }) => status)).toEqual([401, 401, 401, 401])
+  }
+})
+
+test('each reported hash is followed by one instance, and by another within 30 s when that one is gone', async () => {
+  const ending = new AbortController()
+  const trackers = instances.map((one) => ({ one, gone: new AbortController() }))
+  // The time in which an instance that took a stake is expected to have looked at it; by default shorter than the half of 30 s.
+  expect(networkConfig('devnet', { pollIntervalMs: undefined }).pollIntervalMs).toBeLessThanOrEqual(15_000)
+  const pollIntervalMs = 4_000
+  for (const { networks } of instances) {
+    for (const { config } of networks.values()) Object.assign(config, { pollIntervalMs })
+  }
+  const { stakeId } = (await post(0, newKey())).body
+  const transactionHash = `0x${randomBytes(32).toString('hex')}` as const
+  const reported = await callService(instances[0]?.url ?? '', 'PUT', `/v1/ethereum/stakes/${stakeId}/submission`, {
+    key,
+    body: { transactionHash },
+  })
+  expect(reported.status).toBe(200)
+  const looks: number[] = []
+  const hold = Promise.withResolvers<never>()
+  hold.promise.catch(() => undefined)
+  trackers.forEach(({ one }, index) => {
+    const trace = one.chain.trace
+    one.chain.trace = (hashes, signal) => {
+      if (!hashes.includes(transactionHash)) return trace(hashes, signal)
+      looks.push(index)
+      // Whoever takes it first never comes back.
+      return looks.length === 1 ? hold.promise : trace(hashes, signal)
+    }
+  })
+  const tracking = trackers.map(({ one, gone }) => one.service.tracker.run(AbortSignal.any([gone.signal, ending.signal])))
+  try {
+    await expect.poll(() => looks.length, { timeout: 20_000 }).toBe(1)
+    const begun = performance.now()
+    trackers[looks[0] ?? 0]?.gone.abort()
+    await expect.poll(() => looks.length, { timeout: 30_000 }).toBeGreaterThan(1)
+    expect(performance.now() - begun).toBeLessThan(30_000)
+    expect(looks[1]).not.toBe(looks[0])
+    // The others had looked past it while it was held.
+    expect(performance.now() - begun).toBeGreaterThan(pollIntervalMs / 2)
+  } finally {
+    hold.reject(new Error('gone'))
+    ending.abort()
+    await Promise.all(tracking)
+  }
 })
 
 test('another seed is refused on the same database', async () => {

@@ -1,0 +1,83 @@
+import { type Kysely, type Selectable, sql } from 'kysely'
+import type { AuditLogTable, Database } from './schema.ts'
+
+export type AuditRow = Selectable<AuditLogTable>
+
+export interface AuditFilter {
+  readonly account?: string | undefined
+  readonly keyId?: string | undefined
+  /** From this moment on. */
+  readonly since?: Date | undefined
+  /** Before this moment. */
+  readonly until?: Date | undefined
+}
+
+/** What became of a request. */
+export interface AuditOutcome {
+  readonly id: string
+  readonly status: number
+  readonly resource_id: string | null
+}
+
+export const insertAudit = (db: Kysely<Database>, rows: readonly AuditRow[]) =>
+  rows.length === 0 ? undefined : db.insertInto('audit_log').values(rows).execute()
+
+/** Writes down what a key asks, if the key is good at this moment: false when it was revoked or has expired. One statement, so that nothing comes between. */
+export async function insertAuditOfKey(db: Kysely<Database>, row: AuditRow & { readonly key_id: string }): Promise<boolean> {
+  const columns = Object.keys(row) as (keyof AuditRow)[]
+  const result = await db
+    .insertInto('audit_log')
+    .columns(columns)
+    .expression((expression) =>
+      expression
+        .selectFrom('api_keys')
+        .select(columns.map((column) => sql`${row[column]}`.$castTo<never>().as(column)))
+        .where('api_keys.id', '=', row.key_id)
+        .where('revoked_at', 'is', null)
+        .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', row.at)])),
+    )
+    .executeTakeFirst()
+  return result.numInsertedOrUpdatedRows === 1n
+}
+
+export const noteOutcomes = (db: Kysely<Database>, outcomes: readonly AuditOutcome[]) =>
+  outcomes.length === 0
+    ? undefined
+    : sql`
+        update audit_log set status = seen.status, resource_id = seen.resource_id
+        from jsonb_to_recordset(${JSON.stringify(outcomes)}::jsonb) as seen(id text, status integer, resource_id text)
+        where audit_log.id = seen.id`.execute(db)
+
+/** A page and one row more where there are more; the newest first, or after an id the oldest first. */
+export function listAudit(
+  db: Kysely<Database>,
+  filter: AuditFilter & { readonly limit: number; readonly before?: string | undefined; readonly after?: string | undefined },
+): Promise<AuditRow[]> {
+  let query = db.selectFrom('audit_log').selectAll()
+  if (filter.account !== undefined) query = query.where('account', '=', filter.account)
+  if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId)
+  if (filter.since !== undefined) query = query.where('at', '>=', filter.since)
+  if (filter.until !== undefined) query = query.where('at', '<', filter.until)
+  if (filter.before !== undefined) query = query.where('id', '<', filter.before)
+  if (filter.after !== undefined) query = query.where('id', '>', filter.after)
+  return query
+    .orderBy('id', filter.after === undefined ? 'desc' : 'asc')
+    .limit(filter.limit + 1)
+    .execute()
+}
+
+/** Forgets up to `limit` entries that are older than `before`. */
+export const pruneAudit = (db: Kysely<Database>, before: Date, limit: number) =>
+  db
+    .deleteFrom('audit_log')
+    .where('id', 'in', (query) => query.selectFrom('audit_log').select('id').where('at', '<', before).orderBy('at').limit(limit))
+    .execute()
+
+/** When keys were last used. */
+export const noteUses = (db: Kysely<Database>, uses: ReadonlyMap<string, Date>) =>
+  uses.size === 0
+    ? undefined
+    : sql`
+        update api_keys set last_used_at = greatest(last_used_at, seen.at)
+        from jsonb_to_recordset(${JSON.stringify([...uses].map(([id, at]) => ({ id, at })))}::jsonb) as seen(id text, at timestamptz)
+        where api_keys.id = seen.id`.execute(db)
