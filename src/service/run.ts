@@ -6,6 +6,8 @@ import { type Clock, jitter, systemClock } from '../lib/clock.ts'
 import { createLogger, type Logger } from '../lib/log.ts'
 import { createAdmin, serveAdmin } from './admin.ts'
 import { ConfigError, loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
+import { createDepositMaker } from './ethereum/deposit-maker.ts'
+import { startDepositWorkers } from './ethereum/deposit-workers.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
 import { gentleClose } from './http/close.ts'
 import { releaseAllClaims } from './idempotency.ts'
@@ -48,6 +50,12 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   const store = await waitForStore(config.database, { clock, log }, signal)
   if (store === undefined) return
   const ending = new AbortController()
+  const inline = createDepositMaker(keys)
+  const deposits = startDepositWorkers({
+    ...{ seedFile: config.seedFile, fingerprint: keys.fingerprint, inline, log },
+    // Each takes some 60 MiB, which the embedded database leaves for one.
+    ...(config.database.kind === 'embedded' ? { size: 1 } : {}),
+  })
   let closeOperations = async () => undefined as unknown
   try {
     if (config.database.kind === 'embedded') await releaseAllClaims(store)
@@ -56,6 +64,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
     const { app, operations, tracker, metrics, refuse } = await createService({
       store,
       keys,
+      deposits,
       indices,
       networks: connectNetworks(config, clock, log, ending.signal, nodes),
       solanaNetworks: connectSolanaNetworks({
@@ -111,6 +120,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   } finally {
     ending.abort()
     await closeOperations()
+    await deposits.close()
     await store.close()
   }
   log.info('the staking service has ended')

@@ -8,6 +8,7 @@ import type { Logger } from '../lib/log.ts'
 import { createApiKeys } from './api-keys.ts'
 import { type AuditSettings, createAudit, defaultAuditSettings } from './audit.ts'
 import { createDepositFates } from './ethereum/deposit-fates.ts'
+import { createDepositMaker, type DepositMaker } from './ethereum/deposit-maker.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
 import { countErrors } from './ethereum/networks.ts'
 import { createTakeNewKey } from './ethereum/new-key.ts'
@@ -47,6 +48,8 @@ export interface ServiceDeps {
   readonly solanaPolicy?: SolanaPolicy
   readonly keys: ValidatorKeys
   readonly indices: KeyIndices
+  /** Default: in this thread. */
+  readonly deposits?: DepositMaker
   readonly clock: Clock
   readonly log: Logger
   readonly version: string
@@ -135,6 +138,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const operations = deps.operationsApart === true ? createOperationsApp(log) : app
   operationRoutes(operations, { store, metrics, stopping, networks: networkHealth })
   app.get('/openapi.json', async () => servedOnly(deps.version, served))
+  const deposits = deps.deposits ?? createDepositMaker(deps.keys)
   ethereumStakeRoutes(app, {
     store,
     idempotency,
@@ -143,7 +147,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     log,
     metrics,
     validators: createValidatorStatuses({ networks, clock, log }),
-    takeNewKey: createTakeNewKey({ keys: deps.keys, indices: deps.indices, log, metrics }),
+    takeNewKey: createTakeNewKey({ keys: deps.keys, deposits, indices: deps.indices, log, metrics }),
   })
   validatorRoutes(app, { store, idempotency, networks, clock, log, metrics })
   solanaStakeRoutes(app, {

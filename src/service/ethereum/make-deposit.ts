@@ -8,7 +8,7 @@ import { type Gwei, gweiToWei } from '../../lib/amounts.ts'
 export interface DepositOrder {
   /** 32 bytes. */
   readonly secretKey: Uint8Array
-  readonly network: EthereumNetworkConfig
+  readonly network: Pick<EthereumNetworkConfig, 'name' | 'chainId' | 'depositContractAddress' | 'genesisForkVersion'>
   readonly amountGwei: Gwei
   readonly credentialsType: CredentialsType
   readonly withdrawalAddress: Address

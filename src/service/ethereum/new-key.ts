@@ -10,7 +10,7 @@ import { type KeyOrder, keyIndexOf, maxProbes } from '../key-index.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath, type ValidatorKeys } from '../seed.ts'
 import type { KeyIndices } from '../store/key-index.ts'
-import { makeDeposit } from './make-deposit.ts'
+import type { DepositMaker } from './deposit-maker.ts'
 import type { EthereumNetwork } from './networks.ts'
 
 /** A stake as it is asked for, in the terms that its key is made of. */
@@ -42,8 +42,14 @@ type Verdict = 'new' | { readonly paidBy: Hex } | 'used'
  * knows, for a second deposit would only top up the first. A key that has exactly the deposit that is signed here is this order's own, paid before the
  * database lost it: the stake is made again, with the transaction that paid it.
  */
-export function createTakeNewKey(deps: { keys: ValidatorKeys; indices: KeyIndices; log: Logger; metrics: Metrics }): TakeNewKey {
-  const { keys, indices, log, metrics } = deps
+export function createTakeNewKey(deps: {
+  keys: Pick<ValidatorKeys, 'mac'>
+  deposits: DepositMaker
+  indices: KeyIndices
+  log: Logger
+  metrics: Metrics
+}): TakeNewKey {
+  const { keys, deposits, indices, log, metrics } = deps
 
   async function judge({ config, chain, validators }: EthereumNetwork, { depositData }: Deposit, signal: AbortSignal): Promise<Verdict> {
     const { pubkey } = depositData
@@ -79,9 +85,8 @@ export function createTakeNewKey(deps: { keys: ValidatorKeys; indices: KeyIndice
     for (let probe = 0; probe < maxProbes; probe++) {
       const index = keyIndexOf(keys, keyOrder, probe, indices.floor)
       if (await indices.isTaken(index)) continue
-      const { publicKey: pubkey, secretKey } = keys.derive(index)
-      const deposit = makeDeposit({ secretKey, network: network.config, amountGwei, credentialsType, withdrawalAddress })
-      if (deposit.depositData.pubkey !== pubkey) throw new Error('the deposit data was made for another key')
+      const terms = { network: network.config, amountGwei, credentialsType, withdrawalAddress }
+      const { pubkey, ...deposit } = await deposits.make(index, terms, signal)
       const verdict = await judge(network, deposit, signal)
       const line = { network: name, path: keyPath(index), pubkey }
       if (verdict === 'new') return { ...deposit, index, pubkey }
