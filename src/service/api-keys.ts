@@ -140,7 +140,7 @@ export function createApiKeys({ store, clock, remember = false }: { store: Store
         if (row !== undefined) await insertAudit(transaction, [administered(clock, 'api-keys revoke', row)])
         return row !== undefined
       })
-      if (revoked) await store.heard(rememberedMs)
+      if (revoked) await store.heard(channel, rememberedMs)
       return revoked
     },
     rename: (keyId, label) =>
@@ -168,7 +168,7 @@ export function createApiKeys({ store, clock, remember = false }: { store: Store
         await insertAudit(transaction, [administered(clock, 'api-keys rotate', old), administered(clock, 'api-keys create', row)])
         return { info: infoOf(row), key }
       })
-      if (rotated !== undefined) await store.heard(rememberedMs)
+      if (rotated !== undefined) await store.heard(channel, rememberedMs)
       return rotated
     },
     async authenticate(text) {

@@ -22,8 +22,8 @@ export interface Store {
   readonly connections?: () => { readonly busy: number; readonly idle: number; readonly waiting: number }
   /** Hears what the database tells on a channel. It ends with the store. */
   listen(channel: string, handlers: NoticeHandlers): Notices
-  /** Resolves when all who listen have heard what was told before, or after `withinMs`. Never throws. */
-  heard(withinMs: number): Promise<void>
+  /** Resolves when all who listen on the channel have heard what was told before, or after `withinMs`. Never throws. */
+  heard(channel: string, withinMs: number): Promise<void>
   close(): Promise<void>
 }
 
@@ -103,19 +103,39 @@ function openPostgres(
     db,
     connections,
     listen: notices.listen,
-    heard: async (withinMs) => {
-      const end = performance.now() + withinMs
-      // Each try ends with the statement's time-out.
-      while (performance.now() < end) {
-        const [had] = await Promise.allSettled([sql`select pg_advisory_xact_lock(${sql.lit(Number(hearersLock))})`.execute(db)])
-        if (had.status === 'fulfilled') return
-        await new Promise((done) => setTimeout(done, 100))
-      }
-    },
+    heard: (channel, withinMs) => untilHeard(db, channel, withinMs),
     close: async () => {
       await notices.close()
       await db.destroy()
     },
+  }
+}
+
+const tellAgainMs = 50
+
+/**
+ * Asks for the lock that the listeners share: it is had when each has let go of it once. They do so at a notice, and one that came before this waited in the
+ * queue would not be enough: the channel is told again until it is had.
+ */
+async function untilHeard(db: Kysely<Database>, channel: string, withinMs: number): Promise<void> {
+  const end = performance.now() + withinMs
+  while (performance.now() < end) {
+    let had: boolean | undefined
+    const lock = sql`select pg_advisory_xact_lock(${sql.lit(Number(hearersLock))})`.execute(db).then(
+      () => {
+        had = true
+      },
+      // The statement's time-out, or the database is away.
+      () => {
+        had = false
+      },
+    )
+    while (had === undefined) {
+      await Promise.race([lock, new Promise((done) => setTimeout(done, tellAgainMs))])
+      if (had === undefined) await sql`select pg_notify(${channel}, '')`.execute(db).catch(() => undefined)
+    }
+    if (had) return
+    await new Promise((done) => setTimeout(done, tellAgainMs))
   }
 }
 
