@@ -50,6 +50,10 @@ export function guardedPool(pool: pg.Pool, { statementMs, maxWaiting }: PoolLimi
 
 function guardClient(client: pg.PoolClient, statementMs: number): PostgresPoolClient {
   let broken: Error | undefined
+  // Lost between two statements, nobody waits for an answer that could fail: without a listener, this would end the process.
+  client.on('error', (error: Error) => {
+    broken ??= error
+  })
   const query = async (text: string, parameters: readonly unknown[]) => {
     if (broken !== undefined) throw new DatabaseUnavailableError('away', 'the connection of the database was given up', broken)
     const answer = client.query(text, [...parameters])
