@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { DatabaseUnavailableError, guardedPool, isOutage } from './guarded-pool.ts'
@@ -21,15 +22,16 @@ test.each([
 
 function fakePool(query: () => Promise<unknown>, waitingCount = 0) {
   const released: unknown[] = []
+  const events = new EventEmitter()
   const pool = {
     options: { max: 1 },
     waitingCount,
     idleCount: 0,
     totalCount: 1,
-    connect: async () => ({ query, release: (error: unknown) => released.push(error) }),
+    connect: async () => Object.assign(events, { query, release: (error: unknown) => released.push(error) }),
     end: async () => undefined,
   }
-  return { pool: guardedPool(pool as unknown as pg.Pool, { statementMs: 20, maxWaiting: 3 }), released }
+  return { pool: guardedPool(pool as unknown as pg.Pool, { statementMs: 20, maxWaiting: 3 }), released, events }
 }
 
 test('a connection whose answer is overdue is thrown away, and answers nothing more', async () => {
@@ -52,4 +54,15 @@ test('a statement that is refused is no outage, and its connection stays', async
 test('when enough wait, further ones are refused at once', async () => {
   const { pool } = fakePool(async () => ({ rows: [] }), 3)
   await expect(pool.connect()).rejects.toMatchObject({ kind: 'busy' })
+})
+
+test('a connection that is lost between two statements is thrown away, and ends nothing', async () => {
+  const { pool, released, events } = fakePool(async () => ({ rows: [] }))
+  const client = await pool.connect()
+  await client.query('begin', [])
+  // Without a listener, an emitter throws it.
+  events.emit('error', failing('read', 'ECONNRESET'))
+  await expect(client.query('commit', [])).rejects.toMatchObject({ kind: 'away' })
+  client.release()
+  expect(released).toEqual([expect.objectContaining({ code: 'ECONNRESET' })])
 })
