@@ -38,6 +38,8 @@ export interface Audit {
 }
 
 const flushMs = 1_000
+/** A key in use is noted so often. */
+const useEveryMs = 60_000
 /** Of what waits while the database is away; beyond that, the oldest is forgotten. */
 const maxWaiting = 10_000
 const pruneEveryMs = 3_600_000
@@ -50,6 +52,8 @@ export function createAudit(deps: { store: Store; clock: Clock; log: Logger; set
   let outcomes: AuditOutcome[] = []
   let entries: AuditRow[] = []
   let uses = new Map<string, Date>()
+  /** When a key's use was last written down, or is about to be. */
+  const notedAt = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> = Promise.resolve()
   let prunedAt: number | undefined
@@ -123,6 +127,11 @@ export function createAudit(deps: { store: Store; clock: Clock; log: Logger; set
       soon()
     },
     used(keyId) {
+      const now = clock.monotonicMs()
+      const noted = notedAt.get(keyId)
+      if (noted !== undefined && now - noted < useEveryMs) return
+      if (notedAt.size >= maxWaiting) notedAt.clear()
+      notedAt.set(keyId, now)
       uses.set(keyId, clock.now())
       soon()
     },

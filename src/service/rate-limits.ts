@@ -86,7 +86,7 @@ export function createRateLimiter(deps: { store: Store; clock: Clock; max: numbe
           current.tokens--
           return { allowed: true, limit: max, remaining: current.left + current.tokens, resetMs: current.endsAt - now }
         }
-        if (current !== undefined && current.left === 0) return { allowed: false, limit: max, remaining: 0, resetMs: current.endsAt - now }
+        if (current !== undefined && current.left <= 0) return { allowed: false, limit: max, remaining: 0, resetMs: current.endsAt - now }
         await refill(subject)
       }
       return { allowed: false, limit: max, remaining: 0, resetMs: 1_000 }

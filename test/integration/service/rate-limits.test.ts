@@ -1,0 +1,27 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Clock } from '../../../src/lib/clock.ts'
+import { createRateLimiter } from '../../../src/service/rate-limits.ts'
+import { openStore, type Store } from '../../../src/service/store/database.ts'
+
+let store: Store
+beforeAll(async () => {
+  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+}, 120_000)
+afterAll(() => store?.close())
+
+test('a limit that was lowered below what was taken refuses, and asks once', async () => {
+  let asked = 0
+  const clock: Clock = { now: () => new Date(), monotonicMs: () => 0, sleep: async () => undefined }
+  const generous = createRateLimiter({ store, clock, max: 100, windowMs: 600_000 })
+  for (let count = 0; count < 50; count++) expect((await generous.spend('k')).allowed).toBe(true)
+  const counting = {
+    ...store,
+    get db() {
+      asked++
+      return store.db
+    },
+  }
+  const strict = createRateLimiter({ store: counting, clock, max: 10, windowMs: 600_000 })
+  for (let count = 0; count < 5; count++) expect(await strict.spend('k')).toMatchObject({ allowed: false, remaining: 0, limit: 10 })
+  expect(asked).toBeLessThan(3)
+})
