@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
-import { addressOf, createWorld, ETH, KEY, type World } from '../../testing/world.ts'
+import { testAddress } from '../../testing/fake-keys.ts'
+import { addressOf, createWorld, ETH, hoodi, KEY, type World } from '../../testing/world.ts'
 import { decideDeletion, type LoggedDeposit } from './deletion.ts'
 
 const resource = (annotation?: string): EthereumStake =>
@@ -98,6 +99,24 @@ describe('a stake that was never paid, deleted', () => {
     expect(world.stalled()).toBe('UnknownSubmission')
     expect(world.condition('Ready')?.message).toContain('Look for a deposit for 0x')
     expect(statusAt(world, stakeId)).toBe('awaiting_submission')
+  })
+
+  test.each([
+    { who: 'somebody else, whose transaction the chain shows: it goes', from: testAddress(2), goes: true },
+    { who: 'the signer’s own key, in a transaction that the log does not know: it stays', from: addressOf(0), goes: false },
+  ])('paid by $who', async ({ from, goes }) => {
+    const { world, operator, stakeId } = await unpaid()
+    const paid = world.service.stakes().find((one) => one.stakeId === stakeId)
+    if (paid === undefined) throw new Error('no stake was made')
+    const { data, valueWei } = paid.unsignedTransaction
+    world.chain.fund(from, 100n * ETH)
+    world.chain.mineForeign({ from, to: hoodi.depositContractAddress, data, valueWei })
+    world.service.state.paid.add(stakeId)
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 4)
+    expect(world.object(KEY) === undefined).toBe(goes)
+    expect(world.keys.signed).toEqual([])
+    if (!goes) expect(world.condition('Ready')?.status).not.toBe('True')
   })
 
   test('waits while the staking API is away, and goes after it', async () => {

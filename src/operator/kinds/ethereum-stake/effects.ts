@@ -72,6 +72,22 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
     }
   }
 
+  /** Whether what the staking API calls reported or paid is proven to be others' doing: every deposit for the key is shown, and was sent with no key of ours. */
+  async function isByOthers(
+    network: string,
+    pubkey: Hex,
+    reported: Hex | undefined,
+    records: readonly RecordObject[],
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { chain } = networkOf(network)
+    const ours = [...[...deps.signers.list()].map(({ spec }) => spec.address), ...records.map(({ spec }) => spec.from)]
+    const deposits = (await chain.depositsFor(pubkey, signal)).map(({ transactionHash }) => transactionHash)
+    const hashes = new Set([...deposits, ...(reported === undefined ? [] : [reported])].map((hash) => hash.toLowerCase() as Hex))
+    const senders = await Promise.all([...hashes].map(async (hash) => (await chain.transaction(hash, signal))?.from))
+    return senders.length > 0 && senders.every((from) => from !== undefined && !ours.some((own) => sameHex(own, from)))
+  }
+
   const effects: Perform<EthereumStakeEffects> = {
     async createStake(request, visit, signal) {
       if (visit.get(WATCH_ONLY) === true) return loggedStake(request, signal)
@@ -173,6 +189,8 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       )
       // Told, and proven closed: nothing of it can land, and only the name stays taken.
       if (isKnown && records.every((record) => mayBeHandedOver(recordOf(record)))) return { cancelled: true }
+      if (await isByOthers(network, body.depositData.pubkey as Hex, transaction.hash as Hex | undefined, records, signal))
+        return { cancelled: true }
       throw stall(
         'UnknownSubmission',
         `The staking API says that stake ${stakeId} was reported or paid${transaction.hash === undefined ? '' : ` (transaction ${transaction.hash})`}, and the log knows of no transaction of it that may land. Look for a deposit for ${body.depositData.pubkey} before you let this resource go.`,
