@@ -225,6 +225,11 @@ describe('a view', () => {
     })
   })
 
+  test.each([{ status: 500 }, { status: 404 }])('of a slot without a block is read though its root is not told (%o)', async (reply) => {
+    const { beacon } = chainOver([good({ [state(64, 'root')]: reply, [state(64, 'validators')]: { data: [entry(key('ab'))] } })])
+    expect((await beacon.validators([key('ab')], 64, never)).validators.size).toBe(1)
+  })
+
   test.each([
     { what: 'says nothing of a slot that it does not have yet', other: { status: 404 } as Reply, code: undefined },
     { what: 'says nothing where it does not answer', other: { status: 500 } as Reply, code: undefined },

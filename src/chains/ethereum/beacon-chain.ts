@@ -77,14 +77,22 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
     return found
   }
 
-  const rootOf = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex> =>
-    (await node.get({ ...ofState(slot, 'root'), schema: formats.root }, signal)).root
+  /** Undefined where the node can't say: Prysm 7.1 answers 500 for a slot without a block, whose state it has all the same. */
+  const rootOf = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex | undefined> => {
+    try {
+      return (await node.get({ ...ofState(slot, 'root'), schema: formats.root }, signal)).root
+    } catch (error) {
+      // What is read besides says by itself whether the state is there.
+      if (!(error instanceof BeaconError) || (error.code !== 'unavailable' && error.code !== 'state-not-kept')) throw error
+      return undefined
+    }
+  }
 
   /** Nodes that don't have the slot, or don't answer, say nothing; one of them that has another state there is on another fork. */
-  const assertAgreed = async (slot: number, node: BeaconNode, root: Hex, signal: AbortSignal): Promise<void> => {
-    if (options.urls.length < 2) return
+  const assertAgreed = async (slot: number, node: BeaconNode, root: Hex | undefined, signal: AbortSignal): Promise<void> => {
+    if (options.urls.length < 2 || root === undefined) return
     const roots = await nodes.each((each) => (each.index === node.index ? Promise.resolve(root) : rootOf(each, slot, signal)), signal)
-    const others = [...roots].filter(([, other]) => other !== root).map(([index]) => index)
+    const others = [...roots].filter(([, other]) => other !== undefined && other !== root).map(([index]) => index)
     if (others.length === 0) return
     nodes.disagreed([node.index, ...others])
     const numbers = [node.index, ...others].map((index) => index + 1).toSorted((one, other) => one - other)
