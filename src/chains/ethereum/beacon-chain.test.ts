@@ -52,10 +52,13 @@ const syncing = (head_slot: number, more: object = {}) => ({
   data: { head_slot: String(head_slot), sync_distance: '0', is_syncing: false, ...more },
 })
 const rootAt = (slot: number): Hex => `0x${slot.toString(16).padStart(64, '0')}`
-const roots = (...slots: number[]): Script =>
-  Object.fromEntries(slots.map((slot) => [state(slot, 'root'), { data: { root: rootAt(slot) } } as Reply]))
+const headerPath = (slot: number) => `/eth/v1/beacon/headers/${slot}`
+const header = (slot: number, root = rootAt(slot), canonical = true) => ({
+  data: { root, canonical, header: { message: { slot: String(slot) } } },
+})
+const blocks = (...slots: number[]): Script => Object.fromEntries(slots.map((slot) => [headerPath(slot), header(slot) as Reply]))
 const good = (more: Script = {}): Script => ({
-  ...roots(5, 32, 64, 67, 68, 100, 500),
+  ...blocks(5, 32, 64, 67, 68, 100, 500),
   '/eth/v1/beacon/genesis': { data: genesis },
   '/eth/v1/config/spec': { data: spec },
   '/eth/v1/config/deposit_contract': { data: { chain_id: '560048', address: '0x00000000219ab540356cbb839cbe05303d7705fa' } },
@@ -200,11 +203,11 @@ describe('a view', () => {
     expect((await both.beacon.validators([key('ab')], 'head', never)).validators.size).toBe(1)
   })
   test.each([
-    { what: 'a block', reply: { data: { canonical: true, header: { message: { slot: '90' } } } } as Reply, has: true },
+    { what: 'a block', reply: header(90) as Reply, has: true },
     { what: 'none', reply: { status: 404 } as Reply, has: false },
-    { what: 'one of another branch', reply: { data: { canonical: false, header: { message: { slot: '90' } } } } as Reply, has: false },
+    { what: 'one of another branch', reply: header(90, rootAt(90), false) as Reply, has: false },
   ])('tells that a slot has $what', async ({ reply, has }) => {
-    const { beacon } = chainOver([good({ '/eth/v1/beacon/headers/90': reply })])
+    const { beacon } = chainOver([good({ [headerPath(90)]: reply })])
     expect(await beacon.hasBlock(90, never)).toBe(has)
     expect((await failure(beacon.hasBlock(101, never))).code).toBe('behind')
   })
@@ -218,32 +221,50 @@ describe('a view', () => {
 
   test('of a head that was reorganised while it was read is no answer', async () => {
     let reads = 0
-    const { beacon } = chainOver([good({ [state(100, 'root')]: () => ({ data: { root: rootAt(reads++) } }) })])
+    const { beacon } = chainOver([good({ [headerPath(100)]: () => header(100, rootAt(reads++)) })])
     expect(await failure(beacon.withdrawalView(key('ab'), 'head', never))).toMatchObject({
       code: 'behind',
       message: 'the beacon chain was reorganised at slot 100 while its state was read',
     })
   })
 
-  test.each([{ status: 500 }, { status: 404 }])('of a slot without a block is read though its root is not told (%o)', async (reply) => {
-    const { beacon } = chainOver([good({ [state(64, 'root')]: reply, [state(64, 'validators')]: { data: [entry(key('ab'))] } })])
-    expect((await beacon.validators([key('ab')], 64, never)).validators.size).toBe(1)
+  test('of a slot without a block is read: it is known by the last block before it', async () => {
+    const empty = { [headerPath(67)]: { status: 404 } as Reply, [state(67, 'validators')]: { data: [entry(key('ab'))] } }
+    const { beacon, seen } = chainOver([good(empty), good({ ...empty, [headerPath(65)]: header(65) as Reply }), good(blocks(66))])
+    expect(await failure(beacon.validators([key('ab')], 67, never))).toMatchObject({ code: 'disagreement' })
+    const agreed = chainOver([good(empty), good(empty)])
+    expect((await agreed.beacon.validators([key('ab')], 67, never)).validators.size).toBe(1)
+    expect(seen).toContain(`1:${headerPath(64)}`)
+  })
+
+  test('of a slot with no block in the two epochs before it is not kept', async () => {
+    const { beacon, seen } = chainOver([good({ [headerPath(5)]: { status: 404 } })])
+    expect(await failure(beacon.validators([key('ab')], 30, never))).toMatchObject({ code: 'state-not-kept' })
+    expect(seen.filter((call) => call.includes('/headers/'))).toHaveLength(31)
   })
 
   test.each([
-    { what: 'says nothing of a slot that it does not have yet', other: { status: 404 } as Reply, code: undefined },
-    { what: 'says nothing where it does not answer', other: { status: 500 } as Reply, code: undefined },
-    { what: 'agrees', other: { data: { root: rootAt(64) } } as Reply, code: undefined },
-    { what: 'has another state there', other: { data: { root: rootAt(9) } } as Reply, code: 'disagreement' },
-  ])('of a slot is concluded from when another node $what: $code', async ({ other, code }) => {
-    const first = good({ [state(64, 'validators')]: { data: [entry(key('ab'))] } })
-    const { beacon } = chainOver([first, good({ [state(64, 'root')]: other })])
-    const asked = beacon.validators([key('ab')], 64, never)
-    if (code === undefined) expect((await asked).validators.size).toBe(1)
-    else expect(await failure(asked)).toMatchObject({ code, message: expect.stringContaining('beacon nodes 1 and 2 of hoodi') })
-    // What people are shown is not held up by a node on a fork.
-    expect((await beacon.validators([key('ab')], 'head', never)).validators.size).toBe(1)
-  })
+    {
+      what: 'says nothing of a slot that it does not have yet',
+      other: { '/eth/v1/node/syncing': syncing(63, { is_syncing: true }) },
+      code: undefined,
+    },
+    { what: 'says nothing where it does not answer', other: { [headerPath(64)]: { status: 500 } }, code: undefined },
+    { what: 'agrees', other: {}, code: undefined },
+    { what: 'has another block there', other: { [headerPath(64)]: header(64, rootAt(9)) }, code: 'disagreement' },
+    { what: 'has none there', other: { [headerPath(64)]: { status: 404 } }, code: 'disagreement' },
+  ] satisfies { what: string; other: Script; code: string | undefined }[])(
+    'of a slot is concluded from when another node $what: $code',
+    async ({ other, code }) => {
+      const first = good({ [state(64, 'validators')]: { data: [entry(key('ab'))] } })
+      const { beacon } = chainOver([first, good(other)])
+      const asked = beacon.validators([key('ab')], 64, never)
+      if (code === undefined) expect((await asked).validators.size).toBe(1)
+      else expect(await failure(asked)).toMatchObject({ code, message: expect.stringContaining('beacon nodes 1 and 2 of hoodi') })
+      // What people are shown is not held up by a node on a fork.
+      expect((await beacon.validators([key('ab')], 'head', never)).validators.size).toBe(1)
+    },
+  )
 
   test('of deposits asks for those that are queued only when a key is not in the registry', async () => {
     const queued = { [state(100, 'pending_deposits')]: { data: [] } as Reply }

@@ -31,6 +31,9 @@ export interface BeaconChainOptions {
 /** Ids in one query of validators: 30 × 99 characters stay below every client's limit on URLs. */
 const idsPerQuery = 30
 
+/** Slots without a block in a row: two epochs, far more than a chain that goes on has. */
+const maxEmptySlots = 64
+
 /** A network's beacon chain over the standard Beacon API. */
 export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
   const { network, clock, log, maxLagSlots } = options
@@ -77,22 +80,40 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
     return found
   }
 
-  /** Undefined where the node can't say: Prysm 7.1 answers 500 for a slot without a block, whose state it has all the same. */
-  const rootOf = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex | undefined> => {
+  /** The root of the block at a slot of the node's own chain; undefined where it has none there. */
+  const blockAt = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex | undefined> => {
+    const request = { endpoint: 'headers', path: `/eth/v1/beacon/headers/${slot}`, schema: formats.header, notFound: noBlock }
     try {
-      return (await node.get({ ...ofState(slot, 'root'), schema: formats.root }, signal)).root
+      const { root, canonical, header } = await node.get(request, signal)
+      return canonical && header.message.slot === slot ? root : undefined
     } catch (error) {
-      // What is read besides says by itself whether the state is there.
-      if (!(error instanceof BeaconError) || (error.code !== 'unavailable' && error.code !== 'state-not-kept')) throw error
-      return undefined
+      if (error === noBlock) return undefined
+      throw error
     }
   }
 
-  /** Nodes that don't have the slot, or don't answer, say nothing; one of them that has another state there is on another fork. */
-  const assertAgreed = async (slot: number, node: BeaconNode, root: Hex | undefined, signal: AbortSignal): Promise<void> => {
-    if (options.urls.length < 2 || root === undefined) return
-    const roots = await nodes.each((each) => (each.index === node.index ? Promise.resolve(root) : rootOf(each, slot, signal)), signal)
-    const others = [...roots].filter(([, other]) => other !== undefined && other !== root).map(([index]) => index)
+  /**
+   * What a state is known by: the last block up to its slot, since nothing but time passes in slots without one. (Not by its own root: Prysm 7.1 answers
+   * 500 for that of a slot without a block, and clients find states by roots of recent ones only.)
+   */
+  const lastBlock = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex> => {
+    for (let at = slot; at >= Math.max(0, slot - maxEmptySlots); at--) {
+      const root = await blockAt(node, at, signal)
+      if (root !== undefined) return root
+    }
+    throw new BeaconError('state-not-kept', `the beacon node has no block at slot ${slot}, nor in the ${maxEmptySlots} slots before it`)
+  }
+
+  /** Nodes that don't have the slot, or don't answer, say nothing; one of them that has another chain up to there is on another fork. */
+  const assertAgreed = async (slot: number, node: BeaconNode, root: Hex, signal: AbortSignal): Promise<void> => {
+    if (options.urls.length < 2) return
+    const rootOn = async (each: BeaconNode): Promise<Hex> => {
+      if (each.index === node.index) return root
+      await slotOf(each, slot, signal)
+      return lastBlock(each, slot, signal)
+    }
+    const roots = await nodes.each(rootOn, signal)
+    const others = [...roots].filter(([, other]) => other !== root).map(([index]) => index)
     if (others.length === 0) return
     nodes.disagreed([node.index, ...others])
     const numbers = [node.index, ...others].map((index) => index + 1).toSorted((one, other) => one - other)
@@ -103,8 +124,8 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
   }
 
   /**
-   * Reads on the first node that can, all of one state: its root is read before and after them, as a slot means another state once the chain is reorganised.
-   * (Roots can't be asked by: clients find recent ones only, and not that of their head.)
+   * Reads on the first node that can, all of one state: its last block is read before and after them, as a slot means another state once the chain is
+   * reorganised.
    */
   const viewed = <T>(
     at: StateAt,
@@ -113,9 +134,9 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
   ): Promise<T & { readonly slot: number; readonly epoch: number }> =>
     nodes.first(async (node) => {
       const slot = await slotOf(node, at, signal)
-      const root = await rootOf(node, slot, signal)
+      const root = await lastBlock(node, slot, signal)
       const value = await read(node, slot)
-      if ((await rootOf(node, slot, signal)) !== root)
+      if ((await lastBlock(node, slot, signal)) !== root)
         throw new BeaconError('behind', `the beacon chain was reorganised at slot ${slot} while its state was read`)
       if (at !== 'head') await assertAgreed(slot, node, root, signal)
       return { slot, epoch: epochOf(slot, node.spec), ...value }
@@ -151,17 +172,7 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
       }),
 
     hasBlock: (slot, signal) =>
-      nodes.first(async (node) => {
-        const at = await slotOf(node, slot, signal)
-        const request = { endpoint: 'headers', path: `/eth/v1/beacon/headers/${at}`, schema: formats.header, notFound: noBlock }
-        try {
-          const { canonical, header } = await node.get(request, signal)
-          return canonical && header.message.slot === at
-        } catch (error) {
-          if (error === noBlock) return false
-          throw error
-        }
-      }, signal),
+      nodes.first(async (node) => (await blockAt(node, await slotOf(node, slot, signal), signal)) !== undefined, signal),
 
     depositView: (pubkeys, at, signal) =>
       viewed(at, signal, async (node, slot) => {

@@ -157,9 +157,7 @@ export const spec = data(
     }),
 )
 
-export const header = data(z.object({ canonical: z.boolean(), header: z.object({ message: z.object({ slot: small }) }) }))
-
-export const root = data(z.object({ root: hex(32) }))
+export const header = data(z.object({ root: hex(32), canonical: z.boolean(), header: z.object({ message: z.object({ slot: small }) }) }))
 
 export const syncing = data(
   z.object({

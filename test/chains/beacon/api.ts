@@ -60,11 +60,9 @@ export function answer(context: ApiContext, path: string, query: URLSearchParams
   const versioned = (data: unknown): ApiAnswer => ({ status: 200, body: { version: 'electra', ...meta, data } })
   if (area === 'headers') {
     const message = { slot: text(state.slot), proposer_index: '0', parent_root: zero, state_root: zero, body_root: zero }
-    return found({ root: rootOf(state.slot), canonical: true, header: { message, signature: `0x${'00'.repeat(96)}` } })
+    return found({ root: blockRootOf(state), canonical: true, header: { message, signature: `0x${'00'.repeat(96)}` } })
   }
   switch (endpoint) {
-    case 'root':
-      return found({ root: stateRootOf(state) })
     case 'finality_checkpoints': {
       const checkpoint = (epoch: number) => ({ epoch: text(epoch), root: epoch === 0 ? zero : rootOf(epoch * spec.SLOTS_PER_EPOCH) })
       return found({
@@ -159,8 +157,8 @@ const matches =
   ({ index, validator }: ReturnType<typeof validatorBody>): boolean =>
     wanted === index || wanted.toLowerCase() === validator.pubkey
 const list = (query: URLSearchParams, name: string): readonly string[] => query.getAll(name).flatMap((value) => value.split(','))
-/** Any change of a state gives it another root. */
-const stateRootOf = (state: SimulatedState): Hex =>
+/** Any change of the state gives its block another root. */
+const blockRootOf = (state: SimulatedState): Hex =>
   sha256(toHex(JSON.stringify(state, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))))
 const rootOf = (slot: number): Hex => `0x${slot.toString(16).padStart(64, '0')}`
 const text = (value: unknown): string => (value === FAR_FUTURE ? '18446744073709551615' : String(value))
