@@ -1,4 +1,4 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Kysely, type Selectable, type SelectQueryBuilder, sql, type Transaction } from 'kysely'
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import { ProblemError } from '../errors.ts'
 import type { Database, EthereumStakeHashesTable, EthereumStakesTable } from './schema.ts'
@@ -150,19 +150,32 @@ export const takeDue = (
   db: Kysely<Database>,
   given: { network: string; head: bigint; limit: number; intervalMs: number },
 ): Promise<StakeRow[]> =>
+  takeStakes(db, 'check_at', given, (due) =>
+    due
+      .where('status', '=', 'submitted')
+      .where((where) => where.or([where('checked_head', 'is', null), where('checked_head', '<>', given.head)])),
+  )
+
+/**
+ * Takes up to `limit` stakes of a network, of those that `which` chooses, whose time in `column` has come, oldest first: it is set to `intervalMs` from now, so
+ * that no other instance takes them meanwhile.
+ */
+const takeStakes = (
+  db: Kysely<Database>,
+  column: 'check_at' | 'look_at' | 'consensus_at',
+  { network, limit, intervalMs }: { network: string; limit: number; intervalMs: number },
+  which: (
+    due: SelectQueryBuilder<Database, 'ethereum_stakes', { id: string }>,
+  ) => SelectQueryBuilder<Database, 'ethereum_stakes', { id: string }>,
+): Promise<StakeRow[]> =>
   db
     .updateTable('ethereum_stakes')
-    .set({ check_at: sql<Date>`now() + make_interval(secs => ${given.intervalMs / 1000}::double precision)` })
+    .set({ [column]: sql<Date>`now() + make_interval(secs => ${intervalMs / 1000}::double precision)` })
     .where('id', 'in', (query) =>
-      query
-        .selectFrom('ethereum_stakes')
-        .select('id')
-        .where('network', '=', given.network)
-        .where('status', '=', 'submitted')
-        .where('check_at', '<=', sql<Date>`now()`)
-        .where((where) => where.or([where('checked_head', 'is', null), where('checked_head', '<>', given.head)]))
-        .orderBy('check_at')
-        .limit(given.limit)
+      which(query.selectFrom('ethereum_stakes').select('id').where('network', '=', network))
+        .where(column, '<=', sql<Date>`now()`)
+        .orderBy(column)
+        .limit(limit)
         .forUpdate()
         .skipLocked(),
     )
@@ -275,44 +288,11 @@ export async function cancelStake(transaction: Transaction<Database>, id: string
 
 /** Takes up to `limit` stakes that are not known to be paid and are due to be looked for among the deposits, as `takeDue` does. */
 export const takeUnpaid = (db: Kysely<Database>, given: { network: string; limit: number; intervalMs: number }): Promise<StakeRow[]> =>
-  db
-    .updateTable('ethereum_stakes')
-    .set({ look_at: sql<Date>`now() + make_interval(secs => ${given.intervalMs / 1000}::double precision)` })
-    .where('id', 'in', (query) =>
-      query
-        .selectFrom('ethereum_stakes')
-        .select('id')
-        .where('network', '=', given.network)
-        .where('status', '<>', 'confirmed')
-        .where('look_at', '<=', sql<Date>`now()`)
-        .orderBy('look_at')
-        .limit(given.limit)
-        .forUpdate()
-        .skipLocked(),
-    )
-    .returningAll()
-    .execute()
+  takeStakes(db, 'look_at', given, (due) => due.where('status', '<>', 'confirmed'))
 
 /** Takes up to `limit` confirmed stakes whose deposit the consensus layer has not decided on and that are due, as `takeDue` does. */
 export const takeUndecided = (db: Kysely<Database>, given: { network: string; limit: number; intervalMs: number }): Promise<StakeRow[]> =>
-  db
-    .updateTable('ethereum_stakes')
-    .set({ consensus_at: sql<Date>`now() + make_interval(secs => ${given.intervalMs / 1000}::double precision)` })
-    .where('id', 'in', (query) =>
-      query
-        .selectFrom('ethereum_stakes')
-        .select('id')
-        .where('network', '=', given.network)
-        .where('status', '=', 'confirmed')
-        .where('consensus_status', '=', 'pending')
-        .where('consensus_at', '<=', sql<Date>`now()`)
-        .orderBy('consensus_at')
-        .limit(given.limit)
-        .forUpdate()
-        .skipLocked(),
-    )
-    .returningAll()
-    .execute()
+  takeStakes(db, 'consensus_at', given, (due) => due.where('status', '=', 'confirmed').where('consensus_status', '=', 'pending'))
 
 /** Writes what the consensus layer made of a deposit. What it has decided stays. */
 export const recordConsensus = async (
