@@ -361,7 +361,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       const now = Math.round(clock.monotonicMs())
       if (every === undefined) {
         await flush(progress)
-        // What it is held for may be settled where no watch sees it: in another's ledger, on the chain.
+        // What it is held for may be settled where no watch sees it: on the chain.
         if (progress.at === 'deleting') return { kind: 'wait', afterMs: jitter(deps.stallRecheckMs, random), priority: Priority.low }
         return { kind: 'done' }
       }

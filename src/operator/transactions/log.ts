@@ -101,8 +101,8 @@ export function createTransactionLog(deps: {
     ofOwner: store.recordsOf,
     ofSubject: store.recordsAbout,
     standing: memory.standing,
-    wasSent: (record, hash) => memory.of(record).sent.has(hash.toLowerCase()),
-    wasTold: (record, hash) => memory.of(record).told.has(hash.toLowerCase()),
+    wasSent: (record, hash) => memory.find(record)?.sent.has(hash.toLowerCase()) === true,
+    wasTold: (record, hash) => memory.find(record)?.told.has(hash.toLowerCase()) === true,
 
     async witness(record, attempts, signal) {
       if (attempts.length === 0 || attemptsOf(recordOf(record)).length > 0 || record.status?.outcome !== undefined) return record

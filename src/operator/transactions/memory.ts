@@ -72,6 +72,8 @@ export function createMemory(onStanding: (record: string) => void, monotonicMs: 
       }
       return known
     },
+    /** What is known, without a note that the record was asked about: most of those whose status is shown are over. */
+    find: ({ metadata }: RecordObject): RecordMemory | undefined => records.get(metadata.uid),
     forget(record: RecordObject): void {
       records.delete(record.metadata.uid)
       standings.delete(record.metadata.name)

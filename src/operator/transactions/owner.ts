@@ -1,6 +1,7 @@
 import type { ObjectMeta } from '../../resources/meta.ts'
 import { type Origin, readOrigin } from '../engine/origin.ts'
-import { stall, wait } from '../engine/verdict.ts'
+import { Halt, stall, wait } from '../engine/verdict.ts'
+import type { Standing } from './memory.ts'
 import type { RecordObject } from './store.ts'
 
 /** A resource that a record may be for, as it stands now. */
@@ -28,4 +29,15 @@ export function assertOwnerAsks(
   if (resource.spec.suspend === true)
     throw wait('Suspended', `spec.suspend of ${kind} ${namespace}/${name} is true: nothing more of it is signed.`, 60_000)
   return origin.origin
+}
+
+/** The log wakes the owner of a record whenever that has news; this is for what no wake reaches, in ms. */
+export const LOOK_AGAIN_MS = 60_000
+
+/** What a record without an outcome waits for, as its owner's verdict. `what`: the transaction, where its lane has not looked at it yet. */
+export function pending(standing: Standing | undefined, what: string): Halt {
+  if (standing === undefined) return wait('InProgress', `${what} is about to be made.`, LOOK_AGAIN_MS)
+  return standing.kind === 'stall'
+    ? new Halt(standing)
+    : wait(standing.reason, standing.message, Math.max(standing.afterMs ?? 0, LOOK_AGAIN_MS))
 }

@@ -330,15 +330,14 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
           afterMs: moment.network.config.pollIntervalMs,
         })
     }
-    const fresh = free
     const given = new Map<string, number>(resumed)
-    if (fresh.length > 0) {
+    if (free.length > 0) {
       const use = keyUse(lane)
-      let next = nextPlaces(moment.places, counts, use, fresh.length)
+      let next = nextPlaces(moment.places, counts, use, free.length)
       // The cache may lag behind the log (a new leader's does): nobody is alarmed before it was read afresh.
-      if (next.is === 'unaccounted') next = nextPlaces(await store.readPlaces(lane, signal), counts, use, fresh.length)
-      if (next.is === 'free') for (const [index, nonce] of next.nonces.entries()) given.set(fresh[index]?.record.metadata.uid ?? '', nonce)
-      else for (const { record } of fresh) memory.stand(record, verdict(refusal(moment, next, signing.signerOf(lane, record.spec.signer))))
+      if (next.is === 'unaccounted') next = nextPlaces(await store.readPlaces(lane, signal), counts, use, free.length)
+      if (next.is === 'free') for (const [index, nonce] of next.nonces.entries()) given.set(free[index]?.record.metadata.uid ?? '', nonce)
+      else for (const { record } of free) memory.stand(record, verdict(refusal(moment, next, signing.signerOf(lane, record.spec.signer))))
     }
     await each(ready, AT_ONCE, async (one) => {
       const nonce = given.get(one.record.metadata.uid)

@@ -5,11 +5,12 @@ import { StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import type { Perform } from '../../engine/step.ts'
-import { briefWait, Halt, stall, wait } from '../../engine/verdict.ts'
+import { briefWait, stall, wait } from '../../engine/verdict.ts'
 import { WATCH_ONLY } from '../../engine/visit.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { mirrorOf } from '../../transactions/mirror.ts'
+import { pending } from '../../transactions/owner.ts'
 import { attemptsOf, closedOf, mayBeHandedOver } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { createDepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
@@ -38,18 +39,6 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       shown,
     ),
   })
-
-  /** What a record without an outcome waits for, as its owner's verdict: the log wakes the owner when that changes. */
-  function pending(record: RecordObject, isNew: boolean): Halt {
-    const standing = log.standing(record.metadata.name)
-    if (standing === undefined) {
-      const message = 'The deposit transaction is about to be made.'
-      return isNew ? briefWait('InProgress', message, BRIEF_MS) : wait('InProgress', message, LOOK_AGAIN_MS)
-    }
-    return standing.kind === 'stall'
-      ? new Halt(standing)
-      : wait(standing.reason, standing.message, Math.max(standing.afterMs ?? 0, LOOK_AGAIN_MS))
-  }
 
   /** The stake of a resource that is watched only and has lost its status: nothing is created, the log's own is read again. */
   async function loggedStake({ origin, network }: StakeRequest, signal: AbortSignal) {
@@ -159,7 +148,11 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       // The cache holds what landed without its versions.
       if (outcome !== undefined) record = await log.whole(record, signal)
       const evidence = { ...mirrored(record, plan.shown), ...(found === undefined ? {} : { found }) }
-      if (outcome === undefined) throw pending(record, own === undefined).with(evidence)
+      if (outcome === undefined) {
+        const standing = log.standing(record.metadata.name)
+        const isNew = own === undefined && standing === undefined
+        throw (isNew ? briefWait('InProgress', `${DEPOSIT} is about to be made.`, BRIEF_MS) : pending(standing, DEPOSIT)).with(evidence)
+      }
       return evidence
     },
 
@@ -205,8 +198,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
   return { effects, deposits: createDepositKind(deps, requests, evidence), legacy: createLegacyDeposits(requests, evidence) }
 }
 
-/** The log wakes whoever waits for it; this is for what no wake reaches, in ms. */
-const LOOK_AGAIN_MS = 60_000
+const DEPOSIT = 'The deposit transaction'
 /** A new record is looked after by its lane at once, which wakes its owner: shown before that only where it takes longer than this, in ms. */
 const BRIEF_MS = 1_000
 

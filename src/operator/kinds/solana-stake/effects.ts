@@ -3,8 +3,9 @@ import { StakingApiError } from '../../../contract/client-error.ts'
 import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
 import type { SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { Perform } from '../../engine/step.ts'
-import { Halt, retry, stall, wait } from '../../engine/verdict.ts'
+import { type Halt, retry, stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
+import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import { solanaMirror } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
@@ -16,9 +17,6 @@ import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from 
 import { createSeenStakes, type SeenStakes } from './seen.ts'
 import type { FollowPlan, SolanaStakeEffects, SolanaStakeRequest, StakeTerms } from './steps.ts'
 import { authorityChanged, createSolanaStepKind, isBegun, isLive, ownSteps, stepName, stepSpec } from './transaction.ts'
-
-/** The log wakes whoever waits for it; this is for what no wake reaches, in ms. */
-const LOOK_AGAIN_MS = 60_000
 
 /** The effects of a SolanaStake's saga, and what the log asks of its steps. */
 export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
@@ -57,15 +55,6 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
     return log.ensure(name, stepSpec(plan, terms, network), signal)
   }
 
-  /** What a record without an outcome waits for, as its owner's verdict: the log wakes the owner when that changes. */
-  function pending(record: RecordObject): Halt {
-    const standing = log.standing(record.metadata.name)
-    if (standing === undefined) return wait('InProgress', 'The transaction is about to be made.', LOOK_AGAIN_MS)
-    return standing.kind === 'stall'
-      ? new Halt(standing)
-      : wait(standing.reason, standing.message, Math.max(standing.afterMs ?? 0, LOOK_AGAIN_MS))
-  }
-
   return {
     seen: seenStakes,
     networkOn,
@@ -102,7 +91,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         if (plan.mayMake && (record === undefined || !isBegun(record))) record = await ensured(plan, visit, signal)
         if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', LOOK_AGAIN_MS).with({ transaction: undefined })
         const evidence = { transaction: mirrored(await log.whole(record, signal), plan.shown) }
-        if (record.status?.outcome === undefined) throw pending(record).with(evidence)
+        if (record.status?.outcome === undefined) throw pending(log.standing(record.metadata.name), 'The transaction').with(evidence)
         return evidence
       },
 
@@ -118,7 +107,8 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
           return { transaction: undefined, nothing: true }
         }
         // It was made by a transaction that the log doesn't have, as that of an adopted stake is: its record finds out, and signs nothing.
-        throw pending(await ensured(plan, visit, signal)).with({ transaction: undefined, nothing: false })
+        const { metadata } = await ensured(plan, visit, signal)
+        throw pending(log.standing(metadata.name), 'The transaction').with({ transaction: undefined, nothing: false })
       },
 
       async reportTransaction({ network, stakeId, txId, signature }, _visit, signal) {

@@ -1,11 +1,11 @@
 import { sameHex } from '../../../lib/hex.ts'
 import { classify } from '../../engine/classify.ts'
 import type { Perform } from '../../engine/step.ts'
-import { Halt, stall, wait } from '../../engine/verdict.ts'
+import { stall, wait } from '../../engine/verdict.ts'
 import { type Visit, WATCH_ONLY } from '../../engine/visit.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
-import type { RecordObject } from '../../transactions/store.ts'
+import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
 import { asSeenBy, foundBy, isBegun, mirrored, ownRequest } from './evidence.ts'
 import { createLegacyRequests } from './legacy.ts'
 import { createMaking } from './making.ts'
@@ -17,9 +17,6 @@ import { createRequestTargets, type ValidatorRequestDeps } from './target.ts'
 import { createRequestKind } from './transaction.ts'
 import { createTurns } from './turn.ts'
 import { createUndo } from './undo.ts'
-
-/** The log wakes whoever waits for it; this is for what no wake reaches, in ms. */
-const LOOK_AGAIN_MS = 60_000
 
 /**
  * The effects of the saga of ValidatorExit and ValidatorWithdrawal, and what the log asks of their transactions. Both kinds share them: who goes first on a
@@ -37,17 +34,6 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
   const turns = createTurns(deps, targets)
   const kind = createRequestKind(deps, targets, service, turns)
   const { nameOf, checked, made } = createMaking(deps, targets, service, kind)
-
-  /** What a record without an outcome waits for, as its owner's verdict: the log wakes the owner when that changes. */
-  function pending(record: RecordObject, watchOnly: boolean): Halt {
-    const standing = log.standing(record.metadata.name)
-    // That its owner does not ask for it is what the owner says itself.
-    if (watchOnly && standing?.reason === 'Deleting') return wait('Deleting', standing.message, LOOK_AGAIN_MS)
-    if (standing === undefined) return wait('InProgress', 'The transaction is about to be made.', LOOK_AGAIN_MS)
-    return standing.kind === 'stall'
-      ? new Halt(standing)
-      : wait(standing.reason, standing.message, Math.max(standing.afterMs ?? 0, LOOK_AGAIN_MS))
-  }
 
   const effects: Perform<ValidatorRequestEffects> = {
     async resolveValidator(order, visit, signal) {
@@ -84,7 +70,12 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       // The cache holds what landed without its versions.
       const whole = await log.whole(record, signal)
       const seen = { transaction: mirrored(log, asSeenBy(whole, order.origin.uid), shown) }
-      if (outcome === undefined) throw pending(record, watchOnly).with(seen)
+      if (outcome === undefined) {
+        const standing = log.standing(record.metadata.name)
+        // That its owner does not ask for it is what the owner says itself.
+        const isOwn = watchOnly && standing?.reason === 'Deleting'
+        throw (isOwn ? wait('Deleting', standing.message, LOOK_AGAIN_MS) : pending(standing, 'The transaction')).with(seen)
+      }
       return seen
     },
 
