@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { ChainError } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { ValidatorExitSpec } from '../../resources/validator-exit.ts'
+import { add, kinds, none, POLL, said } from '../testing/rows.ts'
 import { addressOf, createWorld, EXIT, GWEI, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
 import { laneKey } from './names.ts'
 
@@ -10,10 +11,7 @@ import { laneKey } from './names.ts'
 // Signatures are made for real, on a machine that may be busy.
 vi.setConfig({ testTimeout: 60_000 })
 
-const POLL = 12_000
 const OTHER = 'team-a/other'
-const kinds = [KEY, EXIT, WITHDRAWAL] as const
-const none = () => undefined
 
 function worldOf(key: string, options: Parameters<typeof createWorld>[0] = {}, spec: object = {}): World {
   const world = createWorld(options)
@@ -21,18 +19,12 @@ function worldOf(key: string, options: Parameters<typeof createWorld>[0] = {}, s
   add(world, key, spec)
   return world
 }
-function add(world: World, key: string, spec: object = {}): void {
-  if (key.startsWith('exit:')) world.addExit(key, spec)
-  else if (key.startsWith('withdrawal:')) world.addWithdrawal(key, spec)
-  else world.addStake(key, spec)
-}
 /** As its owner does, by kubectl. */
 function edit(world: World, key: string, change: object): void {
   if (key.startsWith('exit:') || key.startsWith('withdrawal:'))
     world.editRequest(key, (one) => ({ ...one, spec: { ...one.spec, ...change } as ValidatorExitSpec }))
   else world.editSpec(change, key)
 }
-const said = (world: World, key: string) => JSON.stringify(world.condition('Ready', key))
 const cancels = (world: World, nonce = 0) => world.chain.everSent().filter((one) => one.data === '0x' && one.nonce === nonce)
 const lane = laneKey({ chainId: hoodi.chainId, address: addressOf(0) })
 

@@ -1,48 +1,22 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import { withdrawalRequestContract } from '../../chains/ethereum/requests.ts'
-import type { FakeNode } from '../testing/fake-nodes.ts'
 import { makeStake } from '../testing/fake-staking-api.ts'
-import { addressOf, createWorld, EXIT, GWEI, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
+import { add, assertOnce, calls, kinds, node, none, POLL, polls, said } from '../testing/rows.ts'
+import { addressOf, createWorld, GWEI, hoodi, KEY, WITHDRAWAL, type World } from '../testing/world.ts'
 
 /** What nodes say wrongly, late or not at all: two of them unless a title says otherwise, and either may be the bad one. */
 
 // Signatures are made for real, on a machine that may be busy.
 vi.setConfig({ testTimeout: 60_000 })
 
-const POLL = 12_000
-const none = () => undefined
 const either = [0, 1] as const
-const kinds = [KEY, EXIT, WITHDRAWAL] as const
 
 function worldOf(key: string, nodes = 2, depth = 2): World {
   const world = createWorld({ nodes, depth })
   world.addSigner()
-  if (key === EXIT) world.addExit()
-  else if (key === WITHDRAWAL) world.addWithdrawal()
-  else world.addStake()
+  add(world, key)
   return world
-}
-function node(world: World, index: number): FakeNode {
-  const found = world.chain.nodes[index]
-  if (found === undefined) throw new Error(`the chain has no node ${index}`)
-  return found
-}
-/** Deposits, or requests, that the chain has. */
-const made = (world: World, key: string): number => (key === KEY ? world.chain.deposits() : world.chain.requests()).length
-const said = (world: World, key: string) => JSON.stringify(world.condition('Ready', key))
-/** Transactions that do what is asked for: not those that cancel. */
-const calls = (world: World) => world.chain.everSent().filter(({ data }) => data !== '0x')
-function assertOnce(world: World, key: string): void {
-  expect(made(world, key), said(world, key)).toBe(1)
-  expect(world.chain.violations).toEqual([])
-}
-/** Visits, and lets polls pass, without a block. */
-async function polls(world: World, operator: Operator, key: string, count: number): Promise<void> {
-  for (let n = 0; n < count; n++) {
-    await world.visit(operator, key)
-    world.clock.advance(POLL)
-  }
 }
 
 describe.each(kinds)('a node answers for a final block as for its pool: one transaction for %s', (key) => {

@@ -1,16 +1,13 @@
 import { describe, expect, test, vi } from 'vitest'
 import { ORIGIN_ANNOTATION } from '../../resources/meta.ts'
 import type { ValidatorExitSpec } from '../../resources/validator-exit.ts'
-import { addressOf, createWorld, ETH, EXIT, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
+import { add, assertOnce, calls, kinds, none, POLL, polls, said } from '../testing/rows.ts'
+import { addressOf, createWorld, ETH, hoodi, KEY, type World } from '../testing/world.ts'
 
 /** Who a transaction is for, who signs it, and what both may do meanwhile. */
 
 // Signatures are made for real, on a machine that may be busy.
 vi.setConfig({ testTimeout: 60_000 })
-
-const POLL = 12_000
-const kinds = [KEY, EXIT, WITHDRAWAL] as const
-const none = () => undefined
 
 function worldOf(key: string, policy: object = {}): World {
   const world = createWorld({ nodes: 2 })
@@ -18,26 +15,8 @@ function worldOf(key: string, policy: object = {}): World {
   add(world, key)
   return world
 }
-function add(world: World, key: string): void {
-  if (key.startsWith('exit:')) world.addExit(key)
-  else if (key.startsWith('withdrawal:')) world.addWithdrawal(key)
-  else world.addStake(key)
-}
-const said = (world: World, key: string) => JSON.stringify(world.condition('Ready', key))
-const calls = (world: World) => world.chain.everSent().filter(({ data }) => data !== '0x')
-const made = (world: World, key: string): number => (key === KEY ? world.chain.deposits() : world.chain.requests()).length
 const warnings = (world: World) =>
   world.events.filter(({ text }) => text.type === 'Warning').map(({ key, text }) => `${key} ${text.reason}`)
-function assertOnce(world: World, key: string): void {
-  expect(made(world, key), said(world, key)).toBe(1)
-  expect(world.chain.violations).toEqual([])
-}
-async function polls(world: World, operator: Operator, key: string, count: number): Promise<void> {
-  for (let n = 0; n < count; n++) {
-    await world.visit(operator, key)
-    world.clock.advance(POLL)
-  }
-}
 
 describe('while its transaction is in the pool', () => {
   const changes: { readonly what: string; readonly change: (world: World) => void }[] = [

@@ -1,43 +1,19 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Hex } from '../../chains/ethereum/chain.ts'
-import type { FakeNode } from '../testing/fake-nodes.ts'
 import { makeStake } from '../testing/fake-staking-api.ts'
-import { addressOf, createWorld, ETH, EXIT, GWEI, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
+import { add, assertOnce, calls, kinds, node, none, polls, said } from '../testing/rows.ts'
+import { addressOf, createWorld, ETH, EXIT, GWEI, hoodi, KEY, WITHDRAWAL, type World } from '../testing/world.ts'
 
 /** Absence proves nothing: who else knows of a transaction, and what follows when what was seen goes away. */
 
 // Signatures are made for real, on a machine that may be busy.
 vi.setConfig({ testTimeout: 60_000 })
 
-const POLL = 12_000
-const kinds = [KEY, EXIT, WITHDRAWAL] as const
-const none = () => undefined
-
 function worldOf(key: string, policy: object = {}, nodes = 2): World {
   const world = createWorld({ nodes })
   world.addSigner('signer-1', {}, policy)
-  if (key === EXIT) world.addExit()
-  else if (key === WITHDRAWAL) world.addWithdrawal()
-  else world.addStake()
+  add(world, key)
   return world
-}
-function node(world: World, index: number): FakeNode {
-  const found = world.chain.nodes[index]
-  if (found === undefined) throw new Error(`the chain has no node ${index}`)
-  return found
-}
-const said = (world: World, key: string) => JSON.stringify(world.condition('Ready', key))
-const calls = (world: World) => world.chain.everSent().filter(({ data }) => data !== '0x')
-const made = (world: World, key: string): number => (key === KEY ? world.chain.deposits() : world.chain.requests()).length
-function assertOnce(world: World, key: string): void {
-  expect(made(world, key), said(world, key)).toBe(1)
-  expect(world.chain.violations).toEqual([])
-}
-async function polls(world: World, operator: Operator, key: string, count: number): Promise<void> {
-  for (let n = 0; n < count; n++) {
-    await world.visit(operator, key)
-    world.clock.advance(POLL)
-  }
 }
 /** Resource and log are as they were before anything was signed. */
 function setBack(world: World, key: string): void {

@@ -5,26 +5,13 @@ import { burnAddress, stakeProgram, voteProgram } from '../../../chains/solana/p
 import { stakeAccountAddress } from '../../../chains/solana/stake.ts'
 import { testAddress } from '../../../chains/solana/testing.ts'
 import { lamports } from '../../../lib/amounts.ts'
-import type { SolanaStakeSpec } from '../../../resources/solana-stake.ts'
-import { AMOUNT, createSolanaWorld, KEY, payer, type SolanaOperator, type SolanaWorld, withdrawer } from '../../testing/solana-world.ts'
+import { readyStake, stakeWorld } from '../../testing/solana-stories.ts'
+import { AMOUNT, KEY, payer, type SolanaOperator, type SolanaWorld, withdrawer } from '../../testing/solana-world.ts'
 
 /** What chains really do, and what is made of it. */
 
 vi.setConfig({ testTimeout: 60_000 })
 
-function newWorld(change: Partial<SolanaStakeSpec> = {}): SolanaWorld {
-  const world = createSolanaWorld()
-  world.addSigners()
-  world.addStake(change)
-  return world
-}
-async function active(): Promise<{ world: SolanaWorld; operator: SolanaOperator; account: string }> {
-  const world = newWorld()
-  const operator = world.start()
-  await world.settle(operator)
-  expect(world.ready(), world.explain()).toBe(true)
-  return { world, operator, account: world.status().stakeAccount ?? '' }
-}
 let pokes = 0
 async function lookAgain(world: SolanaWorld, operator: SolanaOperator): Promise<void> {
   world.cluster.settle()
@@ -47,7 +34,7 @@ describe('a destination', () => {
     { what: 'an address off the curve where nothing is', destination: offCurve, meant: true },
     { what: 'a program', destination: testAddress(52), account: { ...ofProgram(tokenProgram), executable: true }, meant: false },
   ])('that is $what is refused before anything is paid; as an exception of the policy: $meant', async ({ destination, account, meant }) => {
-    const world = newWorld({ destination })
+    const world = stakeWorld({ destination })
     if (account !== undefined) world.cluster.put(destination, account)
     world.cluster.settle()
     const operator = world.start()
@@ -89,7 +76,7 @@ describe('a vote account', () => {
     { what: 'with a BLS key', vote: { needsBlsKey: true, blsKey: true }, stalled: '' },
     { what: 'without a BLS key where the cluster asks for none', vote: { blsKey: false }, stalled: '' },
   ])('$what: $stalled', async ({ vote, policy = {}, stalled }) => {
-    const world = newWorld()
+    const world = stakeWorld()
     world.editPolicy(policy)
     world.cluster.state.vote = vote
     await world.settle(world.start())
@@ -98,7 +85,7 @@ describe('a vote account', () => {
   })
 
   test('that stops voting is told while the stake is active, and who deactivates the stake then needs no key', async () => {
-    const { world, operator, account } = await active()
+    const { world, operator, account } = await readyStake()
     world.cluster.state.delinquent = true
     await lookAgain(world, operator)
     expect(world.ready(), world.explain()).toBe(true)
@@ -110,7 +97,7 @@ describe('a vote account', () => {
   })
 
   test('that votes: whoever deactivates the stake then has a key, as far as can be told', async () => {
-    const { world, operator, account } = await active()
+    const { world, operator, account } = await readyStake()
     world.cluster.edit(account, (data) => data.writeBigUInt64LE(100n, DEACTIVATION))
     await lookAgain(world, operator)
     expect(world.stalled(), world.explain()).toBe('DelegationChanged')
@@ -120,7 +107,7 @@ describe('a vote account', () => {
 
 describe('the priority fee', () => {
   test('has its cap told to the staking API for every transaction', async () => {
-    const { world, operator } = await active()
+    const { world, operator } = await readyStake()
     world.editSpec({ desiredState: 'Withdrawn' })
     await world.settle(operator)
     expect(world.ready(), world.explain()).toBe(true)
@@ -128,7 +115,7 @@ describe('the priority fee', () => {
   })
 
   test('over the cap is FeeTooHigh, no forgery; it goes on once that transaction has expired and the API keeps to the cap', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     world.service.state.price = 10_000_000_000n
     const operator = world.start()
     await world.visit(operator)
@@ -150,7 +137,7 @@ describe('compute units', () => {
     { what: 'a transaction that asks for few', units: 190_000, used: 20_000n, stalled: '' },
     { what: 'more than the cluster allows', units: 1_500_000, used: 1_400_000n, stalled: 'VerificationFailed' },
   ])('asked for by $what ($units, $used used): $stalled', async ({ units, used, stalled }) => {
-    const world = newWorld()
+    const world = stakeWorld()
     world.service.state.units = units
     world.service.state.price = 0n
     world.cluster.state.unitsConsumed = used
@@ -167,7 +154,7 @@ describe('a lockup', () => {
     })
 
   test('that somebody sets on an active stake is told: until when, and whose; lifted, it is Ready again', async () => {
-    const { world, operator, account } = await active()
+    const { world, operator, account } = await readyStake()
     lock(world, account, 2_000_000_000n)
     await lookAgain(world, operator)
     expect(world.stalled(), world.explain()).toBe('LockupInForce')
@@ -180,7 +167,7 @@ describe('a lockup', () => {
   })
 
   test('keeps a stake from being adopted', async () => {
-    const { world, account } = await active()
+    const { world, account } = await readyStake()
     lock(world, account, 2_000_000_000n)
     world.cluster.settle()
     const { stakeId = '' } = world.status()
@@ -195,13 +182,13 @@ describe('a lockup', () => {
 
 describe('the stake account', () => {
   test('that is there, initialised and not delegated, is told for what it is, and nothing is paid into it', async () => {
-    const { world: first, account: made } = await active()
+    const { world: first, account: made } = await readyStake()
     first.cluster.edit(made, (data) => {
       data.writeUInt32LE(1, 0)
     })
     const copy = await first.cluster.chain.account(made, 'confirmed', new AbortController().signal)
     if (copy === undefined) throw new Error('no account')
-    const world = newWorld()
+    const world = stakeWorld()
     await world.visit(
       world.start((point) => {
         if (point === 'before chain.simulate') throw new Error('not now')
@@ -216,7 +203,7 @@ describe('the stake account', () => {
   })
 
   test('that cannot be read any more is not Ready; readable again, it is', async () => {
-    const { world, operator, account } = await active()
+    const { world, operator, account } = await readyStake()
     const before = await world.cluster.chain.account(account, 'confirmed', new AbortController().signal)
     if (before === undefined) throw new Error('no account')
     world.cluster.put(account, { ...before, data: new Uint8Array([9, 0, 0, 0]) })
@@ -229,7 +216,7 @@ describe('the stake account', () => {
   })
 
   test('that cannot be read when its transaction is looked for stalls, and is not made anew', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     const operator = world.start()
     await world.visit(operator)
     world.cluster.produce(1)
@@ -241,7 +228,7 @@ describe('the stake account', () => {
   })
 
   test('of which the staking API’s withdrawal leaves a lamport is told for what it is, and stalls', async () => {
-    const { world, operator } = await active()
+    const { world, operator } = await readyStake()
     world.service.state.leaves = 1n
     world.editSpec({ desiredState: 'Withdrawn' })
     await world.settle(operator)
@@ -262,7 +249,7 @@ describe('the stake account', () => {
 })
 
 test('a deactivation reads the stake key alone: the withdraw key may be kept offline until it signs', async () => {
-  const { world, operator } = await active()
+  const { world, operator } = await readyStake()
   world.keys.break('withdrawer', 'missing')
   world.editSpec({ desiredState: 'Inactive' })
   await world.settle(operator)
@@ -282,7 +269,7 @@ test.each([
   { what: 'behind', minutes: -6 },
   { what: 'ahead', minutes: 6 },
 ])("the staking API's clock, six minutes $what, is told as a clock; set right, it goes on", async ({ minutes }) => {
-  const world = newWorld()
+  const world = stakeWorld()
   world.service.state.clockOffsetMs = minutes * 60_000
   const operator = world.start()
   await world.settle(operator)

@@ -4,15 +4,9 @@ import { StakingApiError } from '../../../contract/client-error.ts'
 import { KubeError, KubeTransportError } from '../../kube/errors.ts'
 import { KeyError } from '../../ports.ts'
 import type { Around } from '../../testing/mortal.ts'
-import { createSolanaWorld, KEY, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
+import { pointsAt, stakeWorld } from '../../testing/solana-stories.ts'
+import { KEY, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
 import { seededRandom } from '../../testing/test-clock.ts'
-
-function newWorld(): SolanaWorld {
-  const world = createSolanaWorld()
-  world.addSigners()
-  world.addStake()
-  return world
-}
 
 const order = ['Active', 'Inactive', 'Withdrawn'] as const
 /** From its creation to its withdrawal; what the spec says next is set as soon as the last is reached. */
@@ -37,22 +31,7 @@ function assertLivedOnce(world: SolanaWorld): void {
 
 /** Where the world is about to be changed, or has just been: to end anywhere else is to end at the one before. */
 const changes = /^(before|after) (stakes\.mergePatch|api\.(create|renew|refresh|submit)|chain\.sendTransaction)/
-const pointsOf = async (run: (world: SolanaWorld, operator: SolanaOperator) => Promise<void>): Promise<readonly string[]> => {
-  const world = newWorld()
-  const points: string[] = []
-  await run(
-    world,
-    world.start((point) => void (changes.test(point) && points.push(point))),
-  )
-  return points
-}
-/** Ends the operator at the point of this number, of those that `pointsOf` counts. */
-const endAt = (fatal: number): Around => {
-  let passed = 0
-  return (point, operator) => {
-    if (changes.test(point) && passed++ === fatal) operator.kill()
-  }
-}
+const { of: pointsOf, endAt } = pointsAt(changes)
 
 test('ended at every point of its life and started again, the operator has funded one account once, and all came back but the fees', async () => {
   const points = await pointsOf(async (world, operator) => {
@@ -62,7 +41,7 @@ test('ended at every point of its life and started again, the operator has funde
   expect(points.length).toBeGreaterThan(40)
 
   for (let fatal = 0; fatal < points.length; fatal++) {
-    const world = newWorld()
+    const world = stakeWorld()
     const doomed = world.start(endAt(fatal))
     try {
       await live(world, doomed)
@@ -79,7 +58,7 @@ test('deleted after an end at any point before its stake is active, it holds its
   const points = await pointsOf((world, operator) => world.settle(operator))
   const ends = { held: 0, gone: 0 }
   for (let fatal = 0; fatal < points.length; fatal++) {
-    const world = newWorld()
+    const world = stakeWorld()
     await world.settle(world.start(endAt(fatal)))
     world.stakes.remove(KEY)
     const operator = world.start()
@@ -118,7 +97,7 @@ const seeds = Array.from({ length: Number(process.env.FUZZ_SEEDS ?? 4) }, (_, se
 
 describe('whatever befalls it', { timeout: 60_000 }, () => {
   test.each(seeds)('it is funded once, and all comes back but the fees (seed %i)', async (seed) => {
-    const world = newWorld()
+    const world = stakeWorld()
     const random = seededRandom(4000 + seed)
     const log: string[] = []
     const around: Around = (point, operator) => {

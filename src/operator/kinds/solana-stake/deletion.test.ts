@@ -4,14 +4,8 @@ import { testAddress } from '../../../chains/solana/testing.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { lamports } from '../../../lib/amounts.ts'
 import type { SolanaStakeSpec } from '../../../resources/solana-stake.ts'
-import { AMOUNT, createSolanaWorld, KEY, SOL, type SolanaWorld } from '../../testing/solana-world.ts'
-
-function newWorld(change: Partial<SolanaStakeSpec> = {}): SolanaWorld {
-  const world = createSolanaWorld()
-  world.addSigners()
-  world.addStake(change)
-  return world
-}
+import { stakeWorld } from '../../testing/solana-stories.ts'
+import { AMOUNT, KEY, SOL, type SolanaWorld } from '../../testing/solana-world.ts'
 
 describe('a stake that was refused before anything was signed, deleted, goes at once', () => {
   test.each<{
@@ -62,7 +56,7 @@ describe('a stake that was refused before anything was signed, deleted, goes at 
   ])('$refused', async ({ change, before, lie, reason, onlyAtFirst = false }) => {
     // From the start, and once its stake was created, verified and written down.
     for (const isLater of onlyAtFirst ? [false] : [false, true]) {
-      const world = newWorld(change)
+      const world = stakeWorld(change)
       const away = world.start((point) => {
         if (point === 'before chain.stakeView') throw new SolanaError('unavailable', 'no answer')
       })
@@ -86,7 +80,7 @@ describe('a stake that was refused before anything was signed, deleted, goes at 
   })
 
   test('though the staking API has made a transaction for it, which nobody has signed', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     const operator = world.start((point) => {
       if (point === 'before chain.simulate') throw new SolanaError('unavailable', 'no answer')
     })
@@ -101,7 +95,7 @@ describe('a stake that was refused before anything was signed, deleted, goes at 
   })
 
   test('after what was signed for it can never land, though the policy was taken back', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     const operator = world.start()
     world.cluster.state.forgetful = true
     await world.visit(operator)
@@ -117,7 +111,7 @@ describe('a stake that was refused before anything was signed, deleted, goes at 
   })
 
   test('though the stake that it was to take over holds money: that stays with whoever has it', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     const operator = world.start()
     await world.settle(operator)
     const thief = 'team-a/thief'
@@ -151,7 +145,7 @@ describe('a stake that holds money, deleted, stays', () => {
       },
     },
   ])('$what', async ({ lost }) => {
-    const world = newWorld()
+    const world = stakeWorld()
     await world.settle(world.start())
     lost(world)
     world.stakes.remove(KEY)
@@ -167,7 +161,7 @@ describe('a stake that holds money, deleted, stays', () => {
   })
 
   test('goes with its money once that is withdrawn, as its spec asks', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     const operator = world.start()
     await world.settle(operator)
     world.stakes.remove(KEY)
@@ -186,7 +180,7 @@ describe('suspended, it signs nothing', () => {
   test.each(['before marking', 'before createStake', 'before followTransaction', 'before record write', 'before send'])(
     '%s',
     async (at) => {
-      const world = newWorld()
+      const world = stakeWorld()
       const stopped = world.start((point, self) => {
         if (point.startsWith(at)) self.kill()
       })

@@ -6,26 +6,14 @@ import { buildDeactivationMessage, buildWithdrawalMessage } from '../../../chain
 import { testAddress, testKey } from '../../../chains/solana/testing.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { lamports } from '../../../lib/amounts.ts'
-import type { SolanaStakeSpec, SolanaStakeStatus } from '../../../resources/solana-stake.ts'
+import type { SolanaStakeStatus } from '../../../resources/solana-stake.ts'
 import type { Around } from '../../testing/mortal.ts'
-import { AMOUNT, createSolanaWorld, KEY, payer, type SolanaOperator, type SolanaWorld, withdrawer } from '../../testing/solana-world.ts'
+import { readyStake, stakeWorld } from '../../testing/solana-stories.ts'
+import { AMOUNT, KEY, payer, type SolanaOperator, type SolanaWorld, withdrawer } from '../../testing/solana-world.ts'
 
 const signal = new AbortController().signal
 const thief = testAddress(77)
 
-function newWorld(change: Partial<SolanaStakeSpec> = {}): SolanaWorld {
-  const world = createSolanaWorld()
-  world.addSigners()
-  world.addStake(change)
-  return world
-}
-async function active(): Promise<{ world: SolanaWorld; operator: SolanaOperator; account: string }> {
-  const world = newWorld()
-  const operator = world.start()
-  await world.settle(operator)
-  expect(world.ready(), world.explain()).toBe(true)
-  return { world, operator, account: world.status().stakeAccount ?? '' }
-}
 const stepOf = (operator: SolanaOperator, purpose: string, key = KEY) => operator.records(key).find(({ spec }) => spec.purpose === purpose)
 const poke = (world: SolanaWorld, value: string) => world.annotate({ 'staking.dev/reconcile-at': value })
 
@@ -62,7 +50,7 @@ describe('a first node that stands still', () => {
     { how: 'behind', secondAt: (height: number) => height },
     { how: 'silent', secondAt: () => -1 },
   ])('($how) has nothing made anew before it comes along: every node must be beyond what has expired', async ({ how, secondAt }) => {
-    const world = newWorld()
+    const world = stakeWorld()
     const operator = world.start()
     world.cluster.state.forgetful = true
     await world.visit(operator)
@@ -82,7 +70,7 @@ describe('a first node that stands still', () => {
   })
 
   test('of the staking API: what it makes is dead on arrival, and not signed', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     world.cluster.produce(400)
     const stale = BigInt(world.cluster.height() - 300)
     const operator = world.start()
@@ -101,7 +89,7 @@ describe('a first node that stands still', () => {
 
 describe('a Solana stake withdrawn by others', () => {
   test('to elsewhere is theft, stalled, and not Withdrawn; it is held when it is deleted', async () => {
-    const { world, operator, account } = await active()
+    const { world, operator, account } = await readyStake()
     await withdrawnBySomebody(world, account, thief)
     const before = world.keys.signed.length
     world.editSpec({ desiredState: 'Withdrawn' })
@@ -117,7 +105,7 @@ describe('a Solana stake withdrawn by others', () => {
   })
 
   test('to where the resource says is Withdrawn, by the transaction that the chain names', async () => {
-    const { world, operator, account } = await active()
+    const { world, operator, account } = await readyStake()
     await withdrawnBySomebody(world, account, withdrawer)
     world.editSpec({ desiredState: 'Withdrawn' })
     await world.settle(operator)
@@ -129,7 +117,7 @@ describe('a Solana stake withdrawn by others', () => {
   })
 
   test('is not Ready any more when it is looked at again, though it is settled', async () => {
-    const { world, operator, account } = await active()
+    const { world, operator, account } = await readyStake()
     await withdrawnBySomebody(world, account, thief)
     poke(world, '1')
     await world.visit(operator)
@@ -152,7 +140,7 @@ describe('status is a mirror:', () => {
     { what: 'another stake', forge: (status) => ({ ...status, stakeId: 'forged', stakeAccount: thief, stakeAuthority: thief }) },
     { what: 'that it expired', forge: (status) => ({ ...status, transactions: { stake: { attempt: 1, state: 'Expired' } } }) },
   ])('$what is corrected', async ({ forge }) => {
-    const world = newWorld()
+    const world = stakeWorld()
     const operator = world.start()
     world.cluster.state.forgetful = true
     await world.visit(operator)
@@ -169,7 +157,7 @@ describe('status is a mirror:', () => {
   })
 
   test('a protocol forged to Active before it is, is looked at again', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     const operator = world.start()
     await world.visit(operator)
     world.cluster.settle()
@@ -182,7 +170,7 @@ describe('status is a mirror:', () => {
   })
 
   test('and lost after finality, the stake that is deleted then is held by the log', async () => {
-    const { world } = await active()
+    const { world } = await readyStake()
     world.editStatus(() => undefined)
     world.stakes.remove(KEY)
     const operator = world.start()
@@ -194,7 +182,7 @@ describe('status is a mirror:', () => {
 
 describe('one stake of the API', () => {
   test('given to two resources is paid for one, once: the record’s name is the guard', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     const operator = world.start()
     await world.visit(operator)
     const body = await world.service.api.solanaStake(world.status().stakeId ?? '', signal)
@@ -210,7 +198,7 @@ describe('one stake of the API', () => {
   })
 
   test('is not adopted from another namespace, whether its resource is there or gone', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     world.namespaces.set('team-b', {})
     world.editPolicy({ allowedNamespaces: { names: ['team-a', 'team-b'] } })
     world.editPolicy({ allowedNamespaces: { names: ['team-a', 'team-b'] } }, 'withdrawer')
@@ -233,7 +221,7 @@ describe('one stake of the API', () => {
 
 describe('the log of a step', () => {
   test('has each attempt before it is sent, told before it is sent, and asked for once more past the cache', async () => {
-    const world = newWorld()
+    const world = stakeWorld()
     const order: string[] = []
     const around: Around = (point) => {
       if (/^(before api.submit|after (stakes|signers).get|after record write|before send)/.test(point))
@@ -256,7 +244,7 @@ describe('the log of a step', () => {
     { what: 'it is suspended', change: (world) => world.editSpec({ suspend: true }) },
     { what: 'it is deleted', change: (world) => world.stakes.remove(KEY) },
   ])('is not sent when $what between the writing and the sending, while the watches are silent', async ({ change }) => {
-    const world = newWorld()
+    const world = stakeWorld()
     const around: Around = (point) => {
       if (!point.startsWith('after record write')) return
       for (const cache of [operator.caches.stakes, operator.caches.signers]) cache.frozen = true
@@ -271,7 +259,7 @@ describe('the log of a step', () => {
 })
 
 test('suspended while its transaction is in flight, nothing more is signed, and it is still seen final and active', async () => {
-  const world = newWorld()
+  const world = stakeWorld()
   const operator = world.start()
   await world.visit(operator)
   world.editSpec({ suspend: true })

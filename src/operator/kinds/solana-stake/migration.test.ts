@@ -4,8 +4,8 @@ import { StakingApiError } from '../../../contract/client-error.ts'
 import type { SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import { type StakingTransaction, stakingTransaction } from '../../../resources/staking-transaction.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import type { Around } from '../../testing/mortal.ts'
-import { createSolanaWorld, KEY, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
+import { pointsAt, stakeWorld } from '../../testing/solana-stories.ts'
+import { KEY, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
 import type { ActionKind } from './steps.ts'
 
 /** What versions before the log have left: stakes whose transactions stand in their status, and no record of any. */
@@ -17,12 +17,6 @@ const purposes = { stake: 'SolanaStake', deactivation: 'SolanaDeactivation', wit
 const kinds = Object.keys(purposes) as ActionKind[]
 type Transactions = Partial<Record<ActionKind, SolanaTransaction>>
 
-function newWorld(): SolanaWorld {
-  const world = createSolanaWorld()
-  world.addSigners()
-  world.addStake()
-  return world
-}
 const logOf = (world: SolanaWorld) => world.collection<StakingTransaction & KubeObject>(stakingTransaction)
 
 /** A step as a version before the log had it in status, at the same point of its life. */
@@ -87,21 +81,7 @@ async function live(world: SolanaWorld, operator: SolanaOperator): Promise<void>
 /** Where something has just been changed, or is about to be. */
 const changes =
   /^(before|after) (stakes\.mergePatch|api\.(create|renew|refresh|submit)|chain\.sendTransaction)|^(before|after) record write/
-async function pointsOf(run: (world: SolanaWorld, operator: SolanaOperator) => Promise<void>): Promise<readonly string[]> {
-  const world = newWorld()
-  const points: string[] = []
-  await run(
-    world,
-    world.start((point) => void (changes.test(point) && points.push(point))),
-  )
-  return points
-}
-const endAt = (fatal: number): Around => {
-  let passed = 0
-  return (point, operator) => {
-    if (changes.test(point) && passed++ === fatal) operator.kill()
-  }
-}
+const { of: pointsOf, endAt } = pointsAt(changes)
 const stepOf = (operator: SolanaOperator, kind: ActionKind) => operator.records(KEY).find(({ spec }) => spec.purpose === purposes[kind])
 
 const remains: { readonly what: string; readonly change: (status: SolanaStakeStatus) => object | undefined }[] = [
@@ -130,7 +110,7 @@ describe.each(remains)('a stake of the version before, $what,', ({ what, change 
     expect(points.length).toBeGreaterThan(40)
     let imports = 0
     for (let fatal = 0; fatal < points.length; fatal += stride) {
-      const world = newWorld()
+      const world = stakeWorld()
       await live(world, world.start(endAt(fatal)))
       leaveAsBefore(world, change)
       const shown = kinds.filter((kind) => world.status().transactions?.[kind] !== undefined)
@@ -166,7 +146,7 @@ describe.each(remains)('a stake of the version before, $what,', ({ what, change 
     // Nothing tells of the stake of a resource without a status any more: it was verified, and its account is named there.
     const isLost = what.includes('status lost')
     for (let fatal = 0; fatal < points.length && !isLost; fatal++) {
-      const world = newWorld()
+      const world = stakeWorld()
       await world.settle(world.start(endAt(fatal)))
       leaveAsBefore(world, change)
       world.stakes.remove(KEY)
@@ -191,7 +171,7 @@ describe.each(remains)('a stake of the version before, $what,', ({ what, change 
 
 /** A stake whose transaction was handed to a node, and stands in status alone. */
 async function sentBefore(given: { readonly forgotten?: boolean } = {}): Promise<{ world: SolanaWorld; signature: string }> {
-  const world = newWorld()
+  const world = stakeWorld()
   await world.visit(world.start())
   if (given.forgotten === true) world.cluster.forget()
   leaveAsBefore(world)
@@ -200,7 +180,7 @@ async function sentBefore(given: { readonly forgotten?: boolean } = {}): Promise
   return { world, signature }
 }
 async function activeBefore(): Promise<SolanaWorld> {
-  const world = newWorld()
+  const world = stakeWorld()
   await world.settle(world.start())
   expect(world.ready(), world.explain()).toBe(true)
   leaveAsBefore(world)
@@ -314,7 +294,7 @@ describe('what somebody has written into the status of an earlier version', () =
   test.each(['Broadcast', 'Confirmed'] as const)(
     "a transaction of another resource, as its own (%s), doesn't count as its own",
     async (state) => {
-      const world = newWorld()
+      const world = stakeWorld()
       const other = 'team-a/stake-2'
       world.addStake({}, other)
       await world.settle(world.start(), { key: other })
@@ -367,7 +347,7 @@ describe('what somebody has written into the status of an earlier version', () =
 })
 
 test('a stake that was withdrawn before is over, and goes when it is deleted', async () => {
-  const world = newWorld()
+  const world = stakeWorld()
   await live(world, world.start())
   leaveAsBefore(world)
   const signed = world.keys.signed.length
