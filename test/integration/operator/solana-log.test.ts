@@ -1,4 +1,4 @@
-import { StakeProgram, type Transaction } from '@solana/web3.js'
+import { StakeProgram } from '@solana/web3.js'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { publicKey } from '../../../src/chains/solana/addresses.ts'
 import { SolanaError } from '../../../src/chains/solana/chain.ts'
@@ -6,7 +6,7 @@ import { StakingApiError } from '../../../src/contract/client-error.ts'
 import type { SolanaStakeBody } from '../../../src/contract/schemas/solana.ts'
 import type { SolanaStakeStatus } from '../../../src/resources/solana-stake.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
-import { signed, type Wallet, wallet } from '../solana-chain/wallet.ts'
+import { land, wallet } from '../solana-chain/wallet.ts'
 import { AMOUNT, type Around, createSolanaWorld, FEE, type SolanaParts, type SolanaWorld, startSolanaParts } from './solana-world.ts'
 
 let store: Store
@@ -41,17 +41,12 @@ const accountOf = (world: SolanaWorld, key: string) => world.status(key).stakeAc
 const recordsOf = (world: SolanaWorld, key: string) =>
   world.records.list().filter(({ spec }) => `${spec.owner.namespace}/${spec.owner.name}` === key)
 const stepOf = (world: SolanaWorld, key: string, purpose: string) => recordsOf(world, key).find(({ spec }) => spec.purpose === purpose)
-/** As somebody does who holds a key of the stake. */
-function act(transaction: Transaction, ...by: Wallet[]): void {
-  const [first] = by
-  if (first === undefined) throw new Error('nobody signs')
-  transaction.feePayer = publicKey(first.address)
-  transaction.recentBlockhash = parts.cluster.ledger.head().blockhash
-  parts.cluster.ledger.submit(signed(new Uint8Array(transaction.compileMessage().serialize()), ...by), { kind: 'land' })
-  parts.cluster.settle()
-}
 function withdrawnTo(account: string, destination: string): void {
-  act(StakeProgram.deactivate({ stakePubkey: publicKey(account), authorizedPubkey: publicKey(parts.payer.address) }), parts.payer)
+  land(
+    parts.cluster,
+    StakeProgram.deactivate({ stakePubkey: publicKey(account), authorizedPubkey: publicKey(parts.payer.address) }),
+    parts.payer,
+  )
   parts.cluster.nextEpoch()
   const withdraw = StakeProgram.withdraw({
     stakePubkey: publicKey(account),
@@ -59,7 +54,7 @@ function withdrawnTo(account: string, destination: string): void {
     toPubkey: publicKey(destination),
     lamports: Number(AMOUNT),
   })
-  act(withdraw, parts.withdrawer)
+  land(parts.cluster, withdraw, parts.withdrawer)
 }
 
 describe('the log of a stake', () => {

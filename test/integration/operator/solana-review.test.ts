@@ -1,10 +1,10 @@
-import { StakeProgram, type Transaction } from '@solana/web3.js'
+import { StakeProgram } from '@solana/web3.js'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { publicKey } from '../../../src/chains/solana/addresses.ts'
 import { StakingApiError } from '../../../src/contract/client-error.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { sol } from '../service/solana-harness.ts'
-import { signed, type Wallet, wallet } from '../solana-chain/wallet.ts'
+import { land, wallet } from '../solana-chain/wallet.ts'
 import { AMOUNT, type Around, createSolanaWorld, FEE, type SolanaParts, type SolanaWorld, startSolanaParts } from './solana-world.ts'
 
 let store: Store
@@ -45,15 +45,6 @@ async function inactive() {
   return given
 }
 const accountOf = (world: SolanaWorld, key: string) => world.status(key).stakeAccount ?? ''
-/** As somebody does who holds a key of the stake. */
-function act(transaction: Transaction, ...by: Wallet[]): void {
-  const [first] = by
-  if (first === undefined) throw new Error('nobody signs')
-  transaction.feePayer = publicKey(first.address)
-  transaction.recentBlockhash = parts.cluster.ledger.head().blockhash
-  parts.cluster.ledger.submit(signed(new Uint8Array(transaction.compileMessage().serialize()), ...by), { kind: 'land' })
-  parts.cluster.settle()
-}
 
 describe('lamports of a stranger at the stake account', () => {
   test.each([
@@ -104,7 +95,7 @@ test('a stake that somebody delegates again after it was deactivated is told, an
     authorizedPubkey: publicKey(payer.address),
     votePubkey: publicKey(validator.voteAccount),
   })
-  act(delegate, payer)
+  land(parts.cluster, delegate, payer)
   world.cluster.nextEpoch()
   world.annotate({ 'staking.dev/reconcile-at': '1' }, key)
   await world.visit(operator, key)
@@ -473,7 +464,7 @@ test('a stake of which somebody has split a part off is told with the numbers', 
     },
     2_282_880,
   )
-  act(split, payer, other)
+  land(parts.cluster, split, payer, other)
   world.annotate({ 'staking.dev/reconcile-at': '1' }, key)
   await world.visit(operator, key)
   await world.visit(operator, key)

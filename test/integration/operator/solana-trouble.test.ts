@@ -5,7 +5,7 @@ import { SolanaError } from '../../../src/chains/solana/chain.ts'
 import { StakingApiError } from '../../../src/contract/client-error.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { sol } from '../service/solana-harness.ts'
-import { signed, type Wallet, wallet } from '../solana-chain/wallet.ts'
+import { land, wallet } from '../solana-chain/wallet.ts'
 import { AMOUNT, type Around, createSolanaWorld, FEE, type SolanaParts, type SolanaWorld, startSolanaParts } from './solana-world.ts'
 
 let store: Store
@@ -35,15 +35,6 @@ async function activeWorld() {
 const accountOf = (world: SolanaWorld) => world.status().stakeAccount ?? ''
 /** How often lamports came into the stake account. */
 const assertFundedOnce = (world: SolanaWorld) => expect(world.cluster.balance(accountOf(world))).toBe(AMOUNT)
-/** As somebody does who holds a key of the stake. */
-function act(world: SolanaWorld, transaction: Transaction, ...by: Wallet[]): void {
-  const [first] = by
-  if (first === undefined) throw new Error('nobody signs')
-  transaction.feePayer = publicKey(first.address)
-  transaction.recentBlockhash = world.cluster.ledger.head().blockhash
-  world.cluster.ledger.submit(signed(new Uint8Array(transaction.compileMessage().serialize()), ...by), { kind: 'land' })
-  world.cluster.settle()
-}
 
 describe('a transaction', () => {
   test('that leaders drop is sent again, the same bytes, until it lands', async () => {
@@ -299,7 +290,7 @@ describe('what others do on the chain', () => {
       newAuthorizedPubkey: publicKey(stranger.address),
       stakeAuthorizationType: StakeAuthorizationLayout.Withdrawer,
     })
-    act(world, authorize, payer, withdrawer)
+    land(world.cluster, authorize, payer, withdrawer)
     const operator = world.start()
     await world.visit(operator)
     world.annotate({ 'staking.dev/reconcile-at': '1' })
@@ -318,7 +309,11 @@ describe('what others do on the chain', () => {
   test('by deactivating and withdrawing with the same keys is no reason to stake again', async () => {
     const world = await activeWorld()
     const { payer, withdrawer } = world.parts
-    act(world, StakeProgram.deactivate({ stakePubkey: publicKey(accountOf(world)), authorizedPubkey: publicKey(payer.address) }), payer)
+    land(
+      world.cluster,
+      StakeProgram.deactivate({ stakePubkey: publicKey(accountOf(world)), authorizedPubkey: publicKey(payer.address) }),
+      payer,
+    )
     const operator = world.start()
     await world.visit(operator)
     world.annotate({ 'staking.dev/reconcile-at': '1' })
@@ -331,7 +326,7 @@ describe('what others do on the chain', () => {
       toPubkey: publicKey(withdrawer.address),
       lamports: Number(AMOUNT),
     })
-    act(world, withdraw, withdrawer)
+    land(world.cluster, withdraw, withdrawer)
     world.annotate({ 'staking.dev/reconcile-at': '2' })
     await world.visit(operator)
     expect(world.stalled(), world.explain()).toBe('AlreadyWithdrawn')
@@ -364,7 +359,7 @@ describe('what others do on the chain', () => {
       ],
       data,
     })
-    act(world, transaction, payer, withdrawer)
+    land(world.cluster, transaction, payer, withdrawer)
     world.editSpec({ desiredState: 'Withdrawn' })
     await world.settle(operator)
     expect(world.stalled(), world.explain()).toBe('LockupInForce')
