@@ -1,31 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
-import { Secret } from '../../../src/lib/secret.ts'
 import { type ApiKeys, createApiKeys, type NewApiKey } from '../../../src/service/api-keys.ts'
-import { type DatabaseConfig, openStore } from '../../../src/service/store/database.ts'
-import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { openStore } from '../../../src/service/store/database.ts'
 import { createFakeChain } from './fake-chain.ts'
-import { networkConfig, startService, type TestService, withdrawalAddress } from './harness.ts'
+import { databases, networkConfig, startService, type TestService, withdrawalAddress } from './harness.ts'
 
 /** What an API key may do, for how long, from where; and what is written down of it. */
 const stakes = '/v1/ethereum/stakes'
 const name = () => randomBytes(8).toString('hex')
 const body = (network = 'devnet') => ({ network, amountEth: 32, withdrawalAddress })
 
-let postgres: Postgres | undefined
-afterAll(() => postgres?.stop())
+const { both, stop } = databases('access')
+afterAll(stop)
 
-describe.each([
-  { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
-  {
-    database: 'PostgreSQL',
-    open: async (): Promise<DatabaseConfig> => {
-      postgres ??= await startPostgres()
-      return { kind: 'postgres', url: new Secret(await postgres.createDatabase('access')), poolSize: 5 }
-    },
-  },
-])('an API key on $database', ({ open }) => {
+describe.each(both)('an API key on $database', ({ open }) => {
   let service: TestService
   let apiKeys: ApiKeys
   beforeAll(async () => {

@@ -6,12 +6,14 @@ import { problem, problemMediaType, problems } from '../../../src/contract/probl
 import { type Route, routes, type Scope } from '../../../src/contract/routes.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { createLogger } from '../../../src/lib/log.ts'
+import { Secret } from '../../../src/lib/secret.ts'
 import { createApiKeys } from '../../../src/service/api-keys.ts'
 import type { EthereumNetworks } from '../../../src/service/ethereum/networks.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import { createService, type Service, type ServiceDeps } from '../../../src/service/service.ts'
 import { type DatabaseConfig, openStore, type Store } from '../../../src/service/store/database.ts'
 import { openKeyIndices } from '../../../src/service/store/key-index.ts'
+import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { createFakeChain, type FakeChain } from './fake-chain.ts'
 
 export const seedHex = randomBytes(32).toString('hex')
@@ -156,4 +158,22 @@ function conforms(method: string, path: string, response: globalThis.Response, t
   const schema = route.responses[response.status]
   if (schema === undefined) throw new Error(`${method} ${path} answered ${response.status}, which its route doesn't have`)
   z.decode(schema, parseJson(text) as never)
+}
+
+/** Both databases, for `describe.each` and `test.each`: the embedded one in memory, and a PostgreSQL that starts when it is first opened. */
+export function databases(name: string) {
+  let postgres: Postgres | undefined
+  return {
+    both: [
+      { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
+      {
+        database: 'PostgreSQL',
+        open: async (): Promise<DatabaseConfig> => {
+          postgres ??= await startPostgres()
+          return { kind: 'postgres', url: new Secret(await postgres.createDatabase(name)), poolSize: 5 }
+        },
+      },
+    ],
+    stop: () => postgres?.stop(),
+  }
 }

@@ -8,14 +8,11 @@ import { computeDepositDomain, depositEventTopic, withdrawalCredentials } from '
 import { verifyDeposit } from '../../../src/chains/ethereum/verify-deposit.ts'
 import { depositData, unsignedTransaction } from '../../../src/contract/schemas/ethereum-stake.ts'
 import { type Gwei, parseEth } from '../../../src/lib/amounts.ts'
-import { Secret } from '../../../src/lib/secret.ts'
 import { fingerprint } from '../../../src/service/fingerprint.ts'
 import { keyIndexOf } from '../../../src/service/key-index.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
-import type { DatabaseConfig } from '../../../src/service/store/database.ts'
-import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { createFakeChain } from './fake-chain.ts'
-import { type Ask, networkConfig, seedHex, startService, type TestService, withdrawalAddress } from './harness.ts'
+import { type Ask, databases, networkConfig, seedHex, startService, type TestService, withdrawalAddress } from './harness.ts'
 
 /** Who sends what the chain shows. */
 const payer = `0x${'1'.repeat(40)}` as const
@@ -23,19 +20,10 @@ const hash = () => `0x${randomBytes(32).toString('hex')}` as const
 const stakes = '/v1/ethereum/stakes'
 const body = { network: 'devnet', amountEth: 32, withdrawalAddress }
 
-let postgres: Postgres | undefined
-afterAll(() => postgres?.stop())
+const { both, stop } = databases('http')
+afterAll(stop)
 
-describe.each([
-  { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
-  {
-    database: 'PostgreSQL',
-    open: async (): Promise<DatabaseConfig> => {
-      postgres ??= await startPostgres()
-      return { kind: 'postgres', url: new Secret(await postgres.createDatabase('http')), poolSize: 5 }
-    },
-  },
-])('the service on $database', ({ open }) => {
+describe.each(both)('the service on $database', ({ open }) => {
   let service: TestService
   let key: string
   let other: string
