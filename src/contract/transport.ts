@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../lib/clock.ts'
+import { abortable } from '../lib/shared-call.ts'
 import { StakingApiError } from './client-error.ts'
 
 export interface HttpRequest {
@@ -40,7 +41,8 @@ export async function send(
   )
   const either = AbortSignal.any([signal, timeout.signal])
   try {
-    const response = await raceAbort(
+    // A dispatcher that ignores its signal must not hold the caller.
+    const response = await abortable(
       dispatcher.request({
         origin: request.origin,
         path: request.path,
@@ -53,7 +55,7 @@ export async function send(
       }),
       either,
     )
-    const text = await raceAbort(readBody(response.body, response.statusCode, given, changes), either)
+    const text = await abortable(readBody(response.body, response.statusCode, given, changes), either)
     return { status: response.statusCode, headers: response.headers, text }
   } catch (error) {
     if (error instanceof StakingApiError) throw error
@@ -69,20 +71,6 @@ export async function send(
   } finally {
     // With a reason of its own, or a DOMException is made, with its stack, for every call.
     done.abort('over')
-  }
-}
-
-/** Rejects as soon as the signal aborts, whatever the promise does: a dispatcher that ignores its signal must not hold the caller. */
-async function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const onAbort = () => reject(signal.reason)
-  if (signal.aborted) onAbort()
-  else signal.addEventListener('abort', onAbort, { once: true })
-  promise.catch(() => {})
-  try {
-    return await Promise.race([promise, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
   }
 }
 

@@ -1,3 +1,5 @@
+import { abortable } from '../lib/shared-call.ts'
+
 /** Whoever asks for the same thing waits for its turn; the first is served first. Of one process. */
 export type InTurn = <T>(what: string, work: () => Promise<T>, signal: AbortSignal) => Promise<T>
 
@@ -10,7 +12,7 @@ export function createTurns(): InTurn {
     const mine = (before ?? Promise.resolve()).then(() => over)
     last.set(what, mine)
     try {
-      if (before !== undefined) await Promise.race([before, rejected(signal)])
+      if (before !== undefined) await abortable(before, signal)
       signal.throwIfAborted()
       return await work()
     } finally {
@@ -19,9 +21,3 @@ export function createTurns(): InTurn {
     }
   }
 }
-
-const rejected = (signal: AbortSignal) =>
-  new Promise<never>((_, fail) => {
-    if (signal.aborted) fail(signal.reason)
-    else signal.addEventListener('abort', () => fail(signal.reason), { once: true })
-  })
