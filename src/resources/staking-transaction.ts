@@ -118,7 +118,7 @@ const status = z.object({
   outcome: outcome.optional().describe('What came of it, final and proven.'),
   claims: z
     .array(claim)
-    .max(96)
+    .max(1024)
     .optional()
     .describe(
       'Transactions that an earlier version of the operator may have sent for this, as its ledger or the resource had them. Each is looked for before anything is signed.',

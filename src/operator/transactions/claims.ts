@@ -1,8 +1,9 @@
 import type { StakingTransactionStatus, TransactionClaim } from '../../resources/staking-transaction.ts'
+import { stall } from '../engine/verdict.ts'
 import { attemptsOf, closedOf, type TransactionRecord } from './protocol.ts'
 
-/** Claims of one record, at most: the schema's bound. */
-const MOST = 96
+/** Claims of one record, at most: the schema's bound. A resource's status has at most 36 of them, a signer's ledger every nonce that it gave out. */
+export const MOST_CLAIMS = 1_024
 
 /** Hashes of transactions that the record itself accounts for, lower case. */
 function accounted(record: TransactionRecord): ReadonlySet<string> {
@@ -27,7 +28,7 @@ export function openClaims(record: TransactionRecord, disregarded: readonly stri
 export const isOver = ({ nonce }: TransactionClaim, finalEverywhere: number | undefined): boolean =>
   nonce !== undefined && finalEverywhere !== undefined && nonce < finalEverywhere
 
-/** The status with claims added. None is doubled, and what the record accounts for is none. */
+/** The status with claims added. None is doubled, and what the record accounts for is none. ▸ None is left out. @throws Halt where they are too many to keep */
 export function withClaims(record: TransactionRecord, claims: readonly TransactionClaim[]): StakingTransactionStatus {
   const known = accounted(record)
   const before = record.status.claims ?? []
@@ -38,5 +39,11 @@ export function withClaims(record: TransactionRecord, claims: readonly Transacti
     seen.add(key(claim))
     return true
   })
-  return added.length === 0 ? record.status : { ...record.status, claims: [...before, ...added].slice(0, MOST) }
+  const all = [...before, ...added]
+  if (all.length > MOST_CLAIMS)
+    throw stall(
+      'Importing',
+      `An earlier version of the operator may have sent ${all.length} transactions for one purpose, more than the ${MOST_CLAIMS} that its record can hold. Nothing is signed with this key, since none of them may be forgotten: go back to that version, and let it end what is in flight.`,
+    )
+  return added.length === 0 ? record.status : { ...record.status, claims: all }
 }
