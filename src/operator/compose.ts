@@ -13,7 +13,11 @@ import { createEthereumStakeEffects } from './kinds/ethereum-stake/effects.ts'
 import { ethereumStakeKind } from './kinds/ethereum-stake/kind.ts'
 import { createSolanaStakeEffects } from './kinds/solana-stake/effects.ts'
 import { solanaStakeKind } from './kinds/solana-stake/kind.ts'
-import { createSignerReconciler, createSignerStore, duplicateOf } from './kinds/staking-signer/signers.ts'
+import { duplicateOf } from './kinds/staking-signer/duplicate.ts'
+import { createSignerFacts } from './kinds/staking-signer/facts.ts'
+import { createSignerHold } from './kinds/staking-signer/hold.ts'
+import { createSignerReconciler } from './kinds/staking-signer/signers.ts'
+import { createSignerStore } from './kinds/staking-signer/store.ts'
 import { createValidatorRequestEffects } from './kinds/validator-request/effects.ts'
 import { validatorRequestKind } from './kinds/validator-request/kind.ts'
 import { createRequestLookups } from './kinds/validator-request/requests.ts'
@@ -133,6 +137,7 @@ export function composeOperator(parts: OperatorParts) {
       throw error
     }
   }
+  const hold = createSignerHold({ ...signers, fieldManager, assertHeld, transactions })
   const mayAct = () => {
     assertHeld()
     parts.assertCurrent()
@@ -279,19 +284,12 @@ export function composeOperator(parts: OperatorParts) {
     signers: createSignerReconciler({
       store,
       informer: signers.cache,
-      client: signers.client,
-      put: (signer) => signers.cache.put(signer),
-      fieldManager,
-      assertHeld,
-      networks,
-      keys,
-      solanaKeys,
+      facts: createSignerFacts({ networks, keys, solanaKeys, transactions, all: () => signers.cache.list(), onBalance: report.balance }),
+      hold,
       clock,
       events,
       intervalMs: parts.signerIntervalMs,
-      onBalance: report.balance,
       onAlarm: report.alarm,
-      transactions,
       importSigner: legacy.importSigner,
     }),
     records: createLane({
@@ -311,6 +309,7 @@ export function composeOperator(parts: OperatorParts) {
       clock,
       assertMayAct: mayAct,
       importing: legacy.hindrance,
+      holdSigner: hold.take,
       ownerExists,
       retentionMs: parts.retentionMs,
       onPruned: report.pruned,

@@ -41,6 +41,11 @@ export interface LaneDeps {
   readonly memory: Memory
   readonly clock: Clock
   readonly assertMayAct: () => void
+  /**
+   * Has a signer stay until its lane is settled, whoever deletes it: before a place is taken in its name, so that its key is there to cancel or replace what
+   * is signed. @throws Halt where it is gone, or is being deleted
+   */
+  readonly holdSigner: (signer: StakingSigner, signal: AbortSignal) => Promise<void>
   /** Why nothing is signed in a lane yet: what an earlier version has signed is not in the log. */
   readonly importing: (lane: LaneId) => Standing | undefined
   /** Whether the very resource that a record was made for is there: by the cache, or past it. Of a kind that isn't known here: it is. */

@@ -93,6 +93,56 @@ describe('while its transaction is in the pool', () => {
     assertOnce(world, key)
   })
 
+  test.each(kinds)('a signer has its finalizer before the first place is taken for %s', async (key) => {
+    const world = worldOf(key)
+    const held: boolean[] = []
+    const operator = world.start((point) => {
+      if (point.startsWith('before place create')) held.push(world.signers.get('signer-1')?.metadata.finalizers?.length === 1)
+    })
+    await world.visit(operator, key)
+    expect(held).toEqual([true])
+  })
+
+  test.each(kinds)('a signer that is deleted before a place is taken goes, and nothing is signed for %s', async (key) => {
+    const world = worldOf(key)
+    const operator = world.start((point) => {
+      // What the first look has read is out of date by then.
+      if (point.startsWith('after record create')) world.signers.remove('signer-1')
+    })
+    await polls(world, operator, key, 3)
+    expect(world.signers.get('signer-1')).toBeUndefined()
+    expect([calls(world), world.places.list()]).toEqual([[], []])
+  })
+
+  test.each([
+    { what: 'is configured no more', change: (world: World) => void world.networks.delete('hoodi') },
+    {
+      what: 'has given its name to another chain',
+      change: (world: World) => void world.networks.set('hoodi', { ...hoodi, chainId: 424_242 }),
+    },
+  ])('the deletion of its signer waits though the network $what, and says so', async ({ change }) => {
+    const world = worldOf(KEY)
+    await world.visit(world.start())
+    change(world)
+    world.signers.remove('signer-1')
+    const operator = world.start()
+    for (let n = 0; n < 3; n++) {
+      await operator.visitSigner('signer-1')
+      world.clock.advance(60_000)
+    }
+    const ready = world.signers.get('signer-1')?.status?.conditions?.find(({ type }) => type === 'Ready')
+    expect(ready).toMatchObject({ status: 'False', reason: 'Deleting' })
+    expect(ready?.message).toMatch(/1 on (hoodi|chain-560048)/)
+    // Configured again, the transaction is followed to its end, and the signer goes.
+    world.networks.clear()
+    world.networks.set('hoodi', hoodi)
+    world.chain.mine(3)
+    await polls(world, operator, KEY, 4)
+    await operator.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')).toBeUndefined()
+    assertOnce(world, KEY)
+  })
+
   test('the deletion of its signer waits though the nodes forget it, and ends: it lands or is cancelled', async () => {
     const world = worldOf(KEY)
     const operator = world.start()

@@ -17,7 +17,7 @@ import { diffMergePatch } from '../kube/merge-patch.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
 import { type LaneId, laneKey, placeName } from './names.ts'
-import type { Place, TransactionRecord } from './protocol.ts'
+import { isOpen, type Place, type TransactionRecord } from './protocol.ts'
 import { holdersOf } from './solana/holders.ts'
 
 export type RecordObject = StakingTransaction & KubeObject
@@ -36,7 +36,8 @@ export const recordIndexers = {
   ],
   subject: ({ spec }: RecordObject): readonly string[] => [spec.subject.toLowerCase()],
   signer: ({ spec }: RecordObject): readonly string[] => [spec.signer],
-  holder: holdersOf,
+  holder: (record: RecordObject): readonly string[] =>
+    record.spec.chain === 'Solana' ? holdersOf(record) : isOpen(recordOf(record)) ? [record.spec.from.toLowerCase()] : [],
 }
 export const placeIndexers = {
   lane: ({ spec }: PlaceObject): readonly string[] => [laneKey(spec)],
@@ -59,7 +60,10 @@ export interface TransactionStore {
   recordsIn(lane: LaneId): readonly RecordObject[]
   recordsOf(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
   recordsAbout(subject: string): readonly RecordObject[]
-  /** Solana records without an outcome that an address pays for, or whose open attempts its key has signed. */
+  /**
+   * What may need an address's key yet: of Solana, records without an outcome that it pays for, or whose open attempts it has signed; of Ethereum, those that
+   * have a place, on whatever chain.
+   */
   unsettledOf(address: string): readonly RecordObject[]
   /** From the cache, by nonce. */
   placesIn(lane: LaneId): ReadonlyMap<number, Place>
@@ -179,7 +183,7 @@ export function createTransactionStore(deps: {
     recordsIn: (lane) => records.cache.byIndex('lane', laneKey(lane)),
     recordsOf: (owner) => records.cache.byIndex('owner', ownerKey(owner)),
     recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
-    unsettledOf: (address) => records.cache.byIndex('holder', address),
+    unsettledOf: (address) => records.cache.byIndex('holder', address.startsWith('0x') ? address.toLowerCase() : address),
     placesIn: toPlaces,
     placesFor: (uid) => places.cache.byIndex('transaction', uid).map((place) => ({ lane: place.spec, place: toPlace(place) })),
     read,

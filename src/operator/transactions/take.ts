@@ -230,6 +230,22 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     })
   }
 
+  /** Those whose signer stays until its lane is settled. */
+  async function held(moment: Moment, ready: readonly Ready[]): Promise<readonly Ready[]> {
+    const byName = Map.groupBy(ready, ({ admission }) => admission.signer.metadata.name)
+    const kept: Ready[] = []
+    for (const ofOne of byName.values()) {
+      const [first] = ofOne
+      if (first === undefined) continue
+      const isHeld = await guarded(moment, first.record, async () => {
+        await deps.holdSigner(first.admission.signer, moment.signal)
+        return true
+      })
+      if (isHeld === true) kept.push(...ofOne)
+    }
+    return ready.filter((one) => kept.includes(one))
+  }
+
   function keyUse(lane: Moment['lane']): KeyUse {
     const signer = signing.signerOf(lane, undefined)
     return { acknowledged: signer.spec.acknowledgedNonce, shared: signer.spec.policy.sharedKey === true }
@@ -311,7 +327,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     const prepared = (await each(waiting, AT_ONCE, (record) => guarded(moment, record, () => prepare(moment, record)))).flatMap(
       (one) => one ?? [],
     )
-    const ready = await affordable(moment, prepared)
+    const ready = await held(moment, await affordable(moment, prepared))
     if (ready.length === 0) return
 
     // A place that was taken for a record which never came to name it is its own.

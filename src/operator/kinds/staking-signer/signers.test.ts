@@ -3,7 +3,7 @@ import { findCondition } from '../../../resources/conditions.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { testAddress, testKeys } from '../../testing/fake-keys.ts'
 import { createWorld, KEY, type World } from '../../testing/world.ts'
-import { duplicateOf } from './signers.ts'
+import { duplicateOf } from './duplicate.ts'
 
 const ready = (world: World, name = 'signer-1') => {
   const condition = findCondition(world.signers.get(name)?.status?.conditions, 'Ready')

@@ -63,6 +63,17 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
   const Funded = funding(facts)
   const KeyUsedElsewhere = elsewhere(facts)
   const trouble = troubleOf(signer, facts, KeyValid)
+  if (signer.metadata.deletionTimestamp !== undefined) {
+    const message = deletion(facts)
+    return {
+      KeyValid,
+      Funded,
+      KeyUsedElsewhere,
+      Ready: say('False', 'Deleting', message),
+      Reconciling: say('True', 'Deleting', message),
+      Stalled: say('False', 'Deleting', 'It goes by itself once what its key has signed is settled.'),
+    }
+  }
   if (trouble === undefined) {
     return {
       KeyValid,
@@ -104,6 +115,11 @@ function troubleOf(signer: StakingSigner, facts: SignerFacts, keyValid: Statemen
     }
   }
   return undefined
+}
+
+function deletion({ networks }: SignerFacts): string {
+  const open = networks.flatMap(({ name, lane }) => (lane === undefined || lane.open === 0 ? [] : `${lane.open} on ${name}`))
+  return `It was deleted, and nothing new is signed with its key. It stays until the transactions that are in flight are settled (${open.join(', ') || 'they are being looked for'}): kubectl get stx shows them.`
 }
 
 function funding({ networks }: SignerFacts): Statement {

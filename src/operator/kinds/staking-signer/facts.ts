@@ -1,0 +1,152 @@
+import type { Address } from '../../../chains/ethereum/chain.ts'
+import type { SolanaAddress } from '../../../chains/solana/chain.ts'
+import { sameHex } from '../../../lib/hex.ts'
+import { type StakingSigner, stakingSignerSpec } from '../../../resources/staking-signer.ts'
+import { classify } from '../../engine/classify.ts'
+import type { KubeObject } from '../../kube/objects.ts'
+import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
+import { unreadable } from '../../transactions/policy.ts'
+import { closedOf, highestPlace, nextPlaces } from '../../transactions/protocol.ts'
+import { isOpen } from '../../transactions/solana/holders.ts'
+import { type RecordObject, recordOf, type TransactionStore } from '../../transactions/store.ts'
+import { duplicateOf } from './duplicate.ts'
+import type { SignerFacts } from './status.ts'
+
+type Signer = StakingSigner & KubeObject
+type NetworkFacts = SignerFacts['networks'][number]
+
+/** The newest transaction of somebody else that has used a nonce which was given out, unless a person has looked at it. */
+function foreignIn(records: readonly RecordObject[], acknowledged: number): { readonly nonce: number; readonly hash: string } | undefined {
+  return records
+    .flatMap((record) => closedOf(recordOf(record)))
+    .filter(({ by, nonce }) => by === 'Foreign' && nonce >= acknowledged)
+    .toSorted((a, b) => b.nonce - a.nonce)[0]
+}
+
+const countsOf = (records: readonly RecordObject[]): { readonly open: number; readonly waiting: number } => {
+  const open = records.filter(isOpen).length
+  return { open, waiting: records.length - open }
+}
+
+export interface SignerFactsDeps {
+  readonly networks: Networks
+  readonly keys: EthereumKeys
+  readonly solanaKeys: Pick<SolanaKeys, 'address'>
+  readonly transactions: Pick<TransactionStore, 'recordsIn' | 'placesIn' | 'readPlaces' | 'unsettledOf'>
+  readonly all: () => Iterable<Signer>
+  /** Wei or lamports. */
+  readonly onBalance: (signer: string, network: string, balance: bigint) => void
+}
+
+/** Finds out what there is to say of a signer: its key, its funds, transactions that nobody accounts for. */
+export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signal: AbortSignal) => Promise<SignerFacts> {
+  const { networks, keys, transactions } = deps
+  /** What was last known of a signer's funds: a node that is down for a while is no news. */
+  const funds = new Map<string, boolean>()
+
+  async function keyOf(signer: StakingSigner, signal: AbortSignal): Promise<SignerFacts['key']> {
+    try {
+      const mounted = signer.spec.chain === 'Solana' ? deps.solanaKeys : keys
+      return { address: await mounted.address(signer.spec.keyName, signal) }
+    } catch (error) {
+      const verdict = classify(error)
+      if (verdict.kind === 'stall') return { reason: verdict.reason, message: verdict.message }
+      throw error
+    }
+  }
+
+  async function networkFacts(signer: Signer, name: string, signal: AbortSignal): Promise<NetworkFacts> {
+    const fundedWith = (balance: bigint): { readonly name: string; readonly hasFunds: boolean } => {
+      funds.set(`${signer.metadata.uid}/${name}`, balance > 0n)
+      deps.onBalance(signer.metadata.name, name, balance)
+      return { name, hasFunds: balance > 0n }
+    }
+    if (signer.spec.chain === 'Solana') {
+      const cluster = networks.solana(name)
+      if (cluster === undefined) return { name, hasFunds: undefined }
+      const lamports = await cluster.chain.balance(signer.spec.address as SolanaAddress, 'confirmed', signal)
+      const counts = countsOf(transactions.unsettledOf(signer.spec.address).filter((record) => networkName(record) === name))
+      return { ...fundedWith(lamports), lane: { network: name, ...counts, balanceLamports: lamports.toString() } }
+    }
+    const network = networks.ethereum(name)
+    if (network === undefined) return { name, hasFunds: undefined }
+    const address = signer.spec.address as Address
+    const [counts, balance] = await Promise.all([network.chain.laneCounts(address, signal), network.chain.balance(address, signal)])
+    // The log is read after the chain: a nonce that is given out meanwhile must not look like a stranger's.
+    const lane = { chainId: network.config.chainId, address }
+    const { acknowledgedNonce: acknowledged, policy } = signer.spec
+    const use = { acknowledged, shared: policy.sharedKey === true }
+    let places = transactions.placesIn(lane)
+    let next = nextPlaces(places, counts, use, 1)
+    if (next.is === 'unaccounted') {
+      // The cache may lag behind the log: nobody is alarmed before it was read afresh.
+      places = await transactions.readPlaces(lane, signal)
+      next = nextPlaces(places, counts, use, 1)
+    }
+    const unfinished = transactions.recordsIn(lane).filter(({ status }) => status?.outcome === undefined)
+    const open = unfinished.flatMap(({ status }) => status?.place ?? [])
+    return {
+      ...fundedWith(balance),
+      ...(next.is === 'unaccounted' ? { unaccounted: { first: next.from, count: next.count } } : {}),
+      foreign: foreignIn(transactions.recordsIn(lane), acknowledged ?? 0),
+      lane: {
+        network: name,
+        nextNonce: Math.max(counts.final, (highestPlace(places) ?? -1) + 1),
+        open: open.length,
+        waiting: unfinished.length - open.length,
+        ...(open.length === 0 ? {} : { oldestNonce: Math.min(...open) }),
+        balanceWei: balance.toString(),
+      },
+    }
+  }
+
+  /** The configured network of a Solana record; its own word where its cluster is not configured any more. */
+  const networkName = ({ spec }: RecordObject): string =>
+    networks.names('Solana').find((name) => networks.solana(name)?.config.genesisHash === spec.genesisHash) ?? spec.network
+
+  /** What a signer has on chains that are not configured any more: it is held for that all the same. */
+  function lanesElsewhere({ spec }: StakingSigner): readonly NetworkFacts[] {
+    const names = new Set(networks.names(spec.chain))
+    const unsettled = transactions.unsettledOf(spec.address)
+    if (spec.chain === 'Solana') {
+      const groups = Map.groupBy(
+        unsettled.filter((record) => !names.has(networkName(record))),
+        networkName,
+      )
+      return [...groups].map(([name, records]) => ({ name, hasFunds: undefined, lane: { network: name, ...countsOf(records) } }))
+    }
+    const chains = new Set([...names].flatMap((name) => networks.ethereum(name)?.config.chainId ?? []))
+    const groups = Map.groupBy(
+      unsettled.filter((record) => record.spec.chainId !== undefined && !chains.has(record.spec.chainId)),
+      // Its name may be another chain's by now.
+      (record) => (names.has(record.spec.network) ? `chain-${record.spec.chainId}` : record.spec.network),
+    )
+    return [...groups].map(([name, records]) => ({ name, hasFunds: undefined, lane: { network: name, open: records.length, waiting: 0 } }))
+  }
+
+  async function networkOrLastKnown(signer: Signer, name: string, signal: AbortSignal): Promise<NetworkFacts> {
+    try {
+      return await networkFacts(signer, name, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      classify(error)
+      return { name, hasFunds: funds.get(`${signer.metadata.uid}/${name}`) }
+    }
+  }
+
+  return async (signer, signal) => {
+    const parsed = stakingSignerSpec.safeParse(signer.spec)
+    const key = await keyOf(signer, signal)
+    const known = networks.names(signer.spec.chain).map((name) => networkOrLastKnown(signer, name, signal))
+    return {
+      key,
+      // Base58 has no second spelling.
+      matches:
+        'address' in key &&
+        (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameHex(key.address, signer.spec.address)),
+      duplicateOf: duplicateOf(signer, deps.all()),
+      unreadable: parsed.success ? undefined : unreadable(parsed.error),
+      networks: [...(await Promise.all(known)), ...lanesElsewhere(signer)],
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import { shareNextCall } from '../../../lib/shared-call.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import { conflict } from '../../engine/verdict.ts'
+import { isConflict, isNotFound } from '../../kube/errors.ts'
+import type { Informer } from '../../kube/informer.ts'
+import { diffMergePatch } from '../../kube/merge-patch.ts'
+import type { ResourceClient } from '../../kube/resource-client.ts'
+import type { SignerStore } from '../../transactions/signer-store.ts'
+
+/** The fenced store of signers: reads from the cache, writes with the resourceVersion of what was read. */
+export function createSignerStore(deps: {
+  readonly client: ResourceClient<StakingSigner>
+  readonly informer: Pick<Informer<StakingSigner>, 'get' | 'list' | 'put'>
+  readonly fieldManager: string
+  readonly assertHeld: () => void
+  readonly onWrite: () => void
+  readonly onPoint?: (point: string, key: string) => void
+}): SignerStore {
+  const { client, informer } = deps
+  // Each read has a time-out of its own, and no caller's signal: others wait for it too.
+  const never = new AbortController().signal
+  const readNow = async (name: string): Promise<StakingSigner | undefined> => {
+    try {
+      const signer = await client.get({ name }, never)
+      informer.put(signer)
+      return signer
+    } catch (error) {
+      if (isNotFound(error)) return undefined
+      throw error
+    }
+  }
+  /** By name. Many transactions of one signer are about to be signed at once: one read that begins after all of them asked serves them all. */
+  const reads = new Map<string, (signal: AbortSignal) => Promise<StakingSigner | undefined>>()
+  return {
+    get: (name) => informer.get(name),
+    list: () => informer.list(),
+    async read(name, signal) {
+      const read = reads.get(name) ?? shareNextCall(() => readNow(name))
+      reads.set(name, read)
+      const found = await read(signal)
+      if (found === undefined) reads.delete(name)
+      return found
+    },
+    async writeStatus(signer, status, signal) {
+      const patch = diffMergePatch(signer.status as Record<string, unknown> | undefined, status as Record<string, unknown>)
+      if (patch === undefined) return signer
+      deps.assertHeld()
+      deps.onPoint?.('before signer write', signer.metadata.name)
+      try {
+        const written = await client.mergePatch(
+          { name: signer.metadata.name },
+          { status: patch },
+          { resourceVersion: signer.metadata.resourceVersion, subresource: 'status', fieldManager: deps.fieldManager },
+          signal,
+        )
+        deps.onPoint?.('after signer write', signer.metadata.name)
+        deps.onWrite()
+        informer.put(written)
+        return written
+      } catch (error) {
+        if (isConflict(error)) throw conflict()
+        throw error
+      }
+    },
+  }
+}
