@@ -138,6 +138,8 @@ export interface SolanaStakingApi {
       readonly destination?: SolanaAddress
       /** The destination is a program's account, and meant. */
       readonly destinationException?: true
+      /** Who pays, where it isn't the stake's fee payer. */
+      readonly feePayer?: SolanaAddress
     } & SolanaFeeCap,
     signal: AbortSignal,
   ): Promise<SolanaTransactionBody>

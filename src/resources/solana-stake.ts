@@ -189,6 +189,18 @@ const protocol = z.object({
 })
 export type SolanaProtocol = z.output<typeof protocol>
 
+const requiredKey = z.object({
+  step: z.enum(['Stake', 'Deactivation', 'Withdrawal']).describe('The transaction that it signs, or approves.'),
+  authority: z.enum(['Stake', 'Withdraw']).describe('Whose key it is: the stake authority’s or the withdraw authority’s.'),
+  signer: z.string().max(253).describe('The StakingSigner whose key it is.'),
+  keyName: z
+    .string()
+    .max(63)
+    .optional()
+    .describe('Folder below /var/run/staking/keys where the Secret with the key is mounted; left out where the signer is not there.'),
+})
+export type SolanaRequiredKey = z.output<typeof requiredKey>
+
 const status = z.object({
   observedGeneration: observedGeneration(),
   phase: phase(),
@@ -212,6 +224,13 @@ const status = z.object({
     })
     .optional()
     .describe('The transactions of this stake, each written down before it is sent.'),
+  requiresKey: z
+    .array(requiredKey)
+    .max(2)
+    .optional()
+    .describe(
+      'The keys without which the next transaction cannot go; all others may be kept offline. A withdrawal needs the withdraw authority’s alone: it pays too, where the stake authority’s is not mounted.',
+    ),
   protocol: protocol.optional().describe('Where the stake is in its life, as the operator reads it from the chain.'),
   conditions,
 })

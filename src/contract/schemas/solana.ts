@@ -134,6 +134,8 @@ export const createWithdrawalTransactionBody = z
      * money that goes to a mint or a vote account is lost. Beyond the interface.
      */
     destinationException: z.boolean().optional(),
+    /** Pays for this withdrawal, and signs it. Default: the stake's fee payer. Beyond the interface. */
+    feePayer: solanaAddress.optional(),
     ...feeCap,
   })
   .nullish()

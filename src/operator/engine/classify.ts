@@ -188,7 +188,7 @@ function ofSolana(error: SolanaError): Verdict {
     case 'insufficient-funds':
       return wait(
         'InsufficientFunds',
-        "The stake authority's balance does not cover amount, rent and fees. Fund the address; it goes on by itself.",
+        "The fee payer's balance does not cover amount, rent and fees. Fund the address; it goes on by itself.",
         30_000,
       )
     case 'epoch-rewards':

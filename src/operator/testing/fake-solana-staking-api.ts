@@ -136,8 +136,8 @@ export function createFakeSolanaStakingApi(deps: {
     return stake.challenge
   }
 
-  async function messageFor(stake: Stake, kind: Kind, destination: string | undefined) {
-    const { feePayer, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount } = stake
+  async function messageFor(stake: Stake, kind: Kind, destination: string | undefined, feePayer = stake.feePayer) {
+    const { stakeAccount, stakeAuthority, withdrawAuthority, voteAccount } = stake
     const account = await chain.account(stakeAccount, 'confirmed', signal)
     const { blockhash, lastValidBlockHeight } = await chain.latestBlockhash(signal)
     const frame = {
@@ -179,8 +179,14 @@ export function createFakeSolanaStakingApi(deps: {
     deactivation: ['ACTIVATING', 'ACTIVE'],
     withdrawal: ['INACTIVE'],
   }
-  async function make(stake: Stake, kind: Kind, idempotencyKey: string, destination?: string): Promise<SolanaTransactionBody> {
-    const fingerprint = JSON.stringify([stake.stakeId, kind, destination])
+  async function make(
+    stake: Stake,
+    kind: Kind,
+    idempotencyKey: string,
+    destination?: string,
+    feePayer = stake.feePayer,
+  ): Promise<SolanaTransactionBody> {
+    const fingerprint = JSON.stringify([stake.stakeId, kind, destination, feePayer])
     const before = byKey.get(idempotencyKey)
     if (before !== undefined) {
       if (before.fingerprint !== fingerprint) throw problem('idempotency-key-reused', 409)
@@ -195,8 +201,8 @@ export function createFakeSolanaStakingApi(deps: {
       txId: newId(),
       kind,
       network: stake.network,
-      ...(await messageFor(stake, kind, destination)),
-      feePayer: stake.feePayer,
+      ...(await messageFor(stake, kind, destination, feePayer)),
+      feePayer,
       status: 'awaiting_submission',
       createdAt: clock.now().toISOString(),
       ...(destination === undefined ? {} : { destination }),
@@ -263,9 +269,9 @@ export function createFakeSolanaStakingApi(deps: {
       state.caps.push(maxPriorityFeeLamports)
       return make(find(stakeId), 'deactivation', idempotencyKey)
     },
-    async createWithdrawalTransaction(stakeId, { idempotencyKey, destination, maxPriorityFeeLamports }) {
+    async createWithdrawalTransaction(stakeId, { idempotencyKey, destination, feePayer, maxPriorityFeeLamports }) {
       state.caps.push(maxPriorityFeeLamports)
-      return make(find(stakeId), 'withdrawal', idempotencyKey, destination)
+      return make(find(stakeId), 'withdrawal', idempotencyKey, destination, feePayer)
     },
     async refreshTransaction(stakeId, txId, { maxPriorityFeeLamports }) {
       state.caps.push(maxPriorityFeeLamports)
@@ -274,7 +280,7 @@ export function createFakeSolanaStakingApi(deps: {
       if (now.status !== 'expired' || !allowedIn[now.kind].includes((await protocolOf(stake)).status)) throw problem('invalid-state', 409)
       const { signature, ...rest } = now
       const earlier = [...now.earlier, ...(signature === undefined ? [] : [signature])]
-      const made = await messageFor(stake, now.kind, now.destination)
+      const made = await messageFor(stake, now.kind, now.destination, now.feePayer)
       return structuredClone(replace(stake, txId, { ...rest, ...made, status: 'awaiting_submission', earlier }))
     },
     async submitTransaction(stakeId, txId, signature) {

@@ -15,7 +15,7 @@ import { isLive, upToDate } from './landing.ts'
 import { networkOf, type SolanaNetwork } from './networks.ts'
 import { type Action, prepare } from './prepare.ts'
 import { lookAtStake, type Protocol, type StakeLook } from './protocol.ts'
-import { brokenDestinationRules, brokenVoteRules } from './rules.ts'
+import { brokenDestinationRules, brokenFeePayerRules, brokenVoteRules } from './rules.ts'
 
 const stakeRoute = routes.createStakeTransaction
 const deactivationRoute = routes.createDeactivationTransaction
@@ -184,15 +184,19 @@ export function createTransactions(deps: SolanaDeps) {
       idempotency.run(idempotent, async (commit) => {
         const found = await find(caller.account, params.stakeId)
         const destination = body?.destination ?? found.stake.withdraw_authority
-        const broken = brokenDestinationRules({
-          destination,
-          stakeAccount: found.stake.stake_account,
-          account: isAddress(destination) ? await found.network.chain.account(destination, 'confirmed', signal) : undefined,
-          exception: body?.destinationException === true,
-        })
+        const feePayer = body?.feePayer ?? found.stake.withdrawal_fee_payer
+        const broken = [
+          ...brokenFeePayerRules(feePayer),
+          ...brokenDestinationRules({
+            destination,
+            stakeAccount: found.stake.stake_account,
+            account: isAddress(destination) ? await found.network.chain.account(destination, 'confirmed', signal) : undefined,
+            exception: body?.destinationException === true,
+          }),
+        ]
         if (broken.length > 0) throw validationFailed(broken)
         const feeCap = body?.maxPriorityFeeLamports
-        return change(commit, { ...found, action: { kind: 'withdrawal', destination }, feeCap, signal, route: withdrawalRoute })
+        return change(commit, { ...found, action: { kind: 'withdrawal', destination, feePayer }, feeCap, signal, route: withdrawalRoute })
       }),
     )
 

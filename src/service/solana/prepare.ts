@@ -1,3 +1,4 @@
+import { decodeMessage } from '../../chains/solana/message.ts'
 import { stakeProgram } from '../../chains/solana/programs.ts'
 import {
   buildDeactivationMessage,
@@ -17,13 +18,13 @@ import type { SolanaNetwork } from './networks.ts'
 export type Action =
   | { readonly kind: 'stake' }
   | { readonly kind: 'deactivation' }
-  | { readonly kind: 'withdrawal'; readonly destination: string }
+  | { readonly kind: 'withdrawal'; readonly destination: string; readonly feePayer: string }
 
 /** What a transaction was made for, to make it anew. */
-export const actionOf = ({ kind, destination }: Pick<SolanaTransactionRow, 'kind' | 'destination'>): Action => {
+export const actionOf = ({ kind, destination, message }: Pick<SolanaTransactionRow, 'kind' | 'destination' | 'message'>): Action => {
   if (kind !== 'withdrawal') return { kind }
   if (destination === null) throw new Error('a withdrawal has no destination')
-  return { kind, destination }
+  return { kind, destination, feePayer: decodeMessage(Buffer.from(message, 'base64')).feePayer }
 }
 
 export type PreparedColumns = Pick<SolanaTransactionRow, 'message' | 'recent_blockhash' | 'last_valid_block_height' | 'prepared_slot'>
@@ -53,7 +54,7 @@ export async function prepare(
   { attempt, maxPriorityFeeLamports }: PrepareOptions,
   signal: AbortSignal,
 ): Promise<PreparedColumns> {
-  const feePayer = action.kind === 'withdrawal' ? stake.withdrawal_fee_payer : stake.fee_payer
+  const feePayer = action.kind === 'withdrawal' ? action.feePayer : stake.fee_payer
   const { stake_account: stakeAccount, stake_authority: stakeAuthority, withdraw_authority: withdrawAuthority } = stake
   const [account, recentFee] = await Promise.all([
     action.kind === 'deactivation' ? undefined : chain.account(stakeAccount, 'confirmed', signal),

@@ -17,11 +17,7 @@ export function brokenAddressRules(given: {
   readonly voteAccount: string | undefined
 }): readonly ProblemDetail[] {
   const { stakeAuthority, withdrawAuthority, feePayer, voteAccount } = given
-  const signers = Object.entries({ stakeAuthority, withdrawAuthority, feePayer }).flatMap(([field, address]) =>
-    isOnCurve(address)
-      ? []
-      : [invalidAddress(field, address, 'an address that can sign: no key has this one (off the curve, or of small order)')],
-  )
+  const signers = Object.entries({ stakeAuthority, withdrawAuthority, feePayer }).flatMap(([field, address]) => notASigner(field, address))
   if (voteAccount === undefined)
     return [
       ...signers,
@@ -33,6 +29,9 @@ export function brokenAddressRules(given: {
     ]
   return isAddress(voteAccount) ? signers : [...signers, invalidAddress('voteAccount', voteAccount)]
 }
+
+/** Who pays for a transaction signs it. */
+export const brokenFeePayerRules = (feePayer: string): readonly ProblemDetail[] => notASigner('feePayer', feePayer)
 
 /**
  * Money goes where its owner can spend it again (see `unfitDestination`), and not to the stake account itself, which is closed by the withdrawal.
@@ -53,6 +52,11 @@ export function brokenDestinationRules(given: {
   const hint = unfit.mayBeMeant ? ' (if a program gives it back to you, say destinationException: true)' : ''
   return broken(unfit.code, `the money would be lost at ${destination}: it ${unfit.what}${hint}`)
 }
+
+const notASigner = (field: string, address: string): readonly ProblemDetail[] =>
+  isOnCurve(address)
+    ? []
+    : [invalidAddress(field, address, 'an address that can sign: no key has this one (off the curve, or of small order)')]
 
 const invalidAddress = (field: string, address: string, what = ''): ProblemDetail =>
   isAddress(address)

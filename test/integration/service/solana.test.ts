@@ -390,9 +390,28 @@ describe('a transaction', () => {
     ]
     for (const { destination, code } of bad)
       expect(await post(`${path}/withdrawal-transactions`, { destination })).toMatchObject({ status: 422, body: { errors: [{ code }] } })
+    const nobody = await post(`${path}/withdrawal-transactions`, { feePayer: '1'.repeat(32) })
+    expect(nobody).toMatchObject({ status: 422, body: { errors: [{ code: 'address-off-curve', pointer: '/body/feePayer' }] } })
     // An owner who means it says so.
     const meant = await post(`${path}/withdrawal-transactions`, { destination: mint, destinationException: true })
     expect(meant.status).toBe(201)
+  })
+
+  test('is paid by whom the client names, made anew as well: one key is enough where the other is lost', async () => {
+    const { withTransaction, post, cluster, land, withdrawer, payer } = await start()
+    const { path, transaction } = await withTransaction({ feePayer: payer.address })
+    await land(path, transaction)
+    cluster.nextEpoch()
+    await land(path, (await post(`${path}/deactivation-transactions`)).body)
+    cluster.nextEpoch()
+    const withdrawal = (await post(`${path}/withdrawal-transactions`, { feePayer: withdrawer.address })).body
+    expect(withdrawal).toMatchObject({ feePayer: withdrawer.address, requiredSigners: [withdrawer.address] })
+    cluster.produce(200)
+    const again = (await post(`${path}/transactions/${withdrawal.txId}/refresh`)).body
+    expect(again).toMatchObject({ feePayer: withdrawer.address, requiredSigners: [withdrawer.address], status: 'awaiting_submission' })
+    cluster.produce(200)
+    // That of the stake, where the client names none.
+    expect((await post(`${path}/withdrawal-transactions`)).body).toMatchObject({ requiredSigners: [payer.address, withdrawer.address] })
   })
 
   test('is not handed out for an account whose authority has changed, or that is locked', async () => {

@@ -248,23 +248,6 @@ describe('the stake account', () => {
   })
 })
 
-test('a deactivation reads the stake key alone: the withdraw key may be kept offline until it signs', async () => {
-  const { world, operator } = await readyStake()
-  world.keys.break('withdrawer', 'missing')
-  world.editSpec({ desiredState: 'Inactive' })
-  await world.settle(operator)
-  expect(world.ready(), world.explain()).toBe(true)
-  world.editSpec({ desiredState: 'Withdrawn' })
-  await world.settle(operator)
-  expect(world.stalled(), world.explain()).toBe('KeyMissing')
-  world.keys.mend('withdrawer')
-  world.annotate({ 'staking.dev/reconcile-at': String(++pokes) })
-  await world.settle(operator)
-  await world.settle(operator)
-  expect(world.ready(), world.explain()).toBe(true)
-  world.assertMoney({ funded: 1, withdrawn: 1 })
-})
-
 test.each([
   { what: 'behind', minutes: -6 },
   { what: 'ahead', minutes: 6 },

@@ -4,7 +4,8 @@ import { stakeAccountSpace } from '../../../chains/solana/programs.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { type Halt, stall } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
-import type { Parties, SolanaRequests } from './request.ts'
+import type { Parties } from './parties.ts'
+import type { SolanaRequests } from './request.ts'
 import type { SolanaPlan, SolanaStakeRequest, StakeTerms } from './steps.ts'
 
 /** Why a stake with this validator earns nothing; undefined where it may. */

@@ -13,10 +13,11 @@ import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { alteration, isReached, lockText, lookAt, metaOf, protocolOf, stakeStateOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
 import { createSolanaMigration } from './migration.ts'
+import { isBegun, isLive, ownSteps, stepName, stepSpec } from './records.ts'
 import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
 import { createSeenStakes, type SeenStakes } from './seen.ts'
 import type { FollowPlan, SolanaStakeEffects, SolanaStakeRequest, StakeTerms } from './steps.ts'
-import { authorityChanged, createSolanaStepKind, isBegun, isLive, ownSteps, stepName, stepSpec } from './transaction.ts'
+import { authorityChanged, createSolanaStepKind } from './transaction.ts'
 
 /** The effects of a SolanaStake's saga, and what the log asks of its steps. */
 export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
@@ -25,13 +26,14 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   /** What this process has seen of stakes: the mirror compares status with it. */
   readonly seen: SeenStakes
   readonly networkOn: SolanaRequests['networkOn']
+  readonly keyNameOf: (signer: string) => string | undefined
   readonly takeIn: ReturnType<typeof createSolanaMigration>
 } {
   const { log } = deps
   const requests = createSolanaRequests(deps)
   const { amountProblem } = createSolanaStakeRules(requests)
   const seenStakes = createSeenStakes()
-  const { networkOf, networkOn, ownStake, partiesFor, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
+  const { networkOf, networkOn, ownStake, partiesOf, partiesToBegin, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
 
   const mirrored = (record: RecordObject, shown: SolanaTransaction | undefined): SolanaTransaction | undefined =>
     solanaMirror({ record, wasSent: (hash) => log.wasSent(record, hash) }, shown)
@@ -48,7 +50,9 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         'WrongChain',
         `This stake is on the cluster with genesis ${genesisHash}, and network ${request.network} is another now. Nothing is signed. Give that cluster its name back in the operator's networks file.`,
       )
-    const parties = await partiesFor(request, kind, plan.terms.voteAccount, signal)
+    const paying = kind === 'stake' ? { voteAccount: plan.terms.voteAccount } : undefined
+    // Whoever signs it reads the keys.
+    const parties = await partiesOf(request, paying, signal, { signing: [] })
     const terms = await ownTerms(plan, parties, visit, signal)
     deps.assertMayAct()
     const name = stepName(network.config.genesisHash, terms.stakeAccount, kind)
@@ -58,12 +62,13 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   return {
     seen: seenStakes,
     networkOn,
+    keyNameOf: (signer) => deps.signers.get(signer)?.spec.keyName,
     takeIn: createSolanaMigration(deps, requests),
     steps: createSolanaStepKind(deps, requests) as SolanaTransactionKind,
     effects: {
       async createStake(request, visit, signal) {
         networkOf(request.network)
-        const parties = await partiesFor(request, 'stake', request.voteAccount, signal)
+        const parties = await partiesToBegin(request, request.voteAccount, signal)
         deps.assertMayAct()
         const body = await serviceStake(request, parties, visit, signal).catch(async (error: unknown) => {
           const isAmount = error instanceof StakingApiError && error.rules?.includes('amount-out-of-range') === true
@@ -75,7 +80,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
 
       async verifyStake({ request, terms, tentative }, visit, signal) {
         networkOf(request.network)
-        const parties = await partiesFor(request, 'stake', terms.voteAccount, signal)
+        const parties = await partiesToBegin(request, terms.voteAccount, signal)
         const body = await serviceStake(request, parties, visit, signal)
         const own = verifiedTerms(request, body, parties)
         if (request.adoptStakeId !== undefined) await assertAdoptable(request, own, signal)

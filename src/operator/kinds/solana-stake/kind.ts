@@ -9,6 +9,8 @@ import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { isReached, lookAt, protocolOf } from './chain.ts'
 import { decideSolanaDeletion, isConfirmed, type LoggedStake } from './deletion.ts'
+import { isBegun, isLive, ownSteps } from './records.ts'
+import { requiredKeys } from './required-keys.ts'
 import type { SeenStakes } from './seen.ts'
 import { isWhereWanted, solanaStakeStatus } from './status.ts'
 import {
@@ -22,7 +24,6 @@ import {
   solanaStakeSteps,
   withdrawBeforeDeletion,
 } from './steps.ts'
-import { isBegun, isLive, ownSteps } from './transaction.ts'
 
 type Own = ReturnType<typeof ownSteps>
 const kinds = ['stake', 'deactivation', 'withdrawal'] as const satisfies readonly ActionKind[]
@@ -33,11 +34,13 @@ export function solanaStakeKind(deps: {
   /** The network of the cluster with a genesis; without one, of a name. */
   readonly networkOn: (genesisHash: string | undefined, name: string) => SolanaNetwork
   readonly intervals: ObservationIntervals
+  /** The folder of a signer's mounted key; undefined for a signer that isn't there. */
+  readonly keyNameOf: (signer: string) => string | undefined
   readonly seen: SeenStakes
   /** Takes what earlier versions have left in status into the log. */
   readonly takeIn: (resource: SolanaStake, origin: Origin, signal: AbortSignal) => Promise<readonly string[]>
 }): SagaKind<SolanaStake, SolanaStakeStatus, SolanaStakeView, SolanaStakeEffects> {
-  const { log, networkOn, intervals, seen, takeIn } = deps
+  const { log, networkOn, intervals, keyNameOf, seen, takeIn } = deps
 
   const ownOf = ({ metadata }: SolanaStake, uid: string | undefined): Own =>
     ownSteps(log, { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
@@ -89,7 +92,11 @@ export function solanaStakeKind(deps: {
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
     view: ({ spec, metadata }, origin, status) => ({ origin, spec, status, deleting: metadata.deletionTimestamp !== undefined }),
-    say: solanaStakeStatus,
+    say(resource, status, progress, now) {
+      const { requiresKey: _before, ...said } = solanaStakeStatus(resource, status, progress, now)
+      const needed = requiredKeys(resource, said, keyNameOf)
+      return needed.length === 0 ? said : { ...said, requiresKey: [...needed] }
+    },
     passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
 
     takeIn,

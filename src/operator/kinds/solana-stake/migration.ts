@@ -6,9 +6,9 @@ import type { TransactionAttempt } from '../../../resources/staking-transaction.
 import type { Origin } from '../../engine/origin.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import { isConfirmed } from './deletion.ts'
+import { isBegun, ownSteps, stepName, stepSpec } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { type ActionKind, isWitness, signaturesOf, solanaRequestOf, termsOf } from './steps.ts'
-import { isBegun, ownSteps, stepName, stepSpec } from './transaction.ts'
 
 const kinds = ['stake', 'deactivation', 'withdrawal'] as const satisfies readonly ActionKind[]
 

@@ -1,18 +1,18 @@
-import { isAddress, isOnCurve, type SolanaAddress } from '../../../chains/solana/addresses.ts'
+import { isAddress, type SolanaAddress } from '../../../chains/solana/addresses.ts'
 import { stakeAccountAddress } from '../../../chains/solana/stake.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { AmountError, type Lamports, lamports, parseInteger } from '../../../lib/amounts.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { SolanaStake } from '../../../resources/solana-stake.ts'
-import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { Networks, SolanaKeys, SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
-import { admitSolanaStake, type NamespaceFacts, priorityFeeCap } from '../../transactions/policy.ts'
+import type { NamespaceFacts } from '../../transactions/policy.ts'
 import type { SignerStore } from '../../transactions/signer-store.ts'
-import type { ActionKind, SolanaStakeRequest, StakeTerms } from './steps.ts'
+import { createParties, type Parties } from './parties.ts'
+import type { SolanaStakeRequest, StakeTerms } from './steps.ts'
 
 export interface SolanaStakeDeps {
   readonly networks: Pick<Networks, 'solana' | 'names'>
@@ -37,21 +37,11 @@ export interface SolanaStakeDeps {
   readonly onRefusal?: (reason: string) => void
 }
 
-/** The two signers, admitted by their policies as they stand now, with the addresses that their keys turned out to have. */
-export interface Parties {
-  readonly payer: StakingSigner
-  readonly withdrawer: StakingSigner
-  readonly stakeAuthority: SolanaAddress
-  readonly withdrawAuthority: SolanaAddress
-  /** Where withdrawn money goes. */
-  readonly destination: SolanaAddress
-}
-
 /** What a stake asks for, checked: network, amount, signers and terms, as they all stand now. */
 export type SolanaRequests = ReturnType<typeof createSolanaRequests>
 
 export function createSolanaRequests(deps: SolanaStakeDeps) {
-  const { keys, signers } = deps
+  const parties = createParties(deps, { amountOf, refuse })
   /**
    * Terms that the service gave this process for a resource and that were verified. They are what status is compared with, so that a transaction in
    * flight is sent again while the service is away.
@@ -97,77 +87,6 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
       if (error instanceof AmountError) throw stall('InvalidSpec', `spec.amountLamports: ${error.message}.`, false)
       throw error
     }
-  }
-
-  /** Highest priority fee, by the stake and the policies of both signers. */
-  function feeCapOf(request: SolanaStakeRequest, { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>): bigint {
-    try {
-      return priorityFeeCap([payer, withdrawer], request.maxPriorityFeeLamports)
-    } catch (error) {
-      if (error instanceof AmountError)
-        throw stall('InvalidSpec', `maxPriorityFeeLamports of this spec, or of a signer's policy: ${error.message}.`)
-      throw error
-    }
-  }
-
-  async function signerOf(name: string, fresh: boolean, signal: AbortSignal): Promise<StakingSigner> {
-    const signer = fresh ? await signers.read(name, signal) : signers.get(name)
-    if (signer === undefined)
-      throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
-    return signer
-  }
-
-  async function addressOf(signer: StakingSigner, signal: AbortSignal): Promise<SolanaAddress> {
-    const { keyName, address } = signer.spec
-    const found = await keys.address(keyName, signal)
-    if (found !== address)
-      throw stall(
-        'KeyAddressMismatch',
-        `The key mounted as ${keyName} belongs to ${found}, but StakingSigner ${signer.metadata.name} declares ${address}. Nothing was signed. Mount the right key.`,
-      )
-    return found
-  }
-
-  /** What the signers' policies must admit. Paying is admitted by amount and vote account, whatever else by the namespace and where the money goes in the end. */
-  function assertAdmitted(
-    request: SolanaStakeRequest,
-    { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>,
-    paying: { readonly voteAccount: string | undefined } | undefined,
-  ): void {
-    const namespace = deps.namespace(request.origin.namespace)
-    const voteAccount = paying?.voteAccount ?? request.voteAccount
-    const refusal =
-      admitSolanaStake(payer, {
-        namespace,
-        ...(paying === undefined ? {} : { amountLamports: amountOf(request) }),
-        ...(paying === undefined || voteAccount === undefined ? {} : { voteAccount }),
-      }) ?? admitSolanaStake(withdrawer, { namespace, destination: request.destination ?? withdrawer.spec.address })
-    if (refusal !== undefined) refuse(refusal.reason, refusal.message)
-  }
-
-  /** Both signers, admitted. `fresh`: read past the cache. */
-  async function partiesOf(
-    request: SolanaStakeRequest,
-    paying: { readonly voteAccount: string | undefined } | undefined,
-    signal: AbortSignal,
-    { fresh = false, withdrawerSigns = true }: { readonly fresh?: boolean; readonly withdrawerSigns?: boolean } = {},
-  ): Promise<Parties> {
-    for (const [field, address] of Object.entries({ voteAccount: request.voteAccount, destination: request.destination }))
-      if (address !== undefined && !isAddress(address))
-        throw stall(
-          'InvalidSpec',
-          `spec.${field} is not a Solana address: it is not base58 of 32 bytes. Delete this resource and create it with the right one.`,
-          false,
-        )
-    const payer = await signerOf(request.stakeSigner, fresh, signal)
-    const withdrawer = await signerOf(request.withdrawSigner, fresh, signal)
-    assertAdmitted(request, { payer, withdrawer }, paying)
-    const stakeAuthority = await addressOf(payer, signal)
-    // A key that is kept offline is read where it signs.
-    const withdrawAuthority = withdrawerSigns ? await addressOf(withdrawer, signal) : withdrawer.spec.address
-    for (const address of [stakeAuthority, withdrawAuthority])
-      if (!isOnCurve(address)) throw stall('KeyMalformed', `${address} is an address for which nobody can sign.`)
-    return { payer, withdrawer, stakeAuthority, withdrawAuthority, destination: request.destination ?? withdrawer.spec.address }
   }
 
   /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */
@@ -273,7 +192,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
       })
     if (body.externalReference === undefined && request.adoptStakeId === undefined) {
       // An API that doesn't show whose a stake is knows it by the key of its creation.
-      const made = await serviceStake(request, await partiesOf(request, undefined, signal), new Map(), signal)
+      const made = await serviceStake(request, await parties.partiesOf(request, undefined, signal, { signing: [] }), new Map(), signal)
       assertOwn(request, { ...body, ...(made.stakeId === stakeId ? { externalReference: request.externalReference } : {}) })
     } else assertOwn(request, body)
     return body
@@ -344,21 +263,15 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
     return own
   }
 
-  /** Who is needed for a transaction; a stake is paid only where amount and vote account are admitted. */
-  const partiesFor = (request: SolanaStakeRequest, kind: ActionKind, voteAccount: string | undefined, signal: AbortSignal, fresh = false) =>
-    partiesOf(request, kind === 'stake' ? { voteAccount } : undefined, signal, { fresh, withdrawerSigns: kind !== 'deactivation' })
-
   const forget = (request: SolanaStakeRequest): void => {
     known.delete(keyOf(request))
   }
 
   return {
+    ...parties,
     networkOf,
     networkOn,
     amountOf,
-    feeCapOf,
-    assertAdmitted,
-    partiesFor,
     serviceStake,
     ownStake,
     verifiedTerms,

@@ -6,9 +6,10 @@ import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaFeeCap, SolanaNetwork } from '../../ports.ts'
 import type { Heights } from '../../transactions/solana/kind.ts'
 import { isException } from './chain-rules.ts'
-import type { Parties, SolanaRequests, SolanaStakeDeps } from './request.ts'
+import type { Parties } from './parties.ts'
+import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { type SolanaPlan, type StakeTerms, transactionKey } from './steps.ts'
-import { destinationOf, frameProblem, messageOf } from './verification.ts'
+import { destinationOf, feePayerOf, frameProblem, messageOf } from './verification.ts'
 
 export interface Wanted {
   readonly plan: SolanaPlan
@@ -71,11 +72,16 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, fee
   const unfinished = ({ transactions }: SolanaStakeBody, kind: string): SolanaTransactionBody | undefined =>
     transactions.findLast((one) => one.kind === kind && one.status !== 'failed' && one.status !== 'confirmed')
 
-  /** Of an adopted stake: another client's withdrawal, to elsewhere, which is over. Made anew it would go there again. */
-  const isAnothers = (transaction: SolanaTransactionBody, { plan, parties, heights }: Wanted): boolean =>
-    plan.kind === 'withdrawal' &&
-    isPast(transaction, heights) &&
-    destinationOf(messageOf({ message: transaction.messageBase64 }) ?? new Uint8Array()) !== parties.destination
+  /**
+   * A withdrawal that is over, and that would come out the same made anew: to elsewhere, by another client of an adopted stake; or paid by the key that isn't
+   * mounted any more.
+   */
+  function isAnothers(transaction: SolanaTransactionBody, { plan, parties, terms, heights }: Wanted): boolean {
+    if (plan.kind !== 'withdrawal' || !isPast(transaction, heights)) return false
+    const message = messageOf({ message: transaction.messageBase64 }) ?? new Uint8Array()
+    const isPayable = parties.feePayer === parties.stakeAuthority || feePayerOf(plan.kind, terms, message) === parties.feePayer
+    return destinationOf(message) !== parties.destination || !isPayable
+  }
 
   function refuseMadeBefore({ protocol, transactions }: SolanaStakeBody, network: SolanaNetwork): void {
     if (protocol.status === 'WITHDRAWN')
@@ -118,7 +124,7 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, fee
     const { api } = network
     const number = stake.transactions.filter(({ kind }) => kind === plan.kind).length + 1
     const idempotencyKey = transactionKey(plan.request.origin, plan.kind, number)
-    const { destination, withdrawer } = parties
+    const { destination, withdrawer, feePayer, stakeAuthority } = parties
     try {
       switch (plan.kind) {
         case 'stake':
@@ -132,6 +138,7 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, fee
               idempotencyKey,
               destination,
               ...(isException(withdrawer, destination) ? { destinationException: true } : {}),
+              ...(feePayer === stakeAuthority ? {} : { feePayer }),
               ...capOf(wanted),
             },
             signal,

@@ -26,6 +26,8 @@ export interface SolanaStakeRequest {
   readonly idempotencyKey: string
   readonly externalReference: string
   readonly adoptStakeId?: string
+  /** Whether a stake is wanted, or only the end of one that may be there. */
+  readonly wanted: boolean
 }
 
 /** What the staking API has made of the request. */
@@ -96,6 +98,7 @@ export const solanaRequestOf = ({ origin, spec }: Pick<SolanaStakeView, 'origin'
   idempotencyKey: idempotencyKey(origin, SOLANA_STAKE_STEP),
   externalReference: externalReference(origin),
   ...(spec.adopt === undefined ? {} : { adoptStakeId: spec.adopt.stakeId }),
+  wanted: spec.desiredState === 'Active',
 })
 
 /** Of a transaction POST: the number counts those of this kind that the staking API has, so that a key is never used for two. */

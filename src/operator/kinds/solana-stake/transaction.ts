@@ -3,88 +3,25 @@ import { lockupInForce } from '../../../chains/solana/stake-account.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import type { SolanaStake } from '../../../resources/solana-stake.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
-import type { StakingTransactionSpec, TransactionPurpose } from '../../../resources/staking-transaction.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
-import type { TransactionLog } from '../../transactions/log.ts'
-import { transactionName } from '../../transactions/names.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
 import { attemptsOf, closedOf } from '../../transactions/protocol.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
-import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { alteration, isReached, lookAt, metaOf, protocolOf, type StakeLook, stakeStateOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
 import { createStakeHistory } from './history.ts'
-import type { Parties, SolanaRequests, SolanaStakeDeps } from './request.ts'
+import type { Parties } from './parties.ts'
+import { actionOf, isBegun, purposes, stepName } from './records.ts'
+import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
+import { authoritiesFor } from './required-keys.ts'
 import { createServiceTransactions } from './service-transaction.ts'
 import { type ActionKind, isWitness, type SolanaPlan, type StakeTerms, solanaRequestOf, transactionOf } from './steps.ts'
 import { createSolanaVerification, feePayerOf, messageOf } from './verification.ts'
 
 /** A blockhash lives 150 blocks; with two slots of three skipped, it is at most so many slots old. */
 const BLOCKHASH_SLOTS = 450n
-
-const purposes = { stake: 'SolanaStake', deactivation: 'SolanaDeactivation', withdrawal: 'SolanaWithdrawal' } as const
-export const purposeOf = (kind: ActionKind): (typeof purposes)[ActionKind] => purposes[kind]
-const kindsOf: ReadonlyMap<TransactionPurpose, ActionKind> = new Map(
-  (Object.keys(purposes) as ActionKind[]).map((kind) => [purposes[kind], kind]),
-)
-export function actionOf({ spec, metadata }: RecordObject): ActionKind {
-  const kind = kindsOf.get(spec.purpose)
-  if (kind === undefined) throw new Error(`StakingTransaction ${metadata.name} is for no step of a Solana stake`)
-  return kind
-}
-
-/** One step of one stake account: whoever else wants to take it finds this name taken. */
-export const stepName = (genesisHash: string, stakeAccount: string, kind: ActionKind): string =>
-  transactionName({ purpose: purposes[kind], genesisHash, stakeAccount })
-
-/** What is to be written down before a step is signed. */
-export const stepSpec = ({ request, kind }: SolanaPlan, terms: StakeTerms, { config }: SolanaNetwork): StakingTransactionSpec => {
-  const { origin } = request
-  return {
-    chain: 'Solana',
-    network: config.name,
-    genesisHash: config.genesisHash,
-    purpose: purposes[kind],
-    subject: terms.stakeAccount,
-    amount: `${inSol(request.amountLamports)} SOL`,
-    apiId: terms.stakeId,
-    owner: { kind: origin.kind, namespace: origin.namespace, name: origin.name, originUid: origin.uid },
-    generation: 0,
-    signer: request.stakeSigner,
-    from: terms.stakeAuthority,
-  }
-}
-const inSol = (lamports: string): string => {
-  const text = lamports.padStart(10, '0')
-  return `${text.slice(0, -9)}.${text.slice(-9)}`.replace(/\.?0+$/, '')
-}
-
-type Owner = { readonly kind: string; readonly namespace: string; readonly name: string; readonly uid: string | undefined }
-/** Something of it was signed, or it has landed. */
-export const isBegun = ({ status }: RecordObject): boolean => status?.outcome !== undefined || (status?.attempts ?? []).length > 0
-/** Something of it may land. */
-export const isLive = (record: RecordObject): boolean => record.status?.outcome === undefined && liveAttempts(recordOf(record)).length > 0
-const rank = (record: RecordObject): number => (record.status?.outcome !== undefined ? 3 : isLive(record) ? 2 : isBegun(record) ? 1 : 0)
-
-/** The records of a resource's steps, by its place and its origin; without an origin, by its place alone. All are of the account that is paid, if one is. */
-export function ownSteps(log: Pick<TransactionLog, 'ofOwner'>, owner: Owner): Readonly<Partial<Record<ActionKind, RecordObject>>> {
-  const own = log
-    .ofOwner(owner)
-    .filter(({ spec }) => spec.chain === 'Solana' && (owner.uid === undefined || spec.owner.originUid === owner.uid))
-    .toSorted((a, b) => rank(b) - rank(a))
-  const stake = own.find(({ spec }) => spec.purpose === purposes.stake)
-  const of = (kind: ActionKind) =>
-    own.find(({ spec }) => spec.purpose === purposes[kind] && (stake === undefined || spec.subject === stake.spec.subject))
-  const deactivation = of('deactivation')
-  const withdrawal = of('withdrawal')
-  return {
-    ...(stake === undefined ? {} : { stake }),
-    ...(deactivation === undefined ? {} : { deactivation }),
-    ...(withdrawal === undefined ? {} : { withdrawal }),
-  }
-}
 
 /** What a step is made and signed by. */
 interface Admission {
@@ -147,7 +84,8 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
         'WrongChain',
         `The ${kind} was begun on the cluster with genesis ${record.spec.genesisHash}, and network ${request.network} is another now. It is followed where it was begun; nothing is signed.`,
       )
-    const parties = await partiesFor(request, kind, undefined, signal, fresh)
+    const signing = authoritiesFor(kind, { isApproved: isBegun(record) })
+    const parties = await partiesFor(request, kind, signal, { fresh, signing })
     if (parties.stakeAuthority !== record.spec.from)
       throw stall(
         'SignerChanged',
@@ -235,7 +173,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
     async obtain(record, admission, heights, _visit, signal) {
       const { plan, parties, terms, network } = admission
       const { kind, request } = plan
-      assertStays(kind === 'deactivation' ? [parties.payer] : [parties.payer, parties.withdrawer])
+      assertStays(signersOf(kind, parties))
       const look = await lookAt(network.chain, terms.stakeAccount, signal)
       const altered = alteration(look.state, terms)
       if (altered !== undefined) throw authorityChanged(terms, altered)
@@ -255,7 +193,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       if (kind === 'stake') await rules.assertVotes(network, terms.voteAccount, parties.payer, signal)
       const fee = await network.chain.feeFor(message, signal)
       if (fee === undefined) throw outOfStep(network)
-      await assertFunds(network, plan, feePayerOf(plan, terms, message), fee, signal)
+      await assertFunds(network, plan, feePayerOf(kind, terms, message), fee, signal)
       await simulate(network, kind, { terms, message, atSlot: look.slot }, signal).catch(async (error: unknown) => {
         const isTooLittle = error instanceof SolanaError && error.code === 'insufficient-delegation'
         throw (isTooLittle ? await rules.amountProblem(request, signal) : undefined) ?? explained(error, kind, network)
@@ -303,6 +241,12 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
 
     explain: (record, error) => explained(error, actionOf(record), networkOfRecord(record)),
   }
+}
+
+/** Who signs a transaction that is made now. */
+function signersOf(kind: ActionKind, { payer, withdrawer, feePayer, stakeAuthority }: Parties): readonly StakingSigner[] {
+  if (kind === 'deactivation') return [payer]
+  return feePayer === stakeAuthority ? [payer, withdrawer] : [withdrawer]
 }
 
 /** Nothing new is signed for a signer that is being deleted: it goes once what is open is settled. @throws Halt */

@@ -10,7 +10,8 @@ import { lamports } from '../../../lib/amounts.ts'
 import { wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import { alteration, isReached, stakeStateOf } from './chain.ts'
-import type { Parties, SolanaRequests, SolanaStakeDeps } from './request.ts'
+import type { Parties } from './parties.ts'
+import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import type { ActionKind, SolanaPlan, StakeTerms } from './steps.ts'
 
 /** Compute units that a transaction may ask for (MAX_COMPUTE_UNIT_LIMIT of the cluster). What it needs, a simulation tells. */
@@ -84,7 +85,7 @@ export function createSolanaVerification(deps: SolanaStakeDeps, { amountOf, feeC
     message: Uint8Array,
     more: Given,
   ): readonly TransactionMismatch[] {
-    const feePayer = feePayerOf(plan, terms, message)
+    const feePayer = feePayerOf(plan.kind, terms, message)
     const plain = verifyTransaction(message, expected(plan, terms, destination, { ...more, feePayer, prefunded: false }))
     if (plain.length === 0 || plan.kind !== 'stake' || !allocates(message)) return plain
     return verifyTransaction(message, expected(plan, terms, destination, { ...more, feePayer, prefunded: true }))
@@ -224,15 +225,11 @@ export function messageOf({ message }: { readonly message?: string | undefined }
 }
 
 /**
- * Who pays the fees: the stake authority. An adopted stake may have been created without a named fee payer: then its withdrawals are paid by the
- * withdraw authority, which is this resource's own as well.
+ * Who pays the fees: the stake authority. A withdrawal may be paid by the withdraw authority as well, which is this resource's own: where the stake key is
+ * lost, or kept away, or where the stake was created without a named fee payer.
  */
-export function feePayerOf(
-  { request, kind }: SolanaPlan,
-  { stakeAuthority, withdrawAuthority }: StakeTerms,
-  message: Uint8Array,
-): SolanaAddress {
-  if (kind !== 'withdrawal' || request.adoptStakeId === undefined) return stakeAuthority
+export function feePayerOf(kind: ActionKind, { stakeAuthority, withdrawAuthority }: StakeTerms, message: Uint8Array): SolanaAddress {
+  if (kind !== 'withdrawal') return stakeAuthority
   try {
     return decodeMessage(message).feePayer === withdrawAuthority ? withdrawAuthority : stakeAuthority
   } catch (error) {

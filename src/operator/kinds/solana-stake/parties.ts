@@ -1,0 +1,148 @@
+import { isAddress, isOnCurve, type SolanaAddress } from '../../../chains/solana/addresses.ts'
+import { AmountError, type Lamports } from '../../../lib/amounts.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import { stall } from '../../engine/verdict.ts'
+import { KeyError } from '../../ports.ts'
+import { admitSolanaStake, priorityFeeCap } from '../../transactions/policy.ts'
+import { isBegun, ownSteps } from './records.ts'
+import type { SolanaStakeDeps } from './request.ts'
+import { type Authority, authoritiesFor } from './required-keys.ts'
+import type { ActionKind, SolanaStakeRequest } from './steps.ts'
+
+/** The two signers, admitted by their policies as they stand now, with the addresses that their keys turned out to have. */
+export interface Parties {
+  readonly payer: StakingSigner
+  readonly withdrawer: StakingSigner
+  readonly stakeAuthority: SolanaAddress
+  readonly withdrawAuthority: SolanaAddress
+  /** Where withdrawn money goes. */
+  readonly destination: SolanaAddress
+  /** Who pays for what is made next: the stake authority; for a withdrawal while its key isn't mounted, the withdraw authority. */
+  readonly feePayer: SolanaAddress
+}
+
+/** Who signs for a stake: both signers, by their policies and keys as they stand now. */
+export function createParties(
+  deps: SolanaStakeDeps,
+  {
+    amountOf,
+    refuse,
+  }: { readonly amountOf: (request: SolanaStakeRequest) => Lamports; readonly refuse: (...why: Parameters<typeof stall>) => never },
+) {
+  const { keys, signers } = deps
+
+  /** Highest priority fee, by the stake and the policies of both signers. */
+  function feeCapOf(request: SolanaStakeRequest, { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>): bigint {
+    try {
+      return priorityFeeCap([payer, withdrawer], request.maxPriorityFeeLamports)
+    } catch (error) {
+      if (error instanceof AmountError)
+        throw stall('InvalidSpec', `maxPriorityFeeLamports of this spec, or of a signer's policy: ${error.message}.`)
+      throw error
+    }
+  }
+
+  async function signerOf(name: string, fresh: boolean, signal: AbortSignal): Promise<StakingSigner> {
+    const signer = fresh ? await signers.read(name, signal) : signers.get(name)
+    if (signer === undefined)
+      throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
+    return signer
+  }
+
+  async function addressOf(signer: StakingSigner, signal: AbortSignal): Promise<SolanaAddress> {
+    const { keyName, address } = signer.spec
+    const found = await keys.address(keyName, signal)
+    if (found !== address)
+      throw stall(
+        'KeyAddressMismatch',
+        `The key mounted as ${keyName} belongs to ${found}, but StakingSigner ${signer.metadata.name} declares ${address}. Nothing was signed. Mount the right key.`,
+      )
+    return found
+  }
+
+  /** What the signers' policies must admit. Paying is admitted by amount and vote account, whatever else by the namespace and where the money goes in the end. */
+  function assertAdmitted(
+    request: SolanaStakeRequest,
+    { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>,
+    paying: { readonly voteAccount: string | undefined } | undefined,
+  ): void {
+    const namespace = deps.namespace(request.origin.namespace)
+    const voteAccount = paying?.voteAccount ?? request.voteAccount
+    const refusal =
+      admitSolanaStake(payer, {
+        namespace,
+        ...(paying === undefined ? {} : { amountLamports: amountOf(request) }),
+        ...(paying === undefined || voteAccount === undefined ? {} : { voteAccount }),
+      }) ?? admitSolanaStake(withdrawer, { namespace, destination: request.destination ?? withdrawer.spec.address })
+    if (refusal !== undefined) refuse(refusal.reason, refusal.message)
+  }
+
+  async function isMounted({ spec }: StakingSigner, signal: AbortSignal): Promise<boolean> {
+    try {
+      await keys.address(spec.keyName, signal)
+      return true
+    } catch (error) {
+      if (error instanceof KeyError && error.code === 'missing') return false
+      throw error
+    }
+  }
+
+  /**
+   * Both signers, admitted. The keys of `signing` are read, so that one that is missing is told before anything is made; those that sign nothing now may be
+   * kept offline. Every signature refuses the key of another address. `fresh`: signers are read past the cache.
+   */
+  async function partiesOf(
+    request: SolanaStakeRequest,
+    paying: { readonly voteAccount: string | undefined } | undefined,
+    signal: AbortSignal,
+    { fresh = false, signing }: { readonly fresh?: boolean; readonly signing: readonly Authority[] },
+  ): Promise<Parties> {
+    for (const [field, address] of Object.entries({ voteAccount: request.voteAccount, destination: request.destination }))
+      if (address !== undefined && !isAddress(address))
+        throw stall(
+          'InvalidSpec',
+          `spec.${field} is not a Solana address: it is not base58 of 32 bytes. Delete this resource and create it with the right one.`,
+          false,
+        )
+    const payer = await signerOf(request.stakeSigner, fresh, signal)
+    const withdrawer = await signerOf(request.withdrawSigner, fresh, signal)
+    assertAdmitted(request, { payer, withdrawer }, paying)
+    for (const authority of signing) await addressOf(authority === 'Stake' ? payer : withdrawer, signal)
+    const stakeAuthority = payer.spec.address
+    const withdrawAuthority = withdrawer.spec.address
+    for (const address of [stakeAuthority, withdrawAuthority])
+      if (!isOnCurve(address)) throw stall('KeyMalformed', `${address} is an address for which nobody can sign.`)
+    return {
+      payer,
+      withdrawer,
+      stakeAuthority,
+      withdrawAuthority,
+      destination: request.destination ?? withdrawAuthority,
+      feePayer: stakeAuthority,
+    }
+  }
+
+  /** Who a transaction concerns, with the keys read that sign it; a stake is paid only where amount and vote account are admitted. */
+  async function partiesFor(
+    request: SolanaStakeRequest,
+    kind: ActionKind,
+    signal: AbortSignal,
+    { fresh = false, signing }: { readonly fresh?: boolean; readonly signing: readonly Authority[] },
+  ): Promise<Parties> {
+    const parties = await partiesOf(request, kind === 'stake' ? { voteAccount: undefined } : undefined, signal, { fresh, signing })
+    if (kind !== 'withdrawal' || signing.length === 0 || (await isMounted(parties.payer, signal))) return parties
+    return { ...parties, feePayer: parties.withdrawAuthority }
+  }
+
+  /**
+   * Of a step that signs nothing itself: its keys are read only where a stake is about to be paid, so that nothing is begun that can't go on.
+   * `voteAccount` of a stake that the service has chosen.
+   */
+  const partiesToBegin = (request: SolanaStakeRequest, voteAccount: string | undefined, signal: AbortSignal): Promise<Parties> => {
+    const { stake } = ownSteps(deps.log, request.origin)
+    const isPaidNext = request.wanted && request.adoptStakeId === undefined && (stake === undefined || !isBegun(stake))
+    return partiesOf(request, { voteAccount }, signal, { signing: isPaidNext ? authoritiesFor('stake', { isApproved: false }) : [] })
+  }
+
+  return { feeCapOf, assertAdmitted, partiesOf, partiesFor, partiesToBegin }
+}

@@ -1,0 +1,69 @@
+import type { StakingTransactionSpec, TransactionPurpose } from '../../../resources/staking-transaction.ts'
+import type { SolanaNetwork } from '../../ports.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
+import { transactionName } from '../../transactions/names.ts'
+import { liveAttempts } from '../../transactions/solana/rules.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import type { ActionKind, SolanaPlan, StakeTerms } from './steps.ts'
+
+export const purposes = { stake: 'SolanaStake', deactivation: 'SolanaDeactivation', withdrawal: 'SolanaWithdrawal' } as const
+export const purposeOf = (kind: ActionKind): (typeof purposes)[ActionKind] => purposes[kind]
+const kindsOf: ReadonlyMap<TransactionPurpose, ActionKind> = new Map(
+  (Object.keys(purposes) as ActionKind[]).map((kind) => [purposes[kind], kind]),
+)
+export function actionOf({ spec, metadata }: RecordObject): ActionKind {
+  const kind = kindsOf.get(spec.purpose)
+  if (kind === undefined) throw new Error(`StakingTransaction ${metadata.name} is for no step of a Solana stake`)
+  return kind
+}
+
+/** One step of one stake account: whoever else wants to take it finds this name taken. */
+export const stepName = (genesisHash: string, stakeAccount: string, kind: ActionKind): string =>
+  transactionName({ purpose: purposes[kind], genesisHash, stakeAccount })
+
+/** What is to be written down before a step is signed. */
+export const stepSpec = ({ request, kind }: SolanaPlan, terms: StakeTerms, { config }: SolanaNetwork): StakingTransactionSpec => {
+  const { origin } = request
+  return {
+    chain: 'Solana',
+    network: config.name,
+    genesisHash: config.genesisHash,
+    purpose: purposes[kind],
+    subject: terms.stakeAccount,
+    amount: `${inSol(request.amountLamports)} SOL`,
+    apiId: terms.stakeId,
+    owner: { kind: origin.kind, namespace: origin.namespace, name: origin.name, originUid: origin.uid },
+    generation: 0,
+    signer: request.stakeSigner,
+    from: terms.stakeAuthority,
+  }
+}
+const inSol = (lamports: string): string => {
+  const text = lamports.padStart(10, '0')
+  return `${text.slice(0, -9)}.${text.slice(-9)}`.replace(/\.?0+$/, '')
+}
+
+type Owner = { readonly kind: string; readonly namespace: string; readonly name: string; readonly uid: string | undefined }
+/** Something of it was signed, or it has landed. */
+export const isBegun = ({ status }: RecordObject): boolean => status?.outcome !== undefined || (status?.attempts ?? []).length > 0
+/** Something of it may land. */
+export const isLive = (record: RecordObject): boolean => record.status?.outcome === undefined && liveAttempts(recordOf(record)).length > 0
+const rank = (record: RecordObject): number => (record.status?.outcome !== undefined ? 3 : isLive(record) ? 2 : isBegun(record) ? 1 : 0)
+
+/** The records of a resource's steps, by its place and its origin; without an origin, by its place alone. All are of the account that is paid, if one is. */
+export function ownSteps(log: Pick<TransactionLog, 'ofOwner'>, owner: Owner): Readonly<Partial<Record<ActionKind, RecordObject>>> {
+  const own = log
+    .ofOwner(owner)
+    .filter(({ spec }) => spec.chain === 'Solana' && (owner.uid === undefined || spec.owner.originUid === owner.uid))
+    .toSorted((a, b) => rank(b) - rank(a))
+  const stake = own.find(({ spec }) => spec.purpose === purposes.stake)
+  const of = (kind: ActionKind) =>
+    own.find(({ spec }) => spec.purpose === purposes[kind] && (stake === undefined || spec.subject === stake.spec.subject))
+  const deactivation = of('deactivation')
+  const withdrawal = of('withdrawal')
+  return {
+    ...(stake === undefined ? {} : { stake }),
+    ...(deactivation === undefined ? {} : { deactivation }),
+    ...(withdrawal === undefined ? {} : { withdrawal }),
+  }
+}
