@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
-import type { ObservationIntervals } from './engine/reconcile.ts'
+import type { ObservationIntervals } from './engine/saga-kind.ts'
 
 export interface OperatorOptions {
   /** Path of a kubeconfig; undefined inside a cluster. */

@@ -4,7 +4,7 @@ import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { classify } from '../../engine/classify.ts'
-import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
+import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { mirrorOf, shows } from '../../transactions/mirror.ts'

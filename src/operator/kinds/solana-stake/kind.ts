@@ -1,7 +1,7 @@
 import { type SolanaChain, SolanaError } from '../../../chains/solana/chain.ts'
 import type { SolanaProtocol, SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { Origin } from '../../engine/origin.ts'
-import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
+import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { showsLanding, solanaMirror } from '../../transactions/solana/mirror.ts'

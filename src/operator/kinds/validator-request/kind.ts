@@ -1,7 +1,7 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
-import type { ObservationIntervals, SagaKind } from '../../engine/reconcile.ts'
+import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'

@@ -1,0 +1,111 @@
+import { FINALIZER, ORIGIN_ANNOTATION } from '../../resources/meta.ts'
+import { changeMetadata } from '../kube/finalizers.ts'
+import { diffMergePatch } from '../kube/merge-patch.ts'
+import type { KubeObject } from '../kube/objects.ts'
+import type { ReconcilerDeps, VisitLog } from './deps.ts'
+import { originAnnotation } from './origin.ts'
+import type { Progress } from './progress.ts'
+import type { AnyStatus } from './saga-kind.ts'
+import { tell } from './tell.ts'
+
+/** A resource in hand for one visit: what it is, what was found out of it, and whether the API server has that. */
+export interface Draft<R, S> {
+  readonly resource: R
+  /** With everything that was found out. */
+  readonly status: S
+  /** There is evidence that the API server doesn't have. */
+  readonly unsaved: boolean
+  /** Takes in evidence. It is written by the next flush. */
+  learn(status: S): void
+  /** Writes what differs, fenced, and goes on with the object that comes back. */
+  flush(progress: Progress): Promise<void>
+  /** The finalizer, and whose stake it is. @returns false where the resource is gone */
+  mark(): Promise<boolean>
+  /** Takes the finalizer away. */
+  release(because: string): Promise<void>
+}
+
+interface Kind<R, S> {
+  readonly passing: readonly string[]
+  readonly statusOf: (resource: R) => S | undefined
+  readonly say: (resource: R, status: S, progress: Progress, now: Date) => S
+}
+
+export function createDraft<R extends KubeObject, S extends AnyStatus>(
+  kind: Kind<R, S>,
+  deps: ReconcilerDeps<R>,
+  given: {
+    readonly key: string
+    readonly resource: R
+    readonly log: VisitLog
+    readonly signal: AbortSignal
+  },
+): Draft<R, S> {
+  const { client, informer, events, clock, fieldManager } = deps
+  const { key, log, signal } = given
+  const point = (name: string): void => deps.onPoint?.(name, key)
+  let { resource } = given
+  let status = (kind.statusOf(resource) ?? {}) as S
+  let unsaved = false
+
+  return {
+    get resource() {
+      return resource
+    },
+    get status() {
+      return status
+    },
+    get unsaved() {
+      return unsaved
+    },
+    learn(next) {
+      unsaved ||= next !== status
+      status = next
+    },
+
+    async flush(progress) {
+      const before = kind.statusOf(resource)
+      const next = kind.say(resource, status, progress, clock.now())
+      const patch = diffMergePatch(before as Record<string, unknown> | undefined, next as Record<string, unknown>)
+      unsaved = false
+      if (patch === undefined) return
+      deps.assertHeld()
+      point('before status write')
+      const { name, namespace, resourceVersion } = resource.metadata
+      const written = await client.mergePatch(
+        namespace === undefined ? { name } : { name, namespace },
+        { status: patch },
+        { resourceVersion, subresource: 'status', fieldManager },
+        signal,
+      )
+      point('after status write')
+      deps.onStatusWrite?.()
+      informer.put(written)
+      tell({ kind, events, log }, written, before, next, progress)
+      resource = written
+      status = (kind.statusOf(written) ?? next) as S
+    },
+
+    async mark() {
+      deps.assertHeld()
+      point('before marking')
+      const { metadata } = resource
+      const annotations = metadata.annotations?.[ORIGIN_ANNOTATION] === undefined ? { [ORIGIN_ANNOTATION]: originAnnotation(metadata) } : {}
+      const marked = await changeMetadata(client, resource, { addFinalizer: FINALIZER, annotations }, signal, { fieldManager })
+      point('after marking')
+      if (marked === undefined) return false
+      informer.put(marked)
+      resource = marked
+      return true
+    },
+
+    async release(because) {
+      deps.assertHeld()
+      point('before release')
+      events.event(resource, { type: 'Normal', reason: 'Released', action: 'Delete', note: `The finalizer is removed: ${because}.` })
+      const left = await changeMetadata(client, resource, { removeFinalizer: FINALIZER }, signal, { fieldManager })
+      point('after release')
+      if (left !== undefined) informer.put(left)
+    },
+  }
+}

@@ -1,0 +1,50 @@
+import { RECONCILE_ANNOTATION } from '../../resources/meta.ts'
+import type { Result } from '../kube/controller.ts'
+import type { KubeObject } from '../kube/objects.ts'
+import { Priority } from '../kube/queue.ts'
+import type { Context } from './context.ts'
+import { later } from './outcome.ts'
+import type { Progress } from './progress.ts'
+import type { AnyStatus } from './saga-kind.ts'
+import { type EffectTable, nextStep } from './step.ts'
+
+/** A settled resource is looked at now and then; the first time after a start at a random moment, so that a fleet doesn't ask all at once. */
+export async function observe<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable>(
+  { kind, deps, key, draft, log, signal, observations }: Context<R, S, View, Effects>,
+  advanced: boolean,
+  progress: Progress,
+): Promise<Result> {
+  const every = kind.observeEvery(draft.status)
+  if (every === undefined) {
+    await draft.flush(progress)
+    // What it is held for may be settled where no watch sees it: on the chain.
+    return progress.at === 'deleting' ? later(deps, deps.stallRecheckMs) : { kind: 'done' }
+  }
+  const poke = draft.resource.metadata.annotations?.[RECONCILE_ANNOTATION]
+  const known = observations.of(key)
+  // Whole: a fraction would take a box of its own, for each resource of a fleet.
+  const now = Math.round(deps.clock.monotonicMs())
+  const due = advanced || (known !== undefined && (now - known.at >= every * 0.85 || known.poke !== poke))
+  if (!due) {
+    const at = known?.at ?? Math.round(now - every + every * (deps.random ?? Math.random)())
+    if (known === undefined) observations.note(key, { at, poke })
+    await draft.flush(progress)
+    return { kind: 'wait', afterMs: Math.max(at + every - now, 10), priority: Priority.low }
+  }
+  observations.note(key, { at: now, poke })
+  try {
+    draft.learn(await kind.observe(draft.resource, draft.status, signal))
+  } catch (error) {
+    signal.throwIfAborted()
+    // What is settled stays so; the look is taken again next time.
+    log.warn({ err: error }, 'a settled resource could not be looked at')
+  }
+  const step = progress.at === 'settled' ? nextStep(kind.steps(draft.resource), draft.status) : undefined
+  if (step !== undefined) {
+    // What had been reached is not there any more.
+    await draft.flush({ at: 'step', step: step.name })
+    return { kind: 'again' }
+  }
+  await draft.flush(progress)
+  return later(deps, kind.observeEvery(draft.status) ?? every)
+}

@@ -1,0 +1,41 @@
+import type { EventRecorder } from '../kube/events.ts'
+import type { KubeObject } from '../kube/objects.ts'
+import type { VisitLog } from './deps.ts'
+import type { Progress } from './progress.ts'
+import type { AnyStatus } from './saga-kind.ts'
+
+/** Events: one per change to a phase that somebody waits for or acts on, and a warning when a resource comes to need a person. */
+export function tell<R extends KubeObject>(
+  {
+    kind,
+    events,
+    log,
+  }: { readonly kind: { readonly passing: readonly string[] }; readonly events: Pick<EventRecorder, 'event'>; readonly log: VisitLog },
+  resource: R,
+  before: AnyStatus | undefined,
+  after: AnyStatus,
+  progress: Progress,
+): void {
+  const stalled = (status: AnyStatus | undefined) => status?.conditions?.find(({ type }) => type === 'Stalled')
+  const now = stalled(after)
+  const was = stalled(before)
+  if (now?.status === 'True' && (was?.status !== 'True' || was.message !== now.message)) {
+    events.event(resource, {
+      type: 'Warning',
+      reason: now.reason,
+      action: progress.at === 'halted' && progress.step !== '' ? progress.step : 'Reconcile',
+      note: now.message,
+    })
+    log.warn({ reason: now.reason, step: progress.at === 'halted' ? progress.step : undefined }, `stalled: ${now.message}`)
+  } else if (after.phase !== before?.phase && after.phase !== undefined) {
+    const ready = after.conditions?.find(({ type }) => type === 'Ready')
+    if (!kind.passing.includes(after.phase))
+      events.event(resource, {
+        type: 'Normal',
+        reason: after.phase,
+        action: progress.at === 'step' || progress.at === 'halted' ? progress.step || 'Reconcile' : 'Reconcile',
+        note: ready?.message ?? after.phase,
+      })
+    log.info({ phase: after.phase }, `now ${after.phase}`)
+  }
+}
