@@ -4,13 +4,12 @@ import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import type { TransactionOwner } from '../resources/staking-transaction.ts'
 import type { Caches } from './caches.ts'
-import type { VisitLog } from './engine/deps.ts'
+import type { PerformAny, VisitLog } from './engine/deps.ts'
 import { readOrigin } from './engine/origin.ts'
 import { createReconciler } from './engine/reconcile.ts'
 import type { ObservationIntervals, SagaKind } from './engine/saga-kind.ts'
 import type { EffectTable } from './engine/step.ts'
 import { stall } from './engine/verdict.ts'
-import type { Visit } from './engine/visit.ts'
 import { createEthereumStakeEffects } from './kinds/ethereum-stake/effects.ts'
 import { ethereumStakeKind } from './kinds/ethereum-stake/kind.ts'
 import { createSolanaStakeEffects } from './kinds/solana-stake/effects.ts'
@@ -28,7 +27,7 @@ import type { Cache } from './kube/collections.ts'
 import type { Result } from './kube/controller.ts'
 import { isNotFound } from './kube/errors.ts'
 import type { EventRecorder } from './kube/events.ts'
-import { type KubeObject, refOf } from './kube/objects.ts'
+import { type KubeObject, type Ref, refOf } from './kube/objects.ts'
 import { Priority } from './kube/queue.ts'
 import type { ResourceClient } from './kube/resource-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
@@ -88,20 +87,26 @@ export interface OperatorParts {
   readonly onNews: (owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>) => void
 }
 
+/** A kind's objects, whatever they are besides. */
+interface Owned {
+  readonly client: Pick<ResourceClient<KubeObject>, 'get'>
+  readonly cache: Pick<Cache<KubeObject>, 'get' | 'put'>
+}
+
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<Result>
 /** Kinds that something looks after: a place in a lane is looked after by its lane. */
 export type Reconciled = Exclude<keyof Caches, 'places'>
 /** What looks after a resource of each kind, by the names of the caches. `records` looks after lanes: its keys are theirs. */
 export type Reconciles = { readonly [Name in Reconciled]: Reconcile }
 
-/** What the leader does, put together once: production runs it by queues, the tests by hand. Whatever decides about money is wired here and nowhere else. */
-export function composeOperator(parts: OperatorParts) {
-  const { caches, networks, keys, solanaKeys, clock, events, report, assertHeld, fieldManager, observation: intervals } = parts
-  const { stakes, exits, withdrawals, solanaStakes, signers } = caches
+/** What all of it works with: the log, the signers, what reads a resource past the cache. */
+function composeGround(parts: OperatorParts) {
+  const { caches, networks, clock, report, assertHeld, fieldManager } = parts
+  const { signers } = caches
   const onPoint = parts.onPoint === undefined ? {} : { onPoint: parts.onPoint }
-  const requests = createRequestLookups(caches)
-  const sagas = [stakes, exits, withdrawals, solanaStakes]
-
+  const sagas: Readonly<Record<string, Owned>> = Object.fromEntries(
+    [caches.stakes, caches.exits, caches.withdrawals, caches.solanaStakes].map((saga) => [saga.kind, saga as unknown as Owned]),
+  )
   const store = createSignerStore({
     client: signers.client,
     informer: signers.cache,
@@ -118,35 +123,28 @@ export function composeOperator(parts: OperatorParts) {
     },
     () => clock.monotonicMs(),
   )
-  const owners = Object.fromEntries(sagas.map((saga) => [saga.kind, saga]))
   /** The resource of a record as it stands now: from the cache, or read past it. */
-  const resource = async (
-    kind: string,
-    ref: { readonly namespace: string; readonly name: string },
-    fresh: boolean,
-    signal: AbortSignal,
-  ) => {
-    const saga = owners[kind]
+  async function resource(kind: string, ref: Ref, fresh: boolean, signal: AbortSignal): Promise<KubeObject | undefined> {
+    const saga = sagas[kind]
     if (saga === undefined) return undefined
     if (!fresh) return saga.cache.get(`${ref.namespace}/${ref.name}`)
     try {
-      const found = await (saga.client as ResourceClient<KubeObject>).get(ref, signal)
+      const found = await saga.client.get(ref, signal)
       // A refusal that was read afresh stays: a watch that is silent would admit it again at the next look.
-      ;(saga.cache as Pick<Cache<KubeObject>, 'put'>).put(found)
+      saga.cache.put(found)
       return found
     } catch (error) {
       if (isNotFound(error)) return undefined
       throw error
     }
   }
-  const hold = createSignerHold({ ...signers, fieldManager, assertHeld, transactions })
   const mayAct = () => {
     assertHeld()
     parts.assertCurrent()
   }
-  const ownerExists = async (owner: TransactionOwner, isFresh: boolean, signal: AbortSignal): Promise<boolean> => {
+  async function ownerExists(owner: TransactionOwner, isFresh: boolean, signal: AbortSignal): Promise<boolean> {
     // Of a kind that isn't known here nothing is given away.
-    if (owners[owner.kind] === undefined) return true
+    if (sagas[owner.kind] === undefined) return true
     const found = await resource(owner.kind, owner, isFresh, signal)
     const origin = found === undefined ? undefined : readOrigin(owner.kind, found.metadata)
     return origin?.is === 'own' && origin.origin.uid === owner.originUid
@@ -165,43 +163,58 @@ export function composeOperator(parts: OperatorParts) {
     refreshNamespace: parts.refreshNamespace,
     assertMayAct: mayAct,
   }
+  return { parts, onPoint, store, transactions, memory, resource, mayAct, ownerExists, log, signing }
+}
+type Ground = ReturnType<typeof composeGround>
+
+/** What the kinds do, each with what it needs of the ground. */
+function composeEffects({ parts, log, signing, resource }: Ground) {
+  const { caches, keys, solanaKeys, report } = parts
+  const requests = createRequestLookups(caches)
   const ethereum = (kind: string) => ({
     ...signing,
     log,
     keys,
-    duplicateOf: (signer: StakingSigner) => duplicateOf(signer, signers.cache.list()),
+    duplicateOf: (signer: StakingSigner) => duplicateOf(signer, caches.signers.cache.list()),
     onRefusal: (reason: string) => report.refused(kind, reason),
   })
+  return {
+    requests,
+    deposit: createEthereumStakeEffects({
+      ...ethereum(ethereumStake.kind),
+      stake: async (ref, fresh, signal) => (await resource(ethereumStake.kind, ref, fresh, signal)) as EthereumStake | undefined,
+    }),
+    // One for both kinds: who goes first on a validator is decided for both together.
+    request: createValidatorRequestEffects({
+      ...ethereum(caches.exits.kind),
+      stake: requests.stake,
+      requestsOn: requests.requestsOn,
+      stakesOn: requests.stakesOn,
+      resource: async (kind, ref, fresh, signal) => (await resource(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
+      onRefusal: (reason, kind) => report.refused(kind, reason),
+    }),
+    solana: createSolanaStakeEffects({
+      ...signing,
+      log,
+      keys: solanaKeys,
+      stake: async (ref, fresh, signal) => (await resource(solanaStake.kind, ref, fresh, signal)) as SolanaStake | undefined,
+      exists: (key) => caches.solanaStakes.cache.get(key) !== undefined,
+      activatingMs: parts.observation.activatingMs,
+      onRefusal: (reason) => report.refused(solanaStake.kind, reason),
+    }),
+  }
+}
+type EffectsOfKinds = ReturnType<typeof composeEffects>
 
-  const deposit = createEthereumStakeEffects({
-    ...ethereum(ethereumStake.kind),
-    stake: async (ref, fresh, signal) => (await resource(ethereumStake.kind, ref, fresh, signal)) as EthereumStake | undefined,
-  })
-  // One for both kinds: who goes first on a validator is decided for both together.
-  const request = createValidatorRequestEffects({
-    ...ethereum(exits.kind),
-    stake: requests.stake,
-    requestsOn: requests.requestsOn,
-    stakesOn: requests.stakesOn,
-    resource: async (kind, ref, fresh, signal) => (await resource(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
-    onRefusal: (reason, kind) => report.refused(kind, reason),
-  })
-  const solana = createSolanaStakeEffects({
-    ...signing,
-    log,
-    keys: solanaKeys,
-    stake: async (ref, fresh, signal) => (await resource(solanaStake.kind, ref, fresh, signal)) as SolanaStake | undefined,
-    exists: (key) => solanaStakes.cache.get(key) !== undefined,
-    activatingMs: intervals.activatingMs,
-    onRefusal: (reason) => report.refused(solanaStake.kind, reason),
-  })
-
+/** What the version before the log has left, and the gate that it is behind until it is taken over. */
+function composeLegacy({ parts, store, transactions, memory, resource, mayAct, log }: Ground, { deposit, request }: EffectsOfKinds) {
+  const { stakes, exits, withdrawals } = parts.caches
   const sourceOf = (legacy: LegacyKind, cache: { list(): Iterable<LegacyResource> }): LegacySource => ({
     ...legacy,
     list: () => cache.list(),
     read: async (ref, signal) => (await resource(legacy.kind, ref, true, signal)) as LegacyResource | undefined,
   })
-  const legacy = createLegacy({
+  return createLegacy({
     store: transactions,
     log,
     signers: store,
@@ -209,17 +222,25 @@ export function composeOperator(parts: OperatorParts) {
       const collection = [stakes, exits, withdrawals].find(({ kind }) => kind === one.kind)
       return collection === undefined ? [] : [sourceOf(one, collection.cache)]
     }),
-    network: (name) => networks.ethereum(name),
+    network: (name) => parts.networks.ethereum(name),
     assertMayAct: mayAct,
     standing: memory.standing,
     onImported(signer, { open, resources, fillers }) {
       const note = `What an earlier version of the operator has signed is in the transaction log now: ${open} open transactions, ${resources} more that resources show, ${fillers} nonces that are filled. The ledger in status is removed.`
-      events.event(signer, { type: 'Normal', reason: 'LedgerImported', action: 'Import', note })
+      parts.events.event(signer, { type: 'Normal', reason: 'LedgerImported', action: 'Import', note })
       parts.log.info({ signer: signer.metadata.name, open, resources, fillers }, 'the ledger of an earlier version was imported')
     },
     onTrouble: (about, { reason, message }) =>
       parts.log.warn({ about, reason }, `what an earlier version has signed can't be taken over yet: ${message}`),
   })
+}
+type Legacy = ReturnType<typeof composeLegacy>
+
+/** What looks after resources, by the names of the caches. */
+function composeSagas(ground: Ground, { requests, deposit, request, solana }: EffectsOfKinds, legacy: Legacy) {
+  const { parts, log, onPoint } = ground
+  const { networks, observation: intervals, report } = parts
+  const { stakes, exits, withdrawals, solanaStakes } = parts.caches
   /** ▸ What a status of the version before claims is taken into the log before anything is made of that status. */
   const afterImport =
     <R extends SagaResource>({ kind, cache }: SagaCollection<R>, reconcile: Reconcile): Reconcile =>
@@ -228,19 +249,18 @@ export function composeOperator(parts: OperatorParts) {
       const pendingMs = found === undefined ? undefined : await legacy.pendingMs(kind, found as unknown as LegacyResource, signal)
       return pendingMs === undefined ? reconcile(key, signal) : { kind: 'wait', afterMs: pendingMs, priority: Priority.high }
     }
-
   const saga = <R extends SagaResource, S extends NonNullable<SagaResource['status']>, View, Effects extends EffectTable>(
     { client, cache }: SagaCollection<R>,
     kind: SagaKind<R, S, View, Effects>,
-    perform: { readonly [name: string]: (args: never, visit: Visit, signal: AbortSignal) => Promise<unknown> },
+    perform: PerformAny,
   ): Reconcile =>
     createReconciler(kind, perform, {
       client,
       informer: cache,
-      events,
-      clock,
-      fieldManager,
-      assertHeld,
+      events: parts.events,
+      clock: parts.clock,
+      fieldManager: parts.fieldManager,
+      assertHeld: parts.assertHeld,
       stallRecheckMs: parts.stallRecheckMs,
       ...(parts.random === undefined ? {} : { random: parts.random }),
       ...onPoint,
@@ -248,6 +268,39 @@ export function composeOperator(parts: OperatorParts) {
       onStep: (step, outcome, ms) => report.step(kind.kind, step, outcome, ms),
       logFor: (key) => parts.log.child({ kind: kind.kind, ...refOf(key), uid: cache.get(key)?.metadata.uid }),
     })
+  const stakeKind = ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted })
+  const exitKind = validatorRequestKind('ValidatorExit', { log, networks, intervals })
+  const withdrawalKind = validatorRequestKind('ValidatorWithdrawal', { log, networks, intervals })
+  return {
+    stakes: afterImport(stakes, saga(stakes, stakeKind, deposit.effects)),
+    exits: afterImport(exits, saga(exits, exitKind, request.effects)),
+    withdrawals: afterImport(withdrawals, saga(withdrawals, withdrawalKind, request.effects)),
+    solanaStakes: saga(solanaStakes, solanaStakeKind({ ...solana, log, intervals }), solana.effects),
+  }
+}
+
+type Hold = ReturnType<typeof createSignerHold>
+
+function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, hold: Hold): Reconcile {
+  const { networks, keys, solanaKeys, clock, events, report } = parts
+  const { cache } = parts.caches.signers
+  return createSignerReconciler({
+    store,
+    informer: cache,
+    facts: createSignerFacts({ networks, keys, solanaKeys, transactions, all: () => cache.list(), onBalance: report.balance }),
+    hold,
+    clock,
+    events,
+    intervalMs: parts.signerIntervalMs,
+    onAlarm: report.alarm,
+    importSigner: legacy.importSigner,
+  })
+}
+
+/** What looks after the log: the lanes of Ethereum by their keys, each record of Solana by its name. */
+function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds, legacy: Legacy, hold: Hold): Reconcile {
+  const { parts, transactions, memory, mayAct, ownerExists, onPoint } = ground
+  const { networks, keys, clock, events, report, caches } = parts
   const onEvent: LaneDeps['onEvent'] = (record, event) => {
     const { about, fields, message, counted } = auditOf(record, event)
     const { network, purpose, signer } = record.spec
@@ -255,7 +308,35 @@ export function composeOperator(parts: OperatorParts) {
     report.transaction(network, purpose, counted)
     if (counted === 'FrontRun') report.alarm(network, signer, 'FrontRun')
   }
-  /** Solana has no lanes: each record is looked after by itself. */
+  const transactionKinds = [deposit.deposits, request.requests]
+  const lane = createLane({
+    store: transactions,
+    network: (chainId) => {
+      const name = networks.names('Ethereum').find((one) => networks.ethereum(one)?.config.chainId === chainId)
+      return name === undefined ? undefined : networks.ethereum(name)
+    },
+    kindOf: (record) => {
+      const found = transactionKinds.find(({ purposes }) => purposes.includes(record.spec.purpose))
+      if (found === undefined) throw stall('InvalidSpec', `The operator knows no purpose ${record.spec.purpose}.`)
+      return found
+    },
+    signing: createSigning({ keys, clock, signers: () => caches.signers.cache.list(), assertMayAct: mayAct }),
+    signers: () => caches.signers.cache.list(),
+    memory,
+    clock,
+    assertMayAct: mayAct,
+    importing: legacy.hindrance,
+    holdSigner: hold.take,
+    ownerExists,
+    retentionMs: parts.retentionMs,
+    onPruned: report.pruned,
+    onEvent,
+    onAlarm: (signer, network, { reason, message }) => {
+      events.event(signer, { type: 'Warning', reason, action: 'Reconcile', note: message })
+      report.alarm(network, signer.metadata.name, reason)
+    },
+    ...onPoint,
+  })
   const solanaRecord = createSolanaLog({
     store: transactions,
     network: (genesisHash) =>
@@ -271,64 +352,20 @@ export function composeOperator(parts: OperatorParts) {
     ...(parts.random === undefined ? {} : { random: parts.random }),
     ...onPoint,
   })
-  const transactionKinds = [deposit.deposits, request.requests]
-  const reconcile: Reconciles = {
-    stakes: afterImport(
-      stakes,
-      saga(stakes, ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted }), deposit.effects),
-    ),
-    exits: afterImport(exits, saga(exits, validatorRequestKind('ValidatorExit', { log, networks, intervals }), request.effects)),
-    withdrawals: afterImport(
-      withdrawals,
-      saga(withdrawals, validatorRequestKind('ValidatorWithdrawal', { log, networks, intervals }), request.effects),
-    ),
-    solanaStakes: saga(solanaStakes, solanaStakeKind({ ...solana, log, intervals }), solana.effects),
-    signers: createSignerReconciler({
-      store,
-      informer: signers.cache,
-      facts: createSignerFacts({ networks, keys, solanaKeys, transactions, all: () => signers.cache.list(), onBalance: report.balance }),
-      hold,
-      clock,
-      events,
-      intervalMs: parts.signerIntervalMs,
-      onAlarm: report.alarm,
-      importSigner: legacy.importSigner,
-    }),
-    records: createLane({
-      store: transactions,
-      network: (chainId) => {
-        const name = networks.names('Ethereum').find((one) => networks.ethereum(one)?.config.chainId === chainId)
-        return name === undefined ? undefined : networks.ethereum(name)
-      },
-      kindOf: (record) => {
-        const found = transactionKinds.find(({ purposes }) => purposes.includes(record.spec.purpose))
-        if (found === undefined) throw stall('InvalidSpec', `The operator knows no purpose ${record.spec.purpose}.`)
-        return found
-      },
-      signing: createSigning({ keys, clock, signers: () => signers.cache.list(), assertMayAct: mayAct }),
-      signers: () => signers.cache.list(),
-      memory,
-      clock,
-      assertMayAct: mayAct,
-      importing: legacy.hindrance,
-      holdSigner: hold.take,
-      ownerExists,
-      retentionMs: parts.retentionMs,
-      onPruned: report.pruned,
-      onEvent,
-      onAlarm: (signer, network, { reason, message }) => {
-        events.event(signer, { type: 'Warning', reason, action: 'Reconcile', note: message })
-        report.alarm(network, signer.metadata.name, reason)
-      },
-      ...onPoint,
-    }),
-  }
-  const records = byChain(reconcile.records, solanaRecord)
-  return { reconcile: { ...reconcile, records }, store, log, transactions, stakeEffects: deposit.effects }
+  return (key, signal) => (key.includes('/') ? lane(key, signal) : solanaRecord(key, signal))
 }
 
-/** A lane of Ethereum by its key, a record of Solana by its name. */
-const byChain =
-  (lane: Reconcile, record: Reconcile): Reconcile =>
-  (key, signal) =>
-    key.includes('/') ? lane(key, signal) : record(key, signal)
+/** What the leader does, put together once: production runs it by queues, the tests by hand. Whatever decides about money is wired here and nowhere else. */
+export function composeOperator(parts: OperatorParts) {
+  const ground = composeGround(parts)
+  const { store, transactions, log } = ground
+  const effects = composeEffects(ground)
+  const legacy = composeLegacy(ground, effects)
+  const hold = createSignerHold({ ...parts.caches.signers, fieldManager: parts.fieldManager, assertHeld: parts.assertHeld, transactions })
+  const reconcile: Reconciles = {
+    ...composeSagas(ground, effects, legacy),
+    signers: composeSigners(ground, legacy, hold),
+    records: composeLog(ground, effects, legacy, hold),
+  }
+  return { reconcile, store, log, transactions, stakeEffects: effects.deposit.effects }
+}
