@@ -50,3 +50,7 @@ export function externalReference(origin: Origin): string {
   if (full.length <= 255) return full
   return `${full.slice(0, 255 - 33)}-${bytesToHex(sha256(utf8ToBytes(full))).slice(0, 32)}`
 }
+
+/** Whether a namespace may adopt what has this external reference: no resource of that kind has made it, or one of the namespace has. */
+export const mayAdopt = (kind: string, reference: string | undefined, namespace: string): boolean =>
+  reference === undefined || !reference.startsWith(`${kind}/`) || reference.startsWith(`${kind}/${namespace}/`)

@@ -7,13 +7,14 @@ import { classify } from '../../engine/classify.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
-import { mirrorOf, shows } from '../../transactions/mirror.ts'
+import { shows } from '../../transactions/mirror.ts'
+import { mirrored } from '../../transactions/mirrored.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { cancelFirst, type Deletion, decideDeletion, type LoggedDeposit } from './deletion.ts'
+import { ownDeposit } from './records.ts'
 import { ethereumStakeStatus, isConfirmed, isDone, isEarning } from './status.ts'
 import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps, undoStake } from './steps.ts'
-import { callHash, ownDeposit } from './transaction.ts'
 
 /** EthereumStake for the engine: the saga with what the engine must know besides. */
 export function ethereumStakeKind(deps: {
@@ -70,10 +71,7 @@ export function ethereumStakeKind(deps: {
       if (record === undefined) return transaction === undefined ? status : rest
       // What landed is held in the cache without its versions: where status shows something else, it is read and mirrored anew.
       if (record.status?.outcome !== undefined) return transaction === undefined || shows(transaction, record) ? status : rest
-      const next = mirrorOf(
-        { record, dataHash: callHash(record), wasSent: (hash) => log.wasSent(record, hash), wasTold: (hash) => log.wasTold(record, hash) },
-        transaction,
-      )
+      const next = mirrored(log, record, transaction)
       return next === undefined ? (transaction === undefined ? status : rest) : { ...status, transaction: next }
     },
 

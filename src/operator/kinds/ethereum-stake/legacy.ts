@@ -7,9 +7,9 @@ import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import { Halt } from '../../engine/verdict.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { type DepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
+import { depositName, depositSpec } from './records.ts'
 import type { DepositRequests } from './request.ts'
 import { type StakeRequest, stakeRequestOf } from './steps.ts'
-import { depositName, depositSpec } from './transaction.ts'
 
 /** Deposits that the version before the log has made. */
 export function createLegacyDeposits(

@@ -1,10 +1,7 @@
-import { keccak256 } from 'viem'
-import type { ChainReceipt, Hex } from '../../../chains/ethereum/chain.ts'
+import type { ChainReceipt } from '../../../chains/ethereum/chain.ts'
 import { decodeRequestLog, RequestEncodingError, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
 import { sameHex } from '../../../lib/hex.ts'
-import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
-import { type MirrorSource, mirrorOf } from '../../transactions/mirror.ts'
 import { attemptsOf, closedOf, seenBy } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import type { RequestKindName } from './request-kind.ts'
@@ -63,19 +60,5 @@ export const isBegun = ({ status }: RecordObject): boolean => status?.place !== 
 /** The record as its owner of this origin sees it: a former owner has its own landing, the present one what was made since. */
 export const asSeenBy = (record: RecordObject, uid: string | undefined): RecordObject =>
   uid === undefined ? record : { ...record, status: seenBy(recordOf(record), uid).status }
-
-export const mirrored = (
-  log: Pick<TransactionLog, 'wasSent' | 'wasTold'>,
-  record: RecordObject,
-  shown: EthereumTransaction | undefined,
-): EthereumTransaction | undefined => {
-  const source: MirrorSource = {
-    record,
-    dataHash: keccak256((record.spec.call?.data ?? '0x') as Hex),
-    wasSent: (hash) => log.wasSent(record, hash),
-    wasTold: (hash) => log.wasTold(record, hash),
-  }
-  return mirrorOf(source, shown)
-}
 
 export const foundBy = ({ network, pubkey }: FoundValidator): FoundValidator => ({ network, pubkey })

@@ -8,7 +8,7 @@ import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { ValidatorExit } from '../../../resources/validator-exit.ts'
 import type { ValidatorWithdrawal } from '../../../resources/validator-withdrawal.ts'
-import { externalReference } from '../../engine/origin.ts'
+import { externalReference, mayAdopt } from '../../engine/origin.ts'
 import { Halt, stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
@@ -132,7 +132,8 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
       body.network === stake.spec.network ? [] : ['network'],
       sameHex(body.depositData.pubkey, depositData.pubkey) && sameHex(body.validator.pubkey, depositData.pubkey) ? [] : ['public key'],
       sameHex(body.withdrawalAddress, stake.spec.withdrawalAddress) ? [] : ['withdrawal address'],
-      body.externalReference === reference || (stake.spec.adopt?.stakeId === stakeId && mayAdopt(body.externalReference, namespace))
+      body.externalReference === reference ||
+      (stake.spec.adopt?.stakeId === stakeId && mayAdopt('EthereumStake', body.externalReference, namespace))
         ? []
         : ['external reference'],
     ].flat()
@@ -205,10 +206,6 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
 
   return { networkOf, capOf, admittedSigner, feeCapOf, targetOf, isNamed, assertOwned, assertMaySend }
 }
-
-/** A stake that another namespace's resource has made is not had by adopting it. */
-const mayAdopt = (reference: string | undefined, namespace: string): boolean =>
-  reference === undefined || !reference.startsWith('EthereumStake/') || reference.startsWith(`EthereumStake/${namespace}/`)
 
 /** For what takes epochs. */
 export const slowly = ({ config }: Pick<EthereumNetwork, 'config'>): number => config.pollIntervalMs * 5

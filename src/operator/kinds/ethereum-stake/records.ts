@@ -1,0 +1,58 @@
+import type { Hex } from '../../../chains/ethereum/chain.ts'
+import { decodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
+import { formatEth, gwei, gweiToWei } from '../../../lib/amounts.ts'
+import type { StakingTransactionSpec } from '../../../resources/staking-transaction.ts'
+import type { EthereumNetwork } from '../../ports.ts'
+import type { LegacySigner } from '../../transactions/legacy/kind.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
+import { transactionName } from '../../transactions/names.ts'
+import type { RecordObject } from '../../transactions/store.ts'
+import { calldataOf, fieldsOf } from './evidence.ts'
+import type { DepositPlan } from './steps.ts'
+
+/** One deposit for a validator on a chain: whoever else wants to pay for it finds this name taken. */
+export const depositName = (chainId: number, pubkey: string): string => transactionName({ purpose: 'Deposit', chainId, pubkey })
+
+/** What is to be written down before a deposit is signed. */
+export const depositSpec = (
+  plan: Pick<DepositPlan, 'request' | 'stakeId' | 'depositData'>,
+  { config }: EthereumNetwork,
+  signer: LegacySigner,
+): StakingTransactionSpec => {
+  const { origin } = plan.request
+  const fields = fieldsOf(plan)
+  return {
+    chain: 'Ethereum',
+    network: config.name,
+    chainId: config.chainId,
+    purpose: 'Deposit',
+    subject: fields.pubkey.toLowerCase(),
+    amount: `${formatEth(fields.amountGwei)} ETH`,
+    apiId: plan.stakeId,
+    owner: { kind: origin.kind, namespace: origin.namespace, name: origin.name, originUid: origin.uid },
+    generation: 0,
+    signer: signer.metadata.name,
+    from: signer.spec.address,
+    call: { to: config.depositContractAddress, data: calldataOf(plan), valueWei: gweiToWei(fields.amountGwei).toString() },
+  }
+}
+
+/** It has a place in its lane, or an outcome: what it says is what was signed, or may be at any moment. */
+export const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
+
+/** The record that a resource's deposit stands in: the one that is begun, before one that was only made. */
+export function ownDeposit(
+  log: Pick<TransactionLog, 'ofOwner'>,
+  owner: { readonly kind: string; readonly namespace: string; readonly name: string; readonly uid: string | undefined },
+): RecordObject | undefined {
+  return log
+    .ofOwner(owner)
+    .filter(({ spec }) => spec.purpose === 'Deposit' && (owner.uid === undefined || spec.owner.originUid === owner.uid))
+    .toSorted((a, b) => Number(isBegun(b)) - Number(isBegun(a)))[0]
+}
+
+/** The deposit that a record's call makes. The calldata does not carry the amount: the value does. */
+export const depositIn = ({ spec }: RecordObject) => ({
+  ...decodeDepositCalldata((spec.call?.data ?? '0x') as Hex),
+  amountGwei: gwei(BigInt(spec.call?.valueWei ?? '0') / 1_000_000_000n),
+})
