@@ -10,13 +10,13 @@ import { mirrored } from '../../transactions/mirrored.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { decideRequestDeletion, type LoggedRequest } from './deletion.ts'
+import type { ValidatorRequestResource } from './deps.ts'
 import { asSeenBy, ownRequest } from './evidence.ts'
 import type { RequestKindName } from './request-kind.ts'
 import { requestTypes } from './request-type.ts'
 import { acceptedOf } from './service.ts'
 import { isDecided, isUnpaid, validatorRequestStatus } from './status.ts'
 import { undoRequest, type ValidatorRequestEffects, type ValidatorRequestView, validatorRequestSteps } from './steps.ts'
-import type { ValidatorRequestResource } from './target.ts'
 
 /** ValidatorExit or ValidatorWithdrawal for the engine: the one saga with what the engine must know besides. */
 export function validatorRequestKind<R extends ValidatorRequestResource & KubeObject>(

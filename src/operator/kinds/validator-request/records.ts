@@ -5,9 +5,10 @@ import type { EthereumNetwork } from '../../ports.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import type { ValidatorRequestDeps } from './deps.ts'
 import { type RequestBody, type RequestType, requestTypeOf } from './request-type.ts'
 import { orderOf, type RequestOrder } from './steps.ts'
-import type { RequestTargets, ValidatorRequestDeps } from './target.ts'
+import type { RequestTargets } from './target.ts'
 
 /** What stands behind a record: its network, its resource, its request at the staking API. */
 export type RequestRecords = ReturnType<typeof createRequestRecords>

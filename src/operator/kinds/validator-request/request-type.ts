@@ -82,6 +82,8 @@ const withdrawal: RequestType = {
 
 export const requestTypes: Readonly<Record<RequestKindName, RequestType>> = { ValidatorExit: exit, ValidatorWithdrawal: withdrawal }
 
+export const typeOf = ({ origin }: { readonly origin: { readonly kind: RequestKindName } }): RequestType => requestTypes[origin.kind]
+
 /** The type that a resource of this kind asks for. */
 export const requestTypeOf = (kind: string): RequestType | undefined => Object.values(requestTypes).find((type) => type.kind === kind)
 

@@ -4,9 +4,10 @@ import type { ValidatorExit } from '../../../resources/validator-exit.ts'
 import type { ValidatorWithdrawal } from '../../../resources/validator-withdrawal.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { SagaCollection } from '../../saga-collection.ts'
+import type { ValidatorRequestResource } from './deps.ts'
 import { isAccepted, isRequestSettled } from './status.ts'
 import type { FoundValidator } from './steps.ts'
-import { type ValidatorRequestResource, validatorIn } from './target.ts'
+import { validatorIn } from './target.ts'
 
 type Request = ValidatorRequestResource & KubeObject
 type Stake = EthereumStake & KubeObject

@@ -1,20 +1,20 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
-import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork, SentBy } from '../../ports.ts'
 import { attemptsOf, mayBeHandedOver } from '../../transactions/protocol.ts'
 import { recordOf } from '../../transactions/store.ts'
+import type { ValidatorRequestDeps } from './deps.ts'
 import { refusalOf } from './refusal.ts'
-import { calldataOf, type RequestBody, type RequestType, requestTypes } from './request-type.ts'
+import { type RequestBody, typeOf } from './request-type.ts'
 import type { Consensus, FoundValidator, RequestOrder } from './steps.ts'
-import type { RequestTargets, ValidatorRequestDeps } from './target.ts'
+import type { RequestTargets } from './target.ts'
+import { createRequestVerification } from './verification.ts'
 
 export type RequestService = ReturnType<typeof createRequestService>
 
-export const typeOf = ({ origin }: Pick<RequestOrder, 'origin'>): RequestType => requestTypes[origin.kind]
 const paymentStates = { waiting: 'Waiting', paid: 'Paid', void: 'Void', unknown: 'Unknown' } as const
 
 /** What the staking API says of an accepted request: its numbers, and none of its text. */
@@ -49,7 +49,7 @@ const isCode = (error: unknown, code: StakingApiError['code']): error is Staking
 export const isGone = (error: unknown): boolean => error instanceof StakingApiError && error.status === 404
 
 /** Requests at the staking API: made, found again, compared with the spec. */
-export function createRequestService(deps: ValidatorRequestDeps, { assertMaySend }: RequestTargets) {
+export function createRequestService(deps: ValidatorRequestDeps, targets: RequestTargets) {
   const { log } = deps
 
   const read = (
@@ -151,39 +151,6 @@ export function createRequestService(deps: ValidatorRequestDeps, { assertMaySend
     return body
   }
 
-  /** Everything that must hold of the service's answer, from spec, network and signer. @throws Halt */
-  function verify(
-    body: RequestBody,
-    { order, validator, requestId }: { readonly order: RequestOrder; readonly validator: FoundValidator; readonly requestId: string },
-    { config }: EthereumNetwork,
-    signer: StakingSigner,
-  ): Hex {
-    const { unsignedTransaction: call, fee } = body
-    const type = typeOf(order)
-    const data = calldataOf(type, order, validator.pubkey)
-    const wrong = [
-      body.requestId === requestId ? [] : ['it is another request'],
-      body.externalReference === order.externalReference ? [] : ['it belongs to another resource: its external reference is another'],
-      sameHex(body.pubkey, validator.pubkey) ? [] : ['the public key is another'],
-      type.hasTerms(body, order) ? [] : ['the amount is another'],
-      sameHex(call.data, data) ? [] : ["the calldata is not the spec's public key and amount, byte for byte"],
-      sameHex(call.to, type.contract) ? [] : [`the call does not go to the EIP-7002 contract ${type.contract}`],
-      call.chainId === config.chainId ? [] : [`the call is not for chain id ${config.chainId}`],
-      fee.feeWei >= 1n && call.valueWei >= fee.feeWei && call.valueWei <= 2n * fee.feeWei + 1_000n
-        ? []
-        : ["the call's value is not the contract's fee with some headroom"],
-    ].flat()
-    if (wrong.length > 0) {
-      deps.onRefusal?.('VerificationFailed', order.origin.kind)
-      throw stall(
-        'VerificationFailed',
-        `What the staking API has as this request does not match this resource's spec: ${wrong.join('; ')}. Nothing was signed. Do not work around this: find out why the staking API answers so.`,
-      )
-    }
-    assertMaySend(order, signer, call.from)
-    return data
-  }
-
   /** Reports the hash of its transaction. @returns ms after which to report it again, where the API does not see the transaction yet */
   const submit = (
     order: RequestOrder,
@@ -195,5 +162,5 @@ export function createRequestService(deps: ValidatorRequestDeps, { assertMaySend
     sentBy?: SentBy,
   ): Promise<number | undefined> => typeOf(order).submit(requests, pubkey as Hex, requestId, hash as Hex, signal, sentBy)
 
-  return { read, post, create, current, verify, submit }
+  return { read, post, create, current, verify: createRequestVerification(deps, targets), submit }
 }

@@ -7,10 +7,11 @@ import { readOrigin } from '../../engine/origin.ts'
 import { type Halt, type Verdict, wait } from '../../engine/verdict.ts'
 import { isOpen } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import type { ValidatorRequestDeps, ValidatorRequestResource } from './deps.ts'
 import { requestTypeOf } from './request-type.ts'
 import { isDecided, isRequestSettled } from './status.ts'
 import type { FoundValidator, RequestOrder } from './steps.ts'
-import type { RequestTargets, ValidatorRequestDeps, ValidatorRequestResource } from './target.ts'
+import type { RequestTargets } from './target.ts'
 
 /** What the validator itself has to wait for: the same for all that ask it for something, and nobody's own wish. */
 const ofTheValidator: ReadonlySet<Reason> = new Set([

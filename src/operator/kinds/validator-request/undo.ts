@@ -5,11 +5,12 @@ import { stall, wait } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { mayBeHandedOver } from '../../transactions/protocol.ts'
 import { recordOf } from '../../transactions/store.ts'
+import type { ValidatorRequestDeps } from './deps.ts'
 import { foundBy, knowsOf } from './evidence.ts'
-import type { RequestBody } from './request-type.ts'
-import { isGone, type RequestService, typeOf } from './service.ts'
+import { type RequestBody, typeOf } from './request-type.ts'
+import { isGone, type RequestService } from './service.ts'
 import type { FoundValidator, RequestOrder, ValidatorRequestEffects } from './steps.ts'
-import type { RequestTargets, ValidatorRequestDeps } from './target.ts'
+import type { RequestTargets } from './target.ts'
 
 /** Takes a deleted resource's request back at the staking API, as long as nothing of it was submitted. */
 export function createUndo(

@@ -1,0 +1,24 @@
+import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
+import type { ValidatorExit } from '../../../resources/validator-exit.ts'
+import type { ValidatorWithdrawal } from '../../../resources/validator-withdrawal.ts'
+import type { EthereumDeps } from '../../transactions/ethereum-signer.ts'
+import type { RequestKindName } from './request-kind.ts'
+import type { FoundValidator } from './steps.ts'
+
+export type ValidatorRequestResource = ValidatorExit | ValidatorWithdrawal
+
+export interface ValidatorRequestDeps extends Omit<EthereumDeps, 'onRefusal'> {
+  readonly onRefusal?: (reason: string, kind: RequestKindName) => void
+  readonly stake: (namespace: string, name: string) => EthereumStake | undefined
+  /** A request as it stands now: from the cache, or read past it. */
+  readonly resource: (
+    kind: RequestKindName,
+    ref: { readonly namespace: string; readonly name: string },
+    fresh: boolean,
+    signal: AbortSignal,
+  ) => Promise<ValidatorRequestResource | undefined>
+  /** Every exit and withdrawal, of all namespaces, whose validator this is by its spec or its stake. */
+  readonly requestsOn: (validator: FoundValidator) => Iterable<ValidatorRequestResource>
+  /** Every EthereumStake, of all namespaces, whose status names this validator. */
+  readonly stakesOn: (validator: FoundValidator) => Iterable<EthereumStake>
+}

@@ -1,0 +1,98 @@
+import type { Address } from '../../../chains/ethereum/chain.ts'
+import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
+import { sameHex } from '../../../lib/hex.ts'
+import { isTrue } from '../../../resources/conditions.ts'
+import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
+import { externalReference, mayAdopt } from '../../engine/origin.ts'
+import { stall, wait } from '../../engine/verdict.ts'
+import type { Visit } from '../../engine/visit.ts'
+import type { EthereumNetwork } from '../../ports.ts'
+import type { ValidatorRequestDeps } from './deps.ts'
+import { whenEpoch } from './refusal.ts'
+import type { FoundValidator, RequestOrder } from './steps.ts'
+
+type DepositData = NonNullable<NonNullable<EthereumStake['status']>['depositData']>
+
+/** In what a stake, as its resource shows it, is another than the staking API's. */
+function differences(
+  { metadata: { namespace = '', name }, spec }: EthereumStake,
+  stakeId: string,
+  depositData: DepositData,
+  body: EthereumStakeBody,
+): readonly string[] {
+  const reference = externalReference({ uid: '', kind: 'EthereumStake', namespace, name })
+  return [
+    body.stakeId === stakeId ? [] : ['id'],
+    body.network === spec.network ? [] : ['network'],
+    sameHex(body.depositData.pubkey, depositData.pubkey) && sameHex(body.validator.pubkey, depositData.pubkey) ? [] : ['public key'],
+    sameHex(body.withdrawalAddress, spec.withdrawalAddress) ? [] : ['withdrawal address'],
+    body.externalReference === reference ||
+    (spec.adopt?.stakeId === stakeId && mayAdopt('EthereumStake', body.externalReference, namespace))
+      ? []
+      : ['external reference'],
+  ].flat()
+}
+
+export type StakedValidators = ReturnType<typeof createStakedValidators>
+
+/** Validators that EthereumStakes of a request's namespace have paid for. */
+export function createStakedValidators(
+  deps: Pick<ValidatorRequestDeps, 'stake' | 'onRefusal'>,
+  networkOf: (name: string) => EthereumNetwork,
+) {
+  /** The stake, with what the staking API says of it: its status alone may have been forged. */
+  async function stakeOf(order: RequestOrder, name: string, visit: Visit, signal: AbortSignal) {
+    const { namespace } = order.origin
+    const stake = deps.stake(namespace, name)
+    if (stake === undefined)
+      throw wait('WaitingForStake', `There is no EthereumStake ${name} in namespace ${namespace}. It goes on when there is.`, 30_000)
+    const network = networkOf(stake.spec.network)
+    const { stakeId, depositData, transaction, phase = 'Pending' } = stake.status ?? {}
+    if (transaction?.state !== 'Confirmed' || stakeId === undefined || depositData === undefined) {
+      const stalled = isTrue(stake.status?.conditions, 'Stalled') ? '; it is stalled and needs a person' : ''
+      throw wait(
+        'WaitingForStake',
+        `The deposit of EthereumStake ${name} is not final yet (it is ${phase}${stalled}). It goes on by itself.`,
+        slowly(network),
+      )
+    }
+    const body = (visit.get('stakeOfRequest') as EthereumStakeBody | undefined) ?? (await network.api.ethereumStake(stakeId, signal))
+    visit.set('stakeOfRequest', body)
+    const wrong = differences(stake, stakeId, depositData, body)
+    if (wrong.length > 0) {
+      deps.onRefusal?.('VerificationFailed', order.origin.kind)
+      throw stall(
+        'VerificationFailed',
+        `The status of EthereumStake ${name} is not what the staking API says of its stake (another ${wrong.join(', ')}). Nothing was signed. Find out who changed it.`,
+      )
+    }
+    return { stake, body }
+  }
+
+  /** The stake's validator, once it may be asked for something. @throws Halt where it is not active yet */
+  async function validatorOf(
+    order: RequestOrder,
+    name: string,
+    visit: Visit,
+    signal: AbortSignal,
+  ): Promise<FoundValidator & { readonly withdrawalAddress: Address }> {
+    const { stake, body } = await stakeOf(order, name, visit, signal)
+    const { status, activationEpoch } = body.validator
+    if (status === 'unknown' || status === 'pending_initialized' || status === 'pending_queued')
+      throw wait(
+        'ValidatorNotActive',
+        `The validator of EthereumStake ${name} is not active yet${activationEpoch === undefined ? ': its activation epoch is not set (the deposit is processed first, then it waits in the queue)' : `: it becomes active in ${whenEpoch(stake.spec.network, activationEpoch)}, and may exit or be withdrawn from some time later (256 epochs on public networks)`}. It goes on by itself.`,
+        slowly(networkOf(stake.spec.network)),
+      )
+    return {
+      network: stake.spec.network,
+      pubkey: body.depositData.pubkey.toLowerCase(),
+      withdrawalAddress: stake.spec.withdrawalAddress as Address,
+    }
+  }
+
+  return { stakeOf, validatorOf }
+}
+
+/** For what takes epochs. */
+const slowly = ({ config }: Pick<EthereumNetwork, 'config'>): number => config.pollIntervalMs * 5
