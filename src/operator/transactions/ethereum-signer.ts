@@ -7,6 +7,7 @@ import type { EthereumKeys, EthereumNetwork, Networks } from '../ports.ts'
 import type { TransactionLog } from './log.ts'
 import { feeCap, type NamespaceFacts, type Refusal } from './policy.ts'
 import type { SignerStore } from './signer-store.ts'
+import type { RecordObject } from './store.ts'
 
 /** What every kind that sends Ethereum transactions works with. */
 export interface EthereumDeps {
@@ -40,6 +41,12 @@ export function createEthereumSigners(deps: EthereumDeps) {
       )
     }
     return network
+  }
+
+  /** The network of a record's chain, under whatever name it is configured now. */
+  function networkOfRecord({ spec }: Pick<RecordObject, 'spec'>): EthereumNetwork {
+    const name = deps.networks.names('Ethereum').find((one) => deps.networks.ethereum(one)?.config.chainId === spec.chainId)
+    return networkOf(name ?? spec.network)
   }
 
   /** The signer of a resource, admitted by its policy as both stand now, and its key belongs to its address. */
@@ -77,7 +84,7 @@ export function createEthereumSigners(deps: EthereumDeps) {
   const capOf = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
     readCap('maxFeePerGasGwei', () => feeCap(signer, ownCapGwei))
 
-  return { networkOf, admitted, capOf }
+  return { networkOf, networkOfRecord, admitted, capOf }
 }
 
 /** A cap that a person wrote down. */

@@ -31,6 +31,9 @@ export function assertOwnerAsks(
   return origin.origin
 }
 
+/** Whether an Ethereum record has a place in its lane, or an outcome: its owner follows it from then on, and makes no other. */
+export const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
+
 /** The log wakes the owner of a record whenever that has news; this is for what no wake reaches, in ms. */
 export const LOOK_AGAIN_MS = 60_000
 

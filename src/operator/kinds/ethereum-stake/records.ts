@@ -6,6 +6,7 @@ import type { EthereumNetwork } from '../../ports.ts'
 import type { LegacySigner } from '../../transactions/legacy/kind.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { transactionName } from '../../transactions/names.ts'
+import { isBegun } from '../../transactions/owner.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import { calldataOf, fieldsOf } from './evidence.ts'
 import type { DepositPlan } from './steps.ts'
@@ -36,9 +37,6 @@ export const depositSpec = (
     call: { to: config.depositContractAddress, data: calldataOf(plan), valueWei: gweiToWei(fields.amountGwei).toString() },
   }
 }
-
-/** It has a place in its lane, or an outcome: what it says is what was signed, or may be at any moment. */
-export const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
 
 /** The record that a resource's deposit stands in: the one that is begun, before one that was only made. */
 export function ownDeposit(

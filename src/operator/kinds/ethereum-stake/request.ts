@@ -24,7 +24,7 @@ export interface EthereumStakeDeps extends EthereumDeps {
 export type DepositRequests = ReturnType<typeof createDepositRequests>
 
 export function createDepositRequests(deps: EthereumStakeDeps) {
-  const { networkOf, admitted, capOf } = createEthereumSigners(deps)
+  const { networkOf, networkOfRecord, admitted, capOf } = createEthereumSigners(deps)
 
   function amountOf(request: StakeRequest): Gwei {
     if (request.credentialsType !== 'Compounding' && request.credentialsType !== 'Execution')
@@ -102,5 +102,5 @@ export function createDepositRequests(deps: EthereumStakeDeps) {
     amountGwei: amountOf(request),
   })
 
-  return { networkOf, amountOf, capOf, addressOf, admittedSigner, serviceStake, expectedOf }
+  return { networkOf, networkOfRecord, amountOf, capOf, addressOf, admittedSigner, serviceStake, expectedOf }
 }

@@ -3,7 +3,6 @@ import { gweiToWei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeSpec } from '../../../resources/ethereum-stake.ts'
 import { stall } from '../../engine/verdict.ts'
-import type { EthereumNetwork } from '../../ports.ts'
 import type { Admission, TransactionKind } from '../../transactions/kind.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
 import type { RecordObject } from '../../transactions/store.ts'
@@ -16,14 +15,9 @@ import { createDepositWitnesses } from './witnesses.ts'
 /** What the log asks of deposits before it signs, sends and concludes. */
 export function createDepositKind(
   deps: EthereumStakeDeps,
-  { admittedSigner, capOf, networkOf }: DepositRequests,
+  { admittedSigner, capOf, networkOf, networkOfRecord }: DepositRequests,
   { verifyFields }: DepositEvidence,
 ): TransactionKind {
-  const networkOfRecord = ({ spec }: RecordObject): EthereumNetwork => {
-    const name = deps.networks.names('Ethereum').find((one) => deps.networks.ethereum(one)?.config.chainId === spec.chainId)
-    return networkOf(name ?? spec.network)
-  }
-
   async function requestOf(
     record: RecordObject,
     fresh: boolean,

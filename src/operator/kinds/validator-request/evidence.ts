@@ -2,6 +2,7 @@ import type { ChainReceipt } from '../../../chains/ethereum/chain.ts'
 import { decodeRequestLog, RequestEncodingError, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
+import { isBegun } from '../../transactions/owner.ts'
 import { attemptsOf, closedOf, seenBy } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import type { RequestKindName } from './request-kind.ts'
@@ -55,7 +56,6 @@ export function ownRequest(log: Pick<TransactionLog, 'ofOwner'>, { uid, ...owner
     .filter((record) => isOwner(record) || wasOwner(record))
     .toSorted((a, b) => rank(b) - rank(a))[0]
 }
-export const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
 
 /** The record as its owner of this origin sees it: a former owner has its own landing, the present one what was made since. */
 export const asSeenBy = (record: RecordObject, uid: string | undefined): RecordObject =>

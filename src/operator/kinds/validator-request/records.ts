@@ -1,7 +1,6 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { decodeRequestCalldata, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
 import { stall } from '../../engine/verdict.ts'
-import type { EthereumNetwork } from '../../ports.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
@@ -20,11 +19,7 @@ export const requestIn = ({ spec }: RecordObject): ValidatorRequest => decodeReq
 export const newestCall = (record: RecordObject) =>
   openAttempts(recordOf(record)).findLast(({ kind, found }) => kind === 'Call' && found !== true)
 
-export function createRequestRecords(deps: ValidatorRequestDeps, { networkOf }: RequestTargets) {
-  const networkOfRecord = ({ spec }: RecordObject): EthereumNetwork => {
-    const name = deps.networks.names('Ethereum').find((one) => deps.networks.ethereum(one)?.config.chainId === spec.chainId)
-    return networkOf(name ?? spec.network)
-  }
+export function createRequestRecords(deps: ValidatorRequestDeps, { networkOfRecord }: RequestTargets) {
   function typeOfRecord({ metadata, spec }: RecordObject): RequestType {
     const type = requestTypeOf(spec.owner.kind)
     if (type === undefined || type.purpose !== spec.purpose)

@@ -32,7 +32,7 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
   const signersFor = (kind: RequestKindName): EthereumSigners =>
     createEthereumSigners({ ...deps, onRefusal: (reason) => deps.onRefusal?.(reason, kind) })
   const signers = { ValidatorExit: signersFor('ValidatorExit'), ValidatorWithdrawal: signersFor('ValidatorWithdrawal') } as const
-  const { networkOf, capOf } = signers.ValidatorExit
+  const { networkOf, networkOfRecord, capOf } = signers.ValidatorExit
   const staked = createStakedValidators(deps, networkOf)
 
   /** The signer, admitted by its policy for this resource as both stand now. */
@@ -91,6 +91,7 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
 
   return {
     networkOf,
+    networkOfRecord,
     capOf,
     admittedSigner,
     feeCapOf,
