@@ -1,16 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Secret } from '../../../src/lib/secret.ts'
-import { apiKeysCreate } from '../../../src/service/commands.ts'
 import { runService } from '../../../src/service/run.ts'
 import type { DatabaseConfig } from '../../../src/service/store/database.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
-import { startService, type TestService, withdrawalAddress } from './harness.ts'
-import { serviceFiles, spawnService } from './processes.ts'
+import { drains } from '../../soak/drains.ts'
+import { startService, type TestService } from './harness.ts'
+import { serviceFiles } from './processes.ts'
 
 let postgres: Postgres
 let anvil: Anvil
@@ -110,78 +108,17 @@ describe.each([
 })
 
 describe.each([
-  { database: 'the embedded database', configure: async () => undefined },
-  { database: 'PostgreSQL', configure: async () => postgres.createDatabase(`drain_${randomBytes(4).toString('hex')}`) },
-])('a service on $database that is asked to stop under load', ({ configure }) => {
+  { database: 'the embedded database', times: 1, configure: async () => undefined },
+  { database: 'PostgreSQL', times: 3, configure: async () => postgres.createDatabase(`drain_${randomBytes(4).toString('hex')}`) },
+])('a service on $database that is asked to stop under load', ({ times, configure }) => {
   test('says that it is not ready, drains, tells who still comes to go elsewhere, and resets nothing', { timeout: 400_000 }, async () => {
-    const files = serviceFiles(anvil, { drainMs: 1_500 })
-    const url = await configure()
-    if (url !== undefined) {
-      writeFileSync(join(files.folder, 'url'), url)
-      process.env.STAKING_SERVICE_DATABASE_URL_FILE = join(files.folder, 'url')
-    }
-    try {
-      const key = (await apiKeysCreate({ config: files.config, account: 'acme' })).key.reveal()
-      const { process: service, url: base } = await spawnService(files.config)
-      const seen = new Map<string, number>()
-      const ready = new Set<number>()
-      let stopping = false
-      let gone = false
-      let count = 0
-      const ask = async () => {
-        try {
-          const answer = await fetch(`${base}/v1/ethereum/stakes`, {
-            method: 'POST',
-            headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': `load/${count++}` },
-            body: JSON.stringify({ network: 'devnet', amountEth: 32, withdrawalAddress }),
-            signal: AbortSignal.timeout(100_000),
-          })
-          const body = (await answer.json()) as { code?: string }
-          return `${answer.status} ${body.code ?? ''}`.trim()
-        } catch (error) {
-          const cause = error instanceof Error ? error.cause : undefined
-          return cause instanceof Error && 'code' in cause ? String(cause.code) : String(error)
-        }
-      }
-      const clients = Array.from({ length: 8 }, async () => {
-        while (!gone) {
-          const outcome = await ask()
-          seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
-          if (outcome === 'ECONNREFUSED') gone = true
-          // As Retry-After says.
-          if (outcome.startsWith('503')) await new Promise((done) => setTimeout(done, 1_000))
-        }
-      })
-      const watcher = (async () => {
-        while (!gone) {
-          const status = await fetch(`${base}/readyz`).then(
-            (answer) => answer.status,
-            () => undefined,
-          )
-          if (stopping && status !== undefined) ready.add(status)
-          await new Promise((done) => setTimeout(done, 50))
-        }
-      })()
-      while ((seen.get('201') ?? 0) < 20) await new Promise((done) => setTimeout(done, 20))
-      const before = seen.get('201') ?? 0
-      const ended = service.stop(30_000)
-      await new Promise((done) => setTimeout(done, 100))
-      stopping = true
-      expect((await ended).code).toBe(0)
-      gone = true
-      await Promise.all([...clients, watcher])
-      // Served during the drain, and told afterwards; nothing else was ever answered. On a busy machine the node may be too slow for the service: that is said.
-      expect(seen.get('201')).toBeGreaterThan(before)
-      expect(ready.has(503)).toBe(true)
-      expect(seen.get('503 service-unavailable') ?? 0).toBeGreaterThan(0)
-      expect(
-        [...seen.keys()].filter(
-          (outcome) => !['201', '503 service-unavailable', '503 chain-unavailable', 'ECONNREFUSED'].includes(outcome),
-        ),
-      ).toEqual([])
-    } finally {
-      delete process.env.STAKING_SERVICE_DATABASE_URL_FILE
-      files.remove()
+    // `npm run test:soak` does it ten times on each.
+    for (const outcome of await drains({ anvil, databaseUrl: await configure(), times })) {
+      expect(outcome.code).toBe(0)
+      expect(outcome.servedWhileEnding).toBeGreaterThan(0)
+      expect(outcome.saidUnready).toBe(true)
+      expect(outcome.toldToGoElsewhere).toBeGreaterThan(0)
+      expect(outcome.unexpected).toEqual([])
     }
   })
 })

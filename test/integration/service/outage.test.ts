@@ -7,6 +7,7 @@ import { runService } from '../../../src/service/run.ts'
 import type { DatabaseConfig } from '../../../src/service/store/database.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { signalTree } from '../../cluster/signal-tree.ts'
 import { callService, type Response, startService, type TestService, withdrawalAddress } from './harness.ts'
 import { serviceFiles } from './processes.ts'
 
@@ -47,8 +48,8 @@ describe('PostgreSQL', () => {
     { what: 'stopped', begin: () => postgres.kill(), end: () => postgres.restart() },
     {
       what: 'frozen',
-      begin: async () => signalAll(postgres.pid(), 'SIGSTOP'),
-      end: async () => signalAll(postgres.pid(), 'SIGCONT'),
+      begin: async () => signalTree(postgres.pid(), 'SIGSTOP'),
+      end: async () => signalTree(postgres.pid(), 'SIGCONT'),
     },
   ]
   test.each(outages)(
@@ -122,21 +123,6 @@ describe('PostgreSQL', () => {
     }
   })
 })
-
-/** The server is a tree of processes, each of which answers for itself. */
-async function signalAll(pid: number, signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
-  const { readdirSync, readFileSync } = await import('node:fs')
-  const children = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        return Number(/^\d+ \(.*\) \S (\d+)/s.exec(readFileSync(`/proc/${name}/stat`, 'utf8'))?.[1]) === pid
-      } catch {
-        return false
-      }
-    })
-  for (const one of [pid, ...children.map(Number)]) process.kill(one, signal)
-}
 
 describe.each([
   { database: 'PGlite', open: embedded, instances: 1 },

@@ -37,14 +37,18 @@ export function serviceFiles(anvil: Anvil, more: object = {}): ServiceFiles {
 }
 
 /** The service as a process of its own. */
-export async function spawnService(config: string): Promise<{ process: RunningProcess; url: string }> {
+export async function spawnService(
+  config: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ process: RunningProcess; url: string }> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const process_ = await startProcess({
     name: 'staking service',
     command: process.execPath,
     args: [join(import.meta.dirname, 'child.ts'), config],
-    env: { STAKING_SERVICE_PORT: String(port), NODE_NO_WARNINGS: '1' },
+    env: { ...env, STAKING_SERVICE_PORT: String(port), NODE_NO_WARNINGS: '1' },
+    readyTimeoutMs: 120_000,
     readyWhen: async () => (await fetch(`${url}/readyz`)).ok,
   })
   return { process: process_, url }
