@@ -237,6 +237,18 @@ export const routes = {
       'transaction-not-visible',
     ],
   }),
+  cancelWithdrawalRequest: route({
+    method: 'DELETE',
+    path: '/v1/ethereum/validators/{pubkey}/withdrawal-requests/{requestId}',
+    summary:
+      'Cancel a withdrawal request that is not submitted, so that its amount is available again; nothing must be sent for it afterwards',
+    addition: true,
+    params: byRequest,
+    idempotencyKey: 'optional',
+    scope: 'write',
+    responses: { 200: withdrawalRequest },
+    problems: ['not-found', 'invalid-state'],
+  }),
   getWithdrawalCapacity: route({
     method: 'GET',
     path: '/v1/ethereum/validators/{pubkey}/withdrawal-capacity',

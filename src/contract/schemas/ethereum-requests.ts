@@ -78,14 +78,17 @@ const queuedDeposits = z
   })
   .meta({ id: 'QueuedDeposits' })
 
+const requestStatus = z.enum([...transactionStatus.options, 'cancelled'])
+
 export const exitRequest = z
-  .object({ ...shape, status: z.enum([...transactionStatus.options, 'cancelled']), queuedDeposits: queuedDeposits.optional() })
+  .object({ ...shape, status: requestStatus, queuedDeposits: queuedDeposits.optional() })
   .meta({ id: 'ExitRequest' })
 export type ExitRequestBody = z.output<typeof exitRequest>
 export const exitRequestPage = page(exitRequest).meta({ id: 'ExitRequestPage' })
 
+/** `cancelled` is beyond the interface: only who cancels a withdrawal sees it. */
 export const withdrawalRequest = z
-  .object({ ...shape, amountGwei: positiveGweiAmount, status: transactionStatus })
+  .object({ ...shape, amountGwei: positiveGweiAmount, status: requestStatus })
   .meta({ id: 'WithdrawalRequest' })
 export type WithdrawalRequestBody = z.output<typeof withdrawalRequest>
 export const withdrawalRequestPage = page(withdrawalRequest).meta({ id: 'WithdrawalRequestPage' })

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { apiKeyLimits } from './api-key-limits-migration.ts'
 import { cancelledStakes } from './cancelled-stakes-migration.ts'
+import { cancelledWithdrawals } from './cancelled-withdrawals-migration.ts'
 import { depositFate } from './deposit-fate-migration.ts'
 import { withdrawalPayment } from './payment-migration.ts'
 import { queuePlace } from './queue-place-migration.ts'
@@ -141,6 +142,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0008_queue_place': queuePlace,
   '0009_withdrawal_contract': withdrawalContract,
   '0010_api_key_limits': apiKeyLimits,
+  '0011_cancelled_withdrawals': cancelledWithdrawals,
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { Database, EthereumRequestHashesTable, EthereumRequestsTable } from './schema.ts'
-import { type ReportedHash, releaseReference, type SentBy, sentByColumns, takeReference } from './stakes.ts'
+import { type ReportedHash, releaseReference, retakeReference, type SentBy, sentByColumns, takeReference } from './stakes.ts'
 
 /** An exit or a partial withdrawal that was asked for. */
 export type RequestRow = Selectable<EthereumRequestsTable>
@@ -168,6 +168,66 @@ const noPayment = {
   payment_seen_slot: null,
 } as const
 
+/** So many hashes of a cancelled request are followed. */
+const maxLateHashes = 16
+
+/** Remembers a hash that is reported for a cancelled request, so that the tracker sees it should it land. It stays cancelled until then. */
+export async function addLateHash(
+  transaction: Transaction<Database>,
+  request: RequestRow,
+  { hash, sentBy, now }: ReportedHash,
+): Promise<void> {
+  const hashes = await requestHashes(transaction, [request.id])
+  if (hashes.length >= maxLateHashes || hashes.some((one) => one.hash === hash)) return
+  await transaction
+    .insertInto('ethereum_request_hashes')
+    .values({ request_id: request.id, hash, submitted_at: now, ...sentByColumns(sentBy) })
+    .execute()
+  await transaction
+    .updateTable('ethereum_requests')
+    .set({ settled: false, check_at: sql<Date>`now()`, checked_head: null })
+    .where('id', '=', request.id)
+    .execute()
+}
+
+/**
+ * A cancelled request is in flight again, by a transaction that the chain shows to make it. It holds its reference again unless another has taken it.
+ * @returns undefined when it is not cancelled any more
+ */
+export async function reviveRequest(
+  transaction: Transaction<Database>,
+  id: string,
+  hash: Hex,
+): Promise<{ readonly referenceHeldBy?: string } | undefined> {
+  const request = await transaction.selectFrom('ethereum_requests').selectAll().where('id', '=', id).forUpdate().executeTakeFirstOrThrow()
+  if (request.status !== 'cancelled') return undefined
+  await transaction
+    .updateTable('ethereum_requests')
+    .set({ status: 'submitted', hash, settled: false, check_at: sql<Date>`now()`, checked_head: null })
+    .where('id', '=', id)
+    .execute()
+  return retakeReference(transaction, request)
+}
+
+/** A cancelled request that has hashes, none of which makes it: there is nothing to follow any more, unless another was reported meanwhile. */
+export const settleCancelled = (db: Kysely<Database>, id: string, hashCount: number) =>
+  db
+    .updateTable('ethereum_requests')
+    .set({ settled: true })
+    .where('id', '=', id)
+    .where('status', '=', 'cancelled')
+    .where((where) =>
+      where(
+        where
+          .selectFrom('ethereum_request_hashes')
+          .select((count) => count.fn.countAll<bigint>().as('count'))
+          .where('request_id', '=', id),
+        '=',
+        BigInt(hashCount),
+      ),
+    )
+    .execute()
+
 /** Takes up to `limit` requests that are due, as `takeDue` takes stakes; one that is confirmed goes on until its judgement is final. */
 export const takeDueRequests = (
   db: Kysely<Database>,
@@ -182,7 +242,7 @@ export const takeDueRequests = (
         .select('id')
         .where('network', '=', given.network)
         .where('settled', '=', false)
-        .where('status', 'in', ['submitted', 'confirmed'])
+        .where('status', 'in', ['submitted', 'confirmed', 'cancelled'])
         .where('check_at', '<=', sql<Date>`now()`)
         .where((where) => where.or([where('checked_head', 'is', null), where('checked_head', '<>', given.head)]))
         .orderBy('check_at')

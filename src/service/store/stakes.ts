@@ -56,6 +56,21 @@ export async function takeReference(
   if (taken === undefined) throw referenceExists(reference, (await holderOf(transaction, account, reference)) ?? 'another resource')
 }
 
+/** Takes the reference of a resource again that had let go of it, or says who has taken it meanwhile. */
+export async function retakeReference(
+  transaction: Transaction<Database>,
+  resource: { account: string; external_reference: string | null; id: string },
+): Promise<{ readonly referenceHeldBy?: string }> {
+  try {
+    await takeReference(transaction, resource)
+    return {}
+  } catch (error) {
+    if (!(error instanceof ProblemError) || resource.external_reference === null) throw error
+    const holder = await holderOf(transaction, resource.account, resource.external_reference)
+    return holder === undefined ? {} : { referenceHeldBy: holder }
+  }
+}
+
 /** A resource that is cancelled or failed no longer holds its reference: its owner may try again under the same name. */
 export const releaseReference = (transaction: Transaction<Database>, id: string) =>
   transaction.deleteFrom('external_references').where('resource_id', '=', id).execute()
@@ -349,14 +364,7 @@ export async function seePayment(
     .where('id', '=', id)
     .execute()
   if (stake.status !== 'failed' && stake.status !== 'cancelled') return { was: stake.status }
-  try {
-    await takeReference(transaction, stake)
-    return { was: stake.status }
-  } catch (error) {
-    if (!(error instanceof ProblemError) || stake.external_reference === null) throw error
-    const holder = await holderOf(transaction, stake.account, stake.external_reference)
-    return { was: stake.status, ...(holder === undefined ? {} : { referenceHeldBy: holder }) }
-  }
+  return { was: stake.status, ...(await retakeReference(transaction, stake)) }
 }
 
 /** When and where the keys of validators were exported to before, the last time of each. */

@@ -39,11 +39,11 @@ describe.each([
     await store?.close()
   })
   const path = (pubkey: string) => `/v1/ethereum/validators/${pubkey}/withdrawal-requests`
-  const ask = (pubkey: string, eth: bigint, as = key) =>
+  const ask = (pubkey: string, eth: bigint, as = key, more: object = {}) =>
     running.service.call('POST', path(pubkey), {
       key: as,
       idempotencyKey: randomBytes(8).toString('hex'),
-      body: { amountGwei: String(eth * ETH) },
+      body: { amountGwei: String(eth * ETH), ...more },
     })
   const over = {
     status: 422,
@@ -79,6 +79,40 @@ describe.each([
     })
     expect((await ask(pubkey, 3n)).status).toBe(201)
     expect(await ask(pubkey, 1n)).toMatchObject(over)
+  })
+
+  test('that are cancelled are not promised any more', async () => {
+    const pubkey = chain.fresh()
+    const { body } = await ask(pubkey, 8n)
+    expect(await ask(pubkey, 8n)).toMatchObject(over)
+    const cancelled = await running.service.call('DELETE', `${path(pubkey)}/${body.requestId}`, { key })
+    expect(cancelled).toMatchObject({ status: 200, body: { status: 'cancelled' } })
+    expect((await ask(pubkey, 8n)).status).toBe(201)
+  })
+
+  test('that are cancelled, and sent all the same, are seen when their hash is told, and count again', async () => {
+    const pubkey = chain.fresh()
+    const externalReference = randomBytes(8).toString('hex')
+    const { body } = await ask(pubkey, 5n, key, { externalReference })
+    const one = `${path(pubkey)}/${body.requestId}`
+    const report = (transactionHash: string) => running.service.call('PUT', `${one}/submission`, { key, body: { transactionHash } })
+    expect((await running.service.call('DELETE', one, { key })).body.status).toBe('cancelled')
+    const successor = await ask(pubkey, 1n, key, { externalReference })
+    expect(successor.status).toBe(201)
+    const transactionHash = await createPayer(chain.anvil).pay(body.unsignedTransaction)
+    for (const hash of [`0x${'7'.repeat(64)}`, transactionHash]) {
+      const refused = await report(hash)
+      expect([200, 409]).toContain(refused.status)
+      if (refused.status === 409)
+        expect(refused.body).toMatchObject({ code: 'invalid-state', detail: expect.stringContaining('cancelled') })
+    }
+    await eventually(async () => (await running.service.call('GET', one, { key })).body, {
+      ...{ status: 'submitted', transaction: { hash: transactionHash }, consensus: { status: 'accepted' } },
+    })
+    expect(running.service.logs()).toContain('a request that counted as cancelled was sent')
+    expect(running.service.logs()).toContain(`"heldBy":"${successor.body.requestId}"`)
+    expect((await report(transactionHash)).status).toBe(200)
+    expect(await ask(pubkey, 4n)).toMatchObject(over)
   })
 
   test('that nobody has submitted for a week are forgotten', async () => {

@@ -410,37 +410,36 @@ describe('submission', () => {
   })
 })
 
-describe('cancelling an exit', () => {
-  const cancel = (request: { requestId: string; pubkey: string }) =>
-    call('DELETE', `${pathOf(request.pubkey, 'exit')}/${request.requestId}`)
+describe.each(kinds)('cancelling an %s', (kind) => {
+  const cancel = (request: { requestId: string; pubkey: string }) => call('DELETE', `${pathOf(request.pubkey, kind)}/${request.requestId}`)
 
   test('twice is cancelled twice, and takes no hash afterwards', async () => {
-    const request = await made(chain.fresh(), 'exit')
+    const request = await made(chain.fresh(), kind)
     const [one, two] = [await cancel(request), await cancel(request)]
     expect(one).toMatchObject({ status: 200, body: { requestId: request.requestId, status: 'cancelled' } })
     expect(two.body).toEqual(one.body)
-    expect(await report(request, 'exit', `0x${'4'.repeat(64)}`)).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
+    expect(await report(request, kind, `0x${'4'.repeat(64)}`)).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
     expect(await cancel({ ...request, requestId: 'f'.repeat(32) })).toMatchObject({ status: 404 })
   })
 
   test('and submitting it at once ends in one of both', async () => {
-    const requests = [await made(chain.fresh(), 'exit'), await made(chain.fresh(), 'exit'), await made(chain.fresh(), 'exit')]
+    const requests = [await made(chain.fresh(), kind), await made(chain.fresh(), kind), await made(chain.fresh(), kind)]
     for (const request of requests) {
-      const [cancelled, submitted] = await Promise.all([cancel(request), report(request, 'exit', `0x${'6'.repeat(64)}`)])
-      expect([cancelled.status, submitted.status].sort()).toEqual([200, 409])
-      expect((await read(request, 'exit')).status).toBe(cancelled.status === 200 ? 'cancelled' : 'submitted')
+      const [cancelled, submitted] = await Promise.all([cancel(request), report(request, kind, `0x${'6'.repeat(64)}`)])
+      // 202: recorded, and not visible yet.
+      const taken = kind === 'withdrawal' ? 202 : 200
+      expect([
+        [200, 409],
+        [409, taken],
+      ]).toContainEqual([cancelled.status, submitted.status])
+      expect((await read(request, kind)).status).toBe(cancelled.status === 200 ? 'cancelled' : 'submitted')
     }
   })
 
   test('is refused once it is submitted', async () => {
-    const request = await made(chain.fresh(), 'exit')
-    await report(request, 'exit', `0x${'5'.repeat(64)}`)
+    const request = await made(chain.fresh(), kind)
+    await report(request, kind, `0x${'5'.repeat(64)}`)
     expect(await cancel(request)).toMatchObject({ status: 409, body: { code: 'invalid-state' } })
-    expect(await read(request, 'exit')).toMatchObject({ status: 'submitted' })
-  })
-
-  test('of a withdrawal is not offered', async () => {
-    const request = await made(chain.fresh(), 'withdrawal')
-    expect((await call('DELETE', `${pathOf(request.pubkey, 'withdrawal')}/${request.requestId}`)).status).toBe(405)
+    expect(await read(request, kind)).toMatchObject({ status: 'submitted' })
   })
 })

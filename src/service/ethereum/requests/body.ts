@@ -24,7 +24,7 @@ export const exitBody = (row: RequestRow): ExitRequestBody => ({
 export function withdrawalBody(row: RequestRow): WithdrawalRequestBody {
   const { status, amount_gwei: amount } = row
   // The tables say the same in their checks.
-  if (status === 'cancelled' || amount === null) throw new Error(`the row of withdrawal request ${row.id} is not one`)
+  if (amount === null) throw new Error(`the row of withdrawal request ${row.id} is not one`)
   return { ...common(row), amountGwei: gwei(amount), status }
 }
 

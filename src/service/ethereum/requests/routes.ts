@@ -3,7 +3,8 @@ import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { routes } from '../../../contract/routes.ts'
 import { ProblemError } from '../../errors.ts'
 import { answer, serve } from '../../http/contract-route.ts'
-import { cancelRequest, findRequest, listRequests, lockRequest, type RequestKey } from '../../store/requests.ts'
+import type { Answer, Idempotent } from '../../idempotency.ts'
+import { cancelRequest, findRequest, listRequests, lockRequest, type RequestKey, type RequestRow } from '../../store/requests.ts'
 import { decodeCursor, defaultLimit, pageOf } from '../cursor.ts'
 import type { EthereumNetworks } from '../networks.ts'
 import { exitBody, withdrawalBody } from './body.ts'
@@ -30,6 +31,24 @@ export function validatorRoutes(app: FastifyInstance, deps: RequestRoutesDeps): 
     const row = await findRequest(db, key)
     if (row === undefined) throw notFound(key)
     return row
+  }
+  async function cancel(key: RequestKey, idempotent: Idempotent | undefined, write: (row: RequestRow) => Answer) {
+    const answered = await idempotency.run(idempotent, (commit) =>
+      commit(async (transaction) => {
+        const row = await lockRequest(transaction, key)
+        if (row === undefined) throw notFound(key)
+        if (row.status === 'cancelled') return write(row)
+        if (row.status !== 'awaiting_submission') {
+          throw new ProblemError(
+            'invalid-state',
+            `the request was submitted (${row.hash}) and can't be cancelled any more: it is ${row.status}`,
+          )
+        }
+        return write(await cancelRequest(transaction, row.id))
+      }),
+    )
+    if (answered.replayed) metrics.replayed()
+    return answered
   }
   async function list(
     key: Omit<RequestKey, 'id'>,
@@ -90,25 +109,12 @@ export function validatorRoutes(app: FastifyInstance, deps: RequestRoutesDeps): 
     body: withdrawalBody(await read(keyOf('withdrawal', caller, params))),
   }))
 
-  serve(app, routes.cancelExitRequest, async ({ caller, params, idempotent }) => {
-    const key = keyOf('exit', caller, params)
-    const answered = await idempotency.run(idempotent, (commit) =>
-      commit(async (transaction) => {
-        const row = await lockRequest(transaction, key)
-        if (row === undefined) throw notFound(key)
-        if (row.status === 'cancelled') return answer(routes.cancelExitRequest, 200, exitBody(row))
-        if (row.status !== 'awaiting_submission') {
-          throw new ProblemError(
-            'invalid-state',
-            `the request was submitted (${row.hash}) and can't be cancelled any more: it is ${row.status}`,
-          )
-        }
-        return answer(routes.cancelExitRequest, 200, exitBody(await cancelRequest(transaction, row.id)))
-      }),
-    )
-    if (answered.replayed) metrics.replayed()
-    return answered
-  })
+  serve(app, routes.cancelExitRequest, ({ caller, params, idempotent }) =>
+    cancel(keyOf('exit', caller, params), idempotent, (row) => answer(routes.cancelExitRequest, 200, exitBody(row))),
+  )
+  serve(app, routes.cancelWithdrawalRequest, ({ caller, params, idempotent }) =>
+    cancel(keyOf('withdrawal', caller, params), idempotent, (row) => answer(routes.cancelWithdrawalRequest, 200, withdrawalBody(row))),
+  )
 
   serve(app, routes.listExitRequests, async ({ caller: { account }, params: { pubkey }, query }) => {
     const { rows, limit } = await list({ account, kind: 'exit', pubkey }, query)

@@ -6,6 +6,7 @@ import type { Answer, Idempotency, Idempotent } from '../../idempotency.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Store } from '../../store/database.ts'
 import {
+  addLateHash,
   addRequestHash,
   findRequest,
   lockRequest,
@@ -69,6 +70,19 @@ export function submitRequest(
     }
   }
 
+  /**
+   * Nothing must be sent for a cancelled request, and what is sent is seen: the hash is remembered. One that was seen to land meanwhile has made the request one that
+   * is submitted.
+   */
+  async function refuseCancelled(key: RequestKey, late: Parameters<typeof addLateHash>[2]): Promise<never> {
+    await db.transaction().execute(async (transaction) => {
+      const current = await lockRequest(transaction, key)
+      if (current?.status === 'cancelled') await addLateHash(transaction, current, late)
+    })
+    const detail = `the request ${key.id} is cancelled: nothing must be sent for it. Should ${late.hash} land, the request counts as submitted`
+    throw new ProblemError('invalid-state', detail)
+  }
+
   return async ({ key, submission, idempotent, tellsVisibility, write }, signal) => {
     const hash = submission.transactionHash
     try {
@@ -77,7 +91,7 @@ export function submitRequest(
         for (let attempt = 1; ; attempt++) {
           const request = await findRequest(db, key)
           if (request === undefined) throw notFound(key)
-          if (request.status === 'cancelled') throw new ProblemError('invalid-state', `the request ${key.id} is cancelled`)
+          if (request.status === 'cancelled') return refuseCancelled(key, { hash, sentBy: told, now: clock.now() })
           const hashes = await requestHashes(db, [key.id])
           const what = request.kind === 'exit' ? 'the exit request' : 'the withdrawal request'
           const sentBy = await mayReport(

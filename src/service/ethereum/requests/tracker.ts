@@ -17,6 +17,7 @@ import type { EthereumNetwork } from '../networks.ts'
 import { hasNewSender, observe } from '../observe.ts'
 import { type Observed, type Outcome, outcomeOf } from '../outcome.ts'
 import { inParallel } from '../parallel.ts'
+import { createCancelledRequests } from './cancelled-requests.ts'
 import { judgeRequest } from './consensus.ts'
 import { madeRequest, requestMismatch, requestOf } from './made-request.ts'
 import type { PaymentTracker } from './payments.ts'
@@ -38,8 +39,10 @@ export interface RequestTracker {
 export function createRequestTracker(deps: { store: Store; log: Logger; metrics: Metrics; payments: PaymentTracker }): RequestTracker {
   const { log, metrics } = deps
   const { db } = deps.store
+  const cancelled = createCancelledRequests(deps)
 
   async function look(network: EthereumNetwork, head: ChainHead, row: RequestRow, hashes: readonly RequestHashRow[], signal: AbortSignal) {
+    if (row.status === 'cancelled') return cancelled.look({ chain: network.chain, head }, row, hashes, signal)
     const observed = await observe({ chain: network.chain, head }, hashes, requestMismatch(row), signal)
     const [first, ...rest] = observed
     if (first === undefined) return
