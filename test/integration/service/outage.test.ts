@@ -31,15 +31,19 @@ const post = (service: TestService, key: string, idempotencyKey: string): Promis
   callService(service.url, 'POST', '/v1/ethereum/stakes', { key, idempotencyKey, body })
 const unavailable = { status: 503, body: { code: 'service-unavailable' } }
 
-/** Asks again as a client does, until it is served. */
+/**
+ * Asks again as a client does, until it is served: not before Retry-After, and not all in the same moment. Whoever asks sooner is told to come again, and hundreds
+ * of them leave a slow machine no time to serve anybody.
+ */
 async function insist(ask: () => Promise<Response>, timeoutMs = 60_000): Promise<Response> {
   const deadline = Date.now() + timeoutMs
   for (;;) {
     const answer = await ask()
     const busy = answer.status === 503 || answer.body?.code === 'idempotency-key-in-progress'
     if (!busy || Date.now() > deadline) return answer
-    expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/)
-    await new Promise((done) => setTimeout(done, 200))
+    const retryAfter = answer.headers.get('retry-after')
+    expect(retryAfter).toMatch(/^[1-9]\d*$/)
+    await new Promise((done) => setTimeout(done, Number(retryAfter) * 1_000 * (1 + Math.random())))
   }
 }
 
