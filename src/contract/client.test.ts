@@ -133,6 +133,18 @@ describe('a call', () => {
     })
   })
 
+  test('tells by how much the service’s clock is ahead, by the Date of its last answer', async () => {
+    const api = client()
+    expect(api.clockAheadMs()).toBeUndefined()
+    const path = `/v1/ethereum/stakes/${stakeId}`
+    reply(path, 'GET', { status: 200, body: stake, headers: { ...json, date: new Date(now - 360_000).toUTCString() } })
+    await get(api)
+    expect(api.clockAheadMs()).toBe(-359_500)
+    reply(path, 'GET', { status: 404, body: {}, headers: { ...json, date: new Date(now + 360_000).toUTCString() } })
+    await failure(get(api))
+    expect(api.clockAheadMs()).toBe(360_500)
+  })
+
   test('a body that needs no field is sent as {}', async () => {
     const bodies: unknown[] = []
     mock

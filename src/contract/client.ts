@@ -7,6 +7,7 @@ import { type Answer, readAnswer } from './answer.ts'
 import { StakingApiError } from './client-error.ts'
 import { createRetryGate } from './retry-after.ts'
 import { idempotencyKeyPattern, type OperationId, type Route, type Routes, routes } from './routes.ts'
+import { clockAhead } from './server-clock.ts'
 import { send } from './transport.ts'
 
 export type { Answer } from './answer.ts'
@@ -37,6 +38,8 @@ export type StakingOperations = {
 export interface StakingClient extends StakingOperations {
   /** What is left of the longest Retry-After that is being honoured, in ms; for metrics. */
   heldBackMs(): number
+  /** By how much the service's clock was ahead of this one at its last answer, in ms; undefined before, and for one that tells no time. */
+  clockAheadMs(): number | undefined
   /** Closes the connections of the client's own dispatcher. */
   close(): Promise<void>
 }
@@ -67,6 +70,7 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
   const dispatcher = options.dispatcher ?? own
   const gate = createRetryGate({ clock })
   let lastKey: Secret | undefined
+  let ahead: number | undefined
 
   const call = async (operation: OperationId, route: Route, request: AnyRequest, signal: AbortSignal): Promise<Answer<unknown>> => {
     const target = encodeRequest(operation, route, request)
@@ -80,6 +84,7 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
       const fields = { kind: 'problem', code, retryAfterMs: held.ms, outcomeUnknown: false } as const
       throw new StakingApiError(`${operation}: not sent, since the service asked to wait`, fields)
     }
+    const asked = clock.now()
     const answer = await send(
       {
         method: route.method,
@@ -97,7 +102,9 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
       { dispatcher, clock, timeoutMs, maxBodyBytes, what: operation },
       signal,
     )
-    return readAnswer(operation, route, answer, { gate, now: clock.now() })
+    const now = clock.now()
+    ahead = clockAhead(answer, asked, now)
+    return readAnswer(operation, route, answer, { gate, now })
   }
 
   const operations = Object.fromEntries(
@@ -109,6 +116,7 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
   return {
     ...operations,
     heldBackMs: () => Math.max(...Object.values<Route>(routes).map(({ path }) => gate.remainingMs(path))),
+    clockAheadMs: () => ahead,
     close: () => own.close(),
   }
 }

@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts'
 import { readText, retryAfter, splitCredentials } from './http-answer.ts'
 import { type NodeError, RpcFailure, type RpcFailureKind } from './rpc-failure.ts'
 
-export { type NodeError, RpcFailure, type RpcFailureKind } from './rpc-failure.ts'
+export { isLastingRefusal, type NodeError, RpcFailure, type RpcFailureKind } from './rpc-failure.ts'
 
 export type RpcCall = (method: string, params: readonly unknown[], signal: AbortSignal) => Promise<unknown>
 

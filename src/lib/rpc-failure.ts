@@ -30,3 +30,12 @@ export class RpcFailure extends Error {
     this.method = more.method
   }
 }
+
+/** Codes of JSON-RPC 2.0 for what a node refuses for good: no such method, or not with these parameters. */
+const lastingCodes: ReadonlySet<number> = new Set([-32601, -32602])
+/**
+ * Whether the node would refuse the same call again: it does not serve the method, or not to us, or not with these parameters. `codes`: those of the chain's
+ * own nodes that say so, besides JSON-RPC's.
+ */
+export const isLastingRefusal = ({ kind, node }: RpcFailure, codes: ReadonlySet<number> = new Set()): boolean =>
+  kind === 'refused' || (node !== undefined && (lastingCodes.has(node.code) || codes.has(node.code)))

@@ -105,6 +105,8 @@ export interface SolanaFeeCap {
 }
 
 export interface SolanaStakingApi {
+  /** By how much the API's clock was ahead of the operator's at its last answer, in ms; undefined where its answers tell no time. */
+  readonly clockAheadMs: number | undefined
   createSolanaStake(
     request: {
       readonly idempotencyKey: string

@@ -227,6 +227,11 @@ export const reasons = {
     means:
       'The stake is active, and its validator does not vote, or its vote account is closed: it earns nothing, and anyone may deactivate it after five epochs.',
   },
+  MethodNotServed: {
+    stalled: true,
+    means:
+      'No RPC node of the network serves a method that is needed, or takes its parameters: the message names it. Have it served, or add an RPC URL of a node that does. It is asked again each minute.',
+  },
   HistoryMissing: {
     stalled: true,
     means:

@@ -86,10 +86,13 @@ export class ChainError extends Error {
   override readonly name = 'ChainError'
   readonly code: ChainErrorCode
   readonly retryAfterMs: number | undefined
-  constructor(code: ChainErrorCode, message: string, retryAfterMs?: number) {
+  /** Of `rejected`: the node doesn't serve the method, or not with these parameters, and would say so again. */
+  readonly isLasting: boolean
+  constructor(code: ChainErrorCode, message: string, retryAfterMs?: number, isLasting = false) {
     super(message)
     this.code = code
     this.retryAfterMs = retryAfterMs
+    this.isLasting = isLasting
   }
 }
 

@@ -187,8 +187,20 @@ describe('a method that the first node refuses', () => {
   test('is not remembered where the others refuse it alike: then it is the question', async () => {
     const nodes = [refusing(rpcError(-32602, 'invalid params')), refusing(rpcError(-32602, 'invalid params'))]
     const { chain, readings } = chainOverNodes(nodes)
-    await expect(chain.estimateGas(estimate, never)).rejects.toMatchObject({ code: 'rejected' })
+    await expect(chain.estimateGas(estimate, never)).rejects.toMatchObject({
+      code: 'rejected',
+      isLasting: true,
+      message: expect.stringContaining('eth_estimateGas'),
+    })
     expect(readings().map(({ refusedMethods }) => refusedMethods)).toEqual([0, 0])
+  })
+
+  test.each([
+    ['no such method', -32601, true],
+    ['a reason that nobody knows', -32099, false],
+  ])('of every node (%s) lasts or may pass: %s %s', async (_what, code, isLasting) => {
+    const { chain } = chainOverNodes([refusing(rpcError(code, 'no')), refusing(rpcError(code, 'no'))])
+    await expect(chain.estimateGas(estimate, never)).rejects.toMatchObject({ code: 'rejected', isLasting })
   })
 
   test.each([

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import { type RpcClient, RpcFailure } from '../../lib/json-rpc.ts'
+import { isLastingRefusal, type RpcClient, RpcFailure } from '../../lib/json-rpc.ts'
 import { type ChainLog, createNodes, type NodeHandle, type Nodes } from '../nodes/nodes.ts'
 import { withRefusals } from '../nodes/refusals.ts'
 import { ChainError, type ChainErrorCode, type Hex } from './chain.ts'
@@ -79,12 +79,15 @@ export function createRpcNodes(options: {
       retryAfterMs: (error) => error.retryAfterMs,
       worst: (errors) =>
         errors.find(({ code }) => code === 'wrong-chain') ??
-        errors.toSorted((a, b) => Number(a.code === 'rejected') - Number(b.code === 'rejected'))[0] ??
+        errors.toSorted((a, b) => hopeless(a) - hopeless(b))[0] ??
         new ChainError('unavailable', `${network} has no node`),
       code: (error) => error.code,
     },
   })
 }
+
+/** What may pass comes first, what would be refused again last. */
+const hopeless = ({ code, isLasting }: ChainError): number => Number(code === 'rejected') + Number(isLasting)
 
 /** The node itself is not well, or wants fewer calls; that it lacks a block or a state says nothing of what else it can. */
 function isNodesOwn(cause: unknown): boolean {
@@ -98,12 +101,12 @@ function isNodesOwn(cause: unknown): boolean {
 export function toChainError(error: unknown): ChainError {
   if (error instanceof ChainError) return error
   if (!(error instanceof RpcFailure)) throw error
-  if (error.kind === 'refused') return new ChainError('rejected', error.message, error.retryAfterMs)
+  if (error.kind === 'refused') return new ChainError('rejected', error.message, error.retryAfterMs, true)
   if (error.node === undefined) return new ChainError('unavailable', error.message, error.retryAfterMs)
   const code: ChainErrorCode = classifyNodeError(error.node)
   const message =
     code === 'rejected' && error.method !== undefined
       ? `the node refused ${error.method} for a reason that is not known here (${quoted(error.node)})`
       : plainMessages[code]
-  return new ChainError(code, message, error.retryAfterMs)
+  return new ChainError(code, message, error.retryAfterMs, code === 'rejected' && isLastingRefusal(error))
 }

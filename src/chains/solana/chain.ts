@@ -120,9 +120,16 @@ export class SolanaError extends Error {
   readonly retryAfterMs: number | undefined
   /** Of a transaction that was executed, or would have been. */
   readonly failure: TransactionFailure | undefined
-  constructor(code: SolanaErrorCode, message: string, more: { retryAfterMs?: number | undefined; failure?: TransactionFailure } = {}) {
+  /** Of `rejected`: the node doesn't serve the method, or not with these parameters, and would say so again. */
+  readonly isLasting: boolean
+  constructor(
+    code: SolanaErrorCode,
+    message: string,
+    more: { retryAfterMs?: number | undefined; failure?: TransactionFailure; isLasting?: boolean } = {},
+  ) {
     super(message)
     this.code = code
+    this.isLasting = more.isLasting === true
     this.retryAfterMs = more.retryAfterMs
     this.failure = more.failure
   }

@@ -120,6 +120,49 @@ describe('what a node says of a transaction that is sent', () => {
   })
 })
 
+describe('what a node would refuse again', () => {
+  const balance: Script = { ...good, getBalance: { result: { context: { slot: 1 }, value: 5 } } }
+  const refusing = (reply: Reply): Script => ({ ...good, getBalance: reply })
+  const cases: { what: string; reply: Reply; says: string }[] = [
+    { what: 'no such method', reply: { error: { code: -32601, message: canary } }, says: 'getBalance' },
+    { what: 'parameters', reply: { error: { code: -32602, message: canary } }, says: 'getBalance with code -32602' },
+    { what: 'a length', reply: { error: { code: -32013, message: canary } }, says: 'getBalance with code -32013' },
+    { what: 'an index', reply: { error: { code: -32010, message: canary } }, says: 'getBalance with code -32010' },
+    { what: 'its plan', reply: { html: 403 }, says: 'getBalance' },
+  ]
+  const failure = async (chain: ReturnType<typeof chainOver>['chain']) => {
+    const error = await chain.balance(testAddress(1), 'confirmed', never).then(String, (caught: unknown) => caught)
+    expect(inspect(error, { depth: 9 })).not.toContain(canary)
+    return error
+  }
+  test.each(cases)('($what) is asked of the next one', async ({ reply }) => {
+    expect(await chainOver(refusing(reply), balance).chain.balance(testAddress(1), 'confirmed', never)).toBe(5n)
+  })
+  test.each(cases)(
+    '($what), refused by every node, lasts, and is told with the method and the option that serves it',
+    async ({ reply, says }) => {
+      expect(await failure(chainOver(refusing(reply), refusing(reply)).chain)).toMatchObject({
+        code: 'rejected',
+        isLasting: true,
+        message: expect.stringMatching(new RegExp(`${says}.*--full-rpc-api`)),
+      })
+    },
+  )
+  test.each(cases)('($what) says nothing while another node gives no answer', async ({ reply }) => {
+    expect(await failure(chainOver(refusing(reply), refusing('refuse')).chain)).toMatchObject({ code: 'unavailable', isLasting: false })
+  })
+  test('is one of the history, and the option is another', async () => {
+    const { chain } = chainOver({ ...good, getSignaturesForAddress: { error: { code: -32601, message: canary } } })
+    await expect(chain.past(testAddress(1), 1n, never)).rejects.toThrow('--enable-rpc-transaction-history')
+  })
+  test('is not what nobody here knows: that may pass', async () => {
+    expect(await failure(chainOver(refusing({ error: { code: -32099, message: canary } })).chain)).toMatchObject({
+      code: 'rejected',
+      isLasting: false,
+    })
+  })
+})
+
 describe('a node', () => {
   test('of another genesis is not used, another is', async () => {
     const { chain, seen } = chainOver(

@@ -1,4 +1,4 @@
-import { type NodeError, RpcFailure } from '../../lib/json-rpc.ts'
+import { isLastingRefusal, type NodeError, RpcFailure } from '../../lib/json-rpc.ts'
 import { SolanaError, type SolanaErrorCode } from './chain.ts'
 import { describeFailure, meaningOf, readTransactionError } from './transaction-error.ts'
 
@@ -20,6 +20,20 @@ const codes: Readonly<Record<number, SolanaErrorCode>> = {
   [-32016]: 'node-behind',
   [-32603]: 'unavailable',
 }
+
+/** Refusals that the same call would meet again: the account is left out of an index, a signature's length, a transaction's version. */
+const lasting: ReadonlySet<number> = new Set([-32010, -32013, -32015])
+/** What a node needs to serve a method, by Agave's options. Source: agave, validator/src/cli.rs. */
+const fullApi = '--full-rpc-api'
+const withHistory = '--full-rpc-api and --enable-rpc-transaction-history'
+const historical: ReadonlySet<string> = new Set([
+  'getSignatureStatuses',
+  'getSignaturesForAddress',
+  'getTransaction',
+  'getFirstAvailableBlock',
+  'getBlocks',
+])
+const needed = (method: string): string => `a node of one's own serves it with ${historical.has(method) ? withHistory : fullApi}`
 
 /** Where a provider's proxy answers instead of the node. */
 const busy = /rate.?limit|too many requests|timed? ?out|timeout|overloaded|behind|unhealthy|internal error|service unavailable/i
@@ -55,14 +69,22 @@ export function toSolanaError(error: unknown, programs: readonly string[] = []):
   if (error instanceof SolanaError) return error
   if (!(error instanceof RpcFailure)) throw error
   const { node, retryAfterMs, method } = error
-  if (error.kind === 'refused') return new SolanaError('rejected', error.message, { retryAfterMs })
+  if (error.kind === 'refused')
+    return new SolanaError('rejected', `${error.message}${method === undefined ? '' : `; ${needed(method)}`}`, {
+      retryAfterMs,
+      isLasting: true,
+    })
   if (node === undefined) return new SolanaError('unavailable', error.message, { retryAfterMs })
   const failure = failureIn(node)
   if (failure === undefined) {
     const code = codes[node.code] ?? (node.code === 429 || busy.test(node.message) ? 'unavailable' : 'rejected')
-    const message =
-      code === 'rejected' && method !== undefined ? `the node refused ${method} for a reason that is not known here` : plainMessages[code]
-    return new SolanaError(code, message, { retryAfterMs })
+    const isLasting = code === 'rejected' && isLastingRefusal(error, lasting)
+    const why = isLasting
+      ? `refused ${method ?? 'a call'} with code ${node.code}: it does not serve it as it was asked, and would not again`
+      : `refused ${method ?? 'a call'} for a reason that is not known here`
+    const hint = isLasting && method !== undefined ? `; ${needed(method)}` : ''
+    const message = code === 'rejected' ? `the node ${why}${hint}` : plainMessages[code]
+    return new SolanaError(code, message, { retryAfterMs, isLasting })
   }
   const code = meaningOf(failure, programs)
   return new SolanaError(code, `${plainMessages[code]} (${describeFailure(failure)})`, { retryAfterMs, failure })

@@ -18,6 +18,9 @@ const internalError = -32603
 /** A slot's time, in ms. Source: Solana documentation, "Terminology": about 400 ms. */
 const blockMs = 400
 
+/** What may pass comes first, what would be refused again last. */
+const hopeless = ({ code, isLasting }: SolanaError): number => Number(code === 'rejected') + Number(isLasting)
+
 export function createRpcNodes(options: {
   readonly clients: readonly RpcClient[]
   readonly config: SolanaNetworkConfig
@@ -60,7 +63,7 @@ export function createRpcNodes(options: {
       retryAfterMs: (error) => error.retryAfterMs,
       worst: (errors) =>
         errors.find(({ code }) => code === 'wrong-cluster') ??
-        errors.toSorted((a, b) => Number(a.code === 'rejected') - Number(b.code === 'rejected'))[0] ??
+        errors.toSorted((a, b) => hopeless(a) - hopeless(b))[0] ??
         new SolanaError('unavailable', `${config.name} has no node`),
       code: ({ code }) => code,
     },

@@ -99,6 +99,18 @@ describe('what the node says', () => {
   })
 })
 
+test.each([
+  { of: 'Ethereum', error: new ChainError('rejected', 'the node does not serve eth_call', undefined, true) },
+  { of: 'Solana', error: new SolanaError('rejected', 'the node does not serve eth_call', { isLasting: true }) },
+])('what every node of $of would refuse again stalls, by the name of the method, and is asked again each minute', ({ error }) => {
+  expect(classify(error)).toMatchObject({
+    kind: 'stall',
+    reason: 'MethodNotServed',
+    message: expect.stringMatching(/does not serve eth_call.*add the RPC URL/),
+    recheckAfterMs: 60_000,
+  })
+})
+
 describe('what a Solana node, or a simulation, says', () => {
   const expected: Record<SolanaErrorCode, string> = {
     'blockhash-not-found': 'wait ChainUnavailable',

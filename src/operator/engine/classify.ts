@@ -157,6 +157,7 @@ function ofChain(error: ChainError): Verdict {
     case 'nonce-too-low':
     case 'unavailable':
     case 'rejected': {
+      if (error.isLasting) return notServed(error)
       const message =
         error.code === 'rejected'
           ? `The network's RPC node refused the call: ${error.message}. It is tried again.`
@@ -169,6 +170,15 @@ function ofChain(error: ChainError): Verdict {
     }
   }
 }
+
+/** All nodes were asked. A provider's plan or a node's options change without a watch seeing it. */
+const notServed = ({ message }: ChainError | SolanaError): Verdict => ({
+  kind: 'stall',
+  reason: 'MethodNotServed',
+  message: `No RPC node of the network answers what must be asked: ${message}. It cannot go on before one does: whoever runs the operator must have it served there, or add the RPC URL of a node that serves it.`,
+  recheck: true,
+  recheckAfterMs: 60_000,
+})
 
 /** Of a simulation too: what the cluster would say, it has said. */
 function ofSolana(error: SolanaError): Verdict {
@@ -236,6 +246,7 @@ function ofSolana(error: SolanaError): Verdict {
       return wait('AwaitingFinality', `The cluster does not take this transaction now (${error.message}); it is looked at again.`, 2_000)
     case 'unavailable':
     case 'rejected': {
+      if (error.isLasting) return notServed(error)
       const message =
         error.code === 'rejected'
           ? `The network's RPC node refused the call: ${error.message}. It is tried again.`

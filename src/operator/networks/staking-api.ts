@@ -68,6 +68,9 @@ export function apiOver(
       bodyOf('getWithdrawalCapacity', () => client.getWithdrawalCapacity({ params: { pubkey } }, signal)),
   }
   const solana: SolanaStakingApi = {
+    get clockAheadMs() {
+      return client.clockAheadMs()
+    },
     createSolanaStake: ({ idempotencyKey, ...body }, signal) =>
       bodyOf('createSolanaStake', () => client.createSolanaStake({ idempotencyKey, body }, signal)),
     solanaStake: (stakeId, signal) => bodyOf('getSolanaStake', () => client.getSolanaStake({ params: { stakeId } }, signal)),

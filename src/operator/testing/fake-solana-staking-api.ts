@@ -49,6 +49,8 @@ export function createFakeSolanaStakingApi(deps: {
     lie: undefined as ((body: SolanaStakeBody) => SolanaStakeBody) | undefined,
     /** By how much its clock is ahead, in ms. */
     clockOffsetMs: 0,
+    /** The same by the Date of its answers; undefined: that of its clock. */
+    dateOffsetMs: undefined as number | undefined,
     /** Lamports that a withdrawal leaves behind. */
     leaves: 0n,
     /** Compute units that are asked for, and what is offered for a million of them, in lamports; it takes no notice of any cap. */
@@ -215,6 +217,9 @@ export function createFakeSolanaStakingApi(deps: {
   }
 
   const api: SolanaStakingApi = {
+    get clockAheadMs() {
+      return state.dateOffsetMs ?? state.clockOffsetMs
+    },
     async createSolanaStake(request) {
       const { idempotencyKey, ...rest } = request
       const fingerprint = JSON.stringify({ ...rest, amountLamports: String(rest.amountLamports) })

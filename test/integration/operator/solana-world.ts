@@ -97,7 +97,9 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
   }
   const lying = new Proxy(parts.api, {
     get(target, method: keyof SolanaStakingApi) {
-      const call = target[method] as (...args: unknown[]) => Promise<unknown>
+      const member: unknown = target[method]
+      if (typeof member !== 'function') return member
+      const call = member as (...args: unknown[]) => Promise<unknown>
       return async (...args: unknown[]) => {
         const answer = await call(...args)
         const lie = lies.get(method)

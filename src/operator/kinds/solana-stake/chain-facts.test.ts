@@ -249,19 +249,29 @@ describe('the stake account', () => {
 })
 
 test.each([
-  { what: 'behind', minutes: -6 },
-  { what: 'ahead', minutes: 6 },
-])("the staking API's clock, six minutes $what, is told as a clock; set right, it goes on", async ({ minutes }) => {
+  { what: 'behind', minutes: -6, says: 'has expired' },
+  { what: 'ahead', minutes: 6, says: 'lives too long' },
+])("the staking API's clock, six minutes $what, is told as a clock; set right, it goes on", async ({ what, minutes, says }) => {
   const world = stakeWorld()
   world.service.state.clockOffsetMs = minutes * 60_000
   const operator = world.start()
   await world.settle(operator)
   expect(world.stalled(), world.explain()).toBe('ClockSkew')
-  expect(world.condition('Stalled')?.message).toContain('6 minutes')
+  expect(world.condition('Stalled')?.message).toMatch(new RegExp(`differ by 6 min: the API's is ${what}.*${says}`))
   expect(world.keys.signed).toEqual([])
   world.service.state.clockOffsetMs = 0
   world.annotate({ 'staking.dev/reconcile-at': String(++pokes) })
   await world.settle(operator)
   await world.settle(operator)
   expect(world.ready(), world.explain()).toBe(true)
+})
+
+test('a challenge that was made at another time than the Date of the answer has it is no clock’s fault', async () => {
+  const world = stakeWorld()
+  world.service.state.clockOffsetMs = -360_000
+  world.service.state.dateOffsetMs = 1_200
+  const operator = world.start()
+  await world.settle(operator)
+  expect(world.stalled(), world.explain()).toBe('VerificationFailed')
+  expect(world.keys.signed).toEqual([])
 })

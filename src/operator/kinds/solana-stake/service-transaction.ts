@@ -25,6 +25,8 @@ export interface Wanted {
 const MIN_CHALLENGE_MS = 10_000
 /** One that lives longer is none to sign; made by a clock that is ahead, it is renewed and told as that. */
 const MAX_CHALLENGE_MS = 600_000
+/** What a Date header, which has seconds, and the way of an answer do not explain. */
+const MIN_SKEW_MS = 30_000
 
 /** Gets a transaction to sign from the staking API: the one that it has, refreshed where it has expired, or a new one. */
 export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, feeCapOf, refuse }: SolanaRequests) {
@@ -177,7 +179,7 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, fee
 
   /** Only a text that says exactly what this resource asks for is signed, in an envelope that no cluster takes for a transaction. */
   async function signChallenge(
-    { challengeId, message, issuedAt }: ChallengeBody,
+    { challengeId, message }: ChallengeBody,
     isNew: boolean,
     { plan, terms, parties, network }: Wanted,
     signal: AbortSignal,
@@ -197,11 +199,11 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, fee
       now: clock.now(),
     })
     const isOfTime = wrong.length > 0 && wrong.every(({ code }) => code === 'expired' || code === 'wrong-lifetime')
-    const minutes = Math.round((Date.parse(issuedAt) - clock.now().getTime()) / 60_000)
-    if (isOfTime && isNew && minutes !== 0)
+    const ahead = network.api.clockAheadMs ?? 0
+    if (isOfTime && isNew && Math.abs(ahead) >= MIN_SKEW_MS)
       throw stall(
         'ClockSkew',
-        `The staking API has made a challenge just now, at ${issuedAt} by its clock, which is ${Math.abs(minutes)} minutes ${minutes < 0 ? 'behind' : 'ahead of'} the operator's. Nothing was signed. Have both synchronise their clocks (NTP).`,
+        `The clocks of the operator and of the staking API differ by ${duration(ahead)}: the API's is ${ahead < 0 ? 'behind' : 'ahead'}, by the Date header of its answer, and a challenge that it has made just now ${ahead < 0 ? 'has expired' : 'lives too long'} for the operator. It was not signed. Have both synchronise their clocks (NTP).`,
       )
     if (wrong.length > 0)
       refuse(
@@ -214,6 +216,12 @@ export function createServiceTransactions(deps: SolanaStakeDeps, { amountOf, fee
   }
 
   return { obtain }
+}
+
+/** In minutes, or in seconds where it is under two. */
+const duration = (ms: number): string => {
+  const seconds = Math.round(Math.abs(ms) / 1000)
+  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`
 }
 
 /** Every configured node has a final block beyond its last valid height. */
