@@ -149,9 +149,18 @@ describe("a stake's view", () => {
     state.epoch = 6
     expect([...(await chain.stakeView(testAddress(1), 'finalized', never)).history.keys()]).toEqual([5n])
     expect(readsHistory()).toBe(2)
+    // By a thousand at once, of which nobody knows the new epoch yet.
+    state.epoch = 7
+    const before = asked('getMultipleAccounts').length
+    await Promise.all(
+      Array.from({ length: 1_000 }, (_, n) => chain.stakeView(`${testAddress(1).slice(0, 36)}${1_000 + n}`, 'finalized', never)),
+    )
+    expect(readsHistory() - 2).toBeLessThanOrEqual(12)
+    expect(asked('getMultipleAccounts').length - before).toBeLessThanOrEqual(24)
     // What is not final may be of another fork: it is read each time.
+    const known = readsHistory()
     await chain.stakeView(testAddress(1), 'confirmed', never)
-    expect(readsHistory()).toBe(3)
+    expect(readsHistory()).toBe(known + 1)
   })
 })
 

@@ -5,6 +5,7 @@ import type { SolanaAddress } from './addresses.ts'
 import { type SolanaChain, SolanaError, type SolanaErrorCode, type StakeHistory, type StakeView, type VoteAccountAnswer } from './chain.ts'
 import type { Commitment, LandingFacts } from './expiry.ts'
 import { features, isFeatureOn } from './features.ts'
+import { gathered } from './gathered-client.ts'
 import { createLooks, historySince } from './looks.ts'
 import { decodeMessage, joinTransaction, splitTransaction, transactionSignature } from './message.ts'
 import type { SolanaNetworkConfig } from './networks.ts'
@@ -50,7 +51,7 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
   const { config, clock, log, timeoutMs = 15_000, maxResponseBytes = 4_194_304 } = options
   const transport = { clock, timeoutMs, maxBytes: maxResponseBytes, parse: parseExact, onCall: options.onCall }
   const fetch = options.fetch === undefined ? {} : { fetch: options.fetch }
-  const clients = config.rpcUrls.map((url) => createRpcClient({ url, ...transport, ...fetch }))
+  const clients = config.rpcUrls.map((url) => gathered(createRpcClient({ url, ...transport, ...fetch }), clock))
   const nodes = createRpcNodes({ clients, config, clock, log })
   options.onNodes?.(nodes.readings)
 
@@ -277,7 +278,7 @@ const saysLittle: readonly SolanaErrorCode[] = [
   'unavailable',
 ]
 const mostTelling = (errors: readonly SolanaError[]): SolanaError =>
-  errors.toSorted((a, b) => saysLittle.indexOf(a.code) - saysLittle.indexOf(b.code))[0] ??
+  errors.toSorted((a, b) => saysLittle.indexOf(a.code) - saysLittle.indexOf(b.code) || Number(a.isLasting) - Number(b.isLasting))[0] ??
   new SolanaError('unavailable', plainMessage('unavailable'))
 
 const programsOf = (message: Uint8Array): readonly SolanaAddress[] => decodeMessage(message).instructions.map(({ program }) => program)
