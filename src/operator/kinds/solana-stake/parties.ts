@@ -21,6 +21,9 @@ export interface Parties {
   readonly feePayer: SolanaAddress
 }
 
+/** A key that is missing for so long is lost, or kept away, in ms. */
+const AWAY_MS = 30_000
+
 /** Who signs for a stake: both signers, by their policies and keys as they stand now. */
 export function createParties(
   deps: SolanaStakeDeps,
@@ -77,13 +80,22 @@ export function createParties(
     if (refusal !== undefined) refuse(refusal.reason, refusal.message)
   }
 
-  async function isMounted({ spec }: StakingSigner, signal: AbortSignal): Promise<boolean> {
+  /** By folder: since when a key was missing at each look, on the monotonic clock. */
+  const missingSince = new Map<string, number>()
+
+  /** False for a key that has been missing for a while. @throws KeyError for one that is missing only now: its Secret may be about to be replaced */
+  async function isMounted({ spec: { keyName } }: StakingSigner, signal: AbortSignal): Promise<boolean> {
     try {
-      await keys.address(spec.keyName, signal)
+      await keys.address(keyName, signal)
+      missingSince.delete(keyName)
       return true
     } catch (error) {
-      if (error instanceof KeyError && error.code === 'missing') return false
-      throw error
+      if (!(error instanceof KeyError) || error.code !== 'missing') throw error
+      const now = deps.clock.monotonicMs()
+      const since = missingSince.get(keyName) ?? now
+      missingSince.set(keyName, since)
+      if (now - since < AWAY_MS) throw error
+      return false
     }
   }
 
