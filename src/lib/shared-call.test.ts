@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shareCall, shareNextCall } from './shared-call.ts'
+import { shareCall, shareNextCall, shareNextCallBy } from './shared-call.ts'
 
 const signal = new AbortController().signal
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -50,4 +50,23 @@ test('a shared next call begins though the one before it failed', async () => {
   const again = shared(signal)
   calls[2]?.resolve(3)
   expect(await again).toBe(3)
+})
+
+test('a shared next call by key is one for each key, and what nobody waits for begins anew', async () => {
+  const asked: string[] = []
+  const shared = shareNextCallBy(async (key: string) => {
+    asked.push(key)
+    await turn()
+    return key
+  })
+  expect(await Promise.all([shared('a', signal), shared('a', signal), shared('b', signal), shared('a', signal)])).toEqual([
+    'a',
+    'a',
+    'b',
+    'a',
+  ])
+  // The first began before the others had asked.
+  expect(asked.toSorted()).toEqual(['a', 'a', 'b'])
+  expect(await shared('b', signal)).toBe('b')
+  expect(asked).toHaveLength(4)
 })

@@ -53,6 +53,22 @@ export function shareNextCall<T>(call: () => Promise<T>): (signal: AbortSignal) 
   }
 }
 
+/** `shareNextCall` for each key apart. What nobody waits for is not kept. */
+export function shareNextCallBy<K, T>(call: (key: K) => Promise<T>): (key: K, signal: AbortSignal) => Promise<T> {
+  const shared = new Map<K, { readonly ask: (signal: AbortSignal) => Promise<T>; askers: number }>()
+  return async (key, signal) => {
+    const one = shared.get(key) ?? { ask: shareNextCall(() => call(key)), askers: 0 }
+    shared.set(key, one)
+    one.askers += 1
+    try {
+      return await one.ask(signal)
+    } finally {
+      one.askers -= 1
+      if (one.askers === 0 && shared.get(key) === one) shared.delete(key)
+    }
+  }
+}
+
 /** A promise's result, or the signal's reason if that comes first. */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()

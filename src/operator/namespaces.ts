@@ -1,3 +1,4 @@
+import { shareNextCallBy } from '../lib/shared-call.ts'
 import type { Follow } from './kube/collections.ts'
 import { createCompact } from './kube/compact.ts'
 import type { KubeObject } from './kube/objects.ts'
@@ -25,11 +26,12 @@ export function followNamespaces(follow: Follow, onLabels: (name: string) => voi
     if (change.type === 'updated' && JSON.stringify(change.old.metadata.labels) === JSON.stringify(change.new.metadata.labels)) return
     onLabels(name)
   })
+  // The client has a time-out of its own; others wait for the same answer.
+  const never = new AbortController().signal
+  /** What was read stays in the cache, so that a refusal outlasts a watch that is silent. Many resources of one namespace share a read. */
+  const refresh = shareNextCallBy(async (name: string) => cache.put(await client.get({ name }, never)))
   return {
     facts: (name) => ({ name, labels: cache.get(name)?.metadata.labels }),
-    // What was read stays in the cache, so that a refusal outlasts a watch that is silent.
-    async refresh(name, signal) {
-      cache.put(await client.get({ name }, signal))
-    },
+    refresh,
   }
 }

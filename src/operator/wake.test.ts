@@ -24,11 +24,11 @@ function wired() {
   const kube = createFakeKube(createTestClock())
   const caches = createCaches(kube.follow)
   let woken: string[] = []
-  const queueOf = (name: string) =>
-    ({
-      add: (key: string, options: { priority?: number } = {}) =>
-        void woken.push(`${name} ${key}${options.priority === Priority.high ? '' : ', low'}`),
-    }) as Queue<string>
+  const queueOf = (name: string) => {
+    const add = (key: string, options: { priority?: number } = {}) =>
+      void woken.push(`${name} ${key}${options.priority === Priority.high ? '' : ', low'}`)
+    return { add, addAfter: (key, _ms, options) => add(key, options) } as Queue<string>
+  }
   const queues = Object.fromEntries(Object.keys(caches).map((name) => [name, queueOf(name)])) as Record<keyof Caches, Queue<string>>
   const wakes = wireWakes(caches, queues)
   const stakes = kube.collection<EthereumStake & KubeObject>(ethereumStake)

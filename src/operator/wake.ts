@@ -17,6 +17,10 @@ import { ownerKey, type RecordObject } from './transactions/store.ts'
 
 /** How long news of a transaction on its way is gathered before its owner shows it, in ms. */
 const SOON_MS = 250
+/** What a lane has just written down it is about to send: what comes of that is said within this, as a rule, and is what its owner shows. In ms. */
+const SENDING_MS = 2_000
+/** A signer's own numbers are for people: many outcomes are one look. In ms. */
+const SIGNER_MS = 2_000
 
 export interface Wakes {
   /** Everything is looked at again: the networks, the keys or the CRDs have changed. */
@@ -45,7 +49,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     [caches.withdrawals.kind, withdrawals] as const,
     [caches.solanaStakes.kind, solanaStakes] as const,
   ])
-  const wakeOwner: Wakes['owner'] = ({ kind, namespace, name }) => byKind.get(kind)?.wakeSoon(`${namespace}/${name}`)
+  const wakeOwner: Wakes['owner'] = ({ kind, namespace, name }) => byKind.get(kind)?.wakeAfter(`${namespace}/${name}`, SOON_MS)
   const wakeLane = ({ metadata, spec }: RecordObject) =>
     queues.records.add(spec.chainId === undefined ? metadata.name : laneKey({ chainId: spec.chainId, address: spec.from }), {
       priority: Priority.high,
@@ -94,11 +98,12 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     // What a lane has written itself it goes on with by itself; what a kind has made is news to it.
     if (change.type !== 'updated' || !change.own) wakeLane(record)
     const { kind, namespace, name } = record.spec.owner
+    const isEnd = change.type !== 'updated' || endsOf(change.old) !== endsOf(change.new)
     // An outcome is what the owner waits for; the steps to it come close together, and one look shows them all.
-    if (change.type !== 'updated' || endsOf(change.old) !== endsOf(change.new)) byKind.get(kind)?.wake(`${namespace}/${name}`)
-    else wakeOwner(record.spec.owner)
+    if (isEnd) byKind.get(kind)?.wake(`${namespace}/${name}`)
+    else byKind.get(kind)?.wakeAfter(`${namespace}/${name}`, change.own ? SENDING_MS : SOON_MS)
     // What ended a place is news of its signer: its lane, and whether somebody else used its key.
-    if (change.type !== 'updated' || endsOf(change.old) !== endsOf(change.new)) queues.signers.add(record.spec.signer)
+    if (isEnd) queues.signers.addAfter(record.spec.signer, SIGNER_MS)
     if (record.spec.chain === 'Solana') wakeHolders(change)
   })
   caches.signers.onChange((name, change) => {
@@ -156,7 +161,7 @@ function wakerOf<R extends SagaResource>({ cache, isSettled, unsettled, onChange
   }
   return {
     wake: (key: string) => wake(key, cache.get(key)),
-    wakeSoon: (key: string) => queue.addAfter(key, SOON_MS, { priority: Priority.high }),
+    wakeAfter: (key: string, ms: number) => queue.addAfter(key, ms, { priority: Priority.high }),
     wakeAll: () => wakeThese(cache.list()),
     wakeUnsettled: (by: SagaIndex, value: string) => wakeThese(unsettled(by, value)),
   }

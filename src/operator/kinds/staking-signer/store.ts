@@ -1,4 +1,4 @@
-import { shareNextCall } from '../../../lib/shared-call.ts'
+import { shareNextCallBy } from '../../../lib/shared-call.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { conflict } from '../../engine/verdict.ts'
 import { isConflict, isNotFound } from '../../kube/errors.ts'
@@ -29,18 +29,12 @@ export function createSignerStore(deps: {
       throw error
     }
   }
-  /** By name. Many transactions of one signer are about to be signed at once: one read that begins after all of them asked serves them all. */
-  const reads = new Map<string, (signal: AbortSignal) => Promise<StakingSigner | undefined>>()
+  /** Many transactions of one signer are about to be signed at once: one read that begins after all of them asked serves them all. */
+  const read = shareNextCallBy(readNow)
   return {
     get: (name) => informer.get(name),
     list: () => informer.list(),
-    async read(name, signal) {
-      const read = reads.get(name) ?? shareNextCall(() => readNow(name))
-      reads.set(name, read)
-      const found = await read(signal)
-      if (found === undefined) reads.delete(name)
-      return found
-    },
+    read,
     async writeStatus(signer, status, signal) {
       const patch = diffMergePatch(signer.status as Record<string, unknown> | undefined, status as Record<string, unknown>)
       if (patch === undefined) return signer
