@@ -48,7 +48,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       return evidenceOf(body)
     },
 
-    verifyDeposit: createVerification(requests, evidence),
+    verifyDeposit: createVerification(requests, evidence, deps.clock),
 
     async followDeposit(plan, visit, signal) {
       const own = ownDeposit(log, plan.request.origin)

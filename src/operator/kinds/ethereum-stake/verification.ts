@@ -2,6 +2,7 @@ import { ChainError } from '../../../chains/ethereum/chain.ts'
 import { isContract } from '../../../chains/ethereum/unspendable.ts'
 import { type ClaimedDeposit, type ClaimedTransaction, verifyDeposit } from '../../../chains/ethereum/verify-deposit.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { mayAdopt } from '../../engine/origin.ts'
 import type { Perform } from '../../engine/step.ts'
@@ -10,15 +11,32 @@ import { type DepositEvidence, evidenceOf } from './evidence.ts'
 import type { DepositRequests } from './request.ts'
 import type { DepositFields, EthereumStakeEffects, StakeRequest } from './steps.ts'
 
+/** Code may come to an address that has none: it is asked for again after this, in ms. */
+const LOOK_AGAIN_MS = 60_000
+const MOST_LOOKS = 1_000
+
 /** Compares what the staking API gave for a stake with the spec and the network, before anything is made of it. */
 export function createVerification(
   { networkOf, addressOf, serviceStake, expectedOf }: DepositRequests,
   { refuse }: DepositEvidence,
+  clock: Pick<Clock, 'monotonicMs'>,
 ): Perform<EthereumStakeEffects>['verifyDeposit'] {
+  /** What was found out, by network and address, with the monotonic ms of when: the stakes of a team pay mostly one address. */
+  const looks = new Map<string, { readonly at: number; readonly isContract: boolean }>()
+
   /** Whether the money goes to a contract in the end: nothing is refused for that, and a person should know. Undefined where no node tells. */
   async function paysContract(request: StakeRequest, signal: AbortSignal): Promise<boolean | undefined> {
+    const address = addressOf(request)
+    const key = `${request.network} ${address}`
+    const known = looks.get(key)
+    if (known !== undefined && clock.monotonicMs() - known.at < LOOK_AGAIN_MS) return known.isContract
     try {
-      return isContract(await networkOf(request.network).chain.code(addressOf(request), signal))
+      const found = isContract(await networkOf(request.network).chain.code(address, signal))
+      looks.delete(key)
+      const [oldest] = looks.keys()
+      if (oldest !== undefined && looks.size >= MOST_LOOKS) looks.delete(oldest)
+      looks.set(key, { at: clock.monotonicMs(), isContract: found })
+      return found
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof ChainError) return undefined
