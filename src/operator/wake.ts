@@ -107,8 +107,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     if (record.spec.chain === 'Solana') wakeHolders(change)
   })
   caches.signers.onChange((name, change) => {
-    if (mattersToUsers(change))
-      for (const record of caches.records.cache.byIndex('signer', name)) if (record.status?.outcome === undefined) wakeLane(record)
+    if (mattersToUsers(change)) for (const record of caches.records.cache.byIndex('signer', name)) wakeLane(record)
   })
 
   // Solana's records wait for nobody else: what their resource or its other signer says is news to them.

@@ -46,7 +46,7 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
 
   const unfinished = (lane: LaneId): readonly RecordObject[] =>
     store
-      .recordsIn(lane)
+      .liveIn(lane)
       .filter(({ status }) => status?.outcome === undefined)
       .toSorted(byAge)
 
@@ -154,7 +154,7 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     const lane = parseLaneKey(key)
     const records = unfinished(lane)
     const places = store.placesIn(lane)
-    const isHeld = store.recordsIn(lane).some(isBeingDeleted)
+    const isHeld = store.liveIn(lane).some(isBeingDeleted)
     if (records.length === 0 && places.size === 0 && rest(lane).kind === 'done') return { kind: 'done' }
     const network = deps.network(lane.chainId)
     if (network === undefined) {
@@ -166,7 +166,7 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
           afterMs: 30_000,
         })
       await end.holdAll(
-        store.recordsIn(lane),
+        store.liveIn(lane),
         `The operator's networks file has no network with chain id ${lane.chainId}, so that nothing is proven of it: add one, or remove the finalizer ${RECORD_FINALIZER} when you are certain that nothing of it can land.`,
         signal,
       )

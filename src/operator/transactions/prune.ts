@@ -126,7 +126,7 @@ export function createRecordEnd(deps: LaneDeps) {
   return {
     goesByItself,
     async letGo(moment: Moment): Promise<void> {
-      for (const record of store.recordsIn(moment.lane).filter(isBeingDeleted)) await guarded(moment, record, () => letGo(moment, record))
+      for (const record of store.liveIn(moment.lane).filter(isBeingDeleted)) await guarded(moment, record, () => letGo(moment, record))
     },
     async retire(moment: Moment): Promise<void> {
       const over = store.recordsIn(moment.lane).filter((record) => !isBeingDeleted(record) && goesByItself(record))

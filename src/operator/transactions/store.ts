@@ -26,16 +26,22 @@ export type PlaceObject = SignerNonce & KubeObject
 /** What of an informer the log reads and feeds. */
 export type Cache<T extends KubeObject> = Pick<Informer<T>, 'get' | 'put' | 'list' | 'byIndex'>
 
+/** Something is to be done about it, or to be said: it has no outcome, somebody deletes it, or somebody else has used a nonce that was given to it. */
+const isLive = ({ metadata, status }: RecordObject): boolean =>
+  status?.outcome === undefined || metadata.deletionTimestamp !== undefined || (status.closed ?? []).some(({ by }) => by === 'Foreign')
+
 /** Indexes that the caches of the two kinds have. */
 export const recordIndexers = {
-  lane: ({ spec }: RecordObject): readonly string[] =>
-    spec.chainId === undefined ? [] : [laneKey({ chainId: spec.chainId, address: spec.from })],
+  /** Those that their lane looks at each time. A lane has thousands that are over: they are not among them. */
+  lane: (record: RecordObject): readonly string[] =>
+    record.spec.chainId === undefined || !isLive(record) ? [] : [laneKey({ chainId: record.spec.chainId, address: record.spec.from })],
   /** Those who had their answer before, too: a dropped landing stays theirs. */
   owner: ({ spec, status }: RecordObject): readonly string[] => [
     ...new Set([spec.owner, ...(status?.closed ?? []).flatMap(({ owner }) => owner ?? [])].map(ownerKey)),
   ],
   subject: ({ spec }: RecordObject): readonly string[] => [spec.subject.toLowerCase()],
-  signer: ({ spec }: RecordObject): readonly string[] => [spec.signer],
+  /** Those without an outcome. */
+  signer: ({ spec, status }: RecordObject): readonly string[] => (status?.outcome === undefined ? [spec.signer] : []),
   holder: (record: RecordObject): readonly string[] =>
     record.spec.chain === 'Solana' ? holdersOf(record) : isOpen(recordOf(record)) ? [record.spec.from.toLowerCase()] : [],
 }
@@ -57,7 +63,10 @@ export interface TransactionStore {
   /** From the cache. */
   record(name: string): RecordObject | undefined
   records(): Iterable<RecordObject>
+  /** All of a lane, those that are over too: a scan of the whole log. */
   recordsIn(lane: LaneId): readonly RecordObject[]
+  /** Those of a lane without an outcome, that somebody deletes, or of which somebody else has used a nonce. */
+  liveIn(lane: LaneId): readonly RecordObject[]
   recordsOf(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
   recordsAbout(subject: string): readonly RecordObject[]
   /**
@@ -180,7 +189,11 @@ export function createTransactionStore(deps: {
   return {
     record: (name) => records.cache.get(name),
     records: () => records.cache.list(),
-    recordsIn: (lane) => records.cache.byIndex('lane', laneKey(lane)),
+    recordsIn({ chainId, address }) {
+      const from = address.toLowerCase()
+      return [...records.cache.list()].filter(({ spec }) => spec.chainId === chainId && spec.from.toLowerCase() === from)
+    },
+    liveIn: (lane) => records.cache.byIndex('lane', laneKey(lane)),
     recordsOf: (owner) => records.cache.byIndex('owner', ownerKey(owner)),
     recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
     unsettledOf: (address) => records.cache.byIndex('holder', address.startsWith('0x') ? address.toLowerCase() : address),

@@ -32,7 +32,7 @@ export interface SignerFactsDeps {
   readonly networks: Networks
   readonly keys: EthereumKeys
   readonly solanaKeys: Pick<SolanaKeys, 'address'>
-  readonly transactions: Pick<TransactionStore, 'recordsIn' | 'placesIn' | 'readPlaces' | 'unsettledOf'>
+  readonly transactions: Pick<TransactionStore, 'liveIn' | 'placesIn' | 'readPlaces' | 'unsettledOf'>
   readonly all: () => Iterable<Signer>
   /** Wei or lamports. */
   readonly onBalance: (signer: string, network: string, balance: bigint) => void
@@ -83,12 +83,12 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
       places = await transactions.readPlaces(lane, signal)
       next = nextPlaces(places, counts, use, 1)
     }
-    const unfinished = transactions.recordsIn(lane).filter(({ status }) => status?.outcome === undefined)
+    const unfinished = transactions.liveIn(lane).filter(({ status }) => status?.outcome === undefined)
     const open = unfinished.flatMap(({ status }) => status?.place ?? [])
     return {
       ...fundedWith(balance),
       ...(next.is === 'unaccounted' ? { unaccounted: { first: next.from, count: next.count } } : {}),
-      foreign: foreignIn(transactions.recordsIn(lane), acknowledged ?? 0),
+      foreign: foreignIn(transactions.liveIn(lane), acknowledged ?? 0),
       lane: {
         network: name,
         nextNonce: Math.max(counts.final, (highestPlace(places) ?? -1) + 1),
