@@ -4,6 +4,7 @@ import { isProblemCode, type ProblemCode, problems, receivedProblem } from './pr
 import { parseRetryAfter, type RetryGate } from './retry-after.ts'
 import type { OperationId, Route } from './routes.ts'
 import type { HttpAnswer } from './transport.ts'
+import { appliedWaitMs } from './wait.ts'
 
 /** A success. */
 export interface Answer<T> {
@@ -14,6 +15,8 @@ export interface Answer<T> {
   /** True when this is the stored answer to an earlier request with the same Idempotency-Key. */
   readonly replayed: boolean
   readonly requestId: string | undefined
+  /** Names this state of the resource, where the service lets one wait for another (`StakingClient.untilChanged`). */
+  readonly state: string | undefined
 }
 
 /**
@@ -40,7 +43,10 @@ export function readAnswer(
     if (json === undefined) return fail(`the answer (${status}) is not JSON`, { kind: 'invalid-response', outcomeUnknown: changes })
     const result = schema.safeParse(json.value)
     if (result.success)
-      return { body: result.data, status, retryAfterMs, replayed: answer.headers['idempotency-replayed'] === 'true', requestId }
+      return {
+        ...{ body: result.data, status, retryAfterMs, requestId, state: stateOf(route, answer) },
+        replayed: answer.headers['idempotency-replayed'] === 'true',
+      }
     const places = [...new Set(result.error.issues.map((issue) => `/${issue.path.join('/')}`))].slice(0, 20).join(', ')
     return fail(`the answer (${status}) is not what the contract says at ${places}`, { kind: 'invalid-response', outcomeUnknown: changes })
   }
@@ -69,6 +75,13 @@ export function readAnswer(
     ...(rules.length === 0 ? {} : { rules }),
     outcomeUnknown: changes && maybeDone(status, code),
   })
+}
+
+/** A service that knows of waits says so to who asks for one of no time. */
+function stateOf(route: Route, { headers }: HttpAnswer): string | undefined {
+  const { etag } = headers
+  if (route.waits !== true || appliedWaitMs(headers['preference-applied']) === undefined) return undefined
+  return typeof etag === 'string' && /^(W\/)?"[!#-~]{1,256}"$/.test(etag) ? etag : undefined
 }
 
 /** All successes of a route have one body: a service that creates with 200 in place of 201 says the same. */

@@ -461,3 +461,48 @@ describe('what is not valid is not sent', () => {
     },
   )
 })
+
+describe('waiting for a change', () => {
+  const path = `/base/v1/ethereum/stakes/${stakeId}`
+  const read = (headers: Record<string, string>) => {
+    let sent: Record<string, string> = {}
+    mock
+      .get('https://staking.test')
+      .intercept({ path, method: 'GET' })
+      .reply((given) => {
+        sent = given.headers as Record<string, string>
+        return {
+          statusCode: headers.status === '304' ? 304 : 200,
+          data: JSON.stringify(stake),
+          responseOptions: { headers: { ...json, ...headers } },
+        }
+      })
+    return () => sent
+  }
+
+  test('a state is named by the tag of a service that knows of waits', async () => {
+    const sent = read({ etag: '"a"', 'preference-applied': 'wait=0' })
+    expect((await client().getEthereumStake({ params: { stakeId } }, never)).state).toBe('"a"')
+    expect(sent().prefer).toBe('wait=0')
+  })
+
+  test.each([
+    { service: 'one that knows tags only', headers: { etag: '"a"' } },
+    { service: 'one that knows waits only', headers: { 'preference-applied': 'wait=0' } },
+    { service: 'one whose tag is none', headers: { etag: 'a b', 'preference-applied': 'wait=0' } },
+  ])('of $service no state is named', async ({ headers }) => {
+    read(headers)
+    expect((await client().getEthereumStake({ params: { stakeId } }, never)).state).toBeUndefined()
+  })
+
+  test.each([
+    { headers: { etag: '"b"', 'preference-applied': 'wait=30' }, outcome: 'changed' },
+    { headers: { status: '304', 'preference-applied': 'wait=30' }, outcome: 'unchanged' },
+    { headers: { status: '304' }, outcome: 'refused' },
+  ])('an answer with $headers says that it is $outcome', async ({ headers, outcome }) => {
+    const sent = read(headers)
+    const given = { state: '"a"', waitMs: 30_000 }
+    expect(await client().untilChanged('getEthereumStake', { params: { stakeId } }, given, never)).toBe(outcome)
+    expect(sent()).toMatchObject({ 'if-none-match': '"a"', prefer: 'wait=30' })
+  })
+})

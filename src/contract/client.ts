@@ -8,7 +8,8 @@ import { StakingApiError } from './client-error.ts'
 import { createRetryGate } from './retry-after.ts'
 import { idempotencyKeyPattern, type OperationId, type Route, type Routes, routes } from './routes.ts'
 import { clockAhead } from './server-clock.ts'
-import { send } from './transport.ts'
+import { type HttpAnswer, send } from './transport.ts'
+import { appliedWaitMs } from './wait.ts'
 
 export type { Answer } from './answer.ts'
 export { StakingApiError, type StakingApiErrorKind } from './client-error.ts'
@@ -35,7 +36,20 @@ export type ResponseOf<R extends Route> = z.output<R['responses'][keyof R['respo
 export type StakingOperations = {
   readonly [K in OperationId]: (request: RequestOf<Routes[K]>, signal: AbortSignal) => Promise<Answer<ResponseOf<Routes[K]>>>
 }
+/** Operations that read one resource, whose change can be waited for. */
+export type WaitingOperation = { [K in OperationId]: Routes[K] extends { readonly waits: true } ? K : never }[OperationId]
+
 export interface StakingClient extends StakingOperations {
+  /**
+   * Waits at the service until the resource has another state than `state` (of an answer), or `waitMs` are over. `refused`: the service doesn't wait now.
+   * @throws as an operation does
+   */
+  untilChanged<K extends WaitingOperation>(
+    operation: K,
+    request: RequestOf<Routes[K]>,
+    given: { readonly state: string; readonly waitMs: number },
+    signal: AbortSignal,
+  ): Promise<'changed' | 'unchanged' | 'refused'>
   /** What is left of the longest Retry-After that is being honoured, in ms; for metrics. */
   heldBackMs(): number
   /** By how much the service's clock was ahead of this one at its last answer, in ms; undefined before, and for one that tells no time. */
@@ -72,7 +86,13 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
   let lastKey: Secret | undefined
   let ahead: number | undefined
 
-  const call = async (operation: OperationId, route: Route, request: AnyRequest, signal: AbortSignal): Promise<Answer<unknown>> => {
+  const exchange = async (
+    operation: OperationId,
+    route: Route,
+    request: AnyRequest,
+    signal: AbortSignal,
+    waiting: { readonly headers: Record<string, string>; readonly waitMs: number },
+  ): Promise<HttpAnswer> => {
     const target = encodeRequest(operation, route, request)
     const key = await options.apiKey()
     if (lastKey !== undefined && lastKey.reveal() !== key.reveal()) gate.reset()
@@ -84,8 +104,7 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
       const fields = { kind: 'problem', code, retryAfterMs: held.ms, outcomeUnknown: false } as const
       throw new StakingApiError(`${operation}: not sent, since the service asked to wait`, fields)
     }
-    const asked = clock.now()
-    const answer = await send(
+    return send(
       {
         method: route.method,
         origin: base.origin,
@@ -96,15 +115,25 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
           'user-agent': userAgent,
           ...(target.body === undefined ? {} : { 'content-type': 'application/json' }),
           ...(target.idempotencyKey === undefined ? {} : { 'idempotency-key': target.idempotencyKey }),
+          ...waiting.headers,
         },
         body: target.body,
       },
-      { dispatcher, clock, timeoutMs, maxBodyBytes, what: operation },
+      { dispatcher, clock, timeoutMs: timeoutMs + waiting.waitMs, maxBodyBytes, what: operation },
       signal,
     )
-    const now = clock.now()
-    ahead = clockAhead(answer, asked, now)
-    return readAnswer(operation, route, answer, { gate, now })
+  }
+  const read = (operation: OperationId, route: Route, answer: HttpAnswer) =>
+    readAnswer(operation, route, answer, { gate, now: clock.now() })
+
+  const call = async (operation: OperationId, route: Route, request: AnyRequest, signal: AbortSignal): Promise<Answer<unknown>> => {
+    // Whoever knows this preference (RFC 7240) answers that it does; to all others it is nothing.
+    const headers: Record<string, string> = route.waits === true ? { prefer: 'wait=0' } : {}
+    const asked = clock.now()
+    const answer = await exchange(operation, route, request, signal, { headers, waitMs: 0 })
+    // Not of an answer that was held back: its time says little of the moment that it was asked at.
+    ahead = clockAhead(answer, asked, clock.now())
+    return read(operation, route, answer)
   }
 
   const operations = Object.fromEntries(
@@ -115,6 +144,14 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
   ) as unknown as StakingOperations
   return {
     ...operations,
+    async untilChanged(operation, request, { state, waitMs }, signal) {
+      const route: Route = routes[operation]
+      const headers = { prefer: `wait=${Math.ceil(waitMs / 1000)}`, 'if-none-match': state }
+      const answer = await exchange(operation, route, request, signal, { headers, waitMs })
+      if (answer.status === 304) return appliedWaitMs(answer.headers['preference-applied']) === undefined ? 'refused' : 'unchanged'
+      read(operation, route, answer)
+      return 'changed'
+    },
     heldBackMs: () => Math.max(...Object.values<Route>(routes).map(({ path }) => gate.remainingMs(path))),
     clockAheadMs: () => ahead,
     close: () => own.close(),

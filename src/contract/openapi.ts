@@ -56,6 +56,10 @@ const headers = {
   'X-Request-Id': { description: 'Names this request in the logs of the service.', schema: { type: 'string' } },
   'Retry-After': { description: 'Wait so long before the next call: seconds, or an HTTP date.', schema: { type: 'string' } },
   ETag: { description: 'Of the content: send it as If-None-Match, and an answer that has not changed is 304.', schema: { type: 'string' } },
+  'Preference-Applied': {
+    description: '`wait=30` when the answer waited for a change, for up to so many seconds; the header is left out when it did not.',
+    schema: { type: 'string' },
+  },
   Location: { description: 'Where what was created can be read.', schema: { type: 'string' } },
   'Idempotency-Replayed': {
     description: '`true` when this is the stored answer to an earlier request with this Idempotency-Key.',
@@ -109,6 +113,7 @@ const successes = (route: Route, schemas: Map<string, JsonSchema>) =>
           ...(route.idempotencyKey === 'none' ? {} : headerRef('Idempotency-Replayed')),
           ...(route.retryAfterOn?.includes(Number(status)) ? headerRef('Retry-After') : {}),
           ...(route.method === 'GET' ? headerRef('ETag') : {}),
+          ...(route.waits === true ? headerRef('Preference-Applied') : {}),
           ...(isReadable(route, status) ? headerRef('Location') : {}),
         },
         content: { 'application/json': { schema: schemaOf(schema, schemas) } },
@@ -118,7 +123,14 @@ const successes = (route: Route, schemas: Map<string, JsonSchema>) =>
 
 /** Beyond the interface: whoever sends If-None-Match with an ETag is told that nothing has changed. */
 const notModified = (route: Route) =>
-  route.method === 'GET' ? { 304: { description: 'Not modified', headers: { ...headerRef('X-Request-Id'), ...headerRef('ETag') } } } : {}
+  route.method === 'GET'
+    ? {
+        304: {
+          description: 'Not modified',
+          headers: { ...headerRef('X-Request-Id'), ...headerRef('ETag'), ...(route.waits === true ? headerRef('Preference-Applied') : {}) },
+        },
+      }
+    : {}
 
 function failures(route: Route, schemas: Map<string, JsonSchema>) {
   const byStatus = Map.groupBy(problemsOf(route), (code) => problems[code].status)

@@ -26,6 +26,7 @@ import {
   solanaTransaction,
   transactionOptions,
 } from './schemas/solana.ts'
+import { waitQuery } from './wait.ts'
 
 export type Scope = 'read' | 'write'
 
@@ -42,6 +43,8 @@ export interface Route {
   readonly body?: z.ZodType
   /** The header Idempotency-Key: 1 to 255 characters. */
   readonly idempotencyKey: 'required' | 'optional' | 'none'
+  /** Reads one resource, and waits for its change for whoever asks so (see `waitQuery`). */
+  readonly waits?: true
   /** What the API key must permit; `none` needs no API key. */
   readonly scope: Scope | 'none'
   /** The body of each success by its status. All statuses of a route have the same body. */
@@ -86,6 +89,8 @@ export const routes = {
     path: '/v1/ethereum/stakes/{stakeId}',
     summary: 'Read a stake',
     params: byStake,
+    query: waitQuery,
+    waits: true,
     idempotencyKey: 'none',
     scope: 'read',
     responses: { 200: ethereumStake },
@@ -149,6 +154,8 @@ export const routes = {
     path: '/v1/ethereum/validators/{pubkey}/exit-requests/{requestId}',
     summary: 'Read an exit request',
     params: byRequest,
+    query: waitQuery,
+    waits: true,
     idempotencyKey: 'none',
     scope: 'read',
     responses: { 200: exitRequest },
@@ -211,6 +218,8 @@ export const routes = {
     path: '/v1/ethereum/validators/{pubkey}/withdrawal-requests/{requestId}',
     summary: 'Read a withdrawal request',
     params: byRequest,
+    query: waitQuery,
+    waits: true,
     idempotencyKey: 'none',
     scope: 'read',
     responses: { 200: withdrawalRequest },
@@ -285,6 +294,8 @@ export const routes = {
     path: '/v1/solana/stakes/{stakeId}',
     summary: 'Read a stake; its protocol status is computed from the chain',
     params: byStake,
+    query: waitQuery,
+    waits: true,
     idempotencyKey: 'none',
     scope: 'read',
     responses: { 200: solanaStake },

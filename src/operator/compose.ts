@@ -192,6 +192,8 @@ function composeEffects({ parts, log, signing, resource }: Ground) {
       stakesOn: requests.stakesOn,
       resource: async (kind, ref, fresh, signal) => (await resource(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
       onRefusal: (reason, kind) => report.refused(kind, reason),
+      onNews: parts.onNews,
+      leading: parts.signal,
     }),
     solana: createSolanaStakeEffects({
       ...signing,

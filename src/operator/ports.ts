@@ -96,6 +96,11 @@ export interface ValidatorRequestsApi {
     sentBy?: SentBy,
   ): Promise<{ readonly body: WithdrawalRequestBody; readonly retryAfterMs: number | undefined }>
   withdrawalCapacity(pubkey: Hex, signal: AbortSignal): Promise<WithdrawalCapacityBody>
+  /**
+   * Has the API tell when a request shows another state than it did when it was last read: `onChange` is called once, or never. Returns at once.
+   * @returns false where the API offers no such thing, or as much is followed as may be: whoever waits goes on asking.
+   */
+  follow?(requestId: string, onChange: () => void, signal: AbortSignal): boolean
 }
 
 /** The staking API, as far as the operator uses it for Solana stakes. Throws the contract's `StakingApiError`. */

@@ -19,6 +19,8 @@ export interface Metrics {
   shed(): void
   /** Requests that are served now. */
   inFlight(count: number): void
+  /** Requests that wait for a change. */
+  onScrapeWaiting(read: () => number): void
   onScrapePool(read: () => PoolState): void
   /** Of the process: memory, processor, event loop. One process has one of them. */
   watchProcess(): void
@@ -104,6 +106,16 @@ export function createMetrics(): Metrics {
     showNodes: (board) => registerNodeMetrics(registry, 'staking_service', board),
     shed: () => shed.inc(),
     inFlight: (count) => inFlight.set(count),
+    onScrapeWaiting(read) {
+      new Gauge({
+        name: 'staking_service_requests_waiting',
+        help: 'Requests that wait for a change of a resource; they are not in flight',
+        registers,
+        collect() {
+          this.set(read())
+        },
+      })
+    },
     onScrapePool(read) {
       new Gauge({
         name: 'staking_service_database_connections',

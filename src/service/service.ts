@@ -27,6 +27,7 @@ import { createReplays, serve } from './http/contract-route.ts'
 import { createNetworkCheck, installNetworkCheck } from './http/network-limits.ts'
 import { operationRoutes } from './http/operations.ts'
 import { installProblems } from './http/problems.ts'
+import { createWaiting } from './http/waiting.ts'
 import { createIdempotency } from './idempotency.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { createNetworkHealth } from './network-health.ts'
@@ -104,14 +105,19 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   })
 
   const stopped = new AbortController()
+  const limits: HttpLimits = { ...defaultHttpLimits, ...deps.httpLimits }
   const app = createApp({
     log,
     metrics,
     stopping,
     stopped: stopped.signal,
-    limits: { ...defaultHttpLimits, ...deps.httpLimits },
+    limits,
     trustProxy: deps.trustProxy ?? [],
   })
+  const max = Math.min(limits.maxWaiting, Math.floor(limits.maxConnections / 2))
+  const waiting = createWaiting({ store, clock, max, maxPerKey: limits.maxWaitingPerKey, over: stopping })
+  app.decorate('waiting', waiting)
+  metrics.onScrapeWaiting(waiting.count)
   const served = recordServed(app)
   const locate = createLocate({ store, networks })
   const checkNetwork = createNetworkCheck({
@@ -129,6 +135,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   await installAuth(app, {
     apiKeys: createApiKeys({ store, clock, remember: true }),
     audit: createAudit({ store, clock, log, settings: deps.audit ?? defaultAuditSettings }),
+    checkNetwork,
     limiter: createRateLimiter({ store, clock, ...deps.rateLimit }),
     limits: deps.rateLimit,
   })

@@ -1,6 +1,8 @@
-import type { StakingClient } from '../../contract/client.ts'
+import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Answer, StakingClient } from '../../contract/client.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { SolanaStakingApi, StakingApi, ValidatorRequestsApi } from '../ports.ts'
+import { createFollower } from './follow.ts'
 
 /** The operator's ports to the staking API over the contract's client, each call measured. */
 export function apiOver(
@@ -22,6 +24,14 @@ export function apiOver(
     }
   }
   const bodyOf = async <T>(operation: string, call: () => Promise<{ readonly body: T }>): Promise<T> => (await timed(operation, call)).body
+
+  const follower = createFollower(wiring)
+  /** Reads a request, and remembers by which name its state is followed. */
+  const read = <T>(operation: 'getExitRequest' | 'getWithdrawalRequest', pubkey: Hex, requestId: string, call: () => Promise<Answer<T>>) =>
+    timed(operation, call).then(({ body, state }) => {
+      follower.note(requestId, state, (given, abort) => client.untilChanged(operation, { params: { pubkey, requestId } }, given, abort))
+      return body
+    })
 
   const api: StakingApi = {
     createEthereumStake: ({ idempotencyKey, network, amountGwei, withdrawalAddress, credentialsType, externalReference }, signal) =>
@@ -45,7 +55,7 @@ export function apiOver(
         client.createExitRequest({ idempotencyKey, params: { pubkey }, body: { externalReference } }, signal),
       ),
     exitRequest: (pubkey, requestId, signal) =>
-      bodyOf('getExitRequest', () => client.getExitRequest({ params: { pubkey, requestId } }, signal)),
+      read('getExitRequest', pubkey, requestId, () => client.getExitRequest({ params: { pubkey, requestId } }, signal)),
     submitExitRequest: (pubkey, requestId, transactionHash, signal, sentBy) =>
       bodyOf('submitExitRequest', () =>
         client.submitExitRequest({ params: { pubkey, requestId }, body: { transactionHash, ...sentBy } }, signal),
@@ -57,7 +67,7 @@ export function apiOver(
         client.createWithdrawalRequest({ idempotencyKey, params: { pubkey }, body: { amountGwei, externalReference } }, signal),
       ),
     withdrawalRequest: (pubkey, requestId, signal) =>
-      bodyOf('getWithdrawalRequest', () => client.getWithdrawalRequest({ params: { pubkey, requestId } }, signal)),
+      read('getWithdrawalRequest', pubkey, requestId, () => client.getWithdrawalRequest({ params: { pubkey, requestId } }, signal)),
     submitWithdrawalRequest: async (pubkey, requestId, transactionHash, signal, sentBy) => {
       const { body, status, retryAfterMs } = await timed('submitWithdrawalRequest', () =>
         client.submitWithdrawalRequest({ params: { pubkey, requestId }, body: { transactionHash, ...sentBy } }, signal),
@@ -66,6 +76,7 @@ export function apiOver(
     },
     withdrawalCapacity: (pubkey, signal) =>
       bodyOf('getWithdrawalCapacity', () => client.getWithdrawalCapacity({ params: { pubkey } }, signal)),
+    follow: follower.follow,
   }
   const solana: SolanaStakingApi = {
     get clockAheadMs() {

@@ -20,9 +20,15 @@ export interface HttpLimits {
   readonly maxConnections: number
   /** Requests that are served at the same time; further ones are told to come again. */
   readonly maxInFlight: number
+  /** Requests that wait for a change at the same time, in all (half of the connections at most) and of one API key; further ones are answered at once. */
+  readonly maxWaiting: number
+  readonly maxWaitingPerKey: number
 }
 
-export const defaultHttpLimits: HttpLimits = { requestTimeoutMs: 15_000, maxConnections: 1_000, maxInFlight: 256 }
+export const defaultHttpLimits: HttpLimits = {
+  ...{ requestTimeoutMs: 15_000, maxConnections: 1_000, maxInFlight: 256 },
+  ...{ maxWaiting: 500, maxWaitingPerKey: 100 },
+}
 
 /** An answer to what is no whole request, and so has no route: written to the socket as it is. */
 function bareAnswer(code: ProblemCode, detail: string): string {
@@ -111,6 +117,8 @@ export function createApp({
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
   app.decorateRequest('givenBody', undefined)
+  app.decorateRequest('stepAside', undefined)
+  app.decorateRequest('waitedMs', 0)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
     try {
@@ -133,14 +141,18 @@ export function createApp({
   app.addHook('onResponse', async (request, reply) => {
     const { method } = request
     const route = request.routeOptions.url ?? 'unknown'
-    metrics.requestDuration({ method, route, status: reply.statusCode }, reply.elapsedTime / 1000)
+    const { waitedMs } = request
+    // What a client has asked to wait is no time that its answer took.
+    const durationMs = Math.max(0, reply.elapsedTime - waitedMs)
+    metrics.requestDuration({ method, route, status: reply.statusCode }, durationMs / 1000)
     if (request.routeOptions.config.contract === undefined) return
     const line = {
       requestId: request.id,
       method,
       path: request.url.split('?', 1)[0],
       status: reply.statusCode,
-      durationMs: Math.round(reply.elapsedTime * 10) / 10,
+      durationMs: Math.round(durationMs * 10) / 10,
+      ...(waitedMs > 0 ? { waitedMs: Math.round(waitedMs) } : {}),
       account: request.caller?.account,
       keyId: request.caller?.keyId,
     }
@@ -170,6 +182,10 @@ function admit(app: FastifyInstance, { maxInFlight }: HttpLimits, metrics: Metri
     }
     metrics.inFlight(++inFlight)
     reply.raw.once('close', () => metrics.inFlight(--inFlight))
+    request.stepAside = async (wait) => {
+      metrics.inFlight(--inFlight)
+      await wait.finally(() => metrics.inFlight(++inFlight))
+    }
   })
 }
 

@@ -5,6 +5,7 @@ import type { ApiKeys, Caller } from '../api-keys.ts'
 import type { Audit, AuditEntry } from '../audit.ts'
 import { ProblemError } from '../errors.ts'
 import type { Allowance, RateLimiter } from '../rate-limits.ts'
+import type { NetworkCheck } from './network-limits.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -46,6 +47,8 @@ export const operationOf = (route: Route): OperationId => {
 }
 
 export interface AuthDeps {
+  /** What is checked of the networks that a key is for. @throws ProblemError */
+  readonly checkNetwork: NetworkCheck
   readonly apiKeys: ApiKeys
   readonly audit: Audit
   /** Of API keys, over all instances. */
@@ -57,7 +60,7 @@ export interface AuthDeps {
  * In this order: a valid API key (401), its limit (429), what it may do and from where (403), and a well-formed Idempotency-Key (400), all before the body is
  * read. What changes something is then written down, before it takes effect.
  */
-export async function installAuth(app: FastifyInstance, { apiKeys, audit, limiter, limits }: AuthDeps): Promise<void> {
+export async function installAuth(app: FastifyInstance, { apiKeys, audit, limiter, limits, checkNetwork }: AuthDeps): Promise<void> {
   await app.register(rateLimit, { global: false })
   const byAddress = app.createRateLimit({
     max: limits.maxUnauthenticated,
@@ -66,6 +69,7 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
   })
   app.decorateRequest('caller', undefined)
   app.decorateRequest('auditId', undefined)
+  app.decorateRequest('permitAgain', undefined)
   app.decorateRequest('resourceId', undefined)
 
   app.addHook('onRequest', async (request, reply) => {
@@ -85,6 +89,12 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
     } catch (error) {
       audit.note(entry, { status: 403, resource_id: null })
       throw error
+    }
+    request.permitAgain = async () => {
+      request.caller = await authenticate(request)
+      if (request.caller === undefined) throw unauthenticated()
+      checkPermission(request, route, request.caller)
+      await checkNetwork(request)
     }
     checkIdempotencyKey(request, route)
     if (route.method === 'GET' && !audit.reads) return

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { fastifyUrl, type Route, routes } from '../../contract/routes.ts'
@@ -7,8 +6,10 @@ import { ProblemError } from '../errors.ts'
 import { fingerprint } from '../fingerprint.ts'
 import type { Answer, Idempotency, Idempotent } from '../idempotency.ts'
 import { idempotencyKeyOf } from './auth.ts'
+import { entityTag, knownTags } from './entity-tags.ts'
 import type { NetworkCheck } from './network-limits.ts'
 import { pathOf, sendReplay } from './problems.ts'
+import { sendChanged } from './send-changed.ts'
 
 type Output<T> = T extends z.ZodType ? z.output<T> : undefined
 type Responses<R extends Route> = R['responses'][keyof R['responses']]
@@ -51,9 +52,11 @@ export function serve<R extends Route>(app: FastifyInstance, route: R, handle: (
       const { caller, params, query, body } = request
       if (caller === undefined) throw new ProblemError('unauthenticated', 'send a valid API key')
       const idempotent = idempotentOf(request, route, caller)
-      const signal = AbortSignal.timeout(requestTimeoutMs)
       // Fastify has validated and decoded the parts by the route's own schemas.
-      const handled = await handle({ caller, params, query, body, idempotent, host: request.host, signal } as Input<R>)
+      const input = { caller, params, query, body, idempotent, host: request.host }
+      const look = () => handle({ ...input, signal: AbortSignal.timeout(requestTimeoutMs) } as Input<R>)
+      if (route.waits === true) return sendChanged(request, reply, look)
+      const handled = await look()
       reply.status(handled.status)
       if ('replayed' in handled) {
         if (handled.replayed) return sendReplay(reply, handled)
@@ -82,10 +85,10 @@ const readable: ReadonlySet<string> = new Set(
 
 /** The answer under a tag of its content, or 304 for who has it already (RFC 9110, 13.1.2): it saves the way, not the work. */
 function tagged(request: FastifyRequest, reply: FastifyReply, payload: string): string {
-  const tag = `"${createHash('sha256').update(payload).digest('base64url').slice(0, 27)}"`
+  const tag = entityTag(payload)
   reply.header('etag', tag)
-  const known = request.headers['if-none-match']?.split(',').map((one) => one.trim().replace(/^W\//, ''))
-  if (known === undefined || !(known.includes(tag) || known.includes('*'))) return payload
+  const known = knownTags(request)
+  if (!known.includes(tag) && !known.includes('*')) return payload
   reply.status(304).removeHeader('content-type')
   return ''
 }

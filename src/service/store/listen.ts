@@ -13,6 +13,8 @@ export interface NoticeHandlers {
   readonly onNotice: (payload: string) => void
   /** Notices may have been missed. */
   readonly onGap: () => void
+  /** `false` where nobody waits until they were heard (`Store.heard`): each then costs nothing but itself. */
+  readonly isAcknowledged?: false
 }
 
 /** "stakingkeys" in a word: of all that lock by number in this database, nobody else takes this one. */
@@ -24,7 +26,7 @@ const againMs = 1_000
  * Listens on a connection of its own, and again whenever that is lost. Never throws: while it hears nothing, it says so. While it hears, it shares a lock, and
  * lets go of it after each notice: who takes the lock alone knows that all have heard (see `Store.heard`).
  */
-export function listenPostgres(url: Secret, channel: string, { onNotice, onGap }: NoticeHandlers): Notices {
+export function listenPostgres(url: Secret, channel: string, { onNotice, onGap, isAcknowledged }: NoticeHandlers): Notices {
   let current: pg.Client | undefined
   let hearing = false
   let closed = false
@@ -64,12 +66,12 @@ export function listenPostgres(url: Secret, channel: string, { onNotice, onGap }
     client.on('end', () => lost(client))
     client.on('notification', ({ payload }) => {
       onNotice(payload ?? '')
-      acknowledge(client)
+      if (isAcknowledged !== false) acknowledge(client)
     })
     try {
       await client.connect()
       await client.query(`listen ${channel}`)
-      await client.query(`select pg_advisory_lock_shared(${hearersLock})`)
+      if (isAcknowledged !== false) await client.query(`select pg_advisory_lock_shared(${hearersLock})`)
       // What was told before this, nobody has heard.
       onGap()
       if (current === client) hearing = true

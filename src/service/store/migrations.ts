@@ -3,6 +3,7 @@ import { type Migration, Migrator } from 'kysely/migration'
 import { apiKeyLimits } from './api-key-limits-migration.ts'
 import { cancelledStakes } from './cancelled-stakes-migration.ts'
 import { cancelledWithdrawals } from './cancelled-withdrawals-migration.ts'
+import { changesTold } from './changes-migration.ts'
 import { depositFate } from './deposit-fate-migration.ts'
 import { withdrawalPayment } from './payment-migration.ts'
 import { queuePlace } from './queue-place-migration.ts'
@@ -143,6 +144,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0009_withdrawal_contract': withdrawalContract,
   '0010_api_key_limits': apiKeyLimits,
   '0011_cancelled_withdrawals': cancelledWithdrawals,
+  '0012_changes_told': changesTold,
 }
 
 /**

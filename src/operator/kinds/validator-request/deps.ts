@@ -21,4 +21,8 @@ export interface ValidatorRequestDeps extends Omit<EthereumDeps, 'onRefusal'> {
   readonly requestsOn: (validator: FoundValidator) => Iterable<ValidatorRequestResource>
   /** Every EthereumStake, of all namespaces, whose status names this validator. */
   readonly stakesOn: (validator: FoundValidator) => Iterable<EthereumStake>
+  /** The resource has news at the staking API. */
+  readonly onNews?: (owner: { readonly kind: RequestKindName; readonly namespace: string; readonly name: string }) => void
+  /** Until then this instance leads. */
+  readonly leading?: AbortSignal
 }

@@ -21,6 +21,9 @@ import { createRequestKind } from './transaction.ts'
 import { createTurns } from './turn.ts'
 import { createUndo } from './undo.ts'
 
+/** What the staking API tells by itself is asked for less often, in ms. */
+const FOLLOWED_POLL_MS = 60_000
+
 /**
  * The effects of the saga of ValidatorExit and ValidatorWithdrawal, and what the log asks of their transactions. Both kinds share them: who goes first on a
  * validator is decided for both together.
@@ -111,8 +114,12 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       visit.delete('request')
       const body = await service.current(order, validator, requestId, network, visit, signal)
       const { status, consensus } = body
-      const undecided = (why: string) =>
-        wait('AwaitingConsensus', `The request is in final block ${outcome.blockNumber}. ${why}`, config.pollIntervalMs)
+      const undecided = (why: string) => {
+        const { leading, onNews } = deps
+        const isFollowed = leading !== undefined && network.requests.follow?.(requestId, () => onNews?.(order.origin), leading) === true
+        const afterMs = isFollowed ? Math.max(FOLLOWED_POLL_MS, config.pollIntervalMs) : config.pollIntervalMs
+        return wait('AwaitingConsensus', `The request is in final block ${outcome.blockNumber}. ${why}`, afterMs)
+      }
       if (body.requestId !== requestId || body.externalReference !== order.externalReference || !sameHex(body.pubkey, validator.pubkey))
         throw stall(
           'VerificationFailed',
