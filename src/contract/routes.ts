@@ -26,6 +26,7 @@ import {
   solanaTransaction,
   transactionOptions,
 } from './schemas/solana.ts'
+import { createWebhookEndpointBody, rotateWebhookSecretBody, webhookEndpoint, webhookEndpoints } from './schemas/webhooks.ts'
 import { waitQuery } from './wait.ts'
 
 export type Scope = 'read' | 'write'
@@ -59,6 +60,7 @@ const byStake = z.strictObject({ stakeId: id })
 const byPubkey = z.strictObject({ pubkey: hex(48) })
 const byRequest = z.strictObject({ pubkey: hex(48), requestId: id })
 const byTransaction = z.strictObject({ stakeId: id, txId: id })
+const byEndpoint = z.strictObject({ endpointId: id })
 
 const route = <const R extends Route>(definition: R): R => definition
 
@@ -387,6 +389,73 @@ export const routes = {
     scope: 'read',
     responses: { 200: auditPage },
     problems: [],
+  }),
+  createWebhookEndpoint: route({
+    method: 'POST',
+    path: '/v1/webhook-endpoints',
+    summary: "Have changes of the account's resources delivered to a URL; the first answer alone holds the secret",
+    body: createWebhookEndpointBody,
+    addition: true,
+    idempotencyKey: 'required',
+    scope: 'write',
+    responses: { 201: webhookEndpoint },
+    problems: ['invalid-state'],
+  }),
+  listWebhookEndpoints: route({
+    method: 'GET',
+    path: '/v1/webhook-endpoints',
+    summary: 'List the webhook endpoints of the account',
+    addition: true,
+    idempotencyKey: 'none',
+    scope: 'read',
+    responses: { 200: webhookEndpoints },
+    problems: [],
+  }),
+  getWebhookEndpoint: route({
+    method: 'GET',
+    path: '/v1/webhook-endpoints/{endpointId}',
+    summary: 'Read a webhook endpoint: whether deliveries come through, and why not',
+    params: byEndpoint,
+    addition: true,
+    idempotencyKey: 'none',
+    scope: 'read',
+    responses: { 200: webhookEndpoint },
+    problems: ['not-found'],
+  }),
+  deleteWebhookEndpoint: route({
+    method: 'DELETE',
+    path: '/v1/webhook-endpoints/{endpointId}',
+    summary: 'Delete a webhook endpoint, with what is not delivered yet',
+    params: byEndpoint,
+    addition: true,
+    idempotencyKey: 'none',
+    scope: 'write',
+    responses: { 200: webhookEndpoint },
+    problems: ['not-found'],
+  }),
+  enableWebhookEndpoint: route({
+    method: 'POST',
+    path: '/v1/webhook-endpoints/{endpointId}/enable',
+    summary: 'Enable a webhook endpoint that was disabled; what changed meanwhile is not delivered',
+    params: byEndpoint,
+    body: emptyBody,
+    addition: true,
+    idempotencyKey: 'none',
+    scope: 'write',
+    responses: { 200: webhookEndpoint },
+    problems: ['not-found'],
+  }),
+  rotateWebhookSecret: route({
+    method: 'POST',
+    path: '/v1/webhook-endpoints/{endpointId}/secret-rotations',
+    summary: 'Get a new secret; deliveries are signed with the former one too until the overlap ends',
+    params: byEndpoint,
+    body: rotateWebhookSecretBody,
+    addition: true,
+    idempotencyKey: 'none',
+    scope: 'write',
+    responses: { 200: webhookEndpoint },
+    problems: ['not-found', 'invalid-state'],
   }),
 } as const satisfies Record<string, Route>
 

@@ -99,6 +99,27 @@ export const serviceConfigFile = z.strictObject({
       maxWaitingPerKey: z.int().min(0).max(50_000).default(100),
     })
     .prefault({}),
+  /** Deliveries of changes to the accounts' own endpoints. */
+  webhooks: z
+    .strictObject({
+      /** http too, for tests and networks of your own. */
+      allowHttp: z.boolean().default(false),
+      /** Addresses (or CIDR blocks) that are not public and may be delivered to all the same. Whoever may make an endpoint reaches them through the service. */
+      allowAddresses: z
+        .array(
+          z
+            .string()
+            .max(64)
+            .refine((text) => isBlock(text), 'must be an IP address, or a block of them such as 10.0.0.0/8'),
+        )
+        .max(64)
+        .default([]),
+      /** One attempt, from the first look at the name to the answer's headers. */
+      timeoutMs: z.int().min(100).max(30_000).default(10_000),
+      /** Endpoints of one account. */
+      maxEndpoints: z.int().min(0).max(100).default(10),
+    })
+    .prefault({}),
   /** Who asked what: every request that changes something, and who was refused it. */
   audit: z
     .strictObject({

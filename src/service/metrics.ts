@@ -19,6 +19,10 @@ export interface Metrics {
   shed(): void
   /** Requests that are served now. */
   inFlight(count: number): void
+  /** An attempt to deliver a webhook. */
+  webhook(outcome: 'delivered' | 'failed' | 'gone'): void
+  /** Webhook deliveries that are not made yet, read at each scrape. */
+  onScrapeWebhooks(read: () => Promise<bigint>): void
   /** Requests that wait for a change. */
   onScrapeWaiting(read: () => number): void
   onScrapePool(read: () => PoolState): void
@@ -92,6 +96,12 @@ export function createMetrics(): Metrics {
     help: 'Requests that were told to come again, since as many as may be were served',
     registers,
   })
+  const webhookAttempts = new Counter({
+    name: 'staking_service_webhook_attempts_total',
+    help: 'Attempts to deliver a webhook, by outcome',
+    labelNames: ['outcome'],
+    registers,
+  })
   const inFlight = new Gauge({ name: 'staking_service_requests_in_flight', help: 'Requests that are served now', registers })
   return {
     registry,
@@ -106,6 +116,18 @@ export function createMetrics(): Metrics {
     showNodes: (board) => registerNodeMetrics(registry, 'staking_service', board),
     shed: () => shed.inc(),
     inFlight: (count) => inFlight.set(count),
+    webhook: (outcome) => webhookAttempts.inc({ outcome }),
+    onScrapeWebhooks(read) {
+      new Gauge({
+        name: 'staking_service_webhook_deliveries_pending',
+        help: 'Webhook deliveries that are not made yet',
+        registers,
+        async collect() {
+          const count = await read().catch(() => undefined)
+          if (count !== undefined) this.set(Number(count))
+        },
+      })
+    },
     onScrapeWaiting(read) {
       new Gauge({
         name: 'staking_service_requests_waiting',

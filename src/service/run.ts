@@ -61,7 +61,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
     if (config.database.kind === 'embedded') await releaseAllClaims(store)
     const indices = await openKeyIndices({ store, seedFingerprint: keys.fingerprint, floor: BigInt(config.keyIndexFloor) })
     const nodes = createNodeBoard()
-    const { app, operations, tracker, metrics, refuse } = await createService({
+    const { app, operations, tracker, deliverer, solanaFollower, metrics, refuse } = await createService({
       store,
       keys,
       deposits,
@@ -89,13 +89,14 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
       operationsApart: config.operations !== undefined,
       trustProxy: config.trustProxy,
       trackerIntervalMs: config.trackerIntervalMs,
+      webhooks: config.webhooks,
       stopping: signal,
     })
     const closeAdmin =
       config.database.kind === 'embedded' && !config.database.dataDir.startsWith('memory://')
         ? await serveAdmin(createAdmin({ store, clock }), config.database.dataDir)
         : async () => undefined
-    const tracking = tracker.run(ending.signal)
+    const tracking = Promise.all([tracker, deliverer, solanaFollower].map((one) => one.run(ending.signal)))
     metrics.watchProcess()
     closeOperations = async () => operations?.close()
     if (operations !== undefined && config.operations !== undefined) await listen(operations, 'operations', config.operations)

@@ -34,12 +34,18 @@ import { createNetworkHealth } from './network-health.ts'
 import { createRateLimiter } from './rate-limits.ts'
 import type { ValidatorKeys } from './seed.ts'
 import { defaultSolanaPolicy, type SolanaPolicy } from './solana/deps.ts'
+import { createSolanaFollower, type SolanaFollower } from './solana/follow.ts'
 import { asProblems, type SolanaNetworks } from './solana/networks.ts'
 import { solanaStakeRoutes } from './solana/routes.ts'
 import type { Store } from './store/database.ts'
 import type { KeyIndices } from './store/key-index.ts'
 import { networkOfResource, networksOfRecords } from './store/resource-networks.ts'
 import { countByState } from './store/stakes.ts'
+import { pendingDeliveries } from './store/webhooks.ts'
+import { createDeliverer, type Deliverer, type DelivererDeps } from './webhooks/deliverer.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
+import { createSender } from './webhooks/send.ts'
+import type { WebhookPolicy } from './webhooks/target.ts'
 
 export interface ServiceDeps {
   readonly store: Store
@@ -62,19 +68,30 @@ export interface ServiceDeps {
   readonly operationsApart?: boolean
   readonly trustProxy?: readonly string[]
   readonly trackerIntervalMs: number
+  readonly webhooks?: Partial<WebhookSettings>
   /** How long a crashed instance holds an Idempotency-Key, in ms. Only tests want it shorter. */
   readonly leaseMs?: number
+  /** How webhooks are tried again. Only tests want it quicker. */
+  readonly deliveries?: Pick<DelivererDeps, 'leaseMs' | 'pollMs' | 'retry'>
   /** Shows the networks' nodes, for metrics. */
   readonly nodes?: NodeBoard
   /** Aborted when the service is about to end: it says so to those who ask whether it is ready. */
   readonly stopping: AbortSignal
 }
 
+export interface WebhookSettings extends WebhookPolicy {
+  readonly timeoutMs: number
+  readonly maxEndpoints: number
+}
+const defaultWebhookSettings: WebhookSettings = { allowHttp: false, allowAddresses: [], timeoutMs: 10_000, maxEndpoints: 10 }
+
 export interface Service {
   readonly app: FastifyInstance
   /** Serves what the platform asks, where that has a port of its own. */
   readonly operations?: FastifyInstance
   readonly tracker: Tracker
+  readonly deliverer: Deliverer
+  readonly solanaFollower: SolanaFollower
   readonly metrics: Metrics
   /** From now on, requests are told to go elsewhere. */
   refuse(): void
@@ -103,6 +120,8 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     fates: createDepositFates({ store, log, metrics }),
     requests: createRequestTracker({ store, log, metrics, payments: createPaymentTracker({ store, log }) }),
   })
+
+  const solanaFollower = createSolanaFollower({ store, networks: solanaNetworks, clock, log })
 
   const stopped = new AbortController()
   const limits: HttpLimits = { ...defaultHttpLimits, ...deps.httpLimits }
@@ -167,6 +186,12 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     policy: deps.solanaPolicy ?? defaultSolanaPolicy,
   })
   auditRoutes(app, store)
+  const webhooks: WebhookSettings = { ...defaultWebhookSettings, ...deps.webhooks }
+  webhookRoutes(app, { store, idempotency, keys: deps.keys, clock, policy: webhooks, maxEndpoints: webhooks.maxEndpoints })
+  const sender = createSender({ policy: webhooks, timeoutMs: webhooks.timeoutMs, userAgent: `staking-service/${deps.version}` })
+  app.addHook('onClose', () => sender.close())
+  metrics.onScrapeWebhooks(() => pendingDeliveries(store.db))
+  const deliverer = createDeliverer({ store, keys: deps.keys, sender, clock, log, metrics, ...deps.deliveries })
   serve(app, routes.listNetworks, async ({ caller }) => ({
     status: 200,
     body: {
@@ -186,7 +211,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
       ].filter(({ network }) => caller.networks?.includes(network) !== false),
     },
   }))
-  return { app, ...(operations === app ? {} : { operations }), tracker, metrics, refuse: () => stopped.abort() }
+  return { app, ...(operations === app ? {} : { operations }), tracker, deliverer, solanaFollower, metrics, refuse: () => stopped.abort() }
 }
 
 interface ServedRoute {

@@ -35,7 +35,12 @@ export const changesTold: Migration = {
         return null;
       end $$`.execute(db)
     await sql`
-      create trigger solana_transactions_change after insert or update on solana_transactions
+      create trigger solana_transactions_change after update on solana_transactions for each row
+        when (row(old.attempt, old.status, old.signature, old.failure_reason)
+          is distinct from row(new.attempt, new.status, new.signature, new.failure_reason))
+        execute function tell_of_solana_transaction()`.execute(db)
+    await sql`
+      create trigger solana_transactions_new after insert on solana_transactions
         for each row execute function tell_of_solana_transaction()`.execute(db)
   },
 }

@@ -9,6 +9,7 @@ import { withdrawalPayment } from './payment-migration.ts'
 import { queuePlace } from './queue-place-migration.ts'
 import type { Database } from './schema.ts'
 import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
+import { webhooks } from './webhooks-migration.ts'
 import { withdrawalContract } from './withdrawal-contract-migration.ts'
 
 /** In order, never edited once released: a change of the tables is a new entry. */
@@ -145,6 +146,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0010_api_key_limits': apiKeyLimits,
   '0011_cancelled_withdrawals': cancelledWithdrawals,
   '0012_changes_told': changesTold,
+  '0013_webhooks': webhooks,
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { ColumnType, Generated } from 'kysely'
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { SolanaStakesTable, SolanaTransactionsTable } from './solana-schema.ts'
+import type { WebhookDeliveriesTable, WebhookEndpointsTable, WebhookSecretsTable } from './webhooks-schema.ts'
 
 /** The tables, as Kysely sees them. `int8` is a bigint, `timestamptz` a Date, `jsonb` a parsed value, on PGlite and on PostgreSQL alike. */
 export interface Database {
@@ -17,6 +18,9 @@ export interface Database {
   keystore_exports: KeystoreExportsTable
   solana_stakes: SolanaStakesTable
   solana_transactions: SolanaTransactionsTable
+  webhook_endpoints: WebhookEndpointsTable
+  webhook_secrets: WebhookSecretsTable
+  webhook_deliveries: WebhookDeliveriesTable
 }
 
 export interface KeystoreExportsTable {

@@ -50,4 +50,6 @@ export interface SolanaTransactionsTable {
   destination: string | null
   failure_reason: string | null
   created_at: Date
+  /** When it is looked for again, for the account's webhooks. */
+  check_at: Generated<Date>
 }

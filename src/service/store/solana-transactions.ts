@@ -1,4 +1,4 @@
-import { type Insertable, type Selectable, sql, type Transaction } from 'kysely'
+import { type Insertable, type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import { ProblemError } from '../errors.ts'
 import { isUniqueViolation } from './database.ts'
 import type { Database } from './schema.ts'
@@ -29,6 +29,39 @@ export const insertTransaction = (
   transaction: Transaction<Database>,
   row: Insertable<SolanaTransactionsTable>,
 ): Promise<SolanaTransactionRow> => transaction.insertInto('solana_transactions').values(row).returningAll().executeTakeFirstOrThrow()
+
+/**
+ * Takes up to `limit` transactions of a network that may still land and whose account has webhooks, those first that have waited longest. They are due again after
+ * `intervalMs`, for whoever comes first.
+ */
+export const takeFollowed = (
+  db: Kysely<Database>,
+  { network, limit, intervalMs }: { network: string; limit: number; intervalMs: number },
+): Promise<SolanaTransactionRow[]> =>
+  db
+    .updateTable('solana_transactions')
+    .set({ check_at: sql<Date>`now() + make_interval(secs => ${intervalMs / 1000}::double precision)` })
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('solana_transactions')
+        .select('solana_transactions.id')
+        .where('status', 'in', ['awaiting_submission', 'submitted'])
+        .where('check_at', '<=', sql<Date>`now()`)
+        .where('stake_id', 'in', (stakes) =>
+          stakes
+            .selectFrom('solana_stakes')
+            .innerJoin('webhook_endpoints', 'webhook_endpoints.account', 'solana_stakes.account')
+            .select('solana_stakes.id')
+            .where('solana_stakes.network', '=', network)
+            .where('webhook_endpoints.disabled_at', 'is', null),
+        )
+        .orderBy('check_at')
+        .limit(limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returningAll()
+    .execute()
 
 /** Only the attempt that was looked at, in the state in which it was looked at. Undefined: somebody was faster. */
 const unchanged = (db: Db, row: SolanaTransactionRow) =>

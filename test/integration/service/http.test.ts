@@ -836,6 +836,7 @@ describe.each(both)('the service on $database', ({ open }) => {
           ...['stake', 'deactivation', 'withdrawal'].map((kind) => `/v1/solana/stakes/{stakeId}/${kind}-transactions`),
           ...['refresh', 'submission'].map((act) => `/v1/solana/stakes/{stakeId}/transactions/{txId}/${act}`),
           ...['/v1/audit-log', '/v1/networks'],
+          ...['', '/{endpointId}', '/{endpointId}/enable', '/{endpointId}/secret-rotations'].map((path) => `/v1/webhook-endpoints${path}`),
         ].sort(),
       )
     })

@@ -1,0 +1,60 @@
+import { type Clock, jitter } from '../../lib/clock.ts'
+import type { Logger } from '../../lib/log.ts'
+import { inParallel } from '../ethereum/parallel.ts'
+import { isOutage, type Store } from '../store/database.ts'
+import { takeFollowed } from '../store/solana-transactions.ts'
+import { upToDate } from './landing.ts'
+import type { SolanaNetwork, SolanaNetworks } from './networks.ts'
+
+export interface SolanaFollower {
+  /** Looks again and again, until aborted. Never throws. */
+  run(signal: AbortSignal): Promise<void>
+  /** Looks once. @throws the chain's or the database's error */
+  pass(network: SolanaNetwork, signal: AbortSignal): Promise<void>
+}
+
+const intervalMs = 10_000
+const batchSize = 50
+const concurrency = 4
+const lookMs = 15_000
+
+/**
+ * Looks for the transactions of accounts that have webhooks: the state of all others is read from the chain when somebody asks for it. Several instances share the
+ * work.
+ */
+export function createSolanaFollower(deps: { store: Store; networks: SolanaNetworks; clock: Clock; log: Logger }): SolanaFollower {
+  const { store, networks, clock, log } = deps
+
+  async function pass({ config, chain }: SolanaNetwork, signal: AbortSignal): Promise<void> {
+    const due = await takeFollowed(store.db, { network: config.name, limit: batchSize, intervalMs })
+    await inParallel(concurrency, due, async (row) => {
+      await upToDate(store, chain, row, AbortSignal.any([signal, AbortSignal.timeout(lookMs)]))
+    })
+  }
+
+  async function follow(network: SolanaNetwork, signal: AbortSignal): Promise<void> {
+    let failures = 0
+    while (!signal.aborted) {
+      try {
+        await pass(network, signal)
+        failures = 0
+      } catch (error) {
+        if (signal.aborted) return
+        failures++
+        const level = failures === 1 && !isOutage(error) ? 'warn' : 'debug'
+        log[level](
+          { err: error, network: network.config.name },
+          'the transactions of Solana stakes could not be looked for; it tries again',
+        )
+      }
+      await clock.sleep(jitter(intervalMs * 2 ** Math.min(failures, 4)), signal).catch(() => undefined)
+    }
+  }
+
+  return {
+    pass,
+    run: async (signal) => {
+      await Promise.all([...networks.values()].map((network) => follow(network, signal)))
+    },
+  }
+}

@@ -1,0 +1,190 @@
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import type { Database } from './schema.ts'
+import type { WebhookDeliveriesTable, WebhookEndpointsTable, WebhookSecretsTable } from './webhooks-schema.ts'
+
+export type EndpointRow = Selectable<WebhookEndpointsTable>
+export type DeliveryRow = Selectable<WebhookDeliveriesTable>
+export type SecretRow = Selectable<WebhookSecretsTable>
+type Db = Kysely<Database> | Transaction<Database>
+
+export interface EndpointState extends EndpointRow {
+  readonly pending: bigint
+  /** When the last of the former secrets ends. */
+  readonly former_until: Date | null
+}
+
+const states = (db: Db) =>
+  db
+    .selectFrom('webhook_endpoints')
+    .selectAll()
+    .select([
+      sql<bigint>`(select count(*) from webhook_deliveries where endpoint_id = webhook_endpoints.id)`.as('pending'),
+      sql<Date | null>`(select max(expires_at) from webhook_secrets where endpoint_id = webhook_endpoints.id and expires_at > now())`.as(
+        'former_until',
+      ),
+    ])
+
+export const endpointsOf = (db: Db, account: string): Promise<EndpointState[]> =>
+  states(db).where('account', '=', account).orderBy('id').execute()
+
+export const findEndpoint = (db: Db, account: string, id: string): Promise<EndpointState | undefined> =>
+  states(db).where('account', '=', account).where('id', '=', id).executeTakeFirst()
+
+/** Of one account nobody else makes or changes endpoints until the transaction ends. */
+export const lockEndpoints = (transaction: Transaction<Database>, account: string) =>
+  sql`select pg_advisory_xact_lock(hashtextextended(${`webhook endpoints of ${account}`}, 0))`.execute(transaction)
+
+export async function insertEndpoint(
+  transaction: Transaction<Database>,
+  endpoint: Pick<EndpointRow, 'id' | 'account' | 'url' | 'description' | 'created_at'>,
+  salt: string,
+): Promise<void> {
+  const none = { disabled_at: null, disabled_reason: null, failing_since: null, last_error: null, last_delivered_at: null, owner: null }
+  await transaction
+    .insertInto('webhook_endpoints')
+    .values({ ...endpoint, ...none })
+    .execute()
+  await insertSecret(transaction, endpoint.id, salt, endpoint.created_at)
+}
+
+const insertSecret = (db: Db, endpoint_id: string, salt: string, created_at: Date) =>
+  db.insertInto('webhook_secrets').values({ endpoint_id, salt, created_at, expires_at: null }).execute()
+
+export const deleteEndpoint = async (db: Db, account: string, id: string): Promise<boolean> =>
+  (await db.deleteFrom('webhook_endpoints').where('account', '=', account).where('id', '=', id).executeTakeFirst()).numDeletedRows === 1n
+
+/** Those that sign now, the newest first. */
+export const secretsOf = (db: Db, endpointId: string, now: Date): Promise<SecretRow[]> =>
+  db
+    .selectFrom('webhook_secrets')
+    .selectAll()
+    .where('endpoint_id', '=', endpointId)
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+    .orderBy('created_at', 'desc')
+    .execute()
+
+/** A new secret beside the former ones, which end at `until` at the latest. */
+export async function replaceSecret(
+  transaction: Transaction<Database>,
+  endpointId: string,
+  { salt, now, until }: { readonly salt: string; readonly now: Date; readonly until: Date },
+): Promise<void> {
+  const former = () => transaction.updateTable('webhook_secrets').where('endpoint_id', '=', endpointId)
+  await former()
+    .set({ expires_at: until })
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', until)]))
+    .execute()
+  await transaction.deleteFrom('webhook_secrets').where('endpoint_id', '=', endpointId).where('expires_at', '<=', now).execute()
+  await insertSecret(transaction, endpointId, salt, now)
+}
+
+export const enableEndpoint = (db: Db, account: string, id: string) =>
+  db
+    .updateTable('webhook_endpoints')
+    .set({ disabled_at: null, disabled_reason: null, failing_since: null, failures: 0, last_error: null, rest_until: sql<Date>`now()` })
+    .where('account', '=', account)
+    .where('id', '=', id)
+    .where('disabled_at', 'is not', null)
+    .execute()
+
+/**
+ * Takes up to `limit` endpoints that something is due for, those that have waited longest first, and at most `perAccount` of one account. They are the owner's until its
+ * lease ends, or it gives them back: nobody else delivers to them meanwhile.
+ */
+export async function takeEndpoints(
+  db: Kysely<Database>,
+  { owner, limit, perAccount, leaseMs }: { owner: string; limit: number; perAccount: number; leaseMs: number },
+): Promise<EndpointRow[]> {
+  const { rows } = await sql<EndpointRow>`
+    with due as (
+      select id, row_number() over (partition by account order by served_at, id) as turn,
+        (select count(*) from webhook_endpoints busy where busy.account = webhook_endpoints.account and busy.busy_until > now()) as busy
+      from webhook_endpoints
+      where disabled_at is null and busy_until <= now() and rest_until <= now()
+        and exists (select 1 from webhook_deliveries where endpoint_id = webhook_endpoints.id and next_at <= now())
+    ), taken as (
+      select id from webhook_endpoints
+      where id in (select id from due where turn + busy <= ${perAccount}) and busy_until <= now()
+      order by served_at limit ${limit} for update skip locked
+    )
+    update webhook_endpoints
+      set owner = ${owner}, served_at = now(), busy_until = now() + make_interval(secs => ${leaseMs / 1000}::double precision)
+      where id in (select id from taken) returning *`.execute(db)
+  return rows
+}
+
+export const giveBack = (db: Kysely<Database>, id: string, owner: string) =>
+  db
+    .updateTable('webhook_endpoints')
+    .set({ busy_until: sql<Date>`now()`, owner: null })
+    .where('id', '=', id)
+    .where('owner', '=', owner)
+    .execute()
+
+/** The delivery whose turn it is. */
+export const nextDelivery = (db: Kysely<Database>, endpointId: string): Promise<DeliveryRow | undefined> =>
+  db
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('endpoint_id', '=', endpointId)
+    .where('next_at', '<=', sql<Date>`now()`)
+    .orderBy('next_at')
+    .orderBy('place')
+    .limit(1)
+    .executeTakeFirst()
+
+export const recordDelivered = (db: Kysely<Database>, delivery: Pick<DeliveryRow, 'id' | 'endpoint_id'>, now: Date) =>
+  db.transaction().execute(async (transaction) => {
+    await transaction.deleteFrom('webhook_deliveries').where('id', '=', delivery.id).execute()
+    await transaction
+      .updateTable('webhook_endpoints')
+      .set({ failing_since: null, failures: 0, last_error: null, last_delivered_at: now })
+      .where('id', '=', delivery.endpoint_id)
+      .execute()
+  })
+
+export interface FailedAttempt {
+  readonly error: string
+  readonly now: Date
+  /** When this delivery is tried again; undefined: never. */
+  readonly againInMs: number | undefined
+  /** When anything is tried there again. */
+  readonly restMs: number
+  readonly disableBecause: string | undefined
+}
+
+/** What failed is tried again later, or given up; with `disableBecause` the endpoint gets nothing any more, and what waits for it is dropped. */
+export const recordFailed = (db: Kysely<Database>, delivery: Pick<DeliveryRow, 'id' | 'endpoint_id'>, failed: FailedAttempt) =>
+  db.transaction().execute(async (transaction) => {
+    const later = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000}::double precision)`
+    const { error, now, againInMs, restMs, disableBecause } = failed
+    await transaction
+      .updateTable('webhook_endpoints')
+      .set((set) => ({
+        failing_since: set.fn.coalesce('failing_since', set.val(now)),
+        failures: set('failures', '+', 1),
+        last_error: error,
+        rest_until: later(restMs),
+        ...(disableBecause === undefined ? {} : { disabled_at: now, disabled_reason: disableBecause }),
+      }))
+      .where('id', '=', delivery.endpoint_id)
+      .execute()
+    if (disableBecause !== undefined) {
+      await transaction.deleteFrom('webhook_deliveries').where('endpoint_id', '=', delivery.endpoint_id).execute()
+    } else if (againInMs === undefined) {
+      await transaction.deleteFrom('webhook_deliveries').where('id', '=', delivery.id).execute()
+    } else {
+      await transaction
+        .updateTable('webhook_deliveries')
+        .set((set) => ({ attempts: set('attempts', '+', 1), next_at: later(againInMs) }))
+        .where('id', '=', delivery.id)
+        .execute()
+    }
+  })
+
+export const pendingDeliveries = (db: Kysely<Database>): Promise<bigint> =>
+  db
+    .selectFrom('webhook_deliveries')
+    .select((count) => count.fn.countAll<bigint>().as('count'))
+    .executeTakeFirstOrThrow()
+    .then(({ count }) => count)

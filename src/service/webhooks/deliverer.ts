@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto'
+import type { WebhookEvent } from '../../contract/schemas/webhooks.ts'
+import { type Clock, jitter } from '../../lib/clock.ts'
+import type { Logger } from '../../lib/log.ts'
+import type { Metrics } from '../metrics.ts'
+import type { ValidatorKeys } from '../seed.ts'
+import { isOutage, type Store } from '../store/database.ts'
+import {
+  type DeliveryRow,
+  type EndpointRow,
+  giveBack,
+  nextDelivery,
+  recordDelivered,
+  recordFailed,
+  secretsOf,
+  takeEndpoints,
+} from '../store/webhooks.ts'
+import type { Sender } from './send.ts'
+import { secretOf, signedHeaders } from './sign.ts'
+
+export interface DelivererDeps {
+  readonly store: Store
+  readonly keys: Pick<ValidatorKeys, 'mac'>
+  readonly sender: Sender
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Pick<Metrics, 'webhook'>
+  /** So long one instance has an endpoint to itself, in ms: longer than an attempt takes, so that only one that died is superseded. */
+  readonly leaseMs?: number
+  readonly pollMs?: number
+  readonly retry?: Partial<RetryRules>
+}
+
+export interface RetryRules {
+  /** After the first attempt that failed; each further one waits three times as long. */
+  readonly firstMs: number
+  readonly mostMs: number
+  /** A delivery that is older is given up. */
+  readonly keepMs: number
+  /** An endpoint that nothing could be delivered to for so long is disabled. */
+  readonly disableAfterMs: number
+}
+
+const day = 86_400_000
+export const defaultRetryRules: RetryRules = { firstMs: 5_000, mostMs: 6 * 3_600_000, keepMs: 3 * day, disableAfterMs: 3 * day }
+
+/** Endpoints that one instance delivers to at the same time, in all and of one account: a slow one holds no other's place. */
+const atOnce = 16
+const atOncePerAccount = 2
+/** One turn of an endpoint: then others have theirs. */
+const turnMs = 5_000
+const turnDeliveries = 50
+
+/** How long after so many failed attempts the next one comes, in ms. */
+export const backoffMs = (failures: number, { firstMs, mostMs }: Pick<RetryRules, 'firstMs' | 'mostMs'>): number =>
+  Math.min(firstMs * 3 ** Math.min(Math.max(failures - 1, 0), 20), mostMs)
+
+/** An endpoint whose attempts fail rests before anything is tried there, but not for as long as one delivery that it alone refuses. */
+const maxRestMs = 60_000
+
+/** What a receiver gets: what has changed, and never more than anybody who reads the mail of its endpoint may see. */
+export const eventOf = (delivery: DeliveryRow): WebhookEvent => ({
+  type: delivery.type as WebhookEvent['type'],
+  timestamp: delivery.at.toISOString(),
+  data: {
+    id: delivery.resource_id,
+    ...(delivery.stake_id === null ? {} : { stakeId: delivery.stake_id }),
+    ...(delivery.pubkey === null ? {} : { pubkey: delivery.pubkey }),
+    network: delivery.network,
+    status: delivery.status,
+  },
+})
+
+export interface Deliverer {
+  /** Goes once through what is due. @returns how many endpoints something was tried at. @throws the database's error */
+  pass(signal: AbortSignal): Promise<number>
+  /** Delivers until aborted. Never throws. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+/**
+ * Delivers what the triggers have written, at least once: an attempt is marked after it was made. Each endpoint is one instance's for a while, so that its deliveries
+ * come one after another.
+ */
+export function createDeliverer(deps: DelivererDeps): Deliverer {
+  const { store, keys, sender, clock, log, metrics, leaseMs = 60_000, pollMs = 1_000 } = deps
+  const { db } = store
+  const rules: RetryRules = { ...defaultRetryRules, ...deps.retry }
+
+  async function attempt(endpoint: EndpointRow, failures: number, delivery: DeliveryRow, signal: AbortSignal): Promise<boolean> {
+    const secrets = (await secretsOf(db, endpoint.id, clock.now())).map(({ salt }) => secretOf(keys, endpoint.id, salt))
+    const body = JSON.stringify(eventOf(delivery))
+    const seconds = Math.floor(clock.now().getTime() / 1000)
+    const sent = await sender.send(endpoint.url, signedHeaders({ id: delivery.id, body, seconds }, secrets), body, signal)
+    const now = clock.now()
+    metrics.webhook(sent.is)
+    if (sent.is === 'delivered') {
+      await recordDelivered(db, delivery, now)
+      return true
+    }
+    const isOld = now.getTime() - delivery.at.getTime() > rules.keepMs
+    const failingMs = endpoint.failing_since === null ? 0 : now.getTime() - endpoint.failing_since.getTime()
+    const disableBecause =
+      sent.is === 'gone'
+        ? 'the endpoint answered 410: it is gone'
+        : failingMs > rules.disableAfterMs
+          ? `nothing could be delivered since ${endpoint.failing_since?.toISOString()}: ${sent.error}`
+          : undefined
+    await recordFailed(db, delivery, {
+      ...{ error: sent.error, now, disableBecause },
+      againInMs: isOld ? undefined : jitter(backoffMs(delivery.attempts + 1, rules), Math.random, 0.2),
+      restMs: jitter(Math.min(backoffMs(failures + 1, rules), maxRestMs), Math.random, 0.2),
+    })
+    const line = { endpointId: endpoint.id, account: endpoint.account, error: sent.error }
+    if (disableBecause !== undefined) log.warn(line, 'a webhook endpoint is disabled')
+    else if (isOld) log.warn({ ...line, deliveryId: delivery.id }, 'a webhook delivery is given up')
+    return false
+  }
+
+  /** Delivers what is due until something fails, or the endpoint's turn is over. */
+  async function serve(endpoint: EndpointRow, owner: string, signal: AbortSignal): Promise<void> {
+    const begun = clock.monotonicMs()
+    try {
+      for (let count = 0; count < turnDeliveries && clock.monotonicMs() - begun < turnMs && !signal.aborted; count++) {
+        const delivery = await nextDelivery(db, endpoint.id)
+        if (delivery === undefined) break
+        if (!(await attempt(endpoint, count === 0 ? endpoint.failures : 0, delivery, signal))) break
+      }
+    } finally {
+      await giveBack(db, endpoint.id, owner).catch(() => undefined)
+    }
+  }
+
+  const busy = new Set<Promise<void>>()
+
+  /** Begins what is due, as far as there are places. @returns how many endpoints it has begun with */
+  async function begin(signal: AbortSignal): Promise<Promise<void>[]> {
+    if (busy.size >= atOnce) return []
+    const owner = randomUUID()
+    const taken = await takeEndpoints(db, { owner, limit: atOnce - busy.size, perAccount: atOncePerAccount, leaseMs })
+    return taken.map((endpoint) => {
+      const serving = serve(endpoint, owner, signal)
+        .catch((error: unknown) => {
+          if (!signal.aborted) log[isOutage(error) ? 'debug' : 'warn']({ err: error }, 'a webhook could not be delivered now')
+        })
+        .finally(() => busy.delete(serving))
+      busy.add(serving)
+      return serving
+    })
+  }
+
+  return {
+    async pass(signal) {
+      const begun = await begin(signal)
+      await Promise.all(begun)
+      return begun.length
+    },
+    async run(signal) {
+      let failures = 0
+      while (!signal.aborted) {
+        let begun: readonly Promise<void>[] = []
+        try {
+          begun = await begin(signal)
+          failures = 0
+        } catch (error) {
+          failures++
+          if (failures === 1) log.warn({ err: error }, 'webhooks could not be looked for; it tries again')
+        }
+        const waitMs = jitter(pollMs * 2 ** Math.min(failures, 5))
+        // With more to do it goes on as soon as a place is free.
+        await clock.sleep(begun.length > 0 ? Math.min(waitMs, 100) : waitMs, signal).catch(() => undefined)
+      }
+      await Promise.all(busy)
+    },
+  }
+}
