@@ -19,8 +19,8 @@ const waitMs = 30_000
 /** Then it is asked for by a reading once more. */
 const maxRounds = 20
 const maxNoted = 1_000
-/** An API whose every answer is another one is not asked without an end. */
-const atLeastMs = 5_000
+/** Between two changes of one resource that are told: an API whose every answer is another one is not asked without an end. */
+const apartMs = 2_000
 
 /**
  * Waits at the API beside the workers of the queues, for states that were read of it. A wait that fails is over: nothing depends on it, since whoever follows
@@ -29,15 +29,19 @@ const atLeastMs = 5_000
 export function createFollower({ clock, max = defaultMax }: { readonly clock: Clock; readonly max?: number }): Follower {
   const noted = new Map<string, { readonly state: string; readonly awaitChange: AwaitChange }>()
   const following = new Set<string>()
+  const toldAt = new Map<string, number>()
 
   async function run(id: string, first: string, awaitChange: AwaitChange, onChange: () => void, signal: AbortSignal): Promise<void> {
-    const begun = clock.monotonicMs()
     try {
       for (let round = 0; round < maxRounds && !signal.aborted; round++) {
         const outcome = await awaitChange({ state: first, waitMs }, signal)
         if (outcome === 'refused') return
         if (outcome === 'changed') {
-          await clock.sleep(Math.max(0, begun + atLeastMs - clock.monotonicMs()), signal)
+          const told = toldAt.get(id)
+          if (told !== undefined) await clock.sleep(Math.max(0, told + apartMs - clock.monotonicMs()), signal)
+          toldAt.delete(id)
+          toldAt.set(id, clock.monotonicMs())
+          forgetOldest(toldAt)
           return onChange()
         }
         await clock.sleep(jitter(200), signal)
@@ -54,7 +58,7 @@ export function createFollower({ clock, max = defaultMax }: { readonly clock: Cl
       noted.delete(id)
       if (state === undefined) return
       noted.set(id, { state, awaitChange })
-      if (noted.size > maxNoted) for (const oldest of noted.keys()) return void noted.delete(oldest)
+      forgetOldest(noted)
     },
     follow(id, onChange, signal) {
       const known = noted.get(id)
@@ -66,4 +70,8 @@ export function createFollower({ clock, max = defaultMax }: { readonly clock: Cl
       return true
     },
   }
+}
+
+function forgetOldest(map: Map<string, unknown>): void {
+  if (map.size > maxNoted) for (const oldest of map.keys()) return void map.delete(oldest)
 }
