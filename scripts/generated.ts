@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { openApiDocument } from '../src/contract/openapi.ts'
+import { problemHelp } from '../src/contract/problem-help.ts'
 import { problems, problemType } from '../src/contract/problems.ts'
 import { customResourceDefinition, type JsonObject, structuralSchema } from '../src/resources/crd.ts'
 import { kinds } from '../src/resources/kinds.ts'
@@ -75,8 +76,9 @@ function reasonReference(): string {
 }
 
 function problemReference(): string {
+  const help = Object.entries(problemHelp).map(([code, { means, todo }]) => `\n## ${code}\n\n${means}\n\n**What to do:** ${todo}\n`)
   const rows = Object.entries(problems).map(
     ([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} | \`${problemType(code as keyof typeof problems)}\` |`,
   )
-  return `# Problems of the staking API\n\n<!-- ${header('src/contract/problems.ts')} -->\n\nErrors are \`application/problem+json\` (RFC 9457) with a \`code\`.\n\n| code | status | title | type |\n|---|---|---|---|\n${rows.join('\n')}\n`
+  return `# Problems of the staking API\n\n<!-- ${header('src/contract/problems.ts')} -->\n\nErrors are \`application/problem+json\` (RFC 9457) with a \`code\`.\n\nIts \`type\` leads to a page of the service that says the same as this one.\n\n| code | status | title | type |\n|---|---|---|---|\n${rows.join('\n')}\n${help.join('\n')}`
 }

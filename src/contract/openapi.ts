@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type ProblemCode, problem, problemMediaType, problems } from './problems.ts'
+import { type ProblemCode, problem, problemMediaType, problems, problemType } from './problems.ts'
 import { problemsOf, type Route, routes } from './routes.ts'
 
 export type JsonSchema = { readonly [key: string]: unknown }
@@ -138,7 +138,7 @@ function failures(route: Route, schemas: Map<string, JsonSchema>) {
     [...byStatus].map(([status, codes]) => [
       String(status),
       {
-        description: codes.map((code) => `\`${code}\`: ${problems[code].title}`).join('; '),
+        description: codes.map((code) => `[\`${code}\`](${problemType(code)}): ${problems[code].title}`).join('; '),
         headers: { ...headerRef('X-Request-Id'), ...(codes.some(waits) ? headerRef('Retry-After') : {}) },
         content: { [problemMediaType]: { schema: schemaOf(problem, schemas) } },
       },

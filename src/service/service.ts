@@ -7,6 +7,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
 import { createApiKeys } from './api-keys.ts'
 import { type AuditSettings, createAudit, defaultAuditSettings } from './audit.ts'
+import { docsRoutes } from './docs/routes.ts'
 import { createDepositFates } from './ethereum/deposit-fates.ts'
 import { createDepositMaker, type DepositMaker } from './ethereum/deposit-maker.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
@@ -164,6 +165,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const operations = deps.operationsApart === true ? createOperationsApp(log) : app
   operationRoutes(operations, { store, metrics, stopping, networks: networkHealth })
   app.get('/openapi.json', async () => servedOnly(deps.version, served))
+  docsRoutes(app)
   const deposits = deps.deposits ?? createDepositMaker(deps.keys)
   ethereumStakeRoutes(app, {
     store,
