@@ -5,6 +5,7 @@ import { wei } from '../src/lib/amounts.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { createLogger } from '../src/lib/log.ts'
 import { createDepositFates } from '../src/service/ethereum/deposit-fates.ts'
+import { createMissingStakes } from '../src/service/ethereum/missing-stakes.ts'
 import type { EthereumNetwork } from '../src/service/ethereum/networks.ts'
 import { createPaymentTracker } from '../src/service/ethereum/requests/payments.ts'
 import { createRequestTracker } from '../src/service/ethereum/requests/tracker.ts'
@@ -128,6 +129,7 @@ export async function benchTracker(validators: number, say: (line: string) => vo
     const tracker = createTracker({
       ...{ store, networks, clock: systemClock, log, metrics, intervalMs: 4_000 },
       unreported: createUnreportedPayments({ store, clock: systemClock, log }),
+      missing: createMissingStakes({ store, clock: systemClock, log }),
       fates: createDepositFates({ store, log, metrics }),
       requests: createRequestTracker({ store, log, metrics, payments: createPaymentTracker({ store, log }) }),
     })

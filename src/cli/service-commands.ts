@@ -15,12 +15,13 @@ const databaseOption = () =>
 const flagsOf = ({ databaseUrlFile }: CommonFlags) => (databaseUrlFile === undefined ? {} : { flags: { databaseUrlFile } })
 const write = (text: string) => process.stdout.write(`${text}\n`)
 
-export const serviceCommand = (version: string): Command =>
-  new Command('service')
+export function serviceCommand(version: string): Command {
+  const command = new Command('service')
     .description('serve the staking API')
     .addOption(configOption())
     .addOption(databaseOption())
     .addOption(new Option('--listen <host:port>', 'where to listen, instead of what the configuration says').argParser(listenAddress))
+    .configureHelp({ showGlobalOptions: true })
     .action(async (flags: CommonFlags & { readonly listen?: { readonly host: string; readonly port: number } }) => {
       const { runService } = await import('../service/run.ts')
       const { databaseUrlFile } = flags
@@ -29,6 +30,57 @@ export const serviceCommand = (version: string): Command =>
         stopSignal(),
       )
       process.exit(0)
+    })
+  command
+    .command('backup')
+    .description('copy the embedded database into a folder, beside a running service or without one; the seed is not in it')
+    .requiredOption('--out <dir>', 'folder for this copy; it is made if it is not there')
+    .action(async (_: unknown, subcommand: Command) => {
+      const { out, ...flags } = subcommand.optsWithGlobals<CommonFlags & { readonly out: string }>()
+      const { backUp } = await import('../service/backup.ts')
+      await backUp({ config: flags.config, ...flagsOf(flags), out })
+      write(`copied the database to ${out}`)
+    })
+  command
+    .command('restore')
+    .description('put a copy of the embedded database in its place, where none may be')
+    .requiredOption('--from <dir>', 'folder that backup wrote')
+    .action(async (_: unknown, subcommand: Command) => {
+      const { from, ...flags } = subcommand.optsWithGlobals<CommonFlags & { readonly from: string }>()
+      const { restore } = await import('../service/backup.ts')
+      await restore({ config: flags.config, ...flagsOf(flags), from })
+      write('restored the database; start the service, and see what it misses: service missing-stakes')
+    })
+  return command.addCommand(missingStakesCommand())
+}
+
+const missingStakesCommand = () =>
+  new Command('missing-stakes')
+    .description(
+      'list stakes that the chain has and the database lacks, after a restore from an older copy; the exit code is 1 when there are any',
+    )
+    .option('--network <name>', 'only on this network')
+    .option('--dismiss <pubkey...>', 'these validators are no stakes of this service: say no more of them')
+    .action(async (_: unknown, command: Command) => {
+      const flags = command.optsWithGlobals<CommonFlags & { readonly network?: string; readonly dismiss?: string[] }>()
+      const { dismissMissingStakes, missingStakes } = await import('../service/backup.ts')
+      const options = { config: flags.config, ...flagsOf(flags) }
+      if (flags.dismiss !== undefined) {
+        const dismissed = await dismissMissingStakes({ ...options, pubkeys: flags.dismiss })
+        write(`dismissed ${dismissed.length}`)
+        return
+      }
+      const missing = await missingStakes({ ...options, ...(flags.network === undefined ? {} : { network: flags.network }) })
+      const rows = missing.map((one) => [
+        one.network,
+        one.pubkey,
+        one.withdrawalAddress,
+        one.amountGwei,
+        one.transactionHash,
+        one.blockNumber,
+      ])
+      for (const row of [['NETWORK', 'PUBKEY', 'WITHDRAWAL ADDRESS', 'GWEI', 'TRANSACTION', 'BLOCK'], ...rows]) write(row.join('\t'))
+      if (missing.length > 0) process.exitCode = 1
     })
 
 export function apiKeysCommand(): Command {

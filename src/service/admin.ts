@@ -9,6 +9,7 @@ import { auditBody } from './http/audit-routes.ts'
 import { listAudit } from './store/audit-log.ts'
 import type { DatabaseConfig, Store } from './store/database.ts'
 import { DatabaseInUseError, openStore } from './store/database.ts'
+import { dismissMissing, missingStakesOf, type UnknownDeposit } from './store/missing-stakes.ts'
 import { exportsOf, rememberExports, stakeKeys } from './store/stakes.ts'
 
 const scope = z.enum(['read', 'write'])
@@ -32,6 +33,16 @@ const apiKeyInfo = z.object({
 })
 const madeKey = z.object({ info: apiKeyInfo, key: z.string() })
 const stakeKey = z.object({ stakeId: z.string(), network: z.string(), status: z.string(), pubkey: z.string(), keyIndex: z.string() })
+
+const missingStake = z.object({
+  network: z.string(),
+  pubkey: z.string(),
+  withdrawalAddress: z.string(),
+  amountGwei: z.string(),
+  transactionHash: z.string(),
+  blockNumber: z.string(),
+})
+export type MissingStake = z.output<typeof missingStake>
 
 /** What an administrator does: each takes and gives JSON. */
 const operations = {
@@ -69,6 +80,12 @@ const operations = {
     takes: z.object({ pubkeys: z.array(z.string()), at: date, place: z.string().max(4096) }),
     gives: z.object({}),
   },
+  /** A consistent copy of the embedded database, into a folder that is not there yet. */
+  backUp: { takes: z.object({ out: z.string() }), gives: z.object({}) },
+  /** Deposits whose stakes the database lacks. */
+  missingStakes: { takes: z.object({ network: z.string().optional() }), gives: z.array(missingStake) },
+  /** These are no stakes of this service. */
+  dismissMissing: { takes: z.object({ pubkeys: z.array(z.string()) }), gives: z.array(z.string()) },
 } as const
 type Operations = typeof operations
 type Name = keyof Operations
@@ -102,6 +119,13 @@ export function createAdmin({ store, clock }: { store: Store; clock: Clock }): A
       await rememberExports(store.db, exported)
       return {}
     },
+    backUp: async ({ out }) => {
+      if (store.copyTo === undefined) throw new Error('only the embedded database is copied')
+      await store.copyTo(out)
+      return {}
+    },
+    missingStakes: async ({ network }) => (await missingStakesOf(store.db, network)).map(missingStakeOf),
+    dismissMissing: async ({ pubkeys }) => [...(await dismissMissing(store.db, pubkeys, clock.now()))],
     stakeKeys: async (filter) => (await stakeKeys(store.db, filter)).map((row) => ({ ...row, keyIndex: row.keyIndex.toString() })),
   }
 }
@@ -111,6 +135,14 @@ const copy = ({ scopes, networks, operations, addressRanges, ...info }: ApiKeyIn
   ...(networks === undefined ? {} : { networks: [...networks] }),
   ...(operations === undefined ? {} : { operations: [...operations] }),
   ...(addressRanges === undefined ? {} : { addressRanges: [...addressRanges] }),
+})
+const missingStakeOf = (row: UnknownDeposit): MissingStake => ({
+  network: row.network,
+  pubkey: row.pubkey,
+  withdrawalAddress: row.withdrawal_address,
+  amountGwei: row.amount_gwei.toString(),
+  transactionHash: row.hash,
+  blockNumber: row.block_number.toString(),
 })
 /** Optional fields are absent, not undefined. */
 export const defined = <T extends object>(given: T): T =>
@@ -145,7 +177,7 @@ async function perform(admin: Admin, name: string, text: string): Promise<unknow
   return run(operations[operation].takes.parse(JSON.parse(text)))
 }
 
-function connectAdmin(dataDir: string): Admin {
+export function connectAdmin(dataDir: string): Admin {
   const call =
     <N extends Name>(name: N) =>
     async (given: z.output<Operations[N]['takes']>): Promise<z.output<Operations[N]['gives']>> => {
@@ -162,12 +194,18 @@ function connectAdmin(dataDir: string): Admin {
     stakeKeys: call('stakeKeys'),
     exportsOf: call('exportsOf'),
     rememberExports: call('rememberExports'),
+    backUp: call('backUp'),
+    missingStakes: call('missingStakes'),
+    dismissMissing: call('dismissMissing'),
   }
 }
 
+/** A copy of a large database takes a while. */
+const answerMs = 600_000
+
 const post = (path: string, name: string, body: string) =>
   new Promise<string>((done, fail) => {
-    const outgoing = request({ socketPath: path, path: `/${name}`, method: 'POST', timeout: 30_000 }, (incoming) => {
+    const outgoing = request({ socketPath: path, path: `/${name}`, method: 'POST', timeout: answerMs }, (incoming) => {
       readAll(incoming).then(
         (text) => (incoming.statusCode === 200 ? done(text) : fail(new Error(`the running service refused: ${text}`))),
         fail,

@@ -31,6 +31,8 @@ export interface Metrics {
   /** Asked for at each scrape. */
   onScrapeNetworks(read: () => Promise<NetworkHealth>): void
   onScrape(read: () => Promise<readonly { network: string; status: string; count: bigint }[]>): void
+  /** Stakes that the chain has and the database lacks. Asked for at each scrape. */
+  onScrapeMissing(read: () => Promise<readonly { network: string; count: bigint }[]>): void
 }
 
 /** Of the database's connections. */
@@ -162,6 +164,19 @@ export function createMetrics(): Metrics {
           for (const [network, kinds] of Object.entries(health)) {
             for (const [kind, code] of Object.entries(kinds)) this.set({ network, kind }, code === 'ok' ? 1 : 0)
           }
+        },
+      })
+    },
+    onScrapeMissing(read) {
+      new Gauge({
+        name: 'staking_service_missing_stakes',
+        help: "Deposits to withdrawal addresses of this service's paid stakes, for validator keys that its database does not know: it was restored from an older copy, or they were made elsewhere",
+        labelNames: ['network'],
+        registers,
+        async collect() {
+          const rows = await read().catch(() => [])
+          this.reset()
+          for (const { network, count } of rows) this.set({ network }, Number(count))
         },
       })
     },

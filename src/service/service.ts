@@ -10,6 +10,7 @@ import { type AuditSettings, createAudit, defaultAuditSettings } from './audit.t
 import { docsRoutes } from './docs/routes.ts'
 import { createDepositFates } from './ethereum/deposit-fates.ts'
 import { createDepositMaker, type DepositMaker } from './ethereum/deposit-maker.ts'
+import { createMissingStakes } from './ethereum/missing-stakes.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
 import { countErrors } from './ethereum/networks.ts'
 import { createTakeNewKey } from './ethereum/new-key.ts'
@@ -40,6 +41,7 @@ import { asProblems, type SolanaNetworks } from './solana/networks.ts'
 import { solanaStakeRoutes } from './solana/routes.ts'
 import type { Store } from './store/database.ts'
 import type { KeyIndices } from './store/key-index.ts'
+import { countMissing } from './store/missing-stakes.ts'
 import { networkOfResource, networksOfRecords } from './store/resource-networks.ts'
 import { countByState } from './store/stakes.ts'
 import { pendingDeliveries } from './store/webhooks.ts'
@@ -103,6 +105,8 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const { store, clock, log, stopping } = deps
   const metrics = createMetrics()
   metrics.onScrape(() => countByState(store.db))
+  const missing = () => countMissing(store.db)
+  metrics.onScrapeMissing(missing)
   if (deps.nodes !== undefined) metrics.showNodes(deps.nodes)
   if (store.connections !== undefined) metrics.onScrapePool(store.connections)
   const networks: EthereumNetworks = new Map([...deps.networks].map(([name, network]) => [name, countErrors(network, metrics)]))
@@ -118,6 +122,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     metrics,
     intervalMs: deps.trackerIntervalMs,
     unreported: createUnreportedPayments({ store, clock, log }),
+    missing: createMissingStakes({ store, clock, log }),
     fates: createDepositFates({ store, log, metrics }),
     requests: createRequestTracker({ store, log, metrics, payments: createPaymentTracker({ store, log }) }),
   })
@@ -163,7 +168,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const networkHealth = createNetworkHealth({ networks: deps.networks, solanaNetworks: deps.solanaNetworks ?? new Map(), clock })
   metrics.onScrapeNetworks(networkHealth)
   const operations = deps.operationsApart === true ? createOperationsApp(log) : app
-  operationRoutes(operations, { store, metrics, stopping, networks: networkHealth })
+  operationRoutes(operations, { store, metrics, stopping, networks: networkHealth, missing })
   app.get('/openapi.json', async () => servedOnly(deps.version, served))
   docsRoutes(app)
   const deposits = deps.deposits ?? createDepositMaker(deps.keys)

@@ -10,6 +10,8 @@ import { runToEnd } from './run.ts'
 export interface Postgres {
   /** postgresql://postgres:<password>@127.0.0.1:<port>/postgres; the same over `kill` and `restart`. */
   readonly url: string
+  /** Where pg_dump, pg_restore and psql of the same version are. */
+  readonly bin: string
   pid(): number
   /** Makes an empty database; returns its URL. */
   createDatabase(name: string): Promise<string>
@@ -89,6 +91,7 @@ export async function startPostgres(): Promise<Postgres> {
   }
   return {
     url,
+    bin,
     pid: () => server?.pid ?? -1,
     createDatabase: async (name) => {
       if (!/^[a-z][a-z0-9_]{0,62}$/.test(name)) throw new Error(`"${name}" is not a plain name for a database`)

@@ -11,6 +11,7 @@ import { readCheckpointFile } from './checkpoint-file.ts'
 import type { DepositCheckpoint } from './deposit-checkpoint.ts'
 import { createDepositHistory } from './deposit-history.ts'
 import { depositNode } from './deposit-node.ts'
+import { createDepositScan, type DepositScan } from './deposit-scan.ts'
 import { countsOf } from './lane-counts.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { viewOf } from './node-view.ts'
@@ -49,7 +50,9 @@ export interface DepositReads {
 }
 
 /** A network by JSON-RPC. Share one per network and process: the deposit history is read once. */
-export function createEthereumChain(options: EthereumChainOptions): EthereumChain & ContractReads & QueueReads & DepositReads {
+export function createEthereumChain(
+  options: EthereumChainOptions,
+): EthereumChain & ContractReads & QueueReads & DepositReads & DepositScan {
   const { config, clock, log, timeoutMs = 15_000, maxResponseBytes = 33_554_432 } = options
   const transport = {
     clock,
@@ -137,6 +140,10 @@ export function createEthereumChain(options: EthereumChainOptions): EthereumChai
   return {
     network: config.name,
     ...createQueueReads(nodes),
+    ...createDepositScan({
+      network: config.name,
+      first: (use, signal) => nodes.first((node) => use(depositNode({ node, config, headOf: () => settledHead(node), signal })), signal),
+    }),
 
     genesisHash: (signal) =>
       nodes.first(async (node) => {

@@ -1,5 +1,6 @@
 import { type BeaconChain, BeaconError } from '../../chains/ethereum/beacon.ts'
 import { ChainError, type ContractReads, type EthereumChain } from '../../chains/ethereum/chain.ts'
+import type { DepositScan } from '../../chains/ethereum/deposit-scan.ts'
 import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
 import type { QueueReads } from '../../chains/ethereum/request-queue.ts'
 import type { Metrics } from '../metrics.ts'
@@ -10,6 +11,8 @@ export interface EthereumNetwork {
   readonly chain: EthereumChain
   /** Absent where no Beacon API is configured: then nothing can be said of validators, nor asked of them. */
   readonly validators?: ValidatorAccess
+  /** The deposits of everybody, one after another. Without it, stakes that the database lacks are not looked for. */
+  readonly deposits?: DepositScan
 }
 /** What exits, withdrawals and the status of validators need besides. */
 export interface ValidatorAccess {
@@ -20,11 +23,12 @@ export type EthereumNetworks = ReadonlyMap<string, EthereumNetwork>
 
 /** The same network, with every failed call counted. */
 export const countErrors = (network: EthereumNetwork, metrics: Metrics): EthereumNetwork => {
-  const { config, chain, validators } = network
+  const { config, chain, validators, deposits } = network
   const counted = counter(config.name, metrics)
   return {
     config,
     chain: countChain(chain, counted),
+    ...(deposits === undefined ? {} : { deposits: countDeposits(deposits, counted) }),
     ...(validators === undefined
       ? {}
       : { validators: { beacon: countBeacon(validators.beacon, counted), reads: countReads(validators.reads, counted) } }),
@@ -76,6 +80,11 @@ const countReads = (reads: ContractReads & QueueReads, counted: Counted): Contra
   storageAt: counted((address, slots, blockHash, signal) => reads.storageAt(address, slots, blockHash, signal)),
   logsIn: counted((address, blockHash, signal) => reads.logsIn(address, blockHash, signal)),
   countLogs: counted((address, from, to, signal) => reads.countLogs(address, from, to, signal)),
+})
+
+const countDeposits = (deposits: DepositScan, counted: Counted): DepositScan => ({
+  depositMark: counted((signal) => deposits.depositMark(signal)),
+  depositsAfter: counted((mark, signal) => deposits.depositsAfter(mark, signal)),
 })
 
 const countBeacon = (beacon: BeaconChain, counted: Counted): BeaconChain => ({

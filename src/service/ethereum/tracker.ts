@@ -14,6 +14,7 @@ import {
   takeDue,
 } from '../store/stakes.ts'
 import type { DepositFates } from './deposit-fates.ts'
+import type { MissingStakes } from './missing-stakes.ts'
 import type { EthereumNetwork, EthereumNetworks } from './networks.ts'
 import { hasNewSender, mismatchOf, observe } from './observe.ts'
 import { type Observed, type Outcome, outcomeOf } from './outcome.ts'
@@ -33,6 +34,8 @@ export interface TrackerDeps {
   readonly requests: RequestTracker
   /** Looks for payments that nobody has reported. */
   readonly unreported: UnreportedPayments
+  /** Looks for stakes that the database lacks. */
+  readonly missing: MissingStakes
   /** Looks for what became of deposits, last. */
   readonly fates: DepositFates
 }
@@ -54,7 +57,7 @@ export interface Tracker {
  * share the work: each takes what is due, and writes what it saw only if nothing was reported meanwhile.
  */
 export function createTracker(deps: TrackerDeps): Tracker {
-  const { store, networks, clock, log, metrics, intervalMs, requests, unreported, fates } = deps
+  const { store, networks, clock, log, metrics, intervalMs, requests, unreported, missing, fates } = deps
   const { db } = store
 
   /** @returns what is to be written of one that goes on being in flight */
@@ -107,6 +110,7 @@ export function createTracker(deps: TrackerDeps): Tracker {
     }
     await requests.pass(network, head, signal)
     await unreported.pass(network, head, signal)
+    await missing.pass(network, signal)
     await fates.pass(network, signal)
     metrics.trackerPass(name, clock.now())
   }

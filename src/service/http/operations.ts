@@ -8,7 +8,8 @@ const databaseTimeoutMs = 2_000
 
 /**
  * What the platform asks, without an API key: is it alive, can it serve, its metrics. It is ready while its database answers and it isn't
- * stopping; a chain that is away doesn't count, since reading goes on and creating says 503 by itself. `/readyz?verbose` tells of each network.
+ * stopping; a chain that is away doesn't count, since reading goes on and creating says 503 by itself. `/readyz?verbose` tells of each network, and
+ * how many stakes on it the database lacks.
  */
 export function operationRoutes(
   app: FastifyInstance,
@@ -17,11 +18,13 @@ export function operationRoutes(
     metrics,
     stopping,
     networks,
+    missing,
   }: {
     store: Store
     metrics: Metrics
     stopping: AbortSignal
     networks: () => Promise<NetworkHealth>
+    missing: () => Promise<readonly { readonly network: string; readonly count: bigint }[]>
   },
 ): void {
   app.get('/healthz', async () => ({ status: 'ok' }))
@@ -29,11 +32,13 @@ export function operationRoutes(
   app.get('/readyz', async (request, reply) => {
     const verbose = typeof request.query === 'object' && request.query !== null && 'verbose' in request.query
     const [database, health] = await Promise.all([answers(store), verbose ? networks() : undefined])
+    const lacking = verbose && database ? await missing().catch(() => undefined) : undefined
     const ready = database && !stopping.aborted
     return reply.status(ready ? 200 : 503).send({
       status: ready ? 'ready' : stopping.aborted ? 'stopping' : 'unready',
       database: database ? 'ok' : 'unavailable',
       ...(health && { networks: health }),
+      ...(lacking && { missingStakes: Object.fromEntries(lacking.map(({ network, count }) => [network, Number(count)])) }),
     })
   })
 

@@ -24,6 +24,8 @@ export interface Store {
   listen(channel: string, handlers: NoticeHandlers): Notices
   /** Resolves when all who listen on the channel have heard what was told before, or after `withinMs`. Never throws. */
   heard(channel: string, withinMs: number): Promise<void>
+  /** Copies the embedded database, as it is at one moment, into a folder that is not there yet. A server's is copied by its own tools. */
+  copyTo?(folder: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -55,13 +57,24 @@ const migrationMs = 60_000
 const waitingPerConnection = 40
 
 async function openEmbedded(dataDir: string): Promise<Store> {
-  const { pglite, close } = await openPglite(dataDir)
+  const { pglite, copyTo, close } = await openPglite(dataDir)
   const notices = createListeners((channel, handlers) => listenPglite(pglite, channel, handlers))
+  const db = new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) })
   return {
-    db: new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) }),
+    db,
     listen: notices.listen,
     // They are told with the answer of the statement.
     heard: () => new Promise((done) => setImmediate(done)),
+    ...(copyTo === undefined
+      ? {}
+      : {
+          // On the one connection: nobody is in a transaction.
+          copyTo: (folder) =>
+            db.connection().execute(async (connection) => {
+              await sql`checkpoint`.execute(connection)
+              await copyTo(folder)
+            }),
+        }),
     close: async () => {
       await notices.close()
       await close()

@@ -6,6 +6,7 @@ import { connect, createServer, type Server } from 'node:net'
 import { extname, join, resolve } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import { NodeFS } from '@electric-sql/pglite/nodefs'
+import { copyFolder } from './copy-folder.ts'
 
 /**
  * PostgreSQL in this process, its files in a folder. PGlite by itself runs with fsync off, and its file system has no fsync to call: a commit
@@ -37,13 +38,18 @@ const startParams = [
 /** `int8` as bigint always: PGlite would give a number where it fits. */
 const parsers = { 20: (text: string) => BigInt(text) }
 
+/** Where the database is in its folder, and in a copy's. */
+export const databaseFiles = (folder: string): string => join(folder, 'pgdata')
+
 /** The embedded database belongs to one process at a time. */
 export class DatabaseInUseError extends Error {
   override readonly name = 'DatabaseInUseError'
 }
 
 /** @throws DatabaseInUseError when another process has the folder open. */
-export async function openPglite(dataDir: string): Promise<{ pglite: PGlite; close: () => Promise<void> }> {
+export async function openPglite(
+  dataDir: string,
+): Promise<{ pglite: PGlite; copyTo?: (target: string) => Promise<void>; close: () => Promise<void> }> {
   if (dataDir.startsWith('memory://')) {
     const pglite = await PGlite.create({ dataDir, parsers })
     return { pglite, close: async () => pglite.close() }
@@ -52,12 +58,14 @@ export async function openPglite(dataDir: string): Promise<{ pglite: PGlite; clo
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const unlock = await lockFolder(folder)
   try {
-    const files = join(folder, 'pgdata')
+    const files = databaseFiles(folder)
     await makeFiles(files)
     const pglite = await PGlite.create({ fs: new DurableNodeFs(files), startParams, parsers })
     syncFolder(folder)
     return {
       pglite,
+      // Between two statements, and none runs meanwhile: the files are those of a database that was cut off at this moment, which it recovers from.
+      copyTo: (target) => pglite.runExclusive(() => copyFolder(files, databaseFiles(target))),
       close: async () => {
         await pglite.close()
         await unlock()
@@ -106,7 +114,7 @@ function syncFolder(folder: string): void {
  * Two processes on the same files destroy them, and PGlite doesn't look. A listening Unix socket in the folder is the lock: it ends with its
  * process, whatever ended it, and works between containers that share a volume, where process ids mean nothing.
  */
-async function lockFolder(folder: string): Promise<() => Promise<void>> {
+export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const path = join(folder, 'lock')
   if (Buffer.byteLength(path) > 100) throw new Error(`the path of the database folder is too long for its lock: ${folder}`)
   const inUse = () =>

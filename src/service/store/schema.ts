@@ -16,6 +16,8 @@ export interface Database {
   ethereum_requests: EthereumRequestsTable
   ethereum_request_hashes: EthereumRequestHashesTable
   keystore_exports: KeystoreExportsTable
+  deposit_marks: DepositMarksTable
+  unknown_deposits: UnknownDepositsTable
   solana_stakes: SolanaStakesTable
   solana_transactions: SolanaTransactionsTable
   webhook_endpoints: WebhookEndpointsTable
@@ -28,6 +30,29 @@ export interface KeystoreExportsTable {
   exported_at: Date
   /** Host and folder, for people. */
   place: string
+}
+
+/** How far the deposits of everybody on a network were gone through. A restored copy is as far as it was then. */
+export interface DepositMarksTable {
+  network: string
+  block: bigint
+  /** Of deposits up to that block. */
+  count: bigint
+  check_at: ColumnType<Date, Date | undefined, Date>
+}
+
+/** Deposits to withdrawal addresses of this database's paid stakes, for validator keys that it did not know. */
+export interface UnknownDepositsTable {
+  network: string
+  pubkey: Hex
+  /** Of the transaction. */
+  hash: Hex
+  block_number: bigint
+  withdrawal_address: Hex
+  amount_gwei: bigint
+  seen_at: Date
+  /** A person has said that it is no stake of this service. */
+  dismissed_at: Date | null
 }
 
 export interface ApiKeysTable {

@@ -792,6 +792,7 @@ describe.each(both)('the service on $database', ({ open }) => {
         status: 'ready',
         database: 'ok',
         networks: { devnet: { chain: 'ok' } },
+        missingStakes: {},
       })
       const failing = createFakeChain('broken')
       failing.failing = 'wrong-chain'
