@@ -7,17 +7,18 @@ import { benchFleet } from './fleet.ts'
 import { benchHistory } from './history.ts'
 import { printReport, type Report } from './report.ts'
 import { benchRuntime } from './runtime.ts'
+import { benchService, type ServiceResult } from './service.ts'
 import { benchStakes, type StakesResult } from './stakes.ts'
 import { benchTracker } from './tracker.ts'
 
 /**
- * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c|d|e` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs,
+ * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c|d|e|service` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs,
  * `-- --profile DIR` for CPU profiles of the operator (or, for b, run this file with --cpu-prof).
  * docs/explanation/performance.md says what is measured and how.
  */
 const { values: flags } = parseArgs({
   options: {
-    only: { type: 'string', multiple: true, default: ['a', 'b', 'c', 'd', 'e'] },
+    only: { type: 'string', multiple: true, default: ['a', 'b', 'c', 'd', 'e', 'service'] },
     quick: { type: 'boolean', default: false },
     json: { type: 'string' },
     profile: { type: 'string' },
@@ -34,6 +35,7 @@ const size = flags.quick
       late: 200,
       history: { deposits: 100_000, since: 100 },
       validators: 1_000,
+      service: { seconds: 3 },
     }
   : {
       stakes: [200, 1_000],
@@ -42,14 +44,15 @@ const size = flags.quick
       late: 1_000,
       history: { deposits: 2_200_000, since: 20_000 },
       validators: 10_000,
+      service: { seconds: 10 },
     }
 
 process.exitCode = await run()
 
 async function run(): Promise<number> {
-  const unknown = [...parts].filter((part) => !['a', 'b', 'c', 'd', 'e'].includes(part))
+  const unknown = [...parts].filter((part) => !['a', 'b', 'c', 'd', 'e', 'service'].includes(part))
   if (unknown.length > 0) {
-    say(`--only takes a, b, c, d or e, not ${unknown.join(', ')}`)
+    say(`--only takes a, b, c, d, e or service, not ${unknown.join(', ')}`)
     return 2
   }
   reap()
@@ -84,6 +87,11 @@ async function run(): Promise<number> {
         report.late = { ...chain, result }
       }
       await withCluster((bench) => benchStakes(bench, [size.late], set, say, signal, chain), signal)
+    }
+    if (parts.has('service')) {
+      const results: ServiceResult[] = []
+      report.service = results
+      for (const database of ['embedded', 'PostgreSQL'] as const) results.push(await benchService(database, size.service, say, signal))
     }
     return 0
   } catch (error) {

@@ -1,6 +1,7 @@
 import type { FleetResult } from './fleet.ts'
 import type { HistoryResult } from './history.ts'
 import type { RuntimeResult } from './runtime.ts'
+import type { ServiceResult } from './service.ts'
 import type { StakesResult } from './stakes.ts'
 import type { TrackerResult } from './tracker.ts'
 
@@ -12,6 +13,7 @@ export interface Report {
   history?: HistoryResult
   tracker?: TrackerResult
   late?: { readonly blockMs: number; readonly finality: number; readonly result: StakesResult }
+  service?: readonly ServiceResult[]
 }
 
 interface Row {
@@ -116,7 +118,29 @@ const trackerRows = (result: TrackerResult): readonly Row[] => [
   { what: 'what the beacon chain shows of all', value: `${number(result.statusesMs / 1000)} s` },
 ]
 
-export function printReport({ machine, stakes, runtime, fleet, late, history, tracker }: Report, print: (line: string) => void): void {
+function serviceRows(result: ServiceResult): readonly Row[] {
+  const reads = result.getsPerSecond / result.bareGetsPerSecond
+  const creations = result.barePostsPerSecond / result.postsPerSecond
+  return [
+    { what: 'GET of a stake a second', value: number(result.getsPerSecond, 0) },
+    { what: '  bare Fastify', value: number(result.bareGetsPerSecond, 0) },
+    { what: '  ratio', value: number(reads, 2), aim: { text: 'at least 0.5', met: reads >= 0.5 } },
+    { what: 'POST of a stake a second', value: number(result.postsPerSecond, 0) },
+    { what: '  bare: its BLS and two database round trips', value: number(result.barePostsPerSecond, 0) },
+    { what: '  times as long', value: number(creations, 2), aim: atMost(creations, 1.5, 'at most 1.5') },
+    {
+      what: 'p99 of a GET while POSTs saturate',
+      value: `${number(result.getP99Ms, 0)} ms`,
+      aim: atMost(result.getP99Ms, 50, 'at most 50 ms'),
+    },
+    { what: 'answers that failed', value: String(result.failed), aim: { text: 'none', met: result.failed === 0 } },
+  ]
+}
+
+export function printReport(
+  { machine, stakes, runtime, fleet, late, history, tracker, service }: Report,
+  print: (line: string) => void,
+): void {
   print(`\nNode ${machine.node}, ${machine.cores} × ${machine.cpu}, load ${number(machine.load1)} at the start, ${machine.at}`)
   for (const result of stakes ?? []) section(`(a) ${result.stakes} stakes on an instant chain and service`, stakesRows(result), print)
   if (runtime)
@@ -124,6 +148,7 @@ export function printReport({ machine, stakes, runtime, fleet, late, history, tr
   if (history) section(`(e) ${history.deposits} deposits in a file, made up, and some days of them since`, historyRows(history), print)
   if (tracker)
     section(`(e) the service's tracker over ${tracker.validators} validators, on its embedded database`, trackerRows(tracker), print)
+  for (const result of service ?? []) section(`(service) on ${result.database}, 16 connections`, serviceRows(result), print)
   if (fleet) section(`(c) ${fleet.stakes} settled stakes`, fleetRows(fleet), print)
   if (late)
     section(
