@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/clock.ts'
 import { backoffMs } from './backoff.ts'
-import { createHeap } from './heap.ts'
 import { createLanes } from './lanes.ts'
 import { refOf } from './objects.ts'
+import { createSchedule } from './schedule.ts'
 
 /** New work and money in flight go before polls. */
 export const Priority = { high: 1, low: 0 } as const
@@ -62,17 +62,6 @@ interface Waiter<K> {
   readonly resolve: (key: K | undefined) => void
 }
 
-/** A key that waits for its time. */
-interface Planned<K> {
-  readonly key: K
-  readonly dueAt: number
-  priority: number
-}
-const dueAtOf = ({ dueAt }: { readonly dueAt: number }): number => dueAt
-
-/** setTimeout takes 31 bits; an hour is as good. */
-const LONGEST_SLEEP_MS = 3_600_000
-
 export function createQueue<K extends string>({
   clock,
   baseDelayMs = 500,
@@ -88,13 +77,9 @@ export function createQueue<K extends string>({
   })
   const processing = new Set<K>()
   const dirty = new Map<K, number>()
-  const delayed = new Map<K, Planned<K>>()
-  /** May hold entries that no longer count: `delayed` tells. */
-  let schedule = createHeap<Planned<K>>(dueAtOf)
   const failures = new Map<K, number>()
   const waiters = new Set<Waiter<K>>()
   const closing = new AbortController()
-  let timer: { readonly dueAt: number; readonly stop: AbortController } | undefined
 
   const pick = (): K | undefined => {
     const next = ready.shift()
@@ -113,6 +98,8 @@ export function createQueue<K extends string>({
     serve()
   }
 
+  const schedule = createSchedule<K>(clock, enqueue)
+
   /** Gives what may run to those who wait for it. */
   const serve = (): void => {
     for (const waiter of waiters) {
@@ -126,61 +113,13 @@ export function createQueue<K extends string>({
   const add = (key: K, { priority = Priority.low }: AddOptions = {}): void => {
     if (closing.signal.aborted) return
     // Lets go of what was planned, but not of how urgent it was.
-    const planned = delayed.get(key)
-    delayed.delete(key)
-    enqueue(key, Math.max(priority, planned?.priority ?? priority))
-  }
-
-  const release = (): void => {
-    const now = clock.monotonicMs()
-    for (let next = schedule.peek(); next !== undefined && next.dueAt <= now; next = schedule.peek()) {
-      schedule.pop()
-      if (delayed.get(next.key) !== next) continue
-      delayed.delete(next.key)
-      enqueue(next.key, next.priority)
-    }
-    plan()
-  }
-
-  /** Keeps one timer, for the earliest key. */
-  const plan = (): void => {
-    const next = schedule.peek()
-    if (closing.signal.aborted || next === undefined || (timer !== undefined && timer.dueAt <= next.dueAt)) return
-    timer?.stop.abort()
-    const stop = new AbortController()
-    timer = { dueAt: next.dueAt, stop }
-    const ms = Math.min(LONGEST_SLEEP_MS, Math.max(0, next.dueAt - clock.monotonicMs()))
-    clock.sleep(ms, stop.signal).then(
-      () => {
-        if (timer?.stop === stop) timer = undefined
-        release()
-      },
-      () => {},
-    )
+    enqueue(key, Math.max(priority, schedule.drop(key) ?? priority))
   }
 
   const addAfter = (key: K, ms: number, { priority = Priority.low }: AddOptions = {}): void => {
     if (closing.signal.aborted) return
-    if (!(ms > 0)) {
-      add(key, { priority })
-      return
-    }
-    const known = delayed.get(key)
-    // Whole milliseconds: V8 keeps a fraction in a box of its own, for each of ten thousand keys.
-    const dueAt = Math.ceil(clock.monotonicMs() + ms)
-    const urgency = Math.max(priority, known?.priority ?? priority)
-    if (known !== undefined && known.dueAt <= dueAt) {
-      known.priority = urgency
-      return
-    }
-    const planned = { key, dueAt, priority: urgency }
-    delayed.set(key, planned)
-    schedule.push(planned)
-    if (schedule.size > 2 * delayed.size + 1024) {
-      schedule = createHeap<Planned<K>>(dueAtOf)
-      for (const entry of delayed.values()) schedule.push(entry)
-    }
-    plan()
+    if (ms > 0) schedule.plan(key, ms, priority)
+    else add(key, { priority })
   }
 
   return {
@@ -228,12 +167,11 @@ export function createQueue<K extends string>({
     },
     shutdown() {
       closing.abort()
-      timer?.stop.abort()
+      schedule.close()
       dirty.clear()
-      delayed.clear()
       for (const waiter of waiters) waiter.resolve(undefined)
       waiters.clear()
     },
-    stats: () => ({ ready: ready.size, delayed: delayed.size, processing: processing.size, dirty: dirty.size }),
+    stats: () => ({ ready: ready.size, delayed: schedule.size, processing: processing.size, dirty: dirty.size }),
   }
 }

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { createKubeApi } from '../../../src/operator/kube/api.ts'
 import { isConflict } from '../../../src/operator/kube/errors.ts'
-import { createLeaderElector, type Lease, LeaseLost, leases } from '../../../src/operator/kube/lease.ts'
+import { createLeaderElector, LeaseLost } from '../../../src/operator/kube/leader-election.ts'
+import { type Lease, leases } from '../../../src/operator/kube/lease.ts'
 import { widgetClient } from './widgets.ts'
 
 /**

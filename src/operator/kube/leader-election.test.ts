@@ -2,7 +2,8 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { createFakeClock, settle } from '../../../test/integration/kube/fake-clock.ts'
 import { createMemoryServer, type MemoryServer } from '../../../test/integration/kube/memory-server.ts'
 import { KubeTransportError } from './errors.ts'
-import { createLeaderElector, type Lease, LeaseLost, leases } from './lease.ts'
+import { createLeaderElector, LeaseLost } from './leader-election.ts'
+import { type Lease, leases } from './lease.ts'
 
 let stopping = new AbortController()
 afterEach(() => {
