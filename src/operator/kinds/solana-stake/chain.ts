@@ -4,6 +4,7 @@ import { noEpoch, stakeProgram } from '../../../chains/solana/programs.ts'
 import { LayoutError } from '../../../chains/solana/reader.ts'
 import { decodeStakeAccount, lockupInForce, type StakeMeta, type StakeState } from '../../../chains/solana/stake-account.ts'
 import type { SolanaProtocol } from '../../../resources/solana-stake.ts'
+import { type Halt, stall } from '../../engine/verdict.ts'
 import type { ActionKind, StakeTerms } from './steps.ts'
 
 /** What the chain holds at a stake's address, at finalized commitment. */
@@ -121,3 +122,9 @@ export function alteration(state: StakeState | undefined, terms: StakeTerms): st
   ]
   return changed.length === 0 ? undefined : changed.join(', and ')
 }
+
+export const authorityChanged = ({ stakeAccount }: StakeTerms, how: string): Halt =>
+  stall(
+    'AuthorityChanged',
+    `Somebody has changed the stake account ${stakeAccount} on the chain: ${how}. Nothing was signed. Whoever holds these keys must be asked at once: a new withdraw authority can take the money.`,
+  )

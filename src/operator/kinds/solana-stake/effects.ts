@@ -10,14 +10,14 @@ import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import { solanaMirror } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
-import { alteration, isReached, lockText, lookAt, metaOf, protocolOf, stakeStateOf } from './chain.ts'
+import { alteration, authorityChanged, isReached, lockText, lookAt, metaOf, protocolOf, stakeStateOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
 import { createSolanaMigration } from './migration.ts'
 import { isBegun, isLive, ownSteps, stepName, stepSpec } from './records.ts'
 import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
 import { createSeenStakes, type SeenStakes } from './seen.ts'
 import type { FollowPlan, SolanaStakeEffects, SolanaStakeRequest, StakeTerms } from './steps.ts'
-import { authorityChanged, createSolanaStepKind } from './transaction.ts'
+import { createSolanaStepKind } from './transaction.ts'
 
 /** The effects of a SolanaStake's saga, and what the log asks of its steps. */
 export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
