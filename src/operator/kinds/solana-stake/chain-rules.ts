@@ -2,7 +2,7 @@ import type { VoteAccount } from '../../../chains/solana/chain.ts'
 import { unfitDestination } from '../../../chains/solana/destination.ts'
 import { stakeAccountSpace } from '../../../chains/solana/programs.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
-import { type Halt, stall } from '../../engine/verdict.ts'
+import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { Parties } from './parties.ts'
 import type { SolanaRequests } from './request.ts'
@@ -20,7 +20,10 @@ export const earnsNothing = ({ commission, blsKey, needsBlsKey }: VoteAccount): 
 export const isException = ({ spec }: StakingSigner, destination: string): boolean =>
   spec.policy.destinationExceptions?.includes(destination) === true
 
-/** What only the chain can say of a spec: whether its destination takes money, its vote account votes, its amount is enough. */
+/** Lamports that are more than the rent reserve of an account without data has ever been (890,880): the cluster need not be asked. */
+const ASK_FOR_RENT = 10_000_000n
+
+/** What only the chain can say of a spec: whether its destination takes money, its vote account votes, its amount is enough and there. */
 export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaRequests, 'networkOf' | 'amountOf'>) {
   /** What takes no lamports, or doesn't give them back. Asked before anything is paid, and again before it is withdrawn. */
   async function assertCanReceive(
@@ -95,5 +98,22 @@ export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaReque
     )
   }
 
-  return { assertCanReceive, assertVotes, amountProblem }
+  /** What the payer must have: said with numbers, before the cluster refuses without. */
+  async function assertFunds(network: SolanaNetwork, plan: SolanaPlan, payer: string, fee: bigint, signal: AbortSignal) {
+    const balance = await network.chain.balance(payer, 'confirmed', signal)
+    const amount = plan.kind === 'stake' ? amountOf(plan.request) : 0n
+    const left = balance - amount - fee
+    const short = (more: string) =>
+      wait(
+        'InsufficientFunds',
+        `${payer} has ${balance} lamports; ${amount === 0n ? '' : `the stake of ${amount} and `}a fee of ${fee} need ${amount + fee}${more}. Fund the address; it goes on by itself.`,
+        30_000,
+      )
+    if (left < 0n) throw short('')
+    if (left === 0n || left >= ASK_FOR_RENT) return
+    const rent = await network.chain.rentExemption(0, signal)
+    if (left < rent && balance >= rent) throw short(`, and an account keeps either nothing or at least ${rent}, not ${left}`)
+  }
+
+  return { assertCanReceive, assertVotes, assertFunds, amountProblem }
 }

@@ -1,21 +1,19 @@
 import { lockupInForce } from '../../../chains/solana/stake-account.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
-import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
-import type { SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { Perform } from '../../engine/step.ts'
-import { type Halt, retry, stall, wait } from '../../engine/verdict.ts'
+import { retry, stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
-import { solanaMirror } from '../../transactions/solana/mirror.ts'
-import { liveAttempts } from '../../transactions/solana/rules.ts'
-import { type RecordObject, recordOf } from '../../transactions/store.ts'
-import { alteration, authorityChanged, isReached, lockText, lookAt, metaOf, protocolOf, stakeStateOf } from './chain.ts'
+import type { RecordObject } from '../../transactions/store.ts'
+import { alteration, authorityChanged, lockText, lookAt, metaOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
 import { createSolanaMigration } from './migration.ts'
-import { isBegun, isLive, ownSteps, stepName, stepSpec } from './records.ts'
+import { createObservation } from './observation.ts'
+import { isBegun, mirrored, ownSteps, stepName, stepSpec } from './records.ts'
 import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
 import { createSeenStakes, type SeenStakes } from './seen.ts'
+import { createSettlement } from './settlement.ts'
 import type { FollowPlan, SolanaStakeEffects, SolanaStakeRequest, StakeTerms } from './steps.ts'
 import { createSolanaStepKind } from './transaction.ts'
 
@@ -32,13 +30,8 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   const { log } = deps
   const requests = createSolanaRequests(deps)
   const { amountProblem } = createSolanaStakeRules(requests)
-  const seenStakes = createSeenStakes()
-  const { networkOf, networkOn, ownStake, partiesOf, partiesToBegin, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
-
-  const mirrored = (record: RecordObject, shown: SolanaTransaction | undefined): SolanaTransaction | undefined =>
-    solanaMirror({ record, wasSent: (hash) => log.wasSent(record, hash) }, shown)
-
-  const ownOf = ({ request, kind }: FollowPlan): RecordObject | undefined => ownSteps(log, request.origin)[kind]
+  const seen = createSeenStakes()
+  const { networkOf, networkOn, partiesOf, partiesToBegin, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
 
   /** Makes the record of a step, or takes it over; what asks for it was verified. */
   async function ensured(plan: FollowPlan, visit: Visit, signal: AbortSignal): Promise<RecordObject> {
@@ -60,7 +53,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   }
 
   return {
-    seen: seenStakes,
+    seen,
     networkOn,
     keyNameOf: (signer) => deps.signers.get(signer)?.spec.keyName,
     takeIn: createSolanaMigration(deps, requests),
@@ -92,29 +85,16 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
       },
 
       async followTransaction(plan, visit, signal) {
-        let record = ownOf(plan)
+        let record = ownSteps(log, plan.request.origin)[plan.kind]
         if (plan.mayMake && (record === undefined || !isBegun(record))) record = await ensured(plan, visit, signal)
         if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', LOOK_AGAIN_MS).with({ transaction: undefined })
-        const evidence = { transaction: mirrored(await log.whole(record, signal), plan.shown) }
+        const evidence = { transaction: mirrored(log, await log.whole(record, signal), plan.shown) }
         if (record.status?.outcome === undefined) throw pending(log.standing(record.metadata.name), 'The transaction').with(evidence)
         return evidence
       },
 
-      async settleStake(plan, visit, signal) {
-        const record = ownOf(plan)
-        if (record !== undefined && isBegun(record)) {
-          const transaction = mirrored(await log.whole(record, signal), plan.shown)
-          if (isLive(record)) throw mayStillLand(record).with({ transaction, nothing: false })
-          return { transaction, nothing: record.status?.outcome === undefined }
-        }
-        if (!(await wasMade(plan, signal))) {
-          seenStakes.noteNothing(plan.request.origin.uid)
-          return { transaction: undefined, nothing: true }
-        }
-        // It was made by a transaction that the log doesn't have, as that of an adopted stake is: its record finds out, and signs nothing.
-        const { metadata } = await ensured(plan, visit, signal)
-        throw pending(log.standing(metadata.name), 'The transaction').with({ transaction: undefined, nothing: false })
-      },
+      settleStake: createSettlement(deps, requests, seen, ensured),
+      observeStake: createObservation(deps, requests, seen),
 
       async reportTransaction({ network, stakeId, txId, signature }, _visit, signal) {
         const { api } = networkOf(network)
@@ -132,42 +112,6 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         }
         return { reportedSignature: signature }
       },
-
-      async observeStake({ request, terms, seen, awaited, madeAtSlot, since }, visit, signal) {
-        const network = networkOn(ownSteps(log, request.origin).stake?.spec.genesisHash, request.network)
-        if (visit.get('observed') !== awaited) {
-          const look = await lookAt(network.chain, terms.stakeAccount, signal)
-          visit.set('observed', awaited)
-          visit.set('observed slot', look.slot)
-          const protocol = protocolOf(look, madeAtSlot, seen)
-          seenStakes.note(request.origin.uid, protocol)
-          return protocol
-        }
-        // Looked at in this visit, and not there yet.
-        const wrong = seen === undefined ? undefined : changedAuthority(seen, terms)
-        if (wrong !== undefined) throw authorityChanged(terms, wrong)
-        // A node that lags shows what was before.
-        const isLater = (visit.get('observed slot') as bigint) > BigInt(since)
-        if (isLater && awaited === 'Inactive' && (seen?.status === 'Active' || seen?.status === 'Activating')) {
-          const name = stepName(network.config.genesisHash, terms.stakeAccount, 'deactivation')
-          throw stall(
-            'DelegationChanged',
-            `The stake ${terms.stakeAccount} was deactivated (seen in slot ${since}) and is ${seen.status.toLowerCase()} in epoch ${seen.epoch}: somebody has delegated it again, to ${seen.voteAccount}. Find out who did; then kubectl annotate stx ${name} ${ALLOW_REMAKES_ANNOTATION}=1 has it deactivated again.`,
-          )
-        }
-        const reason = awaited === 'Active' ? 'AwaitingActivation' : awaited === 'Inactive' ? 'AwaitingDeactivation' : 'AwaitingFinality'
-        const { slotsInEpoch } = awaited === 'Withdrawn' ? { slotsInEpoch: 0n } : await network.chain.epochInfo('finalized', signal)
-        const turn = {
-          Active: `It warms up at the end of an epoch, which has ${slotsInEpoch} slots on this cluster.`,
-          Inactive: `It cools down at the end of an epoch, which has ${slotsInEpoch} slots on this cluster.`,
-          Withdrawn: 'It was withdrawn; a node that lags does not show that yet.',
-        }
-        throw wait(
-          reason,
-          `The stake is ${seen?.status.toLowerCase() ?? 'not seen'} in epoch ${seen?.epoch ?? '?'}: ${seen?.activeLamports ?? '0'} lamports are active, ${seen?.inactiveLamports ?? '0'} are not. ${turn[awaited]}`,
-          deps.activatingMs,
-        )
-      },
     },
   }
 
@@ -183,55 +127,4 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
       `Stake ${adoptStakeId} is not adopted: its account ${terms.stakeAccount} is locked until ${lockText(meta)}, and only its custodian ${meta.lockup.custodian} can lift that. Nothing was signed.`,
     )
   }
-
-  function mayStillLand(record: RecordObject): Halt {
-    const { attempt } = liveAttempts(recordOf(record)).at(-1) ?? {}
-    return wait(
-      'AwaitingFinality',
-      `The stake transaction ${attempt?.hash ?? ''} was signed before the stake was given up, and may still land: that is certain once every configured RPC node has a block beyond height ${attempt?.lastValidBlockHeight ?? '?'} as final. Nothing more of it is signed.`,
-      LOOK_AGAIN_MS,
-    )
-  }
-
-  /** Whether a stake that the log knows nothing of was made all the same: by another client, or before the log was lost. @throws Halt while it may be */
-  async function wasMade({ request, terms: { stakeId } }: FollowPlan, signal: AbortSignal): Promise<boolean> {
-    const network = networkOf(request.network)
-    // By the staking API's word, and not by that of status. Nothing is signed by that, so that no policy is asked.
-    const terms = await ownStake(request, stakeId, signal)
-    const look = await lookAt(network.chain, terms.stakeAccount, signal)
-    const altered = alteration(look.state, terms)
-    if (altered !== undefined) throw authorityChanged(terms, altered)
-    if (isReached('stake', look, 0)) return true
-    const stake = await network.api.solanaStake(terms.stakeId, signal)
-    const made = stake.transactions.filter(({ kind, status }) => kind === 'stake' && status !== 'failed')
-    const last = Math.max(0, ...made.map(({ lastValidBlockHeight }) => lastValidBlockHeight))
-    const looks = await network.chain.looks(terms.stakeAccount, [], signal)
-    if (looks.some((one) => one === undefined || one.finalizedBlockHeight <= BigInt(last)))
-      throw wait(
-        'AwaitingFinality',
-        `A stake transaction of this resource may have been sent; whether it landed is certain once block height ${last + 1} is final on every configured RPC node.`,
-        network.config.pollIntervalMs,
-      )
-    // Each node's own account, not older than its height: what landed up to there is seen in it.
-    if (looks.some((one) => one !== undefined && isReached('stake', { state: stakeStateOf(one.account), slot: one.slot }, 0))) return true
-    // It was made, and is gone: withdrawn before the log was lost.
-    if (stake.protocol.status === 'WITHDRAWN' || made.some(({ status }) => status === 'confirmed')) return true
-    if (stake.protocol.status !== 'CREATED')
-      throw wait(
-        'ChainUnavailable',
-        'The staking API sees this stake on the chain, and the operator’s nodes do not: they are asked again.',
-        network.config.pollIntervalMs,
-      )
-    return false
-  }
 }
-
-const changedAuthority = (
-  { stakeAuthority, withdrawAuthority }: { readonly stakeAuthority?: string | undefined; readonly withdrawAuthority?: string | undefined },
-  terms: StakeTerms,
-): string | undefined =>
-  stakeAuthority !== undefined && stakeAuthority !== terms.stakeAuthority
-    ? `its stake authority is ${stakeAuthority}, not ${terms.stakeAuthority}`
-    : withdrawAuthority !== undefined && withdrawAuthority !== terms.withdrawAuthority
-      ? `its withdraw authority is ${withdrawAuthority}, not ${terms.withdrawAuthority}`
-      : undefined

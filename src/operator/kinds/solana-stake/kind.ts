@@ -4,12 +4,12 @@ import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
-import { showsLanding, solanaMirror } from '../../transactions/solana/mirror.ts'
+import { showsLanding } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { isReached, lookAt, protocolOf } from './chain.ts'
 import { decideSolanaDeletion, isConfirmed, type LoggedStake } from './deletion.ts'
-import { isBegun, isLive, ownSteps } from './records.ts'
+import { isBegun, isLive, mirrored, ownSteps } from './records.ts'
 import { requiredKeys } from './required-keys.ts'
 import type { SeenStakes } from './seen.ts'
 import { isWhereWanted, solanaStakeStatus } from './status.ts'
@@ -54,7 +54,7 @@ export function solanaStakeKind(deps: {
       // What landed is held in the cache without its attempts: where status shows something else, it is still to be read, and mirrored anew.
       if (record.status?.outcome !== undefined)
         return [[kind, before !== undefined && showsLanding(before, record) ? before : unread(before)] as const]
-      const next = solanaMirror({ record, wasSent: (hash) => log.wasSent(record, hash) }, before)
+      const next = mirrored(log, record, before)
       return next === undefined ? [] : [[kind, next] as const]
     })
     return entries.length === 0 ? undefined : Object.fromEntries(entries)

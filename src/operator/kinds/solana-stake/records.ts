@@ -1,7 +1,9 @@
+import type { SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { StakingTransactionSpec, TransactionPurpose } from '../../../resources/staking-transaction.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { transactionName } from '../../transactions/names.ts'
+import { solanaMirror } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import type { ActionKind, SolanaPlan, StakeTerms } from './steps.ts'
@@ -67,3 +69,10 @@ export function ownSteps(log: Pick<TransactionLog, 'ofOwner'>, owner: Owner): Re
     ...(withdrawal === undefined ? {} : { withdrawal }),
   }
 }
+
+/** What status shows of a step, as the log knows it now. `shown`: what it shows so far. */
+export const mirrored = (
+  log: Pick<TransactionLog, 'wasSent'>,
+  record: RecordObject,
+  shown: SolanaTransaction | undefined,
+): SolanaTransaction | undefined => solanaMirror({ record, wasSent: (hash) => log.wasSent(record, hash) }, shown)

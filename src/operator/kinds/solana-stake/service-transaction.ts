@@ -6,10 +6,10 @@ import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaFeeCap, SolanaNetwork } from '../../ports.ts'
 import type { Heights } from '../../transactions/solana/kind.ts'
 import { isException } from './chain-rules.ts'
+import { destinationOf, feePayerOf, frameProblem, messageOf } from './message.ts'
 import type { Parties } from './parties.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { type SolanaPlan, type StakeTerms, transactionKey } from './steps.ts'
-import { destinationOf, feePayerOf, frameProblem, messageOf } from './verification.ts'
 
 export interface Wanted {
   readonly plan: SolanaPlan

@@ -8,13 +8,16 @@ import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { type Admission, createStepAdmission } from './admission.ts'
 import { alteration, authorityChanged, isReached, lookAt, stakeStateOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
+import { feePayerOf, messageOf } from './message.ts'
 import type { Parties } from './parties.ts'
 import { assertPossible } from './possible.ts'
 import { actionOf, purposes, stepName } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { createServiceTransactions } from './service-transaction.ts'
+import { sign } from './signing.ts'
+import { simulate } from './simulation.ts'
 import type { ActionKind } from './steps.ts'
-import { createSolanaVerification, feePayerOf, messageOf } from './verification.ts'
+import { createSolanaVerification } from './verification.ts'
 import { createStepWitnesses } from './witnesses.ts'
 
 /** A blockhash lives 150 blocks; with two slots of three skipped, it is at most so many slots old. */
@@ -22,10 +25,9 @@ const BLOCKHASH_SLOTS = 450n
 
 /** What the log asks of a stake's steps before it signs, sends and concludes. */
 export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequests): SolanaTransactionKind<Admission> {
-  const verification = createSolanaVerification(deps, requests)
+  const { verifiedNow } = createSolanaVerification(requests)
   const service = createServiceTransactions(deps, requests)
   const rules = createSolanaStakeRules(requests)
-  const { verifiedNow, simulate, sign, assertFunds } = verification
 
   const networkOfRecord = ({ spec }: RecordObject): SolanaNetwork => requests.networkOn(spec.genesisHash, spec.network)
   /** A slot at which the account was there, 0 if it never was: seen at an earlier one, it doesn't count that it isn't. */
@@ -53,7 +55,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       })
       if (kind !== 'deactivation') await rules.assertCanReceive(plan, network, parties, terms, signal)
       // Before a transaction is made, whose life is short.
-      if (kind === 'stake') await assertFunds(network, plan, parties.stakeAuthority, 5_000n, signal)
+      if (kind === 'stake') await rules.assertFunds(network, plan, parties.stakeAuthority, 5_000n, signal)
 
       const made = await service.obtain({ plan, terms, parties, network, heights, previous: previousOf(record) }, signal)
       const message = messageOf({ message: made.messageBase64 })
@@ -66,8 +68,8 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       if (kind === 'stake') await rules.assertVotes(network, terms.voteAccount, parties.payer, signal)
       const fee = await network.chain.feeFor(message, signal)
       if (fee === undefined) throw outOfStep(network)
-      await assertFunds(network, plan, feePayerOf(kind, terms, message), fee, signal)
-      await simulate(network, kind, { terms, message, atSlot: look.slot }, signal).catch(async (error: unknown) => {
+      await rules.assertFunds(network, plan, feePayerOf(kind, terms, message), fee, signal)
+      await simulate(requests.refuse, network, kind, { terms, message, atSlot: look.slot }, signal).catch(async (error: unknown) => {
         const isTooLittle = error instanceof SolanaError && error.code === 'insufficient-delegation'
         throw (isTooLittle ? await rules.amountProblem(request, signal) : undefined) ?? explained(error, kind, network)
       })
@@ -75,7 +77,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       return { apiId: made.txId, message, lastValidBlockHeight: made.lastValidBlockHeight, sinceSlot: Number(sinceSlot) }
     },
 
-    sign: (_record, { parties }, message, signal) => sign(parties, message, signal),
+    sign: (_record, { parties }, message, signal) => sign(deps, parties, message, signal),
 
     async signAgain(record, { plan, terms, parties, network }, attempt, signal) {
       const message = messageOf(attempt)
@@ -88,7 +90,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
         )
       if (message === undefined) throw notOurs(record)
       await verifiedNow(plan, terms, parties, network, message, { blockhash: undefined, source }, signal)
-      const signed = await sign(parties, message, signal)
+      const signed = await sign(deps, parties, message, signal)
       if (signed.signature !== attempt.hash) throw notOurs(record)
       return signed
     },

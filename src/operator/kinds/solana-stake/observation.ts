@@ -1,0 +1,62 @@
+import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
+import type { Perform } from '../../engine/step.ts'
+import { stall, wait } from '../../engine/verdict.ts'
+import { authorityChanged, lookAt, protocolOf } from './chain.ts'
+import { ownSteps, stepName } from './records.ts'
+import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
+import type { SeenStakes } from './seen.ts'
+import type { SolanaStakeEffects, StakeTerms } from './steps.ts'
+
+/** Looks at a stake on the chain, and waits until it is as its desired state needs it. */
+export function createObservation(
+  { log, activatingMs }: Pick<SolanaStakeDeps, 'log' | 'activatingMs'>,
+  { networkOn }: Pick<SolanaRequests, 'networkOn'>,
+  seenStakes: SeenStakes,
+): Perform<SolanaStakeEffects>['observeStake'] {
+  return async ({ request, terms, seen, awaited, madeAtSlot, since }, visit, signal) => {
+    const network = networkOn(ownSteps(log, request.origin).stake?.spec.genesisHash, request.network)
+    if (visit.get('observed') !== awaited) {
+      const look = await lookAt(network.chain, terms.stakeAccount, signal)
+      visit.set('observed', awaited)
+      visit.set('observed slot', look.slot)
+      const protocol = protocolOf(look, madeAtSlot, seen)
+      seenStakes.note(request.origin.uid, protocol)
+      return protocol
+    }
+    // Looked at in this visit, and not there yet.
+    const wrong = seen === undefined ? undefined : changedAuthority(seen, terms)
+    if (wrong !== undefined) throw authorityChanged(terms, wrong)
+    // A node that lags shows what was before.
+    const isLater = (visit.get('observed slot') as bigint) > BigInt(since)
+    if (isLater && awaited === 'Inactive' && (seen?.status === 'Active' || seen?.status === 'Activating')) {
+      const name = stepName(network.config.genesisHash, terms.stakeAccount, 'deactivation')
+      throw stall(
+        'DelegationChanged',
+        `The stake ${terms.stakeAccount} was deactivated (seen in slot ${since}) and is ${seen.status.toLowerCase()} in epoch ${seen.epoch}: somebody has delegated it again, to ${seen.voteAccount}. Find out who did; then kubectl annotate stx ${name} ${ALLOW_REMAKES_ANNOTATION}=1 has it deactivated again.`,
+      )
+    }
+    const reason = awaited === 'Active' ? 'AwaitingActivation' : awaited === 'Inactive' ? 'AwaitingDeactivation' : 'AwaitingFinality'
+    const { slotsInEpoch } = awaited === 'Withdrawn' ? { slotsInEpoch: 0n } : await network.chain.epochInfo('finalized', signal)
+    const turn = {
+      Active: `It warms up at the end of an epoch, which has ${slotsInEpoch} slots on this cluster.`,
+      Inactive: `It cools down at the end of an epoch, which has ${slotsInEpoch} slots on this cluster.`,
+      Withdrawn: 'It was withdrawn; a node that lags does not show that yet.',
+    }
+    throw wait(
+      reason,
+      `The stake is ${seen?.status.toLowerCase() ?? 'not seen'} in epoch ${seen?.epoch ?? '?'}: ${seen?.activeLamports ?? '0'} lamports are active, ${seen?.inactiveLamports ?? '0'} are not. ${turn[awaited]}`,
+      activatingMs,
+    )
+  }
+}
+
+/** How an authority that was seen is not the one of the terms. */
+const changedAuthority = (
+  { stakeAuthority, withdrawAuthority }: { readonly stakeAuthority?: string | undefined; readonly withdrawAuthority?: string | undefined },
+  terms: StakeTerms,
+): string | undefined =>
+  stakeAuthority !== undefined && stakeAuthority !== terms.stakeAuthority
+    ? `its stake authority is ${stakeAuthority}, not ${terms.stakeAuthority}`
+    : withdrawAuthority !== undefined && withdrawAuthority !== terms.withdrawAuthority
+      ? `its withdraw authority is ${withdrawAuthority}, not ${terms.withdrawAuthority}`
+      : undefined

@@ -1,0 +1,24 @@
+import type { SolanaAddress } from '../../../chains/solana/addresses.ts'
+import { encodeBase58 } from '../../../chains/solana/base58.ts'
+import { decodeMessage, joinTransaction } from '../../../chains/solana/message.ts'
+import type { Parties } from './parties.ts'
+import type { SolanaStakeDeps } from './request.ts'
+
+/** The bytes to send, of a verified message. The signature is the fee payer's, by which the cluster knows the transaction. */
+export async function sign(
+  { keys, assertMayAct }: Pick<SolanaStakeDeps, 'keys' | 'assertMayAct'>,
+  parties: Parties,
+  message: Uint8Array,
+  signal: AbortSignal,
+) {
+  const { feePayer, signers } = decodeMessage(message)
+  const signatures = new Map<SolanaAddress, Uint8Array>()
+  for (const { spec } of [parties.payer, parties.withdrawer]) {
+    if (signatures.has(spec.address) || !signers.includes(spec.address)) continue
+    assertMayAct()
+    signatures.set(spec.address, await keys.signMessage(spec.keyName, spec.address, message, signal))
+  }
+  const first = signatures.get(feePayer)
+  if (first === undefined) throw new Error('the fee payer has not signed')
+  return { raw: joinTransaction(message, signatures), signature: encodeBase58(first) }
+}
