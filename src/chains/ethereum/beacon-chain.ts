@@ -1,10 +1,17 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { NodeReading } from '../nodes/nodes.ts'
-import { type BeaconChain, BeaconError, type BeaconValidator, type StateAt } from './beacon.ts'
-import * as formats from './beacon-formats.ts'
+import { type BeaconChain, BeaconError, type StateAt } from './beacon.ts'
 import { createBeaconGet, type OnBeaconCall } from './beacon-http.ts'
 import { type BeaconNetwork, type BeaconNode, createBeaconNodes, headSlot } from './beacon-nodes.ts'
-import { statusAt } from './beacon-phase.ts'
+import {
+  blockAt,
+  finality,
+  lastBlock,
+  pendingConsolidations,
+  pendingPartialWithdrawals,
+  queuedDeposits,
+  validatorsAt,
+} from './beacon-state.ts'
 import { epochOf, firstSlotOf } from './beacon-time.ts'
 import type { Hex } from './chain.ts'
 import type { ChainLog } from './rpc-nodes.ts'
@@ -28,12 +35,6 @@ export interface BeaconChainOptions {
   readonly onNodes?: (read: () => readonly NodeReading[]) => void
 }
 
-/** Ids in one query of validators: 30 × 99 characters stay below every client's limit on URLs. */
-const idsPerQuery = 30
-
-/** Slots without a block in a row: two epochs, far more than a chain that goes on has. */
-const maxEmptySlots = 64
-
 /** A network's beacon chain over the standard Beacon API. */
 export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
   const { network, clock, log, maxLagSlots } = options
@@ -48,9 +49,6 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
   const nodes = createBeaconNodes({ gets, network, clock, log, maxLagSlots })
   options.onNodes?.(nodes.readings)
 
-  const finality = (node: BeaconNode, slot: number, signal: AbortSignal) =>
-    node.get({ ...ofState(slot, 'finality_checkpoints'), schema: formats.finality }, signal)
-
   /** The state that is meant, by its slot: all that is then asked about is of one state. */
   const slotOf = async (node: BeaconNode, at: StateAt, signal: AbortSignal): Promise<number> => {
     const head = await headSlot(node, clock, maxLagSlots, signal)
@@ -58,50 +56,6 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
     if (at === 'finalized') return firstSlotOf((await finality(node, head, signal)).finalized.epoch, node.spec)
     if (at > head) throw new BeaconError('behind', `the beacon node is at slot ${head}, and slot ${at} is asked for`)
     return at
-  }
-
-  const validatorsAt = async (node: BeaconNode, slot: number, pubkeys: readonly Hex[], signal: AbortSignal) => {
-    const found = new Map<Hex, BeaconValidator>()
-    for (let from = 0; from < pubkeys.length; from += idsPerQuery) {
-      const wanted = pubkeys.slice(from, from + idsPerQuery).map((pubkey) => pubkey.toLowerCase() as Hex)
-      // The list, not `validators/{id}`: its 404 means the state, and never an unknown key.
-      const request = {
-        ...ofState(slot, 'validators'),
-        query: wanted.map((pubkey) => ['id', pubkey] as const),
-        schema: formats.validators,
-      }
-      for (const validator of await node.get(request, signal)) {
-        if (!wanted.includes(validator.pubkey)) {
-          throw new BeaconError('unavailable', 'the beacon node answered with validators that were not asked for')
-        }
-        found.set(validator.pubkey, { ...validator, status: validator.status ?? statusAt(validator, epochOf(slot, node.spec)) })
-      }
-    }
-    return found
-  }
-
-  /** The root of the block at a slot of the node's own chain; undefined where it has none there. */
-  const blockAt = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex | undefined> => {
-    const request = { endpoint: 'headers', path: `/eth/v1/beacon/headers/${slot}`, schema: formats.header, notFound: noBlock }
-    try {
-      const { root, canonical, header } = await node.get(request, signal)
-      return canonical && header.message.slot === slot ? root : undefined
-    } catch (error) {
-      if (error === noBlock) return undefined
-      throw error
-    }
-  }
-
-  /**
-   * What a state is known by: the last block up to its slot, since nothing but time passes in slots without one. (Not by its own root: Prysm 7.1 answers
-   * 500 for that of a slot without a block, and clients find states by roots of recent ones only.)
-   */
-  const lastBlock = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex> => {
-    for (let at = slot; at >= Math.max(0, slot - maxEmptySlots); at--) {
-      const root = await blockAt(node, at, signal)
-      if (root !== undefined) return root
-    }
-    throw new BeaconError('state-not-kept', `the beacon node has no block at slot ${slot}, nor in the ${maxEmptySlots} slots before it`)
   }
 
   /** Nodes that don't have the slot, or don't answer, say nothing; one of them that has another chain up to there is on another fork. */
@@ -142,9 +96,6 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
       return { slot, epoch: epochOf(slot, node.spec), ...value }
     }, signal)
 
-  const queuedDeposits = (node: BeaconNode, slot: number, signal: AbortSignal) =>
-    node.get({ ...ofState(slot, 'pending_deposits'), schema: formats.pendingDeposits }, signal)
-
   return {
     network: network.name,
     spec: (signal) => nodes.first(async ({ spec }) => spec, signal),
@@ -162,13 +113,13 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
 
     withdrawalView: (pubkey, at, signal) =>
       viewed(at, signal, async (node, slot) => {
-        const [validators, pendingPartialWithdrawals, pendingConsolidations] = await Promise.all([
+        const [validators, withdrawals, consolidations] = await Promise.all([
           validatorsAt(node, slot, [pubkey], signal),
-          node.get({ ...ofState(slot, 'pending_partial_withdrawals'), schema: formats.pendingPartialWithdrawals }, signal),
-          node.get({ ...ofState(slot, 'pending_consolidations'), schema: formats.pendingConsolidations }, signal).catch(noneServed),
+          pendingPartialWithdrawals(node, slot, signal),
+          pendingConsolidations(node, slot, signal),
         ])
         const validator = validators.get(pubkey.toLowerCase() as Hex)
-        return { validator, pendingPartialWithdrawals, pendingConsolidations }
+        return { validator, pendingPartialWithdrawals: withdrawals, pendingConsolidations: consolidations }
       }),
 
     hasBlock: (slot, signal) =>
@@ -184,24 +135,4 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
     pendingDeposits: (at, signal) =>
       viewed(at, signal, async (node, slot) => ({ deposits: await queuedDeposits(node, slot, signal) })).then(({ deposits }) => deposits),
   }
-}
-
-const noBlock = new BeaconError('state-not-kept', 'the slot has no block')
-
-const ofState = (slot: number, endpoint: string) => ({
-  endpoint,
-  path: `/eth/v1/beacon/states/${slot}/${endpoint}`,
-  notFound: new BeaconError(
-    'state-not-kept',
-    `the beacon node does not have the state at slot ${slot}, or does not serve ${endpoint} of it`,
-  ),
-})
-
-/**
- * No rule depends on consolidations alone (a source is exiting by its exit epoch): they only make a message clearer, so a node may lack them, refuse them,
- * or answer with something else (a client gave the list of deposits: prysm#15308).
- */
-const noneServed = (error: unknown): never[] => {
-  if (error instanceof BeaconError) return []
-  throw error
 }

@@ -1,15 +1,11 @@
-import { gwei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { abortable, shareCall } from '../../lib/shared-call.ts'
 import { ChainError, type DepositLog, type Hex } from './chain.ts'
-import { depositDataRoot } from './deposit.ts'
-import { decodeDepositLog } from './deposit-abi.ts'
 import type { DepositCheckpoint } from './deposit-checkpoint.ts'
 import { createDepositIndex, looksLike } from './deposit-index.ts'
 import type { DepositNode } from './deposit-node.ts'
-import { createDepositTree } from './deposit-tree.ts'
+import { decode, disproof, provenTree, toDepositLog } from './deposit-proof.ts'
 import { createLogReader } from './log-reader.ts'
-import type { RawLog } from './rpc-formats.ts'
 import type { ChainLog } from './rpc-nodes.ts'
 
 export interface DepositHistory {
@@ -81,29 +77,13 @@ export function createDepositHistory(options: {
     head = undefined
   }
 
-  /**
-   * A checkpoint is proven when its block is in the chain, and its tree with all deposits since then has the root that the contract itself has now: no other
-   * deposits than the contract's, and none less, give that. @returns why it is not
-   */
-  const disproof = async (node: DepositNode, latest: bigint, checkpoint: DepositCheckpoint): Promise<string | undefined> => {
-    if ((await node.blockHash(checkpoint.block)) !== checkpoint.blockHash) return `block ${checkpoint.block} of the chain is another one`
-    const tree = createDepositTree(checkpoint)
-    for await (const { logs } of reader.read(node, checkpoint.block + 1n, latest, latest)) {
-      for (const raw of logs) {
-        const deposit = decode(raw)
-        if (deposit.index === tree.count) tree.add(depositDataRoot({ ...deposit, amountGwei: gwei(deposit.amountGwei) }))
-      }
-    }
-    return tree.root() === (await node.depositRoot(latest)) ? undefined : 'the contract has another deposit root'
-  }
-
   const catchUpOn = async (node: DepositNode): Promise<void> => {
     const next = await node.head()
     if (head?.hash === next.hash) return
     if (unproven !== undefined) {
       // A node that does not have the block yet says nothing of it.
       if (next.latest < unproven.block) throw new ChainError('unavailable', `a node of ${network} lags behind the deposit history`)
-      const wrong = await disproof(node, next.latest, unproven)
+      const wrong = await disproof(node, reader, next.latest, unproven, options.signal)
       if (wrong === undefined) unproven = undefined
       else forget(wrong)
     }
@@ -170,24 +150,10 @@ export function createDepositHistory(options: {
   return {
     checkpoint: async (identity, signal) => {
       await abortable(catchUp(signal), signal)
-      const tree = createDepositTree()
       const block = settledTo
-      return options.first(async (node) => {
-        const hash = await node.blockHash(block)
-        if (hash === undefined) throw new ChainError('unavailable', `a node of ${network} does not have block ${block}`)
-        for await (const { logs } of reader.read(node, fromBlock, block, block)) {
-          options.signal.throwIfAborted()
-          for (const raw of logs) {
-            const deposit = decode(raw)
-            if (deposit.index !== tree.count) continue
-            tree.add(depositDataRoot({ ...deposit, amountGwei: gwei(deposit.amountGwei) }))
-          }
-        }
-        if (tree.count !== nextIndex || tree.root() !== (await node.depositRoot(block)))
-          throw new ChainError('unavailable', `the deposits that a node of ${network} shows are not those that the contract counts`)
-        const { count, branch } = tree
-        return { ...identity, block, blockHash: hash, lastDepositBlock, count, branch, entries: settled.sorted() }
-      })
+      const given = { network, from: fromBlock, block, count: () => nextIndex }
+      const proven = await options.first((node) => provenTree(node, reader, given, options.signal))
+      return { ...identity, block, ...proven, lastDepositBlock, entries: settled.sorted() }
     },
     depositsFor: async (pubkey, signal) => {
       if (!/^0x[0-9a-fA-F]{96}$/.test(pubkey)) throw new TypeError('a public key has 48 bytes')
@@ -206,19 +172,6 @@ export function createDepositHistory(options: {
       return deposits.sort((a, b) => (a.index < b.index ? -1 : 1))
     },
   }
-}
-
-function decode(raw: RawLog) {
-  try {
-    return decodeDepositLog(raw)
-  } catch {
-    throw new ChainError('unavailable', 'a node answered with a DepositEvent that cannot be read')
-  }
-}
-
-function toDepositLog(raw: RawLog): DepositLog {
-  const deposit = decode(raw)
-  return { ...deposit, amountGwei: gwei(deposit.amountGwei), transactionHash: raw.transactionHash, blockNumber: raw.blockNumber }
 }
 
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b)

@@ -8,6 +8,8 @@ export interface LogChunk {
   readonly logs: readonly RawLog[]
 }
 
+export type LogReader = ReturnType<typeof createLogReader>
+
 /**
  * Reads logs of a long range in chunks. Every provider has its own limits (blocks, results, bytes, seconds) and tells them in its own words, so
  * the chunk is halved whenever a range is refused, down to one block, and doubled after a while of success. The size is kept between reads.

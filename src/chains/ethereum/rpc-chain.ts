@@ -1,12 +1,11 @@
 import { keccak256 } from 'viem'
-import type { z } from 'zod'
 import { type Wei, wei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createRpcClient, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
 import { shareCall } from '../../lib/shared-call.ts'
 import type { NodeReading } from '../nodes/nodes.ts'
 import { createAgreement, sendRaw, worst } from './agreement.ts'
-import { ChainError, type ChainReceipt, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
+import { ChainError, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
 import { readCheckpointFile } from './checkpoint-file.ts'
 import type { DepositCheckpoint } from './deposit-checkpoint.ts'
 import { createDepositHistory } from './deposit-history.ts'
@@ -16,13 +15,11 @@ import { countsOf } from './lane-counts.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { viewOf } from './node-view.ts'
 import type { QueueReads } from './request-queue.ts'
-import { block, blockRef, blockTimestamp, callData, quantity, read, receipt, smallNumber, toHex, transaction } from './rpc-formats.ts'
+import { block, blockRef, blockTimestamp, callData, quantity, read, smallNumber, toHex } from './rpc-formats.ts'
 import { type ChainLog, createRpcNodes, type RpcNode } from './rpc-nodes.ts'
 import { createQueueReads } from './rpc-queue-reads.ts'
-import { dearer, fromAmsterdam, measureStorageGas, type StorageGas } from './storage-gas.ts'
-
-/** A fork is announced for months: what a slot costs is measured so often. */
-const storageGasMs = 600_000
+import { createStorageGasReads } from './storage-gas-reads.ts'
+import { createTransactionLookup } from './transaction-lookup.ts'
 
 export interface EthereumChainOptions {
   readonly config: EthereumNetworkConfig
@@ -64,58 +61,14 @@ export function createEthereumChain(
   const nodes = createRpcNodes({ clients: config.rpcUrls.map((url) => createRpcClient({ url, ...transport })), config, clock, log })
   options.onNodes?.(nodes.readings)
 
-  /** The highest block that this process was ever told to be final. */
-  let knownFinal = 0n
-  /** By node, the highest block that it is known to have. */
-  const heights: bigint[] = []
+  const lookup = createTransactionLookup(nodes, config.name)
 
   const headOf = async (node: RpcNode, signal: AbortSignal) => {
     const view = await viewOf(node, config.confirmations, [], signal)
-    knownFinal = max(knownFinal, view.final)
-    heights[node.index] = view.latest.number
+    lookup.saw(node, { latest: view.latest.number, final: view.final })
     return view
   }
 
-  /**
-   * Looks for a transaction or receipt on every node: one may have what another has dropped or not seen yet. "Nowhere" is believed only of a
-   * node that has every block which we know to be final: otherwise a node that lags could hide a transaction that is mined, and we would
-   * make it a second time.
-   */
-  const lookUp = async <T extends { readonly hash: Hex }>(
-    method: string,
-    schema: z.ZodType<T>,
-    hash: Hex,
-    signal: AbortSignal,
-    check: (node: RpcNode, found: T) => Promise<void> = async () => {},
-  ): Promise<T | undefined> => {
-    const ask = async (node: RpcNode): Promise<T | undefined> => {
-      const answer = await node.call(method, [hash], signal)
-      if (answer !== null) {
-        const found = read(schema, answer, method)
-        if (found.hash !== hash.toLowerCase()) throw new RpcFailure('no-answer', `the node answered ${method} with another transaction`)
-        await check(node, found)
-        return found
-      }
-      if ((heights[node.index] ?? 0n) < knownFinal)
-        heights[node.index] = read(quantity, await node.call('eth_blockNumber', [], signal), 'eth_blockNumber')
-      if ((heights[node.index] ?? 0n) < knownFinal) throw new ChainError('unavailable', 'the node lags behind what is known to be final')
-      return undefined
-    }
-    const answers = await nodes.race(ask, (value) => value !== undefined, signal)
-    const found = answers.find((answer) => 'value' in answer && answer.value !== undefined)
-    if (found !== undefined && 'value' in found) return found.value
-    if (answers.some((answer) => 'value' in answer)) return undefined
-    throw worst(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
-  }
-
-  /** A receipt counts only when its block is in the chain of the node that shows it. */
-  const inOwnChain = async (node: RpcNode, { blockNumber, blockHash }: ChainReceipt, signal: AbortSignal): Promise<void> => {
-    const answer = await node.call('eth_getBlockByNumber', [toHex(blockNumber), false], signal)
-    if (answer === null || read(blockRef, answer, 'eth_getBlockByNumber').hash !== blockHash)
-      throw new ChainError('unavailable', `a node of ${config.name} shows a receipt of a block that is not in its chain`)
-  }
-
-  let storage: { readonly at: number; readonly gas: StorageGas } | undefined
   // Each call within has its own time-out, so that this needs no signal.
   const never = new AbortController().signal
   const head = shareCall(() => nodes.first((node) => headOf(node, never), never))
@@ -177,28 +130,6 @@ export function createEthereumChain(
         signal,
       ),
 
-    storageGas: async (signal) => {
-      const now = clock.monotonicMs()
-      if (storage !== undefined && now - storage.at < storageGasMs) return storage.gas
-      // A node refuses a creation that it can't afford to look at, or has no estimates of any: what is known is taken then, for a while too.
-      const gas = await nodes
-        .first(
-          (node) =>
-            measureStorageGas(async (data) => read(quantity, await node.call('eth_estimateGas', [{ data }], signal), 'eth_estimateGas')),
-          signal,
-        )
-        .then(
-          (measured) => dearer(measured),
-          (error: unknown) => {
-            signal.throwIfAborted()
-            if (error instanceof ChainError || error instanceof RangeError) return fromAmsterdam
-            throw error
-          },
-        )
-      storage = { at: now, gas }
-      return gas
-    },
-
     broadcast: async (raw, signal) => {
       const hash = keccak256(raw)
       const answers = await nodes.race(
@@ -210,8 +141,9 @@ export function createEthereumChain(
       throw worst(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
     },
 
-    transaction: (hash, signal) => lookUp('eth_getTransactionByHash', transaction, hash, signal),
-    receipt: (hash, signal) => lookUp('eth_getTransactionReceipt', receipt, hash, signal, (node, found) => inOwnChain(node, found, signal)),
+    storageGas: createStorageGasReads(nodes, clock),
+    transaction: lookup.transaction,
+    receipt: lookup.receipt,
     depositsFor: (pubkey, signal) => history.depositsFor(pubkey, signal),
     depositCheckpoint: (signal) =>
       history.checkpoint({ chainId: config.chainId, contract: config.depositContractAddress.toLowerCase() as Hex }, signal),
