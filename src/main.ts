@@ -38,6 +38,7 @@ const told = new Set([
   'NetworksFileError',
   'SeedError',
   'KeystoreError',
+  'KeymanagerError',
   'KeyError',
   'DatabaseInUseError',
   'DatabaseUnavailableError',

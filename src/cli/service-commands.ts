@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Secret } from '../lib/secret.ts'
 import type { ApiKeyInfo } from '../service/api-keys.ts'
 import { duration, expiry, listenAddress, moment, stopSignal } from './arguments.ts'
@@ -278,8 +278,75 @@ export function keystoresCommand(): Command {
         write(`wrote ${exported.length} keystores to ${flags.out}`)
       },
     )
+  command.addCommand(pushCommand())
   command.addCommand(recoverCommand())
   return command
+}
+
+interface PushFlags extends CommonFlags {
+  readonly to: string
+  readonly tokenFile: string
+  readonly caFile?: string
+  readonly allowHttp?: boolean
+  readonly network: string
+  readonly status?: 'awaiting_submission' | 'submitted' | 'confirmed' | 'failed'
+  readonly pubkey?: string[]
+  readonly feeRecipient?: string
+  readonly gasLimit?: bigint
+  readonly slashingProtection?: string
+  readonly again?: boolean
+}
+
+const pushCommand = (): Command =>
+  new Command('push')
+    .description(
+      'give the keys to a running validator client by the standard Keymanager API. A key runs in one place only: what was exported or pushed elsewhere is refused',
+    )
+    .addOption(configOption())
+    .addOption(databaseOption())
+    .requiredOption('--to <url>', 'Keymanager API of the validator client: https, or http on this machine')
+    .requiredOption('--token-file <file>', 'file that holds its token')
+    .requiredOption('--network <name>', 'network of the stakes, which the client must validate')
+    .option('--ca-file <file>', 'PEM of the authority that its certificate is from')
+    .option('--allow-http', 'http to another machine: whoever listens on the way gets the keys')
+    .addOption(
+      new Option('--status <status>', 'only those whose deposit transaction is').choices([
+        'awaiting_submission',
+        'submitted',
+        'confirmed',
+        'failed',
+      ]),
+    )
+    .option('--pubkey <pubkey...>', 'only these validators')
+    .option('--fee-recipient <address>', 'who gets the fees of their blocks')
+    .addOption(new Option('--gas-limit <gas>', 'gas limit of their blocks').argParser(gas))
+    .option('--slashing-protection <file>', 'what the keys have signed elsewhere (EIP-3076), from the client that ran them')
+    .option(
+      '--again',
+      'also keys that were exported or pushed elsewhere: only when they run nowhere any more, for two validators with one key are slashed',
+    )
+    .action(async (flags: PushFlags) => {
+      const { pushKeystores } = await import('../service/keymanager/push.ts')
+      const { to, tokenFile, network, status, pubkey, feeRecipient, gasLimit, caFile, slashingProtection } = flags
+      const pushed = await pushKeystores({
+        ...{ config: flags.config, ...flagsOf(flags), to, tokenFile, network },
+        ...(caFile === undefined ? {} : { caFile }),
+        ...(flags.allowHttp === true ? { allowHttp: true } : {}),
+        ...(status === undefined ? {} : { status }),
+        ...(pubkey === undefined ? {} : { pubkeys: pubkey }),
+        ...(feeRecipient === undefined ? {} : { feeRecipient }),
+        ...(gasLimit === undefined ? {} : { gasLimit }),
+        ...(slashingProtection === undefined ? {} : { slashingProtectionFile: slashingProtection }),
+        ...(flags.again === true ? { again: true } : {}),
+      })
+      for (const { outcome, pubkey: key, stakeId } of pushed) write(`${outcome} ${key} ${stakeId}`)
+      write(`the validator client holds ${pushed.length} keys`)
+    })
+
+/** @throws InvalidArgumentError */
+function gas(text: string): bigint {
+  if (/^[1-9][0-9]{0,18}$/.test(text)) return BigInt(text)
+  throw new InvalidArgumentError('must be a whole number in plain digits')
 }
 
 interface RecoverFlags extends CommonFlags {

@@ -10,7 +10,7 @@ import { listAudit } from './store/audit-log.ts'
 import type { DatabaseConfig, Store } from './store/database.ts'
 import { DatabaseInUseError, openStore } from './store/database.ts'
 import { dismissMissing, missingStakesOf, type UnknownDeposit } from './store/missing-stakes.ts'
-import { exportsOf, rememberExports, stakeKeys } from './store/stakes.ts'
+import { claimPlace, exportsOf, noteProvisioned, stakeKeys } from './store/stakes.ts'
 
 const scope = z.enum(['read', 'write'])
 const date = z.coerce.date()
@@ -75,10 +75,10 @@ const operations = {
     takes: z.object({ pubkeys: z.array(z.string()) }),
     gives: z.array(z.object({ pubkey: z.string(), exportedAt: date, place: z.string() })),
   },
-  /** Written before the keys are: an export that ends in the middle was one. */
-  rememberExports: {
-    takes: z.object({ pubkeys: z.array(z.string()), at: date, place: z.string().max(4096) }),
-    gives: z.object({}),
+  /** Writes down that keys go to a place, before they do; returns those that are elsewhere, and then writes nothing. */
+  claimPlace: {
+    takes: z.object({ pubkeys: z.array(z.string()), at: date, place: z.string().max(4096), again: z.boolean() }),
+    gives: z.array(z.object({ pubkey: z.string(), exportedAt: date, place: z.string() })),
   },
   /** A consistent copy of the embedded database, into a folder that is not there yet. */
   backUp: { takes: z.object({ out: z.string() }), gives: z.object({}) },
@@ -86,6 +86,8 @@ const operations = {
   missingStakes: { takes: z.object({ network: z.string().optional() }), gives: z.array(missingStake) },
   /** These are no stakes of this service. */
   dismissMissing: { takes: z.object({ pubkeys: z.array(z.string()) }), gives: z.array(z.string()) },
+  /** A validator client was seen to hold these keys. */
+  noteProvisioned: { takes: z.object({ pubkeys: z.array(z.string()), at: date }), gives: z.object({}) },
 } as const
 type Operations = typeof operations
 type Name = keyof Operations
@@ -115,8 +117,9 @@ export function createAdmin({ store, clock }: { store: Store; clock: Clock }): A
     listApiKeys: async () => (await apiKeys.list()).map(copy),
     revokeApiKey: ({ keyId }) => apiKeys.revoke(keyId),
     exportsOf: ({ pubkeys }) => exportsOf(store.db, pubkeys),
-    rememberExports: async (exported) => {
-      await rememberExports(store.db, exported)
+    claimPlace: (given) => claimPlace(store.db, given),
+    noteProvisioned: async (given) => {
+      await noteProvisioned(store.db, given)
       return {}
     },
     backUp: async ({ out }) => {
@@ -193,10 +196,11 @@ export function connectAdmin(dataDir: string): Admin {
     auditLog: call('auditLog'),
     stakeKeys: call('stakeKeys'),
     exportsOf: call('exportsOf'),
-    rememberExports: call('rememberExports'),
     backUp: call('backUp'),
     missingStakes: call('missingStakes'),
     dismissMissing: call('dismissMissing'),
+    claimPlace: call('claimPlace'),
+    noteProvisioned: call('noteProvisioned'),
   }
 }
 

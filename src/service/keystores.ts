@@ -60,10 +60,9 @@ export async function exportKeystores(options: ExportKeystoresOptions): Promise<
     found.map(({ keyIndex }) => BigInt(keyIndex)),
   )
   if (options.again !== true) refuseExported(before)
-  const place = `${hostname()}:${resolve(outDir)}`
-  await asAdmin(config.database, clock, (admin) =>
-    admin.rememberExports({ pubkeys: found.map(({ pubkey }) => pubkey), at: clock.now(), place }),
-  )
+  const claim = { pubkeys: found.map(({ pubkey }) => pubkey), at: clock.now(), place: `${hostname()}:${resolve(outDir)}` }
+  // Somebody else may have taken them to another place since they were looked up.
+  refuseExported(await asAdmin(config.database, clock, (admin) => admin.claimPlace({ ...claim, again: options.again === true })))
   const seconds = Math.floor(clock.now().getTime() / 1000)
   const exported: ExportedKeystore[] = []
   for (const { keyIndex, ...stake } of found) {
@@ -106,7 +105,8 @@ export async function readPassword(file: string): Promise<string> {
   return password
 }
 
-function checkKeys(found: readonly StakeKey[], keys: ValidatorKeys, asked: readonly string[] | undefined): void {
+/** @throws KeystoreError when the seed isn't that of the stakes, or one that was asked for has no stake */
+export function checkKeys(found: readonly StakeKey[], keys: ValidatorKeys, asked: readonly string[] | undefined): void {
   const foreign = found.find(({ keyIndex, pubkey }) => keys.derive(BigInt(keyIndex)).publicKey !== pubkey)
   if (foreign !== undefined) throw new KeystoreError(`the seed is not the one that stake ${foreign.stakeId} was made from`)
   const missing = asked?.find((pubkey) => !found.some((one) => one.pubkey === pubkey.toLowerCase()))
@@ -114,7 +114,7 @@ function checkKeys(found: readonly StakeKey[], keys: ValidatorKeys, asked: reado
 }
 
 /** One key in two places is slashed. @throws KeystoreError */
-function refuseExported(before: readonly { readonly pubkey: string; readonly exportedAt: Date; readonly place: string }[]): void {
+export function refuseExported(before: readonly { readonly pubkey: string; readonly exportedAt: Date; readonly place: string }[]): void {
   const [first, ...others] = before
   if (first === undefined) return
   const more = others.length === 0 ? '' : `, and ${others.length} more of these keys too`

@@ -126,6 +126,8 @@ export const ethereumStake = z
     unsignedTransaction,
     transaction: depositTransaction,
     consensus: depositConsensus.optional(),
+    /** Beyond the interface. True once a validator client was seen to hold the key, after it was pushed there. */
+    keysProvisioned: z.boolean().optional(),
     warnings: z.array(stakeWarning).max(8).optional(),
     validator,
     createdAt: time,

@@ -34,6 +34,7 @@ export const stakeBody = (row: StakeRow, seen: BeaconValidator | undefined): Eth
   ...(row.status === 'confirmed'
     ? { consensus: { status: row.consensus_status, ...(row.consensus_reason === null ? {} : { reason: row.consensus_reason }) } }
     : {}),
+  keysProvisioned: row.keys_provisioned_at !== null,
   validator:
     seen === undefined
       ? { pubkey: row.pubkey, status: 'unknown' }

@@ -5,6 +5,7 @@ import { cancelledStakes } from './cancelled-stakes-migration.ts'
 import { cancelledWithdrawals } from './cancelled-withdrawals-migration.ts'
 import { changesTold } from './changes-migration.ts'
 import { depositFate } from './deposit-fate-migration.ts'
+import { keysProvisioned } from './keys-provisioned-migration.ts'
 import { missingStakes } from './missing-stakes-migration.ts'
 import { withdrawalPayment } from './payment-migration.ts'
 import { queuePlace } from './queue-place-migration.ts'
@@ -149,6 +150,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0012_changes_told': changesTold,
   '0013_webhooks': webhooks,
   '0014_missing_stakes': missingStakes,
+  '0015_keys_provisioned': keysProvisioned,
 }
 
 /**

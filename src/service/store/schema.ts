@@ -170,6 +170,8 @@ export interface EthereumStakesTable {
   consensus_reason: string | null
   /** When a confirmed stake that is not decided is looked at again. */
   consensus_at: ColumnType<Date, Date | undefined, Date>
+  /** When a validator client was seen to hold the key, after it was pushed there. */
+  keys_provisioned_at: ColumnType<Date | null, Date | null | undefined, Date | null>
 }
 
 export interface EthereumStakeHashesTable {

@@ -20,6 +20,7 @@ export type NewStake = Omit<
   | 'consensus_status'
   | 'consensus_reason'
   | 'consensus_at'
+  | 'keys_provisioned_at'
 > & {
   deposit_data: string
   unsigned_transaction: string
@@ -380,7 +381,32 @@ export async function exportsOf(db: Db, pubkeys: readonly string[]): Promise<{ p
     .execute()
 }
 
-export const rememberExports = async (db: Db, exported: { pubkeys: readonly string[]; at: Date; place: string }): Promise<void> => {
+/**
+ * Writes down that the keys of these validators go to a place, unless the last place of one of them is another: those are returned, and nothing is written. Of two
+ * that do so at once, one comes first. With `again` they go whatever was before.
+ */
+export const claimPlace = (
+  db: Kysely<Database>,
+  { again, ...claim }: { pubkeys: readonly string[]; at: Date; place: string; again: boolean },
+): Promise<{ pubkey: Hex; exportedAt: Date; place: string }[]> =>
+  db.transaction().execute(async (transaction) => {
+    await sql`select pg_advisory_xact_lock(hashtextextended('places of validator keys', 0))`.execute(transaction)
+    const before = await exportsOf(transaction, claim.pubkeys)
+    const elsewhere = before.filter(({ place }) => place !== claim.place)
+    if (elsewhere.length > 0 && !again) return elsewhere
+    const here = new Set(again ? [] : before.map(({ pubkey }): string => pubkey))
+    await rememberExports(transaction, { ...claim, pubkeys: claim.pubkeys.filter((pubkey) => !here.has(pubkey)) })
+    return []
+  })
+
+export const noteProvisioned = (db: Db, { pubkeys, at }: { pubkeys: readonly string[]; at: Date }) =>
+  db
+    .updateTable('ethereum_stakes')
+    .set({ keys_provisioned_at: at })
+    .where('pubkey', 'in', ['0x', ...pubkeys] as Hex[])
+    .execute()
+
+const rememberExports = async (db: Db, exported: { pubkeys: readonly string[]; at: Date; place: string }): Promise<void> => {
   if (exported.pubkeys.length === 0) return
   await db
     .insertInto('keystore_exports')

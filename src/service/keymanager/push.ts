@@ -1,0 +1,193 @@
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { create, defaultPbkdfModule } from '@chainsafe/bls-keystore'
+import { z } from 'zod'
+import { createBeaconChain } from '../../chains/ethereum/beacon-chain.ts'
+import { type Clock, systemClock } from '../../lib/clock.ts'
+import { createLogger } from '../../lib/log.ts'
+import { Secret } from '../../lib/secret.ts'
+import { asAdmin, type StakeKey } from '../admin.ts'
+import { loadServiceConfig, type ServiceConfig, type ServiceOverrides } from '../config.ts'
+import { checkKeys, KeystoreError, refuseExported } from '../keystores.ts'
+import { keyPath, readSeedFile, type ValidatorKeys } from '../seed.ts'
+import { createKeymanager, type Keymanager, readToken } from './client.ts'
+
+export interface PushKeystoresOptions {
+  readonly config: string
+  readonly flags?: ServiceOverrides
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** The validator client's Keymanager API: https, or http on this machine. */
+  readonly to: string
+  readonly tokenFile: string
+  /** PEM of the authority of its certificate. */
+  readonly caFile?: string
+  readonly allowHttp?: boolean
+  readonly network: string
+  readonly status?: 'awaiting_submission' | 'submitted' | 'confirmed' | 'failed'
+  readonly pubkeys?: readonly string[]
+  readonly feeRecipient?: string
+  readonly gasLimit?: bigint
+  /** What the keys have signed elsewhere (EIP-3076), as the client says that ran them before. */
+  readonly slashingProtectionFile?: string
+  /** The keys were exported or pushed elsewhere before, and whoever asks knows that they don't run there any more. */
+  readonly again?: boolean
+  readonly clock?: Clock
+}
+
+export interface PushedKey {
+  readonly stakeId: string
+  readonly pubkey: string
+  /** `present`: the client had it already. */
+  readonly outcome: 'imported' | 'present'
+}
+
+/** Keystores of one request: a client takes some tenths of a second for each. */
+const batchSize = 20
+
+/**
+ * Gives the signing keys of stakes to a validator client, by the standard Keymanager API. A key must run in ONE place: what was exported or pushed elsewhere is
+ * refused unless `again` says that this is known; the place is written down before the key is sent; and a key that the client has others sign with is refused.
+ * The same call again goes on where one was interrupted.
+ * @throws KeystoreError, KeymanagerError. What was imported before stays, and is written down.
+ */
+export async function pushKeystores(options: PushKeystoresOptions): Promise<readonly PushedKey[]> {
+  const { clock = systemClock, network, status, pubkeys, feeRecipient, gasLimit } = options
+  const config = await loadServiceConfig(options.config, options.flags, options.env ?? process.env)
+  if (!config.networks.some((one) => one.name === network && one.chain === 'Ethereum'))
+    throw new KeystoreError(`"${network}" is no Ethereum network of the configuration`)
+  if (feeRecipient !== undefined && !/^0x[0-9a-fA-F]{40}$/.test(feeRecipient))
+    throw new KeystoreError('the fee recipient must be 20 bytes in hex with 0x')
+  const keys = await readSeedFile(config.seedFile)
+  const ca = options.caFile === undefined ? undefined : await readText(options.caFile, 'the certificate file')
+  const keymanager = createKeymanager({
+    ...{ url: options.to, token: await readToken(options.tokenFile, (text) => new Secret(text)) },
+    ...(ca === undefined ? {} : { ca }),
+    ...(options.allowHttp === true ? { allowHttp: true } : {}),
+  })
+  try {
+    const filter = { network, ...(status && { status }), ...(pubkeys && { pubkeys: [...pubkeys] }) }
+    const found = await asAdmin(config.database, clock, (admin) => admin.stakeKeys(filter))
+    checkKeys(found, keys, pubkeys)
+    const [local, remote] = await Promise.all([keymanager.keystores(), keymanager.remoteKeys()])
+    refuseRemote(found, remote)
+    await claim(found, keymanager, config, options, clock)
+    const missing = found.filter(({ pubkey }) => !local.has(pubkey))
+    const slashingProtection = await slashingProtectionOf(missing, config, options, clock)
+    for (let at = 0; at < missing.length; at += batchSize)
+      await importBatch(missing.slice(at, at + batchSize), { keymanager, keys, slashingProtection })
+    await verifyHeld(found, keymanager)
+    for (const { pubkey } of found) {
+      if (feeRecipient !== undefined) await keymanager.setFeeRecipient(pubkey, feeRecipient)
+      if (gasLimit !== undefined) await keymanager.setGasLimit(pubkey, gasLimit.toString())
+    }
+    const held = found.map(({ pubkey }) => pubkey)
+    await asAdmin(config.database, clock, (admin) => admin.noteProvisioned({ pubkeys: held, at: clock.now() }))
+    return found.map(({ stakeId, pubkey }) => ({ stakeId, pubkey, outcome: local.has(pubkey) ? 'present' : 'imported' }))
+  } finally {
+    await keymanager.close()
+  }
+}
+
+/** @throws KeystoreError */
+function refuseRemote(found: readonly StakeKey[], remote: ReadonlySet<string>): void {
+  const one = found.find(({ pubkey }) => remote.has(pubkey))
+  if (one === undefined) return
+  throw new KeystoreError(
+    `the validator client has another program sign for ${one.pubkey}: its key is in another place already. Remove it there first, or leave it out (--pubkey)`,
+  )
+}
+
+/** Writes down where the keys go, before they do. @throws KeystoreError for those that are elsewhere */
+async function claim(
+  found: readonly StakeKey[],
+  { place }: Keymanager,
+  { database }: ServiceConfig,
+  { again = false }: PushKeystoresOptions,
+  clock: Clock,
+): Promise<void> {
+  const pubkeys = found.map(({ pubkey }) => pubkey)
+  const elsewhere = await asAdmin(database, clock, (admin) => admin.claimPlace({ pubkeys, at: clock.now(), place, again }))
+  refuseExported(elsewhere)
+}
+
+async function importBatch(
+  batch: readonly StakeKey[],
+  given: { keymanager: Keymanager; keys: ValidatorKeys; slashingProtection: string | undefined },
+): Promise<void> {
+  // Of 256 random bits, used once: nobody guesses them, whatever the key derivation.
+  const passwords = batch.map(() => randomBytes(32).toString('hex'))
+  const keystores = await Promise.all(
+    batch.map(async ({ keyIndex }, count) => {
+      const index = BigInt(keyIndex)
+      const { publicKey, secretKey } = given.keys.derive(index)
+      const password = passwords[count] ?? ''
+      const pubkey = Buffer.from(publicKey.slice(2), 'hex')
+      return JSON.stringify(await create(password, secretKey, pubkey, keyPath(index), null, defaultPbkdfModule()))
+    }),
+  )
+  const outcomes = await given.keymanager.importKeystores({ keystores, passwords, slashingProtection: given.slashingProtection })
+  const failed = outcomes.findIndex(({ status }) => status === 'error')
+  if (failed === -1) return
+  throw new KeystoreError(
+    `the validator client does not take the key of ${batch[failed]?.pubkey}: ${outcomes[failed]?.message}. It is written down as pushed there: the same command again goes on`,
+  )
+}
+
+/** What a client says it has imported counts once its own list shows it. @throws KeystoreError */
+async function verifyHeld(found: readonly StakeKey[], keymanager: Keymanager): Promise<void> {
+  const held = await keymanager.keystores()
+  const missing = found.find(({ pubkey }) => !held.has(pubkey))
+  if (missing !== undefined)
+    throw new KeystoreError(`the validator client does not list ${missing.pubkey} after its import: the same command again goes on`)
+}
+
+const interchange = z.looseObject({
+  metadata: z.looseObject({ interchange_format_version: z.string(), genesis_validators_root: z.string() }),
+  data: z.array(z.looseObject({ pubkey: z.string() })),
+})
+
+/**
+ * EIP-3076: the history that was given, of these keys alone; else that they have signed nothing, which is so for a key that was made here and never given away.
+ * Left out where nothing was given and no beacon node tells the genesis that it must name.
+ */
+async function slashingProtectionOf(
+  missing: readonly StakeKey[],
+  config: ServiceConfig,
+  { slashingProtectionFile: file, network: name }: PushKeystoresOptions,
+  clock: Clock,
+): Promise<string | undefined> {
+  if (missing.length === 0) return undefined
+  if (file !== undefined) {
+    const history = interchange.safeParse(jsonOf(await readText(file, 'the slashing protection file')))
+    if (!history.success) throw new KeystoreError(`${file} is not slashing protection in the interchange format (EIP-3076)`)
+    const wanted = new Set(missing.map(({ pubkey }) => pubkey))
+    const data = history.data.data.filter(({ pubkey }) => wanted.has(pubkey.toLowerCase()))
+    const without = missing.find(({ pubkey }) => !data.some((one) => one.pubkey.toLowerCase() === pubkey))
+    if (without !== undefined) throw new KeystoreError(`${file} holds no history of ${without.pubkey}`)
+    return JSON.stringify({ ...history.data, data })
+  }
+  const network = config.networks.find((one) => one.name === name)
+  if (network?.chain !== 'Ethereum' || network.beaconApiUrls.length === 0) return undefined
+  const log = createLogger({ program: 'service', level: 'error' })
+  const beacon = createBeaconChain({ network, urls: network.beaconApiUrls, clock, log, timeoutMs: 6_000 })
+  const { genesisValidatorsRoot } = await beacon.genesis(AbortSignal.timeout(20_000)).catch(() => {
+    throw new KeystoreError(`no beacon node of ${name} tells its genesis, which slashing protection must name`)
+  })
+  return JSON.stringify({
+    metadata: { interchange_format_version: '5', genesis_validators_root: genesisValidatorsRoot },
+    data: missing.map(({ pubkey }) => ({ pubkey, signed_blocks: [], signed_attestations: [] })),
+  })
+}
+
+const readText = (file: string, what: string): Promise<string> =>
+  readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new KeystoreError(`${what} ${file} cannot be read (${error.code ?? 'unknown error'})`)
+  })
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,195 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { stringify } from 'yaml'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { Secret } from '../../../src/lib/secret.ts'
+import { createAdmin, serveAdmin } from '../../../src/service/admin.ts'
+import { createKeymanager } from '../../../src/service/keymanager/client.ts'
+import { type PushKeystoresOptions, pushKeystores } from '../../../src/service/keymanager/push.ts'
+import { exportKeystores } from '../../../src/service/keystores.ts'
+import { openStore } from '../../../src/service/store/database.ts'
+import { type FakeKeymanager, startFakeKeymanager } from './fake-keymanager.ts'
+import { databases, networkConfig, seedHex, startService, type TestService } from './harness.ts'
+
+const { both, stop } = databases('keymanager')
+afterAll(stop)
+
+describe.each(both)('keystores that are pushed, with $database', ({ database: name, open }) => {
+  let folder: string
+  let service: TestService
+  let closeAdmin: () => Promise<void> = async () => undefined
+  let key: string
+  let target: FakeKeymanager
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'staking-push-'))
+    const given = await open()
+    // On the embedded database the command goes through the service that has it open.
+    const database = given.kind === 'embedded' ? ({ kind: 'embedded', dataDir: join(folder, 'data') } as const) : given
+    service = await startService(await openStore(database))
+    if (database.kind === 'embedded')
+      closeAdmin = await serveAdmin(createAdmin({ store: service.store, clock: systemClock }), database.dataDir)
+    writeFileSync(join(folder, 'seed'), seedHex)
+    writeFileSync(join(folder, 'password'), 'correct horse battery')
+    writeFileSync(
+      join(folder, 'service.yaml'),
+      stringify({
+        database: database.kind === 'embedded' ? { dataDir: database.dataDir } : { url: database.url.reveal() },
+        seedFile: join(folder, 'seed'),
+        networks: [networkConfig()],
+      }),
+    )
+    key = await service.key()
+  })
+  afterAll(async () => {
+    await closeAdmin()
+    await service?.close()
+    await service?.store.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  beforeEach(async () => {
+    target = await startFakeKeymanager()
+    writeFileSync(join(folder, 'token'), `# written by the client\n${target.token}\n`)
+  })
+  afterEach(() => target?.close())
+
+  async function stake() {
+    const { body } = await service.stake(key)
+    return { path: `/v1/ethereum/stakes/${body.stakeId}`, pubkey: body.depositData.pubkey as string }
+  }
+  const push = (pubkeys: readonly string[], more: Partial<PushKeystoresOptions> = {}) =>
+    pushKeystores({
+      ...{ config: join(folder, 'service.yaml'), to: target.url, tokenFile: join(folder, 'token'), network: 'devnet', pubkeys },
+      ...more,
+    })
+  const isProvisioned = async (path: string) => (await service.call('GET', path, { key })).body.keysProvisioned
+
+  test('are held by the client, which opens them, with fee recipient and gas limit; the stakes say so', async () => {
+    const stakes = [await stake(), await stake()]
+    expect(await isProvisioned(stakes[0]?.path ?? '')).toBe(false)
+    const feeRecipient = `0x${'fe'.repeat(20)}`
+    const pubkeys = stakes.map(({ pubkey }) => pubkey)
+    const pushed = await push(pubkeys, { feeRecipient, gasLimit: 45_000_000n })
+    expect(pushed.map(({ outcome }) => outcome)).toEqual(['imported', 'imported'])
+    expect([...target.keys].sort()).toEqual(pubkeys.map((pubkey) => [pubkey, { feeRecipient, gasLimit: '45000000' }]).sort())
+    for (const { path } of stakes) expect(await isProvisioned(path)).toBe(true)
+    // Once more: nothing is imported again.
+    expect((await push(pubkeys)).map(({ outcome }) => outcome)).toEqual(['present', 'present'])
+    expect(target.calls.filter((call) => call === 'POST /eth/v1/keystores')).toHaveLength(1)
+  })
+
+  test('never go to two places, unless somebody says that they run nowhere else', async () => {
+    const { pubkey, path } = await stake()
+    await push([pubkey])
+    const other = await startFakeKeymanager()
+    try {
+      await expect(push([pubkey], { to: other.url })).rejects.toThrow(
+        new RegExp(`exported before: .* to keymanager ${target.url}\\..*--again`),
+      )
+      const exporting = {
+        config: join(folder, 'service.yaml'),
+        outDir: join(folder, `out-${name}`),
+        passwordFile: join(folder, 'password'),
+      }
+      await expect(exportKeystores({ ...exporting, pubkeys: [pubkey] })).rejects.toThrow(/exported before/)
+      expect(other.calls.filter((call) => call.startsWith('POST'))).toEqual([])
+      expect(await push([pubkey], { to: other.url, again: true })).toHaveLength(1)
+      // Now it is there, and not at the first place any more.
+      await expect(push([pubkey])).rejects.toThrow(new RegExp(`to keymanager ${other.url}`))
+      expect(await isProvisioned(path)).toBe(true)
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('of several that are pushed to two places at once, one place gets them', async () => {
+    const pubkeys = [(await stake()).pubkey, (await stake()).pubkey]
+    const other = await startFakeKeymanager()
+    try {
+      const outcomes = await Promise.allSettled([push(pubkeys), push(pubkeys, { to: other.url })])
+      expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+      expect([target.keys.size, other.keys.size].sort()).toEqual([0, 2])
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('are written down before they are sent: what was exported to files, and what was interrupted', async () => {
+    const exported = await stake()
+    const outDir = join(folder, `files-${name}`)
+    const base = { config: join(folder, 'service.yaml'), passwordFile: join(folder, 'password'), kdf: 'pbkdf2' as const }
+    await exportKeystores({ ...base, outDir, pubkeys: [exported.pubkey] })
+    await expect(push([exported.pubkey])).rejects.toThrow(/exported before: .*files-/)
+
+    const { pubkey, path } = await stake()
+    target.refusal = 'no room\nfor it'
+    await expect(push([pubkey])).rejects.toThrow(`does not take the key of ${pubkey}: no room for it. It is written down`)
+    expect(await isProvisioned(path)).toBe(false)
+    const other = await startFakeKeymanager()
+    try {
+      await expect(push([pubkey], { to: other.url })).rejects.toThrow(/exported before/)
+    } finally {
+      await other.close()
+    }
+    target.refusal = undefined
+    expect((await push([pubkey]))[0]?.outcome).toBe('imported')
+    expect(await isProvisioned(path)).toBe(true)
+  })
+
+  test('that the client has another program sign for are refused, and nothing is sent', async () => {
+    const { pubkey } = await stake()
+    target.remote.add(pubkey)
+    await expect(push([pubkey])).rejects.toThrow(/has another program sign for/)
+    expect(target.calls.filter((call) => call.startsWith('POST'))).toEqual([])
+    target.remote.clear()
+    target.knowsRemoteKeys = false
+    expect(await push([pubkey])).toHaveLength(1)
+  })
+
+  test('that the client says it has imported, but does not list, are not provisioned', async () => {
+    const { pubkey, path } = await stake()
+    target.forgets = true
+    await expect(push([pubkey])).rejects.toThrow(/does not list/)
+    expect(await isProvisioned(path)).toBe(false)
+  })
+
+  test('come with the history that is given, of these keys alone', async () => {
+    const { pubkey } = await stake()
+    const metadata = { interchange_format_version: '5', genesis_validators_root: `0x${'ab'.repeat(32)}` }
+    const history = {
+      pubkey: pubkey.toUpperCase().replace('0X', '0x'),
+      signed_blocks: [],
+      signed_attestations: [{ source_epoch: '1', target_epoch: '2' }],
+    }
+    const slashingProtectionFile = join(folder, 'history.json')
+    writeFileSync(slashingProtectionFile, JSON.stringify({ metadata, data: [history, { ...history, pubkey: `0x${'cd'.repeat(48)}` }] }))
+    const other = await stake()
+    await expect(push([other.pubkey], { slashingProtectionFile })).rejects.toThrow(`holds no history of ${other.pubkey}`)
+    await push([pubkey], { slashingProtectionFile })
+    expect(target.protections).toEqual([{ metadata, data: [history] }])
+  })
+
+  test.each([
+    { what: 'a wrong token', more: () => ({ tokenFile: join(folder, 'seed') }), says: /refuses the token \(403\)/ },
+    { what: 'a client that is not there', more: () => ({ to: 'http://127.0.0.1:1' }), says: /could not be reached \(ECONNREFUSED\)/ },
+    { what: 'a network of Solana or none', more: () => ({ network: 'none' }), says: /no Ethereum network/ },
+    { what: 'a fee recipient that is none', more: () => ({ feeRecipient: '0x1' }), says: /20 bytes in hex/ },
+    { what: 'http to another machine', more: () => ({ to: 'http://10.0.0.1:7500' }), says: /must be https/ },
+    { what: 'http to a name', more: () => ({ to: 'http://vc.example' }), says: /must be https/ },
+  ])('are not pushed with $what, and nothing is written down', async ({ more, says }) => {
+    const { pubkey } = await stake()
+    const failure = await push([pubkey], more()).catch((error: Error) => error)
+    expect(String(failure)).toMatch(says)
+    expect(String(failure)).not.toContain(target.token)
+    expect(await push([pubkey])).toHaveLength(1)
+  })
+})
+
+test.each(['https://vc.example:7500', 'https://10.0.0.1', 'http://localhost:7500', 'http://127.0.0.1:7500', 'http://[::1]:7500/'])(
+  '%s is taken',
+  async (url) => {
+    await createKeymanager({ url, token: new Secret(randomBytes(8).toString('hex')) }).close()
+  },
+)
