@@ -1,4 +1,5 @@
 import { FINALIZER, ORIGIN_ANNOTATION } from '../../resources/meta.ts'
+import type { Reason } from '../../resources/reasons.ts'
 import { changeMetadata } from '../kube/finalizers.ts'
 import { diffMergePatch } from '../kube/merge-patch.ts'
 import type { KubeObject } from '../kube/objects.ts'
@@ -27,6 +28,7 @@ export interface Draft<R, S> {
 
 interface Kind<R, S> {
   readonly passing: readonly string[]
+  readonly warnings?: readonly Reason[]
   readonly statusOf: (resource: R) => S | undefined
   readonly say: (resource: R, status: S, progress: Progress, now: Date) => S
 }

@@ -1,4 +1,5 @@
 import type { Condition } from '../../resources/conditions.ts'
+import type { Reason } from '../../resources/reasons.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { Origin } from './origin.ts'
 import type { Progress } from './progress.ts'
@@ -28,6 +29,8 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
   readonly say: (resource: R, status: S, progress: Progress, now: Date) => S
   /** Phases that a resource only passes through: nobody acts on them or waits for them, and no event tells of them. */
   readonly passing: readonly string[]
+  /** Reasons of conditions that stop nothing and that somebody should know of all the same: each is told once, when it comes up. */
+  readonly warnings?: readonly Reason[]
   /**
    * Takes what versions before the log have left in status into the log, before status is put right by it and before anything is decided. @returns what
    * was taken in, in words for people, mostly nothing. @throws Halt while it can't be told: then nothing else is done

@@ -1,21 +1,33 @@
+import type { Condition } from '../../resources/conditions.ts'
+import type { Reason } from '../../resources/reasons.ts'
 import type { EventRecorder } from '../kube/events.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { VisitLog } from './deps.ts'
 import type { Progress } from './progress.ts'
 import type { AnyStatus } from './saga-kind.ts'
 
-/** Events: one per change to a phase that somebody waits for or acts on, and a warning when a resource comes to need a person. */
+/** Events: one per change to a phase that somebody waits for or acts on, and a warning when a resource comes to need a person, or when one comes up. */
 export function tell<R extends KubeObject>(
   {
     kind,
     events,
     log,
-  }: { readonly kind: { readonly passing: readonly string[] }; readonly events: Pick<EventRecorder, 'event'>; readonly log: VisitLog },
+  }: {
+    readonly kind: { readonly passing: readonly string[]; readonly warnings?: readonly Reason[] }
+    readonly events: Pick<EventRecorder, 'event'>
+    readonly log: VisitLog
+  },
   resource: R,
   before: AnyStatus | undefined,
   after: AnyStatus,
   progress: Progress,
 ): void {
+  for (const { type, reason, message } of warningsIn(kind, after)) {
+    // As long as it lasts it is one warning, whatever else changes of what it says.
+    if (warningsIn(kind, before).some((told) => told.type === type && told.reason === reason)) continue
+    events.event(resource, { type: 'Warning', reason, action: 'Observe', note: message })
+    log.warn({ reason }, `warning: ${message}`)
+  }
   const stalled = (status: AnyStatus | undefined) => status?.conditions?.find(({ type }) => type === 'Stalled')
   const now = stalled(after)
   const was = stalled(before)
@@ -39,3 +51,6 @@ export function tell<R extends KubeObject>(
     log.info({ phase: after.phase }, `now ${after.phase}`)
   }
 }
+
+const warningsIn = ({ warnings = [] }: { readonly warnings?: readonly Reason[] }, status: AnyStatus | undefined): readonly Condition[] =>
+  warnings.length === 0 ? [] : (status?.conditions ?? []).filter(({ reason }) => warnings.some((warning) => warning === reason))

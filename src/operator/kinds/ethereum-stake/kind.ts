@@ -56,6 +56,7 @@ export function ethereumStakeKind(deps: {
     view: (resource, origin, status) => ({ origin, spec: resource.spec, status }),
     say: ethereumStakeStatus,
     passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
+    warnings: ['WithdrawalAddressIsContract'],
 
     mirror(resource, status, origin) {
       const record = recordFor(resource, origin?.uid)

@@ -336,4 +336,6 @@ test.each([
   await world.settle(operator)
   expect(world.ready()).toBe(true)
   expect(world.condition('Verified')?.reason).toBe(reason)
+  const told = world.events.filter(({ text }) => text.reason === 'WithdrawalAddressIsContract')
+  expect(told.map(({ text }) => text.type)).toEqual(reason === 'Succeeded' ? [] : ['Warning'])
 })

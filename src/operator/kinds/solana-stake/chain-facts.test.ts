@@ -90,6 +90,18 @@ describe('a vote account', () => {
     await lookAgain(world, operator)
     expect(world.ready(), world.explain()).toBe(true)
     expect(world.condition('Active')).toMatchObject({ status: 'True', reason: 'ValidatorDelinquent' })
+    // A warning for each episode, however long that lasts, and whatever the stake has earned meanwhile.
+    const warnings = () => world.events.filter(({ text }) => text.type === 'Warning' && text.reason === 'ValidatorDelinquent').length
+    expect(warnings()).toBe(1)
+    await lookAgain(world, operator)
+    const other = world.start()
+    await lookAgain(world, other)
+    expect(warnings()).toBe(1)
+    world.cluster.state.delinquent = false
+    await lookAgain(world, operator)
+    world.cluster.state.delinquent = true
+    await lookAgain(world, operator)
+    expect(warnings()).toBe(2)
     world.cluster.edit(account, (data) => data.writeBigUInt64LE(100n, DEACTIVATION))
     await lookAgain(world, operator)
     expect(world.stalled(), world.explain()).toBe('DelegationChanged')

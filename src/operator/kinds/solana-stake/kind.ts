@@ -98,6 +98,7 @@ export function solanaStakeKind(deps: {
       return needed.length === 0 ? said : { ...said, requiresKey: [...needed] }
     },
     passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
+    warnings: ['ValidatorDelinquent'],
 
     takeIn,
 
