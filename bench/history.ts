@@ -7,19 +7,22 @@ import type { Hex } from '../src/chains/ethereum/chain.ts'
 import { readCheckpointFile, writeCheckpointFile } from '../src/chains/ethereum/checkpoint-file.ts'
 import { depositDataRoot } from '../src/chains/ethereum/deposit.ts'
 import { decodeDepositLog, depositEventTopic } from '../src/chains/ethereum/deposit-abi.ts'
-import { createDepositHistory } from '../src/chains/ethereum/deposit-history.ts'
+import { createDepositHistory, type DepositHistory } from '../src/chains/ethereum/deposit-history.ts'
 import type { DepositNode } from '../src/chains/ethereum/deposit-node.ts'
 import { createDepositTree } from '../src/chains/ethereum/deposit-tree.ts'
 import { ethereumNetworkConfig } from '../src/chains/ethereum/networks.ts'
 import type { RawLog } from '../src/chains/ethereum/rpc-formats.ts'
 import { gwei } from '../src/lib/amounts.ts'
 import { systemClock } from '../src/lib/clock.ts'
+import { createWorld } from '../src/operator/testing/world.ts'
 
 export interface HistoryResult {
   readonly deposits: number
   readonly fileBytes: number
   /** From the start until a key is known to be new, all deposits since the file included. */
   readonly firstAnswerMs: number
+  /** From the start until the first transaction is signed: the same, and all that is verified of a stake. */
+  readonly firstSignatureMs: number
   readonly lookupMs: number
   /** What the process holds more for it, garbage collected. */
   readonly heldBytes: number
@@ -41,6 +44,23 @@ function logOf(index: number, block: number): RawLog {
   )
   const transactionHash = toHex(bytes(`transaction ${index}`, 32))
   return { address: `0x${'00'.repeat(20)}`, topics: [depositEventTopic], data, blockNumber: BigInt(block), transactionHash }
+}
+
+/** An operator in memory that asks this history. @returns when it signs first */
+async function firstSignature(depositsFor: (key: Hex) => ReturnType<DepositHistory['depositsFor']>): Promise<number> {
+  const world = createWorld()
+  const { chain } = world.chain
+  const own = chain.depositsFor.bind(chain)
+  chain.depositsFor = async (key, signal) => [...(await depositsFor(key)), ...(await own(key, signal))]
+  let signedAt: number | undefined
+  const operator = world.start((point) => {
+    if (point === 'after keys.signTransaction') signedAt ??= performance.now()
+  })
+  world.addSigner()
+  world.addStake()
+  await world.settle(operator)
+  if (signedAt === undefined) throw new Error('nothing was signed')
+  return signedAt
 }
 
 /**
@@ -117,6 +137,8 @@ export async function benchHistory(
     const none = await history.depositsFor(keyOf(-1), signal)
     const firstAnswerMs = performance.now() - started
     watch()
+    const firstSignatureMs = (await firstSignature((key) => history.depositsFor(key, signal))) - started
+    watch()
     clearInterval(timer)
     if (checkpoint === undefined || none.length > 0) throw new Error('the history was not used')
     const again = performance.now()
@@ -125,7 +147,7 @@ export async function benchHistory(
     const heldBytes = held() - before
     // It is held until here.
     if ((await history.depositsFor(keyOf(deposits), signal)).length !== 1) throw new Error('a deposit since the file was not found')
-    return { deposits, fileBytes: entries.byteLength, firstAnswerMs, lookupMs, heldBytes, peakBytes: peak }
+    return { deposits, fileBytes: entries.byteLength, firstAnswerMs, firstSignatureMs, lookupMs, heldBytes, peakBytes: peak }
   } finally {
     rmSync(dir, { recursive: true, force: true })
   }

@@ -10,6 +10,7 @@ import { benchRuntime } from './runtime.ts'
 import { benchService, type ServiceResult } from './service.ts'
 import { benchStakes, type StakesResult } from './stakes.ts'
 import { benchTracker } from './tracker.ts'
+import { benchValidatorSet } from './validator-set.ts'
 
 /**
  * `npm run bench`: how fast, and how much it takes. `-- --only a|b|c|d|e|service` for one part, `-- --quick` for small numbers, `-- --json FILE` for programs,
@@ -78,6 +79,7 @@ async function run(): Promise<number> {
     if (parts.has('b')) report.runtime = await withCluster((bench) => benchRuntime(bench.cluster, size.runtime, say, signal), signal)
     if (parts.has('e')) {
       report.history = await benchHistory(size.history, say)
+      report.validatorSet = benchValidatorSet(size.history.deposits, say)
       report.tracker = await benchTracker(size.validators, say)
     }
     if (parts.has('c')) report.fleet = await withCluster((bench) => benchFleet(bench, size.fleet, say, signal), signal)

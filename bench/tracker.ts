@@ -19,6 +19,8 @@ export interface TrackerResult {
   readonly validators: number
   /** One pass when every stake's transaction is on its way, and when every one is confirmed and its deposit not yet credited. */
   readonly inFlightMs: number
+  /** Of the processor: what it takes wherever it runs, and whatever runs beside it. */
+  readonly inFlightCpuMs: number
   readonly undecidedMs: number
   /** What the beacon chain shows of all of them. */
   readonly statusesMs: number
@@ -139,7 +141,10 @@ export async function benchTracker(validators: number, say: (line: string) => vo
       await work()
       return performance.now() - started
     }
+    const cpu = process.cpuUsage()
     const inFlightMs = await timed(() => tracker.pass(network, signal))
+    const { user, system } = process.cpuUsage(cpu)
+    const inFlightCpuMs = (user + system) / 1_000
     await store.db.updateTable('ethereum_stakes').set({ status: 'confirmed', block_number: 90n }).execute()
     const undecidedMs = await timed(() => tracker.pass(network, signal))
     const statuses = createValidatorStatuses({ networks, clock: systemClock, log })
@@ -149,7 +154,7 @@ export async function benchTracker(validators: number, say: (line: string) => vo
       status: 'confirmed',
     }))
     const statusesMs = await timed(() => statuses.refresh(stakes, signal))
-    return { validators, inFlightMs, undecidedMs, statusesMs }
+    return { validators, inFlightMs, inFlightCpuMs, undecidedMs, statusesMs }
   } finally {
     await store.close()
   }
