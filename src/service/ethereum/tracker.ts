@@ -41,9 +41,9 @@ export interface TrackerDeps {
 }
 
 /** Stakes taken at once, looked at side by side, and batches of one pass: a pass ends, whatever is due. */
-const batchSize = 100
+const batchSize = 500
 const concurrency = 8
-const maxBatches = 100
+const maxBatches = 20
 
 export interface Tracker {
   /** Goes through what is due, again and again, until aborted. Never throws. */
@@ -95,13 +95,15 @@ export function createTracker(deps: TrackerDeps): Tracker {
     const { name, pollIntervalMs } = network.config
     for (let batch = 0; batch < maxBatches; batch++) {
       const stakes = await takeDue(db, { network: name, head: head.latest, limit: batchSize, intervalMs: pollIntervalMs })
-      const hashes = await hashesOf(
-        db,
-        stakes.map((stake) => stake.id),
+      const hashes = hashesByStake(
+        await hashesOf(
+          db,
+          stakes.map((stake) => stake.id),
+        ),
       )
       const inFlight: SeenInFlight[] = []
       const all = inParallel(concurrency, stakes, async (stake) => {
-        const seen = await look(network, head, stake, hashesFor(hashes, stake), signal)
+        const seen = await look(network, head, stake, hashes.get(stake.id) ?? [], signal)
         if (seen !== undefined) inFlight.push(seen)
       })
       // What was seen of the others is written, whoever failed.
@@ -141,7 +143,9 @@ export function createTracker(deps: TrackerDeps): Tracker {
   }
 }
 
-const hashesFor = (hashes: readonly HashRow[], stake: StakeRow) => hashes.filter((row) => row.stake_id === stake.id)
+/** Of many stakes: each is looked up once, not found among all. */
+const hashesByStake = (hashes: readonly HashRow[]): ReadonlyMap<string, readonly HashRow[]> =>
+  Map.groupBy(hashes, ({ stake_id }) => stake_id)
 
 const columnsOf = (outcome: Outcome) => ({
   status: outcome.status,

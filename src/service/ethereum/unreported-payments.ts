@@ -61,7 +61,8 @@ export function createUnreportedPayments(deps: { store: Store; clock: Clock; log
             db,
             stakes.map(({ id }) => id),
           )
-          const of = (stake: StakeRow) => new Set(hashes.filter((row) => row.stake_id === stake.id).map((row) => row.hash as string))
+          const known = Map.groupBy(hashes, ({ stake_id }) => stake_id)
+          const of = (stake: StakeRow) => new Set(known.get(stake.id)?.map((row) => row.hash as string))
           await inParallel(concurrency, stakes, (stake) => look(network, head, stake, of(stake), signal))
           if (stakes.length < batchSize) break
         }
