@@ -108,7 +108,7 @@ export async function startPostgres(): Promise<Postgres> {
 }
 
 async function query(url: string, text: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 20_000 })
   client.on('error', () => {}) // the server ends under it: the query says so
   try {
     await client.connect()
