@@ -98,7 +98,8 @@ export async function benchService(
     const post = { ...postOf(`${url}${stakes}`, headers), ...load }
     const bareGet = { url: `${bareUrl}/stake`, ...load }
     const barePost = { ...postOf(`${bareUrl}/stake`, {}), ...load }
-    for (const shots of [get, post, bareGet, barePost]) await fire({ ...shots, seconds: 1 }, signal)
+    // The compiler is at work for some ten seconds of reads.
+    for (const shots of [get, post, bareGet, barePost]) await fire(shots, signal)
     say(`service on ${database}: reading`)
     // Each before and after the other, so that what else the machine does falls on both.
     const gets = [await fire(get, signal), await fire(bareGet, signal), await fire(bareGet, signal), await fire(get, signal)]
