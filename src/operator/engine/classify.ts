@@ -193,7 +193,7 @@ function ofSolana(error: SolanaError): Verdict {
     case 'wrong-cluster':
       return stalled(
         'WrongChain',
-        `An RPC URL of the network serves another cluster: ${error.message}. Nothing was signed. Whoever runs the operator must mend the network's configuration.`,
+        `An RPC URL of the network serves another cluster: ${error.message}. No transaction was signed. Whoever runs the operator must mend the network's configuration.`,
       )
     case 'insufficient-funds':
       return wait(
@@ -210,7 +210,7 @@ function ofSolana(error: SolanaError): Verdict {
     case 'lockup-in-force':
       return stalled(
         'LockupInForce',
-        'The stake account has a lockup in force: nothing can be withdrawn before it is over. Nothing was signed.',
+        'The stake account has a lockup in force: nothing can be withdrawn before it is over. No transaction was signed.',
       )
     case 'wrong-authority':
       return stalled(
@@ -220,7 +220,7 @@ function ofSolana(error: SolanaError): Verdict {
     case 'insufficient-delegation':
       return stalled(
         'RequestRefused',
-        "The amount is under the cluster's minimum delegation. Nothing was signed. Create this resource with a higher amount.",
+        "The amount is under the cluster's minimum delegation. No transaction was signed. Create this resource with a higher amount.",
       )
     case 'failed':
     case 'signature-failure':
@@ -228,12 +228,12 @@ function ofSolana(error: SolanaError): Verdict {
     case 'unreadable':
       return stalled(
         'VerificationFailed',
-        `${error.message}. Nothing was signed. If the cluster has a newer version of its programs, this operator must be updated; if not, a node lies.`,
+        `${error.message}. No transaction was signed. If the cluster has a newer version of its programs, this operator must be updated; if not, a node lies.`,
       )
     case 'no-history':
       return stalled(
         'HistoryMissing',
-        'No RPC node of the network keeps the history of transactions, which alone tells whether one has landed. Nothing was signed. Start the node with --enable-rpc-transaction-history, or add an RPC URL of one that has it.',
+        'No RPC node of the network keeps the history of transactions, which alone tells whether one has landed. No transaction was signed. Start the node with --enable-rpc-transaction-history, or add an RPC URL of one that has it.',
       )
     case 'blockhash-not-found':
     case 'node-behind':

@@ -4,6 +4,7 @@ import { changeMetadata } from '../kube/finalizers.ts'
 import { diffMergePatch } from '../kube/merge-patch.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { ReconcilerDeps, VisitLog } from './deps.ts'
+import { progressInTime } from './in-time.ts'
 import { originAnnotation } from './origin.ts'
 import type { Progress } from './progress.ts'
 import type { AnyStatus } from './saga-kind.ts'
@@ -31,6 +32,7 @@ interface Kind<R, S> {
   readonly warnings?: readonly Reason[]
   readonly statusOf: (resource: R) => S | undefined
   readonly say: (resource: R, status: S, progress: Progress, now: Date) => S
+  readonly hasSigned: (status: S) => boolean
 }
 
 export function createDraft<R extends KubeObject, S extends AnyStatus>(
@@ -67,7 +69,7 @@ export function createDraft<R extends KubeObject, S extends AnyStatus>(
 
     async flush(progress) {
       const before = kind.statusOf(resource)
-      const next = kind.say(resource, status, progress, clock.now())
+      const next = kind.say(resource, status, progressInTime(progress, kind.hasSigned(status)), clock.now())
       const patch = diffMergePatch(before as Record<string, unknown> | undefined, next as Record<string, unknown>)
       unsaved = false
       if (patch === undefined) return

@@ -27,6 +27,8 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
   readonly isSuspended: (resource: R) => boolean
   readonly view: (resource: R, origin: Origin, status: S) => View
   readonly say: (resource: R, status: S, progress: Progress, now: Date) => S
+  /** Whether something of it was signed before, as far as a status that was put right by the log tells: what a refusal says depends on it. */
+  readonly hasSigned: (status: S) => boolean
   /** Phases that a resource only passes through: nobody acts on them or waits for them, and no event tells of them. */
   readonly passing: readonly string[]
   /** Reasons of conditions that stop nothing and that somebody should know of all the same: each is told once, when it comes up. */

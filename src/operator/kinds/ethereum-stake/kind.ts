@@ -55,6 +55,7 @@ export function ethereumStakeKind(deps: {
     isSuspended: (resource) => resource.spec.suspend === true,
     view: (resource, origin, status) => ({ origin, spec: resource.spec, status }),
     say: ethereumStakeStatus,
+    hasSigned: ({ transaction }) => transaction !== undefined,
     passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
     warnings: ['WithdrawalAddressIsContract'],
 

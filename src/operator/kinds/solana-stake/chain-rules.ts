@@ -61,14 +61,14 @@ export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaReque
       if (idle !== undefined)
         throw stall(
           'RequestRefused',
-          `Vote account ${voteAccount} ${idle}: a stake with it earns nothing. Nothing was signed or paid. To stake with another, delete this resource and create one under another name.`,
+          `Vote account ${voteAccount} ${idle}: a stake with it earns nothing. No transaction was signed, and nothing was paid. To stake with another, delete this resource and create one under another name.`,
         )
       const most = spec.policy.maxCommissionPercent
       const { commission } = found.account
       if (most === undefined || (commission !== undefined && commission <= most)) return
       throw stall(
         'VoteAccountNotAllowed',
-        `Vote account ${voteAccount} keeps ${commission === undefined ? 'a commission that its account does not tell' : `${commission} % of the rewards`}, and StakingSigner ${metadata.name} admits ${most} % (spec.policy.maxCommissionPercent). Nothing was signed or paid.`,
+        `Vote account ${voteAccount} keeps ${commission === undefined ? 'a commission that its account does not tell' : `${commission} % of the rewards`}, and StakingSigner ${metadata.name} admits ${most} % (spec.policy.maxCommissionPercent). No transaction was signed, and nothing was paid.`,
       )
     }
     const goesOn = 'It goes on when it votes again; to stake with another, delete this resource and create one under another name.'
@@ -78,7 +78,7 @@ export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaReque
       'not-voting': `has no stake and does not vote. ${goesOn}`,
       'vote-account': `is delinquent: its validator does not vote now. ${goesOn}`,
     }[found.kind]
-    throw stall('RequestRefused', `Vote account ${voteAccount} ${problem} Nothing was signed or paid.`)
+    throw stall('RequestRefused', `Vote account ${voteAccount} ${problem} No transaction was signed, and nothing was paid.`)
   }
 
   /** What is too little, or too much, with the cluster's numbers; undefined for an amount that is neither. */
@@ -94,7 +94,7 @@ export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaReque
         : `a stake needs at least ${rent + delegation} lamports on ${request.network} now: ${rent} of rent reserve, which come back, and ${delegation} of minimum delegation`
     return stall(
       'RequestRefused',
-      `spec.amountLamports is ${amount}; ${rule}. Nothing was signed. Create a resource with another amount, under another name if a stake was made for this one.`,
+      `spec.amountLamports is ${amount}; ${rule}. No transaction was signed. Create a resource with another amount, under another name if a stake was made for this one.`,
     )
   }
 

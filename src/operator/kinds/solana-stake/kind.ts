@@ -97,6 +97,7 @@ export function solanaStakeKind(deps: {
       const needed = requiredKeys(resource, said, keyNameOf)
       return needed.length === 0 ? said : { ...said, requiresKey: [...needed] }
     },
+    hasSigned: ({ transactions = {} }) => Object.keys(transactions).length > 0,
     passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
     warnings: ['ValidatorDelinquent'],
 

@@ -146,6 +146,7 @@ describe('the stake key, lost once the stake is inactive', () => {
     world.editSpec({ desiredState: 'Withdrawn' })
     await world.settle(operator)
     expect(world.stalled(), world.explain()).toBe('KeyAddressMismatch')
+    expect(world.condition('Stalled')?.message).not.toContain('Nothing was signed')
     world.keys.mount('payer', 1)
     await goOn(world, operator)
     expect(world.ready(), world.explain()).toBe(true)
@@ -164,4 +165,13 @@ describe('the stake key, lost once the stake is inactive', () => {
     await world.visit(operator)
     expect(world.condition('Ready')).toMatchObject({ reason: 'InsufficientFunds', message: expect.stringContaining(withdrawer) })
   })
+})
+
+test('a wrong key at the very beginning: then nothing was signed, and that is what is said', async () => {
+  const world = stakeWorld()
+  world.keys.mount('withdrawer', 7)
+  await world.settle(world.start())
+  expect(world.stalled(), world.explain()).toBe('KeyAddressMismatch')
+  expect(world.condition('Stalled')?.message).toContain('Nothing was signed.')
+  expect(world.keys.signed).toEqual([])
 })

@@ -50,12 +50,12 @@ export function createServiceTransactions(deps: SolanaStakeDeps, requests: Solan
     if (problem !== undefined || made.kind !== kind)
       refuse(
         'VerificationFailed',
-        `The ${kind} transaction that the staking API has made is not one: ${problem ?? 'it is of another kind'}. Nothing was signed.`,
+        `The ${kind} transaction that the staking API has made is not one: ${problem ?? 'it is of another kind'}. No transaction was signed.`,
       )
     if (BigInt(made.lastValidBlockHeight) < height)
       throw wait(
         'ServiceUnavailable',
-        `The ${kind} transaction that the staking API has made is valid up to block height ${made.lastValidBlockHeight}, and the cluster is at ${height}: the API's own node stands still, or lags. Nothing was signed; it is asked again.`,
+        `The ${kind} transaction that the staking API has made is valid up to block height ${made.lastValidBlockHeight}, and the cluster is at ${height}: the API's own node stands still, or lags. No transaction was signed; it is asked again.`,
         network.config.pollIntervalMs,
       )
     return made

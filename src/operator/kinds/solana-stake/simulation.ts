@@ -29,7 +29,7 @@ export async function simulate(
   if (asked > FEW_COMPUTE_UNITS && asked > unitsConsumed * UNITS_MARGIN)
     refuse(
       'VerificationFailed',
-      `The ${kind} transaction asks for ${asked} compute units, and uses ${unitsConsumed} in a simulation: its priority fee would be paid for all of them. Nothing was signed.`,
+      `The ${kind} transaction asks for ${asked} compute units, and uses ${unitsConsumed} in a simulation: its priority fee would be paid for all of them. No transaction was signed.`,
     )
   const [after] = accounts
   // Of the future, if you like: an account that is gone then counts as closed.
@@ -39,6 +39,6 @@ export async function simulate(
   if (!isReached(kind, look, 1) || altered !== undefined || !delegated)
     refuse(
       'VerificationFailed',
-      `The ${kind} transaction was simulated, and the stake account would not be as it should afterwards. Nothing was signed.`,
+      `The ${kind} transaction was simulated, and the stake account would not be as it should afterwards. No transaction was signed.`,
     )
 }

@@ -61,7 +61,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       const message = messageOf({ message: made.messageBase64 })
       if (message === undefined) {
         deps.onRefusal?.('VerificationFailed')
-        throw stall('VerificationFailed', `The ${kind} transaction that the staking API has made is no message. Nothing was signed.`)
+        throw stall('VerificationFailed', `The ${kind} transaction that the staking API has made is no message. No transaction was signed.`)
       }
       const source = 'that the staking API has made'
       await verifiedNow(plan, terms, parties, network, message, { blockhash: made.recentBlockhash, source }, signal)

@@ -25,13 +25,13 @@ export function createSolanaVerification({ amountOf, feeCapOf, refuse }: Pick<So
     if (wrong.length > 0 && wrong.every(({ code }) => code === 'priority-fee-too-high'))
       throw wait(
         'FeeTooHigh',
-        `The ${kind} transaction ${more.source} offers a priority fee over the cap of ${more.feeCap} lamports, by spec.maxPriorityFeeLamports and the signers' policies. Nothing was signed. It is asked for again, with that cap, once this one has expired; or raise the cap.`,
+        `The ${kind} transaction ${more.source} offers a priority fee over the cap of ${more.feeCap} lamports, by spec.maxPriorityFeeLamports and the signers' policies. No transaction was signed. It is asked for again, with that cap, once this one has expired; or raise the cap.`,
         30_000,
       )
     if (wrong.length > 0)
       refuse(
         'VerificationFailed',
-        `The ${kind} transaction ${more.source} is not what this resource asks for: ${wrong.map((one) => one.message).join('; ')}. Nothing was signed.`,
+        `The ${kind} transaction ${more.source} is not what this resource asks for: ${wrong.map((one) => one.message).join('; ')}. No transaction was signed.`,
       )
   }
 
@@ -62,7 +62,7 @@ export function createSolanaVerification({ amountOf, feeCapOf, refuse }: Pick<So
     if (before?.holds === holds && before.message !== text)
       refuse(
         'VerificationFailed',
-        `The withdrawal transaction ${more.source} takes ${withdrawn} of the ${holds} lamports that the stake account holds, and so did the one before it: it would not close the account. Nothing was signed. Whoever runs the staking API must mend that.`,
+        `The withdrawal transaction ${more.source} takes ${withdrawn} of the ${holds} lamports that the stake account holds, and so did the one before it: it would not close the account. No transaction was signed. Whoever runs the staking API must mend that.`,
       )
     if (before?.holds !== holds) short.set(terms.stakeAccount, { holds, message: text })
     throw wait(

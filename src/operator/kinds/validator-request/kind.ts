@@ -39,6 +39,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
     isSuspended: (resource) => resource.spec.suspend === true,
     view: (resource, origin, status) => ({ origin: { ...origin, kind }, spec: resource.spec, status }),
     say: ({ metadata, spec }, status, progress, now) => validatorRequestStatus({ kind, metadata, spec }, status, progress, now),
+    hasSigned: ({ transaction }) => transaction !== undefined,
     passing: ['Pending', 'Waiting', 'Created', 'Prepared', 'Confirming', 'Confirmed'],
 
     mirror(resource, status, origin) {
