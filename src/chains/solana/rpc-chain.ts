@@ -2,15 +2,12 @@ import type { Clock } from '../../lib/clock.ts'
 import { createRpcClient, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
 import type { ChainLog, NodeReading } from '../nodes/nodes.ts'
 import type { SolanaAddress } from './addresses.ts'
-import { type SolanaChain, SolanaError, type SolanaErrorCode, type StakeHistory, type StakeView, type VoteAccountAnswer } from './chain.ts'
-import type { Commitment, LandingFacts } from './expiry.ts'
-import { features, isFeatureOn } from './features.ts'
+import { type SolanaChain, SolanaError, type SolanaErrorCode } from './chain.ts'
+import type { LandingFacts } from './expiry.ts'
 import { gathered } from './gathered-client.ts'
 import { createLooks, historySince } from './looks.ts'
 import { decodeMessage, joinTransaction, splitTransaction, transactionSignature } from './message.ts'
 import type { SolanaNetworkConfig } from './networks.ts'
-import { clockSysvar, epochRewardsSysvar, stakeHistorySysvar, voteProgram } from './programs.ts'
-import { LayoutError } from './reader.ts'
 import { plainMessage, toSolanaError } from './rpc-errors.ts'
 import {
   account,
@@ -23,13 +20,12 @@ import {
   signatureStatuses,
   simulation,
   u64,
-  voteAccounts,
   withContext,
 } from './rpc-formats.ts'
-import { createRpcNodes, type RpcNode, type RpcNodes } from './rpc-nodes.ts'
-import { decodeClock, decodeEpochRewards, decodeStakeHistory } from './sysvars.ts'
+import { type Ask, createRpcNodes, type RpcNode, type RpcNodes } from './rpc-nodes.ts'
+import { createStakeViews } from './stake-views.ts'
 import { meaningOf } from './transaction-error.ts'
-import { decodeVoteTerms, type VoteTerms, voteTermsBytes } from './vote-account.ts'
+import { createVoteAccounts } from './vote-accounts.ts'
 
 export interface SolanaChainOptions {
   readonly config: SolanaNetworkConfig
@@ -55,44 +51,8 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
   const nodes = createRpcNodes({ clients, config, clock, log })
   options.onNodes?.(nodes.readings)
 
-  /** Does what a call says and reads its answer. */
-  const ask = <T>(method: string, params: readonly unknown[], schema: Parameters<typeof read<T>>[0], signal: AbortSignal): Promise<T> =>
+  const ask: Ask = (method, params, schema, signal) =>
     nodes.first(async (node) => read(schema, await node.call(method, params, signal), method), signal)
-
-  const accounts = (addresses: readonly SolanaAddress[], commitment: Commitment, signal: AbortSignal) =>
-    ask(
-      'getMultipleAccounts',
-      [addresses, { commitment, encoding: 'base64' }],
-      withContext(account.array().length(addresses.length)),
-      signal,
-    )
-
-  let finalHistory: KnownHistory | undefined
-  /** At one slot; undefined where the history that is known is another epoch's. */
-  async function viewOf(
-    address: SolanaAddress,
-    commitment: Commitment,
-    known: KnownHistory | undefined,
-    signal: AbortSignal,
-  ): Promise<StakeView | undefined> {
-    const always = [address, clockSysvar, epochRewardsSysvar, features.fixedPointStake]
-    const { context, value } = await accounts(known === undefined ? [...always, stakeHistorySysvar] : always, commitment, signal)
-    const [stake, clockAccount, rewardsAccount, feature, historyAccount] = value
-    if (!clockAccount || (known === undefined && !historyAccount))
-      throw new SolanaError('unavailable', 'the node does not hold the sysvars of stakes')
-    const clock = sysvar(decodeClock, clockAccount.data)
-    if (known !== undefined && known.epoch !== clock.epoch) return undefined
-    return {
-      slot: context.slot,
-      account: stake ?? undefined,
-      clock,
-      history: historyAccount ? sysvar(decodeStakeHistory, historyAccount.data) : (known?.history ?? new Map()),
-      rewardsActive: rewardsAccount ? sysvar(decodeEpochRewards, rewardsAccount.data).active : false,
-      arithmetic: isFeatureOn(feature) ? 'fixed-point' : 'float',
-    }
-  }
-
-  const landingFacts = createLandingFacts(nodes)
 
   return {
     network: config.name,
@@ -124,50 +84,9 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
     minimumDelegation: async (signal) =>
       (await ask('getStakeMinimumDelegation', [{ commitment: 'confirmed' }], withContext(lamportsValue), signal)).value,
 
-    stakeView: async (address, commitment, signal) => {
-      // 23 kB that change with the epoch: read once in each, by all stakes, of what is final.
-      const known = commitment === 'finalized' ? finalHistory : undefined
-      const view = await viewOf(address, commitment, known, signal)
-      const read = view ?? (await viewOf(address, commitment, undefined, signal))
-      if (read === undefined) throw new SolanaError('unavailable', 'the node does not hold the sysvars of stakes')
-      if (commitment === 'finalized') finalHistory = { epoch: read.clock.epoch, history: read.history }
-      return read
-    },
-
-    voteAccount: async (address, signal): Promise<VoteAccountAnswer> => {
-      const slice = { commitment: 'confirmed', encoding: 'base64', dataSlice: { offset: 0, length: voteTermsBytes } }
-      const { value } = await ask(
-        'getMultipleAccounts',
-        [[address, features.admissionTicket], slice],
-        withContext(account.array().length(2)),
-        signal,
-      )
-      const [found = null, ticket = null] = value
-      if (found === null) return { kind: 'missing' }
-      if (found.owner !== voteProgram) return { kind: 'not-a-vote-account' }
-      const filter = { commitment: 'confirmed', votePubkey: address, keepUnstakedDelinquents: true }
-      const { current, delinquent } = await ask('getVoteAccounts', [filter], voteAccounts, signal)
-      const of = (list: typeof current) => list.find(({ votePubkey }) => votePubkey === address)
-      const listed = of(current) ?? of(delinquent)
-      if (listed === undefined) return { kind: 'not-voting' }
-      const { nodePubkey, activatedStake } = listed
-      const terms = termsOf(found.data)
-      return {
-        kind: 'vote-account',
-        account: {
-          address,
-          node: nodePubkey,
-          commission: terms === undefined ? listed.commission : terms.commissionBps / 100,
-          activatedStake,
-          delinquent: of(current) === undefined,
-          ...(terms?.blockRevenueBps === undefined ? {} : { blockRevenueCommission: terms.blockRevenueBps / 100 }),
-          ...(terms?.blsKey === undefined ? {} : { blsKey: terms.blsKey }),
-          ...(isFeatureOn(ticket) ? { needsBlsKey: true } : {}),
-        },
-      }
-    },
-
-    landingFacts,
+    stakeView: createStakeViews(ask),
+    voteAccount: createVoteAccounts(ask),
+    landingFacts: createLandingFacts(nodes),
     ...createLooks(nodes, mostTelling),
 
     feeFor: async (message, signal) => {
@@ -241,11 +160,6 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
   }
 }
 
-interface KnownHistory {
-  readonly epoch: bigint
-  readonly history: StakeHistory
-}
-
 /** Asks every node. */
 function createLandingFacts(nodes: RpcNodes): SolanaChain['landingFacts'] {
   return async (signatures, signal) => {
@@ -282,22 +196,3 @@ const mostTelling = (errors: readonly SolanaError[]): SolanaError =>
   new SolanaError('unavailable', plainMessage('unavailable'))
 
 const programsOf = (message: Uint8Array): readonly SolanaAddress[] => decodeMessage(message).instructions.map(({ program }) => program)
-
-/** Undefined for an account of a version that is not known here: then the node's word is all there is. */
-function termsOf(data: Uint8Array): VoteTerms | undefined {
-  try {
-    return decodeVoteTerms(data)
-  } catch (error) {
-    if (error instanceof LayoutError) return undefined
-    throw error
-  }
-}
-
-function sysvar<T>(decode: (data: Uint8Array) => T, data: Uint8Array): T {
-  try {
-    return decode(data)
-  } catch (error) {
-    if (error instanceof LayoutError) throw new SolanaError('unavailable', error.message)
-    throw error
-  }
-}

@@ -13,6 +13,9 @@ export type RpcNode = RpcClient & NodeHandle<string>
 /** The nodes of one cluster; a node is used only when it serves the right genesis. All throw `SolanaError`. */
 export type RpcNodes = Nodes<RpcClient, string, SolanaError>
 
+/** One call on the first node that can, its answer read by a schema. */
+export type Ask = <T>(method: string, params: readonly unknown[], schema: Parameters<typeof read<T>>[0], signal: AbortSignal) => Promise<T>
+
 /** JSON-RPC 2.0, section 5.1: internal error. */
 const internalError = -32603
 /** A slot's time, in ms. Source: Solana documentation, "Terminology": about 400 ms. */
