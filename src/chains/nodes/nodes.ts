@@ -1,7 +1,10 @@
 import type { Clock } from '../../lib/clock.ts'
-import { abortable } from '../../lib/shared-call.ts'
-import { type Health, healthOf, type NodeHead, type Pace, type Sightings, sighted } from './health.ts'
+import { createAttempts, type Use } from './attempt.ts'
+import type { NodeHead, Pace } from './health.ts'
+import { createLookout } from './lookout.ts'
+import { type NodeState, newNode } from './node.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
+import { createStanding } from './standing.ts'
 
 export interface ChainLog {
   info(fields: object, message: string): void
@@ -101,180 +104,25 @@ export interface NodesOptions<C, I, E extends Error> {
   readonly fewBlocks: bigint
 }
 
-/** How long a node that gave no answer is asked last. */
-const restMs = 10_000
-/** How often it is asked for its chain again. */
-const identityMs = 300_000
-/** How long a question waits for the heads of slow nodes. */
-const headWaitMs = 2_000
 /** Polls that a node may be behind, or stand still while others go on. */
 const gracePolls = 3
-
-/** No new block on any node for so long is worth a word. */
-const quietMs = 300_000
-
-interface State<C, I, E> {
-  readonly client: C
-  readonly index: number
-  readonly refusals: Refusals
-  verified: { readonly at: number; readonly identity: Promise<I> } | undefined
-  restsUntil: number
-  /** The last failure, until it answers again. */
-  failure: E | undefined
-  seen: Sightings | undefined
-  probe: Promise<unknown> | undefined
-  probedAt: number
-  out: Health['out']
-  disagreements: number
-}
 
 export function createNodes<C extends object, I, E extends Error>(options: NodesOptions<C, I, E>): Nodes<C, I, E> {
   const { clock, network, log, rules } = options
   const now = (): number => clock.monotonicMs()
   const probeMs = Math.min(Math.max(options.pollMs, 1_000), 12_000)
   const pace: Pace = { graceMs: gracePolls * probeMs, blockMs: options.blockMs, fewBlocks: options.fewBlocks }
-  type Node = State<C, I, E>
-  type Use<T> = (node: C & NodeHandle<I>) => Promise<T>
-  type Attempt<T> =
-    | { readonly value: T }
-    | { readonly error: E; readonly kind: 'skipped' | 'final' | 'passes on'; readonly unknown?: string | undefined }
-
-  const nodes = options.clients.map(
-    (client, index): Node => ({
-      client,
-      index,
-      refusals: createRefusals(now, (method) =>
-        log?.warn({ network, node: index + 1, method }, 'a node does not serve a method: others are asked for it'),
-      ),
-      verified: undefined,
-      restsUntil: Number.NEGATIVE_INFINITY,
-      failure: undefined,
-      seen: undefined,
-      probe: undefined,
-      probedAt: Number.NEGATIVE_INFINITY,
-      out: undefined,
-      disagreements: 0,
-    }),
-  )
-
-  let quiet = false
-  /** All stand still: a chain may do so that mines on demand, so that nobody is out; but it is said. */
-  const reportQuiet = (): void => {
-    const moved = nodes.flatMap(({ seen }) => seen?.trail.at(-1)?.at ?? [])
-    const asked = Math.max(...nodes.flatMap(({ seen }) => seen?.seenAt ?? []))
-    const isQuiet = moved.length > 0 && asked - Math.max(...moved) > quietMs
-    if (isQuiet && !quiet) log?.warn({ network }, 'no node of the network has shown a new block for minutes')
-    quiet = isQuiet
-  }
-
-  const health = (node: Node): Health => {
-    const others = nodes.filter((other) => other !== node).map(({ seen }) => seen)
-    const found = healthOf(node.seen, others, pace, { now: now(), wallSeconds: clock.now().getTime() / 1000 })
-    if (found.out !== node.out) {
-      const fields = { network, node: node.index + 1, lag: Number(found.lag) }
-      if (found.out === undefined) log?.info(fields, 'a node has come along with the others: it is asked again')
-      else log?.warn({ ...fields, why: found.out }, 'a node is behind the others: it is asked last until it comes along')
-      node.out = found.out
-    }
-    reportQuiet()
-    return found
-  }
-  const isOut = (node: Node): boolean => health(node).out !== undefined
-  const isResting = (node: Node): boolean => node.restsUntil > now()
-
-  const identityOf = (node: Node): Promise<I> => {
-    if (node.verified === undefined || now() - node.verified.at > identityMs) {
-      // Not the caller's signal: others may wait for the same check.
-      const identity = rules.verify(rules.guard(node.client, node.refusals, undefined), node.index + 1)
-      const verified = { at: now(), identity }
-      node.verified = verified
-      // Also when nobody waits for it any more.
-      identity.catch(() => {
-        if (node.verified === verified) node.verified = undefined
-      })
-    }
-    return node.verified.identity
-  }
-
-  const rest = (node: Node, error: E): void => {
-    node.verified = undefined
-    node.failure = error
-    node.restsUntil = now() + Math.max(restMs, rules.retryAfterMs(error) ?? 0)
-  }
-
-  const attempt = async <T>(node: Node, use: Use<T>, signal: AbortSignal, passOver: boolean): Promise<Attempt<T>> => {
-    let skipped = false
-    let verified = false
-    const onSkip = (): void => {
-      skipped = true
-    }
-    try {
-      const identity = await abortable(identityOf(node), signal)
-      verified = true
-      const client = rules.guard(node.client, node.refusals, passOver ? { onSkip } : undefined)
-      const sees = (head: NodeHead): void => {
-        node.seen = sighted(node.seen, head, now())
-        node.probedAt = now()
-      }
-      const value = await use({ ...client, index: node.index, identity, sees, isLagging: () => health(node).lagging })
-      node.failure = undefined
-      return { value }
-    } catch (caught) {
-      signal.throwIfAborted()
-      const error = rules.toError(caught)
-      if (skipped) return { error, kind: 'skipped' }
-      if (!verified || rules.rests(error, caught)) rest(node, error)
-      if (verified && !rules.passesOn(error)) return { error, kind: 'final' }
-      log?.warn({ network, node: node.index + 1, code: rules.code(error) }, error.message)
-      return { error, kind: 'passes on', unknown: rules.unknownRefusal(error, caught) }
-    }
-  }
-
-  const probe = (node: Node): Promise<unknown> => {
-    node.probedAt = now()
-    const { signal } = new AbortController()
-    const running = attempt(
-      node,
-      async (handle) => {
-        handle.sees(await rules.head(handle))
-      },
-      signal,
-      true,
-    )
-      .catch(() => {})
-      .finally(() => {
-        if (node.probe === running) node.probe = undefined
-      })
-    node.probe = running
-    return running
-  }
-
-  /** Looks at the heads of all nodes when that is due; slow nodes are not waited for long. Of one node there is nothing to compare. */
-  const lookAround = async (signal: AbortSignal): Promise<void> => {
-    if (nodes.length < 2) return
-    const due = nodes.filter((node) => node.probe === undefined && !isResting(node) && now() - node.probedAt >= probeMs)
-    // Somebody else looks for the first time: without that nothing is known of them.
-    const first = nodes.flatMap((node) =>
-      node.probe !== undefined && node.seen === undefined && now() - node.probedAt < headWaitMs ? [node.probe] : [],
-    )
-    if (due.length + first.length === 0) return
-    const looks = Promise.all([...first, ...due.map(probe)])
-    const done = new AbortController()
-    const enough = clock.sleep(headWaitMs, AbortSignal.any([done.signal, signal])).catch(() => {})
-    await abortable(Promise.race([looks, enough]), signal).finally(() => done.abort('over'))
-  }
-
-  const inOrder = (): readonly Node[] => {
-    const ranked = nodes.map((node) => ({ node, rank: isOut(node) ? 2 : isResting(node) ? 1 : 0 }))
-    return ranked.toSorted((a, b) => a.rank - b.rank || a.node.index - b.node.index).map(({ node }) => node)
-  }
-
-  /** A node that failed is left out while others answer, until its rest is over and it has shown its head again. */
-  const leftOut = (node: Node): E | undefined => {
-    if (node.failure === undefined || nodes.every(({ failure }) => failure !== undefined)) return undefined
-    if (!isResting(node) && node.probe === undefined) probe(node)
-    return node.failure
-  }
+  type Node = NodeState<C, I, E>
+  const nodes = options.clients.map((client, index): Node => {
+    const onRefusal = (method: string) =>
+      log?.warn({ network, node: index + 1, method }, 'a node does not serve a method: others are asked for it')
+    return newNode(client, index, createRefusals(now, onRefusal))
+  })
+  const { health, isOut, isResting, inOrder } = createStanding(nodes, { clock, network, log, pace })
+  const attempt = createAttempts<C, I, E>({ rules, network, log, now, isLagging: (node) => health(node).lagging })
+  const readHead = (node: Node) =>
+    attempt(node, async (handle) => handle.sees(await rules.head(handle)), new AbortController().signal, true)
+  const { lookAround, leftOut } = createLookout(nodes, { clock, probeMs, isResting, readHead })
 
   return {
     count: nodes.length,
@@ -310,7 +158,7 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
           return error !== undefined ? { error } : attempt(node, use, signal, false)
         }),
       ),
-    race: <T>(use: Use<T>, enough: (value: T) => boolean, signal: AbortSignal) => {
+    race: <T>(use: Use<C, I, T>, enough: (value: T) => boolean, signal: AbortSignal) => {
       const { promise, resolve, reject } = Promise.withResolvers<readonly NodeAnswer<T, E>[]>()
       const answers: NodeAnswer<T, E>[] = []
       const chosen = nodes.filter((node) => leftOut(node) === undefined)
