@@ -1,9 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type NodeBoard, registerNodeMetrics } from '../chains/nodes/board.ts'
-import type { NetworkHealth } from './network-health.ts'
+import { createScrapedMetrics, type ScrapedMetrics } from './scraped-metrics.ts'
 
 /** The service's metrics, in a registry of its own. Names and units follow Prometheus' conventions. */
-export interface Metrics {
+export interface Metrics extends ScrapedMetrics {
   readonly registry: Registry
   requestDuration(labels: { method: string; route: string; status: number }, seconds: number): void
   rpcError(network: string, code: string): void
@@ -21,25 +21,8 @@ export interface Metrics {
   inFlight(count: number): void
   /** An attempt to deliver a webhook. */
   webhook(outcome: 'delivered' | 'failed' | 'gone'): void
-  /** Webhook deliveries that are not made yet, read at each scrape. */
-  onScrapeWebhooks(read: () => Promise<bigint>): void
-  /** Requests that wait for a change. */
-  onScrapeWaiting(read: () => number): void
-  onScrapePool(read: () => PoolState): void
   /** Of the process: memory, processor, event loop. One process has one of them. */
   watchProcess(): void
-  /** Asked for at each scrape. */
-  onScrapeNetworks(read: () => Promise<NetworkHealth>): void
-  onScrape(read: () => Promise<readonly { network: string; status: string; count: bigint }[]>): void
-  /** Stakes that the chain has and the database lacks. Asked for at each scrape. */
-  onScrapeMissing(read: () => Promise<readonly { network: string; count: bigint }[]>): void
-}
-
-/** Of the database's connections. */
-export interface PoolState {
-  readonly busy: number
-  readonly idle: number
-  readonly waiting: number
 }
 
 export function createMetrics(): Metrics {
@@ -119,80 +102,7 @@ export function createMetrics(): Metrics {
     shed: () => shed.inc(),
     inFlight: (count) => inFlight.set(count),
     webhook: (outcome) => webhookAttempts.inc({ outcome }),
-    onScrapeWebhooks(read) {
-      new Gauge({
-        name: 'staking_service_webhook_deliveries_pending',
-        help: 'Webhook deliveries that are not made yet',
-        registers,
-        async collect() {
-          const count = await read().catch(() => undefined)
-          if (count !== undefined) this.set(Number(count))
-        },
-      })
-    },
-    onScrapeWaiting(read) {
-      new Gauge({
-        name: 'staking_service_requests_waiting',
-        help: 'Requests that wait for a change of a resource; they are not in flight',
-        registers,
-        collect() {
-          this.set(read())
-        },
-      })
-    },
-    onScrapePool(read) {
-      new Gauge({
-        name: 'staking_service_database_connections',
-        help: 'Connections of the pool by state; waiting: requests that wait for one',
-        labelNames: ['state'],
-        registers,
-        collect() {
-          for (const [state, count] of Object.entries(read())) this.set({ state }, count)
-        },
-      })
-    },
     watchProcess: () => collectDefaultMetrics({ register: registry }),
-    onScrapeNetworks(read) {
-      new Gauge({
-        name: 'staking_service_network_up',
-        help: "Whether a network's nodes can be used: 1 or 0; kind is chain or beacon",
-        labelNames: ['network', 'kind'],
-        registers,
-        async collect() {
-          const health = await read()
-          this.reset()
-          for (const [network, kinds] of Object.entries(health)) {
-            for (const [kind, code] of Object.entries(kinds)) this.set({ network, kind }, code === 'ok' ? 1 : 0)
-          }
-        },
-      })
-    },
-    onScrapeMissing(read) {
-      new Gauge({
-        name: 'staking_service_missing_stakes',
-        help: "Deposits to withdrawal addresses of this service's paid stakes, for validator keys that its database does not know: it was restored from an older copy, or they were made elsewhere",
-        labelNames: ['network'],
-        registers,
-        async collect() {
-          const rows = await read().catch(() => [])
-          this.reset()
-          for (const { network, count } of rows) this.set({ network }, Number(count))
-        },
-      })
-    },
-    onScrape(read) {
-      new Gauge({
-        name: 'staking_service_stakes',
-        help: 'Stakes by network and status of their transaction',
-        labelNames: ['network', 'status'],
-        registers,
-        async collect() {
-          // Without the database the other metrics still count.
-          const rows = await read().catch(() => [])
-          this.reset()
-          for (const { network, status, count } of rows) this.set({ network, status }, Number(count))
-        },
-      })
-    },
+    ...createScrapedMetrics(registry),
   }
 }
