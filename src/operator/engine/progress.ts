@@ -21,6 +21,15 @@ export const idle = say('False', 'Settled', 'Nothing is under way.')
 /** The three that tell how it goes, in the terms of kstatus. */
 export type Readiness = Readonly<Record<'Ready' | 'Reconciling' | 'Stalled', Statement>>
 
+/** It is where it should be, and nothing is under way. */
+export const reached = (Ready: Statement): Readiness => ({ Ready, Reconciling: idle, Stalled: notStalled })
+/** It has come to an end that it should not: nothing is under way, and a person should know. */
+export const ended = (reason: Reason, message: string): Readiness => ({
+  Ready: say('False', reason, message),
+  Reconciling: idle,
+  Stalled: say('True', reason, message),
+})
+
 /** All conditions of a kind as they are stated now; the very same list where nothing is new, so that nothing is written that doesn't change. */
 export function stated<Type extends string>(
   before: readonly Condition[] | undefined,
@@ -34,8 +43,33 @@ export function stated<Type extends string>(
   return conditions as Condition[]
 }
 
+/** What a kind says of a resource. `conditionOf`: which condition a step's trouble is shown on; `phase`: one word for people. */
+export interface Said<Domain extends string> {
+  readonly types: readonly (Domain | keyof Readiness)[]
+  readonly evidence: Readonly<Record<Domain, Statement>>
+  readonly conditionOf: (step: string) => Domain | undefined
+  readonly readiness: Readiness
+  readonly phase: string
+}
+
+/**
+ * The whole status for what has been seen: evidence, conditions, phase, observedGeneration. The same inputs give the same list of conditions by identity, so
+ * that nothing is written that doesn't change.
+ */
+export function wholeStatus<Status extends { readonly conditions?: readonly Condition[] | undefined }, Domain extends string>(
+  { generation = 0 }: { readonly generation?: number | undefined },
+  status: Status,
+  { types, evidence, conditionOf, readiness, phase }: Said<Domain>,
+  progress: Progress,
+  now: Instant,
+): Status & { readonly observedGeneration: number; readonly phase: string; readonly conditions: Condition[] } {
+  const statements = { ...withTrouble(evidence, progress, conditionOf), ...readiness } as Record<Domain | keyof Readiness, Statement>
+  const conditions = stated(status.conditions, types, statements, generation, now)
+  return { ...status, observedGeneration: generation, phase, conditions }
+}
+
 /** What the evidence says, with a step's trouble shown on the condition that the step is for, unless that was reached before. */
-export function withTrouble<Domain extends string>(
+function withTrouble<Domain extends string>(
   evidence: Readonly<Record<Domain, Statement>>,
   progress: Progress,
   conditionOf: (step: string) => Domain | undefined,

@@ -1,5 +1,7 @@
+import type { Statement } from '../../resources/conditions.ts'
 import type { EthereumTransaction } from '../../resources/ethereum-transaction.ts'
 import type { StakingTransaction, TransactionAttempt } from '../../resources/staking-transaction.ts'
+import { pending, say } from '../engine/progress.ts'
 
 /** What a resource's status shows of its transaction: a mirror of the record, for people. Nothing about money is read from it. */
 
@@ -88,3 +90,28 @@ export const shows = ({ state, minedHash, blockHash }: EthereumTransaction, { st
     (blockHash === '' || blockHash?.toLowerCase() === outcome.blockHash?.toLowerCase())
   )
 }
+
+/** Which condition the trouble of following a transaction is shown on. */
+export const transactionCondition = ({ transaction }: WithTransaction): 'Broadcast' | 'Confirmed' =>
+  transaction?.broadcastHash === undefined ? 'Broadcast' : 'Confirmed'
+
+/** What the mirror says of the conditions Broadcast and Confirmed. `what`: what it makes, as a sentence begins with it; `nothing`: what a revert leaves. */
+export const transactionStatements = (
+  { transaction }: WithTransaction,
+  { what, nothing }: { readonly what: string; readonly nothing: string },
+): Readonly<Record<'Broadcast' | 'Confirmed', Statement>> => ({
+  Broadcast:
+    transaction?.broadcastHash === undefined
+      ? pending
+      : say('True', 'Succeeded', `Transaction ${transaction.broadcastHash} with nonce ${transaction.nonce} was sent.`),
+  Confirmed:
+    transaction?.state === 'Confirmed'
+      ? say('True', 'Succeeded', `${what} is in final block ${transaction.blockNumber}.`)
+      : transaction?.state === 'Failed'
+        ? say(
+            'False',
+            'TransactionReverted',
+            `Transaction ${transaction.minedHash} was reverted in block ${transaction.blockNumber}: ${nothing}.`,
+          )
+        : pending,
+})

@@ -6,7 +6,8 @@ import {
   type EthereumStakeStatus,
   ethereumStakeConditions,
 } from '../../../resources/ethereum-stake.ts'
-import { idle, notStalled, type Progress, pending, type Readiness, say, stated, underWay, withTrouble } from '../../engine/progress.ts'
+import { ended, type Progress, pending, type Readiness, reached, say, underWay, wholeStatus } from '../../engine/progress.ts'
+import { transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
 
 /** Beacon API validator statuses that mean: it has left and nothing is staked any more. */
 const doneStatuses = new Set(['withdrawal_done'])
@@ -32,14 +33,14 @@ export const isEarning = (status: EthereumStakeStatus | undefined): boolean => i
 type Domain = Exclude<EthereumStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
 
 /** Which condition a step's trouble is shown on. */
-function conditionOf(step: string, { transaction }: EthereumStakeStatus): Domain | undefined {
+function conditionOf(step: string, status: EthereumStakeStatus): Domain | undefined {
   switch (step) {
     case 'CreateStake':
       return 'Created'
     case 'VerifyDeposit':
       return 'Verified'
     case 'Transaction':
-      return transaction?.broadcastHash === undefined ? 'Broadcast' : 'Confirmed'
+      return transactionCondition(status)
     case 'Report':
       return 'Broadcast'
     default:
@@ -47,33 +48,28 @@ function conditionOf(step: string, { transaction }: EthereumStakeStatus): Domain
   }
 }
 
-/**
- * The whole status for what has been seen: evidence, conditions, phase, observedGeneration. Pure; the same inputs give the same list of
- * conditions by identity, so that nothing is written that doesn't change.
- */
-export function ethereumStakeStatus(
+/** The whole status for what has been seen. Pure. */
+export const ethereumStakeStatus = (
   resource: EthereumStake,
   status: EthereumStakeStatus,
   progress: Progress,
   now: Instant,
-): EthereumStakeStatus {
-  const generation = resource.metadata.generation ?? 0
-  const statements = statementsFor(resource, status, progress)
-  const conditions = stated(status.conditions, ethereumStakeConditions, statements, generation, now)
-  return { ...status, observedGeneration: generation, phase: phaseOf(status, progress), conditions }
-}
-
-function statementsFor(
-  resource: EthereumStake,
-  status: EthereumStakeStatus,
-  progress: Progress,
-): Record<EthereumStakeCondition, Statement> {
-  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOf(step, status))
-  return { ...evidence, ...readiness(resource, status, progress) }
-}
+): EthereumStakeStatus =>
+  wholeStatus(
+    resource.metadata,
+    status,
+    {
+      types: ethereumStakeConditions,
+      evidence: evidenceStatements(resource, status),
+      conditionOf: (step) => conditionOf(step, status),
+      readiness: readiness(resource, status, progress),
+      phase: phaseOf(status, progress),
+    },
+    progress,
+    now,
+  )
 
 function evidenceStatements(resource: EthereumStake, status: EthereumStakeStatus): Record<Domain, Statement> {
-  const { transaction } = status
   const verified = status.verifiedRoot !== undefined && status.verifiedRoot === status.depositData?.depositDataRoot
   return {
     Created: status.stakeId === undefined ? pending : say('True', 'Succeeded', `Stake ${status.stakeId} exists in the staking API.`),
@@ -84,22 +80,8 @@ function evidenceStatements(resource: EthereumStake, status: EthereumStakeStatus
           `The deposit data pays ${resource.spec.amountEth} ETH with credentials for ${resource.spec.withdrawalAddress}, and its signature is valid.${status.withdrawalAddressIsContract === true ? ' Warning: that address is a contract that is not known here. Credentials can never be changed, and what it can’t pay out is lost: make sure that it can.' : ''}`,
         )
       : pending,
-    Broadcast:
-      transaction?.broadcastHash === undefined
-        ? pending
-        : say('True', 'Succeeded', `Transaction ${transaction.broadcastHash} with nonce ${transaction.nonce} was sent.`),
-    Confirmed:
-      transaction?.state === 'Confirmed'
-        ? say('True', 'Succeeded', `The deposit is in final block ${transaction.blockNumber}.`)
-        : transaction?.state === 'Failed'
-          ? say(
-              'False',
-              'TransactionReverted',
-              `Transaction ${transaction.minedHash} was reverted in block ${transaction.blockNumber}: no stake was made.`,
-            )
-          : transaction?.state === 'FrontRun'
-            ? say('False', 'FrontRun', frontRunMessage(status))
-            : pending,
+    ...transactionStatements(status, { what: 'The deposit', nothing: 'no stake was made' }),
+    ...(status.transaction?.state === 'FrontRun' ? { Confirmed: say('False', 'FrontRun', frontRunMessage(status)) } : {}),
     Active: activity(status),
   }
 }
@@ -127,25 +109,15 @@ function activity(status: EthereumStakeStatus): Statement {
 }
 
 function readiness(resource: EthereumStake, status: EthereumStakeStatus, progress: Progress): Readiness {
-  if (isConfirmed(status) && isDropped(status) && progress.at !== 'deleting') {
-    const message = droppedMessage(status)
-    return { Ready: say('False', 'DepositDropped', message), Reconciling: idle, Stalled: say('True', 'DepositDropped', message) }
-  }
+  if (isConfirmed(status) && isDropped(status) && progress.at !== 'deleting') return ended('DepositDropped', droppedMessage(status))
   const confirmed = isConfirmed(status)
     ? say('True', 'Succeeded', `${resource.spec.amountEth} ETH are deposited for validator ${status.depositData?.pubkey ?? ''}.`)
     : undefined
   if (progress.at === 'settled') {
-    if (confirmed !== undefined) return { Ready: confirmed, Reconciling: idle, Stalled: notStalled }
-    if (status.transaction?.state === 'FrontRun') {
-      const message = frontRunMessage(status)
-      return { Ready: say('False', 'FrontRun', message), Reconciling: idle, Stalled: say('True', 'FrontRun', message) }
-    }
-    const reverted = revertedMessage(status)
-    return {
-      Ready: say('False', 'TransactionReverted', reverted),
-      Reconciling: idle,
-      Stalled: say('True', 'TransactionReverted', reverted),
-    }
+    if (confirmed !== undefined) return reached(confirmed)
+    return status.transaction?.state === 'FrontRun'
+      ? ended('FrontRun', frontRunMessage(status))
+      : ended('TransactionReverted', revertedMessage(status))
   }
   return underWay(progress, {
     // Not while there is a step to do: the report, say.

@@ -9,18 +9,7 @@ import {
   type SolanaTransaction,
   solanaStakeConditions,
 } from '../../../resources/solana-stake.ts'
-import {
-  idle,
-  notStalled,
-  type Progress,
-  pending,
-  type Readiness,
-  say,
-  stated,
-  underWay,
-  waitsForPerson,
-  withTrouble,
-} from '../../engine/progress.ts'
+import { type Progress, pending, type Readiness, reached, say, underWay, waitsForPerson, wholeStatus } from '../../engine/progress.ts'
 import { NOT_CLOSED } from '../../transactions/solana/rules.ts'
 import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, isWithdrawn, transactionOf } from './steps.ts'
 
@@ -44,21 +33,21 @@ const conditionOfStep = (step: string, status: SolanaStakeStatus): Domain | unde
   return undefined
 }
 
-/**
- * The whole status for what has been seen: evidence, conditions, phase, observedGeneration. Pure; the same inputs give the same list of
- * conditions by identity, so that nothing is written that doesn't change.
- */
-export function solanaStakeStatus(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress, now: Instant): SolanaStakeStatus {
-  const generation = resource.metadata.generation ?? 0
-  const statements = statementsFor(resource, status, progress)
-  const conditions = stated(status.conditions, solanaStakeConditions, statements, generation, now)
-  return { ...status, observedGeneration: generation, phase: phaseOf(resource, status, progress), conditions }
-}
-
-function statementsFor(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): Record<SolanaStakeCondition, Statement> {
-  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOfStep(step, status))
-  return { ...evidence, ...readiness(resource, status, progress) }
-}
+/** The whole status for what has been seen. Pure. */
+export const solanaStakeStatus = (resource: SolanaStake, status: SolanaStakeStatus, progress: Progress, now: Instant): SolanaStakeStatus =>
+  wholeStatus(
+    resource.metadata,
+    status,
+    {
+      types: solanaStakeConditions,
+      evidence: evidenceStatements(resource, status),
+      conditionOf: (step) => conditionOfStep(step, status),
+      readiness: readiness(resource, status, progress),
+      phase: phaseOf(resource, status, progress),
+    },
+    progress,
+    now,
+  )
 
 /** The transaction that counts now, and of what kind it is. */
 function newest(status: SolanaStakeStatus): { readonly kind: ActionKind; readonly transaction: SolanaTransaction } | undefined {
@@ -267,14 +256,13 @@ function wanted(resource: SolanaStake, status: SolanaStakeStatus): Statement {
 }
 
 function readiness(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): Readiness {
-  const reached = isWhereWanted(resource, status) ? wanted(resource, status) : undefined
+  const there = isWhereWanted(resource, status) ? wanted(resource, status) : undefined
   const trouble = interference(resource, status)
   if (trouble !== undefined && progress.at !== 'deleting')
     return { Ready: { ...trouble, status: 'False' }, Reconciling: waitsForPerson(trouble.reason as Reason), Stalled: trouble }
-  if (progress.at === 'settled')
-    return { Ready: reached ?? say('False', 'InProgress', 'It is looked at again.'), Reconciling: idle, Stalled: notStalled }
+  if (progress.at === 'settled') return reached(there ?? say('False', 'InProgress', 'It is looked at again.'))
   const readiness = underWay(progress, {
-    reached,
+    reached: there,
     stepMessage: progress.at === 'step' ? stepMessage(progress.step) : '',
     isNew: status.conditions === undefined,
   })

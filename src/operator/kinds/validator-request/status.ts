@@ -2,14 +2,14 @@ import { formatEth, gwei } from '../../../lib/amounts.ts'
 import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import type { ObjectMeta } from '../../../resources/meta.ts'
-import type { Reason } from '../../../resources/reasons.ts'
 import {
   type ValidatorRequestCondition,
   type ValidatorRequestStatus,
   validatorRequestConditions,
   validatorWithdrawalConditions,
 } from '../../../resources/validator-request.ts'
-import { idle, notStalled, type Progress, pending, type Readiness, say, stated, underWay, withTrouble } from '../../engine/progress.ts'
+import { ended, type Progress, pending, type Readiness, reached, say, underWay, wholeStatus } from '../../engine/progress.ts'
+import { transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
 import { type RequestKindName, requestKinds } from './request-kind.ts'
 import { meaningsOf } from './rules.ts'
 import type { ValidatorRequestSpec } from './steps.ts'
@@ -43,38 +43,36 @@ const conditionOfStep: Readonly<Record<string, Domain>> = {
   Report: 'Broadcast',
   AwaitConsensus: 'Accepted',
 }
-const conditionOf = (step: string, { transaction }: ValidatorRequestStatus): Domain | undefined =>
-  step === 'Transaction' ? (transaction?.broadcastHash === undefined ? 'Broadcast' : 'Confirmed') : conditionOfStep[step]
+const conditionOf = (step: string, status: ValidatorRequestStatus): Domain | undefined =>
+  step === 'Transaction' ? transactionCondition(status) : conditionOfStep[step]
 
 /** What is asked for, in words. */
 export const wordsOf = ({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string =>
   requestKinds[kind].words('amountGwei' in spec ? { amountGwei: spec.amountGwei } : {})
 
-/** The whole status for what has been seen. Pure; the same inputs give the same list of conditions by identity. */
-export function validatorRequestStatus(
+/** The whole status for what has been seen. Pure. */
+export const validatorRequestStatus = (
   resource: RequestResource,
   status: ValidatorRequestStatus,
   progress: Progress,
   now: Instant,
-): ValidatorRequestStatus {
-  const generation = resource.metadata.generation ?? 0
-  const statements = statementsFor(resource, status, progress)
-  const types = resource.kind === 'ValidatorWithdrawal' ? validatorWithdrawalConditions : validatorRequestConditions
-  const conditions = stated(status.conditions, types, statements, generation, now)
-  return { ...status, observedGeneration: generation, phase: requestPhaseOf(status, progress), conditions }
-}
-
-function statementsFor(
-  resource: RequestResource,
-  status: ValidatorRequestStatus,
-  progress: Progress,
-): Record<ValidatorRequestCondition, Statement> {
-  const evidence = withTrouble(evidenceStatements(resource, status), progress, (step) => conditionOf(step, status))
-  return { ...evidence, ...readiness(resource, status, progress) }
-}
+): ValidatorRequestStatus =>
+  wholeStatus(
+    resource.metadata,
+    status,
+    {
+      types: resource.kind === 'ValidatorWithdrawal' ? validatorWithdrawalConditions : validatorRequestConditions,
+      evidence: evidenceStatements(resource, status),
+      conditionOf: (step) => conditionOf(step, status),
+      readiness: readiness(resource, status, progress),
+      phase: requestPhaseOf(status, progress),
+    },
+    progress,
+    now,
+  )
 
 function evidenceStatements(resource: RequestResource, status: ValidatorRequestStatus): Record<Domain, Statement> {
-  const { transaction, requestId, validator, verifiedCalldata, consensus } = status
+  const { requestId, validator, verifiedCalldata, consensus } = status
   return {
     Created:
       requestId === undefined
@@ -90,20 +88,7 @@ function evidenceStatements(resource: RequestResource, status: ValidatorRequestS
             'Succeeded',
             `The request asks for ${wordsOf(resource)} of validator ${validator?.pubkey ?? ''}, and for nothing else.`,
           ),
-    Broadcast:
-      transaction?.broadcastHash === undefined
-        ? pending
-        : say('True', 'Succeeded', `Transaction ${transaction.broadcastHash} with nonce ${transaction.nonce} was sent.`),
-    Confirmed:
-      transaction?.state === 'Confirmed'
-        ? say('True', 'Succeeded', `The request is in final block ${transaction.blockNumber}.`)
-        : transaction?.state === 'Failed'
-          ? say(
-              'False',
-              'TransactionReverted',
-              `Transaction ${transaction.minedHash} was reverted in block ${transaction.blockNumber}: no request was made.`,
-            )
-          : pending,
+    ...transactionStatements(status, { what: 'The request', nothing: 'no request was made' }),
     Accepted:
       consensus === undefined
         ? pending
@@ -143,17 +128,13 @@ const voidMessage = (status: ValidatorRequestStatus): string =>
   `The consensus layer had accepted the withdrawal, and pays nothing for it: the validator was slashed, or began to exit, before its turn (epoch ${status.consensus?.payment?.withdrawableEpoch ?? ''}). The amount comes with the validator's whole balance, by itself. Nothing has to be asked again.`
 
 function readiness(resource: RequestResource, status: ValidatorRequestStatus, progress: Progress): Readiness {
-  if (isDecided(status) && isVoid(status) && progress.at !== 'deleting') {
-    const message = voidMessage(status)
-    return { Ready: say('False', 'PaymentVoid', message), Reconciling: idle, Stalled: say('True', 'PaymentVoid', message) }
-  }
+  if (isDecided(status) && isVoid(status) && progress.at !== 'deleting') return ended('PaymentVoid', voidMessage(status))
   if (isDecided(status) && isAccepted(status) && progress.at !== 'deleting')
-    return { Ready: say('True', 'Accepted', acceptedMessage(resource, status)), Reconciling: idle, Stalled: notStalled }
-  if (progress.at === 'settled') {
-    const [reason, message]: [Reason, string] =
-      status.transaction?.state === 'Failed' ? ['TransactionReverted', revertedMessage(status)] : ['RequestDropped', droppedMessage(status)]
-    return { Ready: say('False', reason, message), Reconciling: idle, Stalled: say('True', reason, message) }
-  }
+    return reached(say('True', 'Accepted', acceptedMessage(resource, status)))
+  if (progress.at === 'settled')
+    return status.transaction?.state === 'Failed'
+      ? ended('TransactionReverted', revertedMessage(status))
+      : ended('RequestDropped', droppedMessage(status))
   return underWay(progress, {
     stepMessage: progress.at === 'step' ? (stepMessages[progress.step] ?? 'Under way.') : '',
     isNew: status.conditions === undefined,
