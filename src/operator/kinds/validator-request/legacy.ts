@@ -5,12 +5,12 @@ import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import type { ValidatorRequestDeps, ValidatorRequestResource } from './deps.ts'
+import { requestSpec } from './records.ts'
 import type { RequestKindName } from './request-kind.ts'
 import { type RequestBody, requestTypes } from './request-type.ts'
 import type { RequestService } from './service.ts'
 import { type FoundValidator, orderOf, type RequestOrder } from './steps.ts'
 import { type RequestTargets, validatorIn } from './target.ts'
-import { requestSpec } from './transaction.ts'
 
 /** Exits or withdrawals that the version before the log has asked for. */
 export function createLegacyRequests(

@@ -8,11 +8,11 @@ import { mayBeHandedOver } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { cancelled } from './admission.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
+import { requestSpec } from './records.ts'
 import { typeOf } from './request-type.ts'
 import { isGone, type RequestService } from './service.ts'
 import type { FoundValidator, RequestOrder, RequestPlan } from './steps.ts'
 import type { RequestTargets } from './target.ts'
-import { requestSpec } from './transaction.ts'
 
 /** From a verified request to its record: made anew, or taken over from who has no more use for it. */
 export function createMaking(deps: ValidatorRequestDeps, targets: RequestTargets, service: RequestService, kind: TransactionKind) {

@@ -1,13 +1,45 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { decodeRequestCalldata, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
+import type { StakingTransactionSpec } from '../../../resources/staking-transaction.ts'
 import { stall } from '../../engine/verdict.ts'
+import type { EthereumNetwork } from '../../ports.ts'
+import type { LegacySigner } from '../../transactions/legacy/kind.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
-import { type RequestBody, type RequestType, requestTypeOf } from './request-type.ts'
-import { orderOf, type RequestOrder } from './steps.ts'
+import { calldataOf, type RequestBody, type RequestType, requestTypeOf, typeOf } from './request-type.ts'
+import { type FoundValidator, orderOf, type RequestOrder } from './steps.ts'
 import type { RequestTargets } from './target.ts'
+
+/** What is to be written down before a request is signed. The value is left open: the contract's fee moves. */
+export function requestSpec(
+  order: RequestOrder,
+  validator: FoundValidator,
+  body: RequestBody,
+  network: EthereumNetwork,
+  signer: LegacySigner,
+  finalBlock: bigint,
+): StakingTransactionSpec {
+  const type = typeOf(order)
+  const { kind, namespace, name, uid } = order.origin
+  return {
+    chain: 'Ethereum',
+    network: network.config.name,
+    chainId: network.config.chainId,
+    purpose: type.purpose,
+    subject: validator.pubkey.toLowerCase(),
+    amount: type.amount(order),
+    apiId: body.requestId,
+    owner: { kind, namespace, name, originUid: uid },
+    generation: 0,
+    signer: signer.metadata.name,
+    from: signer.spec.address,
+    call: { to: type.contract, data: calldataOf(type, order, validator.pubkey) },
+    // Nothing of it was sent before the staking API had the request, nor before what is final now.
+    madeAtBlock: Math.max(0, Math.min(Number(finalBlock), body.fee.quotedAtBlock)),
+  }
+}
 
 /** What stands behind a record: its network, its resource, its request at the staking API. */
 export type RequestRecords = ReturnType<typeof createRequestRecords>
