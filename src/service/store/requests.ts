@@ -55,8 +55,8 @@ export async function insertRequest(transaction: Transaction<Database>, request:
 }
 
 /**
- * What an account's withdrawals of a validator ask for that are in no block yet: submitted, or made after `since`. Until the transaction ends, nobody else
- * makes one of them.
+ * What an account's withdrawals of a validator ask for that no state of the beacon chain shows yet: in no block, submitted or made after `since`; or mined, and
+ * waiting in the contract's queue, which may be long. Until the transaction ends, nobody else makes one of them.
  */
 export async function lockPromised(
   transaction: Transaction<Database>,
@@ -71,11 +71,11 @@ export async function lockPromised(
     .where('kind', '=', 'withdrawal')
     .where('settled', '=', false)
     .where('consensus_status', '=', 'pending')
-    .where('block_number', 'is', null)
     .where((where) =>
       where.or([
-        where('status', '=', 'submitted'),
-        where.and([where('status', '=', 'awaiting_submission'), where('created_at', '>', since)]),
+        where('queue_turn', 'is not', null),
+        where.and([where('block_number', 'is', null), where('status', '=', 'submitted')]),
+        where.and([where('block_number', 'is', null), where('status', '=', 'awaiting_submission'), where('created_at', '>', since)]),
       ]),
     )
     .executeTakeFirstOrThrow()

@@ -84,6 +84,35 @@ test('an exit behind 140 requests of others is pending until the queue has passe
   expect((await read(exit, 'exit')).consensus).toMatchObject({ status: 'accepted', reason: expect.stringContaining('exits in epoch') })
 }, 90_000)
 
+test('a withdrawal that waits in the queue keeps what it asks for: the beacon chain shows nothing of it yet', async () => {
+  const pubkey = chain.fresh()
+  const first = await made(pubkey, 'withdrawal', { amountGwei: String(6n * ETH) })
+  const stranger = createPayer(chain.anvil, 1)
+  const nonce = await stranger.nonce()
+  const data = encodeRequestCalldata(exitOf(`0x${'cd'.repeat(48)}`))
+  await chain.anvil.setAutomine(false)
+  for (let one = 0; one < 20; one += 1) {
+    await stranger.broadcast(await stranger.sign({ to: withdrawalRequestContract, data, valueWei: 1_000n }, nonce + one, 40))
+  }
+  const hash = await createPayer(chain.anvil).pay(first.unsignedTransaction)
+  await chain.anvil.mine(1)
+  await chain.anvil.setAutomine(true)
+  await report(first, 'withdrawal', hash)
+  await eventually(() => read(first, 'withdrawal'), {
+    consensus: { status: 'pending', reason: expect.stringContaining('its turn is block') },
+  })
+  const ask = (amountGwei: bigint) =>
+    running.service.call('POST', pathOf(pubkey, 'withdrawal'), {
+      key,
+      idempotencyKey: randomBytes(8).toString('hex'),
+      body: { amountGwei: String(amountGwei) },
+    })
+  expect(await ask(5n * ETH)).toMatchObject({ status: 422, body: { code: 'validation-failed' } })
+  await chain.anvil.mine(1)
+  await eventually(() => read(first, 'withdrawal'), { consensus: { status: 'accepted' } })
+  expect(await ask(2n * ETH)).toMatchObject({ status: 201 })
+}, 90_000)
+
 test('a withdrawal that is cut says what will be paid, and a slashing before its turn says that nothing is', async () => {
   const pubkey = chain.fresh()
   const first = await made(pubkey, 'withdrawal', { amountGwei: String(6n * ETH) })

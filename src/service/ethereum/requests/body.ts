@@ -3,6 +3,7 @@ import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { type ExitRequestBody, exitRequest, type WithdrawalRequestBody } from '../../../contract/schemas/ethereum-requests.ts'
 import { gwei, wei } from '../../../lib/amounts.ts'
 import type { RequestRow } from '../../store/requests.ts'
+import { maxReason } from './verdict.ts'
 
 export const unsignedTransaction = exitRequest.shape.unsignedTransaction
 
@@ -40,13 +41,22 @@ const common = (row: RequestRow) => ({
     ...(row.block_hash === null ? {} : { blockHash: row.block_hash as Hex }),
     ...(row.failure_reason === null ? {} : { failureReason: row.failure_reason }),
   },
-  consensus: {
-    status: row.consensus_status,
-    ...(row.consensus_reason === null ? {} : { reason: row.consensus_reason }),
-    ...paymentBody(row),
-  },
+  consensus: { ...consensusBody(row), ...paymentBody(row) },
   createdAt: row.created_at.toISOString(),
 })
+
+/**
+ * Who is told that a request was dropped may ask again, and be paid twice if it wasn't: so it is told once the block that handed it on is final, and was judged
+ * as such. Before, the nodes of the two layers may stand on different forks. What was accepted is told at once: nothing is done because of it.
+ */
+function consensusBody({ consensus_status: status, consensus_reason: reason, consensus_block: block, settled }: RequestRow) {
+  if (status !== 'dropped' || settled) return { status, ...(reason === null ? {} : { reason }) }
+  const until = block === null ? 'its block is final' : `block ${block} is final`
+  return {
+    status: 'pending' as const,
+    reason: `not certain before ${until}, by the states so far it was dropped: ${reason ?? ''}`.slice(0, maxReason),
+  }
+}
 
 const paymentBody = (row: RequestRow) =>
   row.payment_status === null || row.payable_gwei === null || row.withdrawable_epoch === null

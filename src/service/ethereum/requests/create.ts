@@ -122,7 +122,7 @@ async function refuseOverPromised(
   const since = new Date(now.getTime() - promiseMs)
   const promised = await lockPromised(transaction, { account, pubkey, since })
   if (promised === 0n || amount + promised <= available) return
-  const detail = `${amount} gwei are asked for, and of ${available} gwei that are available, ${promised} gwei are promised to withdrawal requests of this validator that are not mined yet`
+  const detail = `${amount} gwei are asked for, and of ${available} gwei that are available, ${promised} gwei are promised to withdrawal requests of this validator that the beacon chain does not show yet`
   throw validationFailed([{ pointer: '/body/amountGwei', code: 'amount-over-available', detail }])
 }
 
