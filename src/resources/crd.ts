@@ -77,6 +77,7 @@ export function customResourceDefinition(definition: KindDefinition): JsonObject
     description,
     ...(priority === undefined ? {} : { priority }),
   }))
+  const initial = definition.initialStatus ?? (tellsGeneration(definition) ? { observedGeneration: UNSEEN_GENERATION } : undefined)
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -115,7 +116,7 @@ export function customResourceDefinition(definition: KindDefinition): JsonObject
                 },
                 status: {
                   ...structuralSchema(definition.status),
-                  ...(tellsGeneration(definition) ? { default: { observedGeneration: UNSEEN_GENERATION } } : {}),
+                  ...(initial === undefined ? {} : { default: initial }),
                   description: 'What the operator has seen and done.',
                 },
               },

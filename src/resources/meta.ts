@@ -62,6 +62,8 @@ export interface KindDefinition {
   readonly description: string
   readonly spec: z.ZodType
   readonly status: z.ZodType
+  /** What status says before anybody has written it. */
+  readonly initialStatus?: Readonly<Record<string, string>>
   readonly printerColumns: readonly PrinterColumn[]
   readonly selectableFields: readonly string[]
   /** CEL rules over the whole object. */

@@ -161,6 +161,8 @@ export const stakingTransaction = {
     message: 'no attempt is ever forgotten',
     fieldPath: '.attempts',
   }),
+  // Written by nobody yet, it waits for its place.
+  initialStatus: { state: 'Waiting' },
   printerColumns: [
     { name: 'Purpose', type: 'string', jsonPath: '.spec.purpose', description: 'What it is for.' },
     { name: 'Amount', type: 'string', jsonPath: '.spec.amount', description: 'Amount.' },

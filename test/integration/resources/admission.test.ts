@@ -268,6 +268,8 @@ describe('the transaction log', () => {
     const create = () => cluster.kubectl(['create', '-f', '-'], { input: JSON.stringify(record(name)) })
     expect(await create()).toMatchObject({ code: 0 })
     expect((await create()).stderr).toContain('already exists')
+    // Before anybody has looked at it.
+    expect(await cluster.kubectl(['get', 'stx', name, '-o', 'jsonpath={.status}'])).toMatchObject({ stdout: '{"state":"Waiting"}' })
     expect(await patch('stx', name, { spec: { generation: 2 } })).toMatchObject({ code: 0 })
     expect((await patch('stx', name, { spec: { generation: 1 } })).stderr).toContain('generation can only be raised')
     const write = (attempts: unknown) => patch('stx', name, { status: { attempts } }, '--subresource=status')
