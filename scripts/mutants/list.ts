@@ -162,4 +162,31 @@ export const mutants: readonly Mutant[] = [
     tests: [`${log}/rows-owners.test.ts`],
     titles: 'loses the label that the policy admits it by, right before the first sending: team-a/stake-1',
   },
+  {
+    name: 'signer-held',
+    without: 'a signer has its finalizer before a place is taken in its name',
+    patches: [{ file: `${log}/take.ts`, from: 'await deps.holdSigner(first.admission.signer, moment.signal)', to: '' }],
+    tests: [`${log}/rows-owners.test.ts`],
+    titles: 'a signer has its finalizer before the first place is taken',
+  },
+  {
+    name: 'followed-place',
+    without: 'a number under which a record follows what a witness knew is not filled',
+    patches: [{ file: `${log}/tend.ts`, from: ', named.has(place.nonce))', to: ')' }],
+    tests: [`${log}/rows-witnesses.test.ts`],
+    titles: 'under a number that was given to nobody',
+  },
+  {
+    name: 'legacy-filler',
+    without: 'nothing else is signed for what an earlier version may have paid under a number that is filled',
+    patches: [
+      {
+        file: `${log}/protocol.ts`,
+        from: 'const mayPay = record.subject !== undefined && subjects.includes(record.subject)',
+        to: 'const mayPay = subjects.includes("nobody")',
+      },
+    ],
+    tests: [`${log}/legacy/import.test.ts`],
+    titles: 'was signed for a resource that is gone may land yet',
+  },
 ]

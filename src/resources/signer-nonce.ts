@@ -14,6 +14,13 @@ const spec = z.object({
     })
     .optional()
     .describe('The StakingTransaction that the place was taken for. Left out for a filler.'),
+  subjects: z
+    .array(z.string().max(128))
+    .max(9)
+    .optional()
+    .describe(
+      'Validators that a transaction of an earlier version of the operator may pay under this nonce. Nothing else is signed for them before the nonce is final.',
+    ),
 })
 
 /** A place in a signer's lane. */

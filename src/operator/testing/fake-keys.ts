@@ -22,7 +22,7 @@ export const testAddress = (index: number): Address => accountFor(testKeys[index
 export function createFakeKeys() {
   const mounted = new Map<string, Hex>(testKeys.map((key, index) => [`key-${index}`, key]))
   const broken = new Map<string, KeyErrorCode>()
-  const signed: { readonly keyName: string; readonly transaction: UnsignedTransaction; readonly hash: Hex }[] = []
+  const signed: { readonly keyName: string; readonly transaction: UnsignedTransaction; readonly hash: Hex; readonly raw: Hex }[] = []
   const accountOf = (keyName: string) => {
     const code = broken.get(keyName) ?? (mounted.has(keyName) ? undefined : 'missing')
     if (code !== undefined) throw new KeyError(code, `keys/${keyName}/privateKey: ${code}`)
@@ -46,7 +46,7 @@ export function createFakeKeys() {
         maxPriorityFeePerGas: transaction.maxPriorityFeePerGas,
       })
       const hash = keccak256(raw)
-      signed.push({ keyName, transaction, hash })
+      signed.push({ keyName, transaction, hash, raw })
       return { raw, hash }
     },
   }

@@ -10,13 +10,13 @@ export interface ForgottenPlace {
   readonly mayGoOn: boolean
 }
 
-/** ▸ Places of any lane that were taken for a record and of which the log does not say what became of them. */
+/** ▸ Places of any lane that were taken for a record, or may have been used for the same, and of which the log does not say what became of them. */
 export async function forgottenBy(
   { store, network }: Pick<LaneDeps, 'store' | 'network'>,
   { lane, counts, signal }: Pick<Moment, 'lane' | 'counts' | 'signal'>,
   record: RecordObject,
 ): Promise<readonly ForgottenPlace[]> {
-  const byLane = Map.groupBy(store.placesFor(record.metadata.uid), (one) => laneKey(one.lane))
+  const byLane = Map.groupBy(store.placesFor(recordOf(record)), (one) => laneKey(one.lane))
   const found: ForgottenPlace[] = []
   for (const [key, taken] of byLane) {
     const isHere = key === laneKey(lane)

@@ -16,11 +16,15 @@ export interface Place {
   readonly nonce: number
   /** The StakingTransaction that it was taken for; undefined for a filler. */
   readonly transaction: { readonly uid: string; readonly generation: number; readonly name?: string } | undefined
+  /** Validators that a transaction which the log does not have may pay under it, lower case. */
+  readonly subjects?: readonly string[]
 }
 
 /** A StakingTransaction as the rules see it. */
 export interface TransactionRecord {
   readonly uid: string
+  /** What it is about, lower case; undefined where that doesn't matter. */
+  readonly subject?: string
   /** Of the hand-over (spec.generation). */
   readonly generation: number
   readonly status: Pick<StakingTransactionStatus, 'place' | 'attempts' | 'closed' | 'outcome' | 'claims'>
@@ -107,10 +111,12 @@ export function holesOf(places: ReadonlyMap<number, Place>, counts: Counts): rea
 /**
  * ▸ Signed is only what the StakingTransaction itself names.
  * @param record of the uid that the place names, when it takes its places in this lane; undefined when there is none, or it uses another lane
+ * @param isFollowed another record names the number: a witness knew of a transaction of it under this nonce, and it is followed
  * @returns `named`: its transaction uses it. `free`: it was taken for a transaction that has no place, so that this one goes on with it.
  * `filler`: nobody uses it; it is filled with 0 wei to the signer itself.
  */
-export function useOf(place: Place, record: TransactionRecord | undefined): 'named' | 'free' | 'filler' {
+export function useOf(place: Place, record: TransactionRecord | undefined, isFollowed = false): 'named' | 'free' | 'filler' {
+  if (isFollowed) return 'named'
   if (record === undefined || place.transaction?.uid !== record.uid) return 'filler'
   if (record.status.place === place.nonce) return 'named'
   const isFresh =
@@ -128,7 +134,7 @@ export const mayGoOn = (place: Place, record: TransactionRecord, counts: Pick<Co
 /**
  * ▸ Places of any lane that were taken for this record, in whatever generation, and of which the log does not say what became of them. A restored log
  * may have forgotten that it was signed for one of them. No other place is taken, and none of them gone on with beside another, before every node
- * counts beyond them: then history shows it.
+ * counts beyond them: then history shows it. The same for places under which an earlier version may have paid for what the record is about.
  * @param places of one lane
  * @param finalEverywhere the lowest final count in that lane; undefined when a node does not answer
  */
@@ -138,9 +144,11 @@ export function forgottenPlaces(
   finalEverywhere: number | undefined,
 ): readonly number[] {
   const forgotten: number[] = []
-  for (const { nonce, transaction } of places) {
-    if (transaction?.uid !== record.uid || (finalEverywhere !== undefined && nonce < finalEverywhere)) continue
-    const isAccounted = closedOf(record).some((one) => one.nonce === nonce && isOfGeneration(one, transaction.generation))
+  for (const { nonce, transaction, subjects = [] } of places) {
+    const own = transaction?.uid === record.uid ? transaction : undefined
+    const mayPay = record.subject !== undefined && subjects.includes(record.subject)
+    if ((own === undefined && !mayPay) || (finalEverywhere !== undefined && nonce < finalEverywhere)) continue
+    const isAccounted = own !== undefined && closedOf(record).some((one) => one.nonce === nonce && isOfGeneration(one, own.generation))
     if (!isAccounted) forgotten.push(nonce)
   }
   return forgotten
@@ -307,6 +315,20 @@ export function takenBack(record: TransactionRecord, counts: Counts): StakingTra
   if (outcome === undefined || rest.place === undefined) return undefined
   if (counts.finalEverywhere === undefined || counts.final > rest.place) return undefined
   return { ...rest, state: 'Open' }
+}
+
+/**
+ * What an earlier version has signed for a record under a place that was taken for it: the record follows it. Undefined where the record has begun, or the
+ * place is another's: then it is a claim.
+ */
+export function takenOver(
+  record: TransactionRecord,
+  place: Place,
+  attempts: readonly TransactionAttempt[],
+): StakingTransactionStatus | undefined {
+  const { status, uid } = record
+  const isFree = status.place === undefined && status.outcome === undefined && attemptsOf(record).length === 0
+  return isFree && place.transaction?.uid === uid ? { ...status, state: 'Open', place: place.nonce, attempts: [...attempts] } : undefined
 }
 
 /** What the witnesses say of a transaction that is about to take a place. */

@@ -3,6 +3,7 @@ import type { Hex } from '../../chains/ethereum/chain.ts'
 import { makeStake } from '../testing/fake-staking-api.ts'
 import { add, assertOnce, calls, kinds, node, none, polls, said } from '../testing/rows.ts'
 import { addressOf, createWorld, ETH, EXIT, GWEI, hoodi, KEY, WITHDRAWAL, type World } from '../testing/world.ts'
+import { placeName } from './names.ts'
 
 /** Absence proves nothing: who else knows of a transaction, and what follows when what was seen goes away. */
 
@@ -33,6 +34,31 @@ const firstNode: { readonly how: string; readonly make: (world: World) => void }
   { how: 'is behind', make: (world) => void Object.assign(node(world, 0), { lag: 30 }) },
   { how: 'does not answer', make: (world) => void Object.assign(node(world, 0), { silent: true }) },
 ]
+
+test.each(kinds)(
+  '%s: what a witness knows is followed under a number that was given to nobody, and nothing is sent against it',
+  async (key) => {
+    const world = worldOf(key)
+    await world.visit(world.start(), key)
+    const [hash] = calls(world).map((one) => one.hash)
+    setBack(world, key)
+    const other = key === KEY ? 'team-a/waits-behind' : KEY
+    await polls(world, world.start(), key, 3)
+    // As where the number was a filler's before the witness was heard.
+    const lane = { chainId: hoodi.chainId, address: addressOf(0) }
+    world.places.vanish(placeName(lane, 0))
+    world.places.create({ metadata: { name: placeName(lane, 0) }, spec: { ...lane, address: lane.address.toLowerCase(), nonce: 0 } })
+    world.addStake(other)
+    const operator = world.start()
+    await polls(world, operator, other, 3)
+    await polls(world, operator, key, 3)
+    expect(world.keys.signed.filter(({ transaction: { data } }) => data === '0x')).toEqual([])
+    expect(calls(world).filter(({ nonce }) => nonce === 0)).toMatchObject([{ hash }])
+    await world.settle(operator, [key, other])
+    expect(world.record(key)?.status?.outcome).toMatchObject({ is: 'Landed', hash })
+    expect(world.ready(other), said(world, other)).toBe(true)
+  },
+)
 
 describe.each([{}, { sharedKey: true }])('etcd is restored to before it was sent, with the policy %o', (policy) => {
   /** Sent, and held by the second node alone. */

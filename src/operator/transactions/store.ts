@@ -48,12 +48,14 @@ export const recordIndexers = {
 export const placeIndexers = {
   lane: ({ spec }: PlaceObject): readonly string[] => [laneKey(spec)],
   transaction: ({ spec }: PlaceObject): readonly string[] => (spec.transaction === undefined ? [] : [spec.transaction.uid]),
+  subject: ({ spec }: PlaceObject): readonly string[] => spec.subjects ?? [],
 }
 export const ownerKey = ({ kind, namespace, name }: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): string =>
   `${kind}/${namespace}/${name}`
 
 export const recordOf = ({ metadata, spec, status }: RecordObject): TransactionRecord => ({
   uid: metadata.uid,
+  subject: spec.subject.toLowerCase(),
   generation: spec.generation,
   status: status ?? {},
 })
@@ -76,8 +78,8 @@ export interface TransactionStore {
   unsettledOf(address: string): readonly RecordObject[]
   /** From the cache, by nonce. */
   placesIn(lane: LaneId): ReadonlyMap<number, Place>
-  /** Places of any lane that were taken for a record, by its uid, from the cache. */
-  placesFor(uid: string): readonly { readonly lane: LaneId; readonly place: Place }[]
+  /** Places of any lane that were taken for a record, or under which an earlier version may have paid for what it is about, from the cache. */
+  placesFor(record: TransactionRecord): readonly { readonly lane: LaneId; readonly place: Place }[]
   /** Past the cache. */
   read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
   /** The record with what the cache leaves out of one that has its outcome: as this process has just written it, or read past the cache. */
@@ -96,6 +98,7 @@ export interface TransactionStore {
     nonce: number,
     by: (TransactionRecord & { readonly name: string }) | undefined,
     signal: AbortSignal,
+    subjects?: readonly string[],
   ): Promise<Place & { readonly created: boolean }>
   prunePlace(lane: LaneId, nonce: number, signal: AbortSignal): Promise<void>
   /** Lets a record go that somebody deletes. @throws Halt (conflict) where it was written meanwhile */
@@ -182,6 +185,7 @@ export function createTransactionStore(deps: {
   const toPlace = ({ spec }: PlaceObject): Place => ({
     nonce: spec.nonce,
     transaction: spec.transaction,
+    ...(spec.subjects === undefined ? {} : { subjects: spec.subjects }),
   })
   const toPlaces = (lane: LaneId): ReadonlyMap<number, Place> =>
     new Map(places.cache.byIndex('lane', laneKey(lane)).map((place) => [place.spec.nonce, toPlace(place)]))
@@ -198,7 +202,10 @@ export function createTransactionStore(deps: {
     recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
     unsettledOf: (address) => records.cache.byIndex('holder', address.startsWith('0x') ? address.toLowerCase() : address),
     placesIn: toPlaces,
-    placesFor: (uid) => places.cache.byIndex('transaction', uid).map((place) => ({ lane: place.spec, place: toPlace(place) })),
+    placesFor({ uid, subject = '' }) {
+      const found = new Set([...places.cache.byIndex('transaction', uid), ...places.cache.byIndex('subject', subject)])
+      return [...found].map((place) => ({ lane: place.spec, place: toPlace(place) }))
+    },
     read,
     async whole(record, signal) {
       const { name, resourceVersion } = record.metadata
@@ -248,7 +255,7 @@ export function createTransactionStore(deps: {
     },
     writeSpec: (record, change, signal) => patch(record, { spec: change }, undefined, signal),
 
-    async takePlace(lane, nonce, by, signal) {
+    async takePlace(lane, nonce, by, signal, subjects = []) {
       const name = placeName(lane, nonce)
       deps.assertHeld()
       point('before place create', name)
@@ -257,6 +264,7 @@ export function createTransactionStore(deps: {
         address: lane.address.toLowerCase(),
         nonce,
         ...(by === undefined ? {} : { transaction: { name: by.name, uid: by.uid, generation: by.generation } }),
+        ...(subjects.length === 0 ? {} : { subjects: [...new Set(subjects.map((one) => one.toLowerCase()))] }),
       }
       let place: PlaceObject
       let created = true

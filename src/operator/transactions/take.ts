@@ -342,7 +342,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
         memory.stand(one.record, {
           kind: 'wait',
           reason: 'WaitingForNonce',
-          message: `Nonce ${own.nonce} was taken for StakingTransaction ${one.record.metadata.name}, and the log does not say what became of it. It is made again once every RPC node counts beyond that nonce.`,
+          message: `Nonce ${own.nonce} was taken for this before, and the log does not say what became of it. It is made again once every RPC node counts beyond that nonce.`,
           afterMs: moment.network.config.pollIntervalMs,
         })
     }

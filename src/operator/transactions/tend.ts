@@ -56,6 +56,7 @@ export function createTend(deps: LaneDeps) {
 
     const now = clock.monotonicMs()
     const waits = (nonce: number) => somebodyWaits(moment, nonce, (record) => isHeldBack(memory.standing(record.metadata.name)))
+    const named = new Set(store.liveIn(lane).flatMap(({ status }) => (status?.outcome === undefined ? (status?.place ?? []) : [])))
     const fillers: Place[] = []
     for (const place of store.placesIn(lane).values()) {
       if (place.nonce < counts.latest) continue
@@ -64,7 +65,13 @@ export function createTend(deps: LaneDeps) {
       const hindrance = hindranceOf(owner === undefined ? undefined : memory.standing(owner.metadata.name))
       if (known !== undefined) known.hinderedSince = hindrance === 'none' ? undefined : (known.hinderedSince ?? now)
       const hinderedMs = now - (known?.hinderedSince ?? now)
-      if (isFilled(useOf(place, owner && recordOf(owner)), { hindrance, somebodyWaits: waits(place.nonce), hinderedMs }))
+      if (
+        isFilled(useOf(place, owner && recordOf(owner), named.has(place.nonce)), {
+          hindrance,
+          somebodyWaits: waits(place.nonce),
+          hinderedMs,
+        })
+      )
         fillers.push(place)
     }
     await each(

@@ -21,6 +21,7 @@ export type Rules = Pick<
   | 'forgottenPlaces'
   | 'isMissing'
   | 'takenBack'
+  | 'takenOver'
   | 'recordMayBePruned'
   | 'mayBePruned'
 >
@@ -61,6 +62,9 @@ export const ablations = {
   placeMadeAgain: 'a place that a record names and that is missing is not made again',
   endsWhenSetBack: 'leaders go on when etcd is set back',
   apiRefuses: 'the staking API takes any hash, also of another nonce while the earlier one may land',
+  followed: 'a place under which a record follows what a witness knew is filled, since it was taken for nobody',
+  legacyFillers: 'what an earlier version has signed for a resource that is gone is filled, and forgotten',
+  importFirst: 'a lane signs before what an earlier version has signed is in the log',
   attemptWritten: 'a bumped version is sent without being written down',
 } as const
 export type Ablation = keyof typeof ablations
@@ -123,6 +127,8 @@ export interface Config extends Faults {
   readonly rotates?: boolean
   /** The first owner's fee cap is below the market. */
   readonly lowCap?: boolean
+  /** An earlier version has signed for both purposes, in the other order, and left a ledger: what it sent may land at any time. */
+  readonly ledger?: boolean
   /** Leaders see changes of owners late. */
   readonly lateOwners?: boolean
   /** The staking API takes a hash only after it was sent. */

@@ -138,10 +138,44 @@ export const configs: readonly Config[] = [
   },
   { ...base, ...two, id: '26', title: 'a call reverts and may be made again', revert: 1, remakeAfterRevert: true },
   { ...base, id: '27', title: 'leaders see late that the owner is suspended', leaders: 2, owner: 2, lateOwners: true },
+  { ...base, ...two, id: '28', title: 'the ledger of an earlier version, a crash', crash: 1, ledger: true },
+  { ...base, ...two, id: '28b', title: 'the ledger of an earlier version, etcd set back', setBack: 1, ledger: true, mayWait: true },
+  {
+    ...base,
+    ...two,
+    id: '28c',
+    title: 'the ledger of an earlier version, a reorg, a forgetful pool, a suspended owner',
+    reorg: 1,
+    drop: 1,
+    owner: 1,
+    ledger: true,
+  },
+  {
+    ...base,
+    wants: [0, 1, 0],
+    id: '28d',
+    title: 'the ledger of an earlier version, whose owner is deleted and followed by another',
+    owner: 2,
+    ledger: true,
+    mayWait: true,
+  },
 ]
 
 /** Explored whole by `npm test`, and too slow for `npm run check`. */
 export const slow: readonly Config[] = [
+  { ...base, ...two, id: '28f', title: 'two leaders, the ledger of an earlier version, a crash', leaders: 2, crash: 1, ledger: true },
+  {
+    ...base,
+    wants: [0, 1, 0],
+    id: '28e',
+    title: 'as 28d, and etcd is set back, a pool is forgetful, a leader crashes',
+    owner: 2,
+    setBack: 1,
+    drop: 1,
+    crash: 1,
+    ledger: true,
+    mayWait: true,
+  },
   {
     ...base,
     id: '18b',

@@ -1,7 +1,7 @@
 import { type Hindrance, PATIENCE_MS } from '../protocol.ts'
 import { isFor } from './config.ts'
 import { type Cache, createDecisions, type Reason } from './decide.ts'
-import { CANCEL, codeOfId, FOREIGN, type LogRecord, nonceOfId, purposeOf, transactionId } from './log.ts'
+import { CANCEL, codeOfId, FOREIGN, LEDGER, type LogRecord, nonceOfId, purposeOf, transactionId } from './log.ts'
 import { type Action, action } from './words.ts'
 import { AT, type Emit, OWNER, type State, VIOLATION, type World } from './world.ts'
 
@@ -35,6 +35,8 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
     freshCancel: isFor(config, 'freshCancel'),
     placeMadeAgain: isFor(config, 'placeMadeAgain'),
     attemptWritten: isFor(config, 'attemptWritten'),
+    importFirst: isFor(config, 'importFirst'),
+    followed: isFor(config, 'followed'),
   }
   const looksForDoubles =
     config.setBack === undefined && config.pruneRecord === undefined && (config.handDelete === undefined || config.leaders === 1)
@@ -62,6 +64,51 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
   const afterOwner = tellsLate || !has.toldFirst ? AT.send : AT.tell
   const afterNaming = has.freshOwner ? AT.readOwner : afterOwner
 
+  /** @returns whether there was a number left for it */
+  const createRecord = (t: State, s: State, cache: Cache, purpose: number, owner: number): boolean => {
+    const uid = ((word(s, at.uids) >> (purpose * 3)) & 7) + 1
+    if (uid > 6) return false
+    t[at.uids] = word(s, at.uids) + (1 << (purpose * 3))
+    writeRecord(t, cache, log.create(purpose, uid, owner, world.laneOf(s, owner)))
+    return true
+  }
+
+  /** Takes over what an earlier version has signed, entry by entry and write by write; whoever comes after a crash goes on. */
+  const forLedger = (s: State, leader: number, cache: Cache, emit: Emit): void => {
+    const stored = word(s, at.store.places)
+    for (const { nonce, purpose, code } of LEDGER) {
+      const number = word(s, at.store.records + purpose)
+      const isPlaced = log.places(stored).places.has(nonce)
+      const t = world.fork(s)
+      if (number === 0 && !isPlaced) {
+        // Also for an owner that is suspended; of one that is gone only what a node shows.
+        const owner = config.wants.indexOf(purpose)
+        const isGone = world.owner(s, owner) === OWNER.deleted && !world.isKnown(s, transactionId(0, nonce, code))
+        if (isGone) {
+          t[at.store.places] = log.withLegacyFiller(stored, nonce, purpose)
+          t[cache.places] = log.withLegacyFiller(word(s, cache.places), nonce, purpose)
+          emit(t, action('importPlace', leader, 0, nonce))
+        } else if (createRecord(t, s, cache, purpose, owner)) emit(t, action('createRecord', leader, owner, purpose))
+        return
+      }
+      if (number === 0) continue
+      if (!isPlaced) {
+        t[at.store.places] = log.withPlaceFor(stored, nonce, number)
+        t[cache.places] = log.withPlaceFor(word(s, cache.places), nonce, number)
+        emit(t, action('importPlace', leader, 0, nonce))
+        return
+      }
+      const written = log.takeOver(number, stored, nonce, code)
+      if (written === 0) continue
+      writeRecord(t, cache, written)
+      emit(t, action('importRecord', leader, 0, nonce))
+      return
+    }
+    const t = world.fork(s)
+    t[at.store.ledger] = 0
+    emit(t, action('dropLedger', leader))
+  }
+
   const forOwners = (s: State, leader: number, cache: Cache, emit: Emit): void => {
     config.wants.forEach((purpose, owner) => {
       if (purpose < 0 || ownerSeen(s, cache, owner) !== OWNER.active) return
@@ -70,12 +117,7 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
         const stored = word(s, at.store.records + purpose)
         const t = world.fork(s)
         if (stored !== 0 && has.oneName) t[cache.records + purpose] = stored
-        else {
-          const uid = ((word(s, at.uids) >> (purpose * 3)) & 7) + 1
-          if (uid > 6) return
-          t[at.uids] = word(s, at.uids) + (1 << (purpose * 3))
-          writeRecord(t, cache, log.create(purpose, uid, owner, world.laneOf(s, owner)))
-        }
+        else if (!createRecord(t, s, cache, purpose, owner)) return
         emit(t, action('createRecord', leader, owner, purpose, stored !== 0 && has.oneName ? 1 : 0))
         return
       }
@@ -253,7 +295,13 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
     // Read past the cache: what was behind is looked at again.
     if (purpose >= 0 && has.freshUse && word(s, cache.records + purpose) !== word(s, at.store.records + purpose)) return false
     if (purpose >= 0 && has.freshCancel && config.lateOwners === true && word(s, cache.owners) !== word(s, at.owners)) return false
-    const use = log.use(places, nonce, recordIn(s, cache, lane, purpose))
+    const isFollowed =
+      has.followed &&
+      [0, 1].some((other) => {
+        const of = recordIn(s, cache, lane, other)
+        return of !== 0 && log.record(of).isOpen && log.record(of).place === nonce
+      })
+    const use = log.use(places, nonce, recordIn(s, cache, lane, purpose), isFollowed)
     if (use === 'named') return false
     if (use === 'filler') return world.rules.isFilled(use, { hindrance: 'none', somebodyWaits: true, hinderedMs: 0 })
     return (
@@ -354,6 +402,10 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
         if (cache === undefined) continue
         if (word(s, cache.pc) === AT.idle) {
           forOwners(s, leader, cache, emit)
+          if (world.hasLedger(s)) {
+            forLedger(s, leader, cache, emit)
+            if (has.importFirst) continue
+          }
           forPlaces(s, leader, cache, emit)
           forRecords(s, leader, cache, emit)
           forLanes(s, leader, cache, emit)

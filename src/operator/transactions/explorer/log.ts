@@ -28,6 +28,14 @@ export const transactionId = (lane: number, nonce: number, code: number): number
 export const laneOfId = (id: number): number => (id - 1) >> 6
 export const nonceOfId = (id: number): number => ((id - 1) >> 4) & 3
 export const codeOfId = (id: number): number => (id - 1) & 15
+/** What an earlier version has signed, by nonce: the purpose of each, in the other order than it comes to the log. */
+export const LEDGER: readonly { readonly nonce: number; readonly purpose: number; readonly code: number }[] = [
+  { nonce: 0, purpose: 1, code: callOf(1, 0) },
+  { nonce: 1, purpose: 0, code: callOf(0, 0) },
+]
+const subjectOf = (purpose: number): string => `purpose${purpose}`
+/** A filler under which an earlier version may have done a purpose: 130 and 131. */
+const MAY_DO = 130
 const hashOf = (id: number): string => `0x${id}`
 const idOf = (hash: string): number => Number(hash.slice(2))
 const addressOf = (lane: number): string => `0xlane${lane}`
@@ -87,7 +95,7 @@ export function createLog(config: Config, rules: Rules) {
     const key = JSON.stringify([purpose, uid, owner, lane, generation, status.place, status.attempts, status.closed, status.outcome])
     const known = numbers.get(key)
     if (known !== undefined) return known
-    const record: TransactionRecord = { uid: uidOf(purpose, uid), generation, status }
+    const record: TransactionRecord = { uid: uidOf(purpose, uid), subject: subjectOf(purpose), generation, status }
     const open = rules.mayAttempt(record, 'Call')
     const versions = rules.openAttempts(record)
     const number = records.length
@@ -143,6 +151,10 @@ export function createLog(config: Config, rules: Rules) {
     const places = new Map<number, Place>()
     codes.forEach((code, nonce) => {
       if (code === 0) return
+      if (code >= MAY_DO) {
+        places.set(nonce, { nonce, transaction: undefined, subjects: [subjectOf(code - MAY_DO)] })
+        return
+      }
       const transaction = code === 1 ? undefined : { uid: uidOf((code - 2) >> 6, ((code - 2) >> 3) & 7), generation: (code - 2) & 7 }
       places.set(nonce, { nonce, transaction })
     })
@@ -154,8 +166,8 @@ export function createLog(config: Config, rules: Rules) {
   const codesOf = (number: number): number[] => [0, 1, 2, 3].map((nonce) => placeCode(lanesOf(number).places.get(nonce)))
   const placeCode = (place: Place | undefined): number => {
     if (place === undefined) return 0
-    const { transaction } = place
-    if (transaction === undefined) return 1
+    const { transaction, subjects: [subject] = [] } = place
+    if (transaction === undefined) return subject === undefined ? 1 : MAY_DO + Number(subject.slice('purpose'.length))
     const [purpose = '0', uid = '0'] = transaction.uid.slice('purpose'.length).split('-')
     return 2 + ((Number(purpose) * 8 + Number(uid)) << 3) + transaction.generation
   }
@@ -206,6 +218,9 @@ export function createLog(config: Config, rules: Rules) {
         codes[nonce] = of === undefined ? 1 : 2 + ((of.purpose * 8 + of.uid) << 3) + of.record.generation
         return internPlaces(codes)
       }),
+    /** A filler's place under which an earlier version may have done a purpose. */
+    withLegacyFiller: (places: number, nonce: number, purpose: number): number =>
+      internPlaces(codesOf(places).map((code, at) => (at === nonce ? MAY_DO + (isFor(config, 'legacyFillers') ? purpose : -129) : code))),
     withoutPlace: (places: number, nonce: number): number => internPlaces(codesOf(places).map((code, at) => (at === nonce ? 0 : code))),
     /** The record names a place, with its first version. */
     name: (number: number, nonce: number, code: number, found: boolean): number =>
@@ -213,6 +228,14 @@ export function createLog(config: Config, rules: Rules) {
         const of = recordOf(number)
         return withStatus(of, rules.withPlace(of.record, nonce, attempt(of.lane, nonce, code, found)))
       }),
+    /** What an earlier version has signed for the record under its place; 0 where the record has begun. */
+    takeOver: (number: number, places: number, nonce: number, code: number): number => {
+      const of = recordOf(number)
+      const place = lanesOf(places).places.get(nonce)
+      if (place === undefined) throw new Error(`no place ${nonce}`)
+      const status = rules.takenOver(of.record, place, [{ ...attempt(of.lane, nonce, code, false), generation: of.record.generation }])
+      return status === undefined ? 0 : withStatus(of, status)
+    },
     attempt: (number: number, code: number): number =>
       attempted(number * 16 + code, () => {
         const of = recordOf(number)
@@ -282,18 +305,18 @@ export function createLog(config: Config, rules: Rules) {
       return status === undefined ? record : withStatus(recordOf(record), status)
     },
     /** `record` 0: there is none. */
-    use: (places: number, nonce: number, record: number): 'named' | 'free' | 'filler' =>
-      uses((places * 4 + nonce) * 0x10000 + record, () => {
+    use: (places: number, nonce: number, record: number, isFollowed: boolean): 'named' | 'free' | 'filler' =>
+      uses(((places * 4 + nonce) * 2 + (isFollowed ? 1 : 0)) * 0x10000 + record, () => {
         const place = lanesOf(places).places.get(nonce)
         if (place === undefined) throw new Error(`no place ${nonce}`)
-        return rules.useOf(place, record === 0 ? undefined : recordOf(record).record)
+        return rules.useOf(place, record === 0 ? undefined : recordOf(record).record, isFollowed)
       }),
     /** Whom a place was taken for, as a number; 0 without a place. */
     useKey: (places: number, nonce: number): number => placeCode(lanesOf(places).places.get(nonce)),
     /** The purpose that a place was taken for; -1 for a filler. */
     purposeAt: (places: number, nonce: number): number => {
       const code = placeCode(lanesOf(places).places.get(nonce))
-      return code < 2 ? -1 : (code - 2) >> 6
+      return code < 2 || code >= MAY_DO ? -1 : (code - 2) >> 6
     },
     mayPrune: (places: number, nonce: number, record: number, finalEverywhere: number): boolean =>
       prunes(((places * 4 + nonce) * 8 + finalEverywhere) * 0x10000 + record, () => {

@@ -39,6 +39,10 @@ export const actionKinds = [
   'setBack',
   'rotate',
   'acknowledge',
+  'importPlace',
+  'importRecord',
+  'dropLedger',
+  'shown',
 ] as const
 export type ActionKind = (typeof actionKinds)[number]
 const kindNumbers = new Map(actionKinds.map((kind, index) => [kind, index]))
@@ -140,6 +144,14 @@ export function describe(of: Action): string {
       return 'etcd is set back to the backup'
     case 'rotate':
       return 'the signer gets another key (lane 1)'
+    case 'importPlace':
+      return `${who} makes the place at ${where} for what the ledger has`
+    case 'importRecord':
+      return `${who} writes what the ledger has at ${where} into the record`
+    case 'dropLedger':
+      return `${who} takes the ledger away: all of it is in the log`
+    case 'shown':
+      return `the pools come to hold what the ledger has at ${where}`
     case 'acknowledge':
       return `a person acknowledges what lane ${a} shows below nonce ${b}`
   }

@@ -1,6 +1,6 @@
 import type { Counts } from '../protocol.ts'
 import { type Config, type Faults, faultNames, isFor, NODE_MODES, type NodeMode, type Rules } from './config.ts'
-import { codeOfId, createLog, FOREIGN, type Log, laneOfId, nonceOfId, purposeOf, revertOf } from './log.ts'
+import { codeOfId, createLog, FOREIGN, LEDGER, type Log, laneOfId, nonceOfId, purposeOf, revertOf } from './log.ts'
 import { type Action, action } from './words.ts'
 
 /**
@@ -55,18 +55,21 @@ export interface World {
   readonly sent: (s: State, lane: number, nonce: number) => number
   readonly restart: (t: State, leader: number) => void
   readonly violation: (s: State) => number
+  /** What an earlier version has signed is not all in the log. */
+  readonly hasLedger: (s: State) => boolean
 }
 export type Emit = (t: State, by: Action) => void
 
 /** Where each thing stands in a state. */
-function layout({ lanes, nonces, leaders }: Config) {
+function layout({ lanes, nonces, leaders, ledger }: Config) {
   let word = 0
   const take = (count: number): number => {
     const at = word
     word += count
     return at
   }
-  const store = { records: take(2), places: take(lanes) }
+  /** The ledger of an earlier version: 1 while it is there. */
+  const store = { records: take(2), places: take(lanes), ledger: take(ledger === true ? 1 : 0) }
   const storeEnd = word
   const leaderAt = Array.from({ length: leaders }, () => ({
     records: take(2),
@@ -343,6 +346,19 @@ export function createWorld(config: Config, rules: Rules): World {
       return number !== 0 && log.record(number).lane === lane && log.record(number).isOpen
     })
 
+  const hasLedger = (s: State): boolean => config.ledger === true && word(s, at.store.ledger) !== 0
+  /** What was sent long ago comes to light. */
+  const shown = (s: State, emit: Emit): void => {
+    if (config.ledger !== true) return
+    for (const { nonce, code } of LEDGER) {
+      if (nonce < minedCount(s, 0) || pooled(s, 0, 0, nonce) !== 0 || pooled(s, 1, 0, nonce) !== 0) continue
+      if ((sent(s, 0, nonce) & (1 << code)) === 0) continue
+      const t = fork(s)
+      deliver(t, 0, nonce, code)
+      emit(t, action('shown', 0, 0, nonce))
+    }
+  }
+
   const etcd = (s: State, emit: Emit): void => {
     if (budget(s, 'setBack') > 0) {
       if (word(s, at.backup) === 0) {
@@ -411,6 +427,10 @@ export function createWorld(config: Config, rules: Rules): World {
     at,
     initial: () => {
       const s = new Uint16Array(stride)
+      if (config.ledger === true) {
+        s[at.store.ledger] = 1
+        for (const { nonce, code } of LEDGER) s[at.sent + nonce] = 1 << code
+      }
       config.wants.forEach((wanted, index) => {
         if (index < 2 && wanted >= 0) setOwner(s, index, OWNER.active)
       })
@@ -444,6 +464,7 @@ export function createWorld(config: Config, rules: Rules): World {
       chain(s, emit)
       nodes(s, emit)
       owners(s, emit)
+      shown(s, emit)
       etcd(s, emit)
     },
     heal: (t) => {
@@ -456,5 +477,6 @@ export function createWorld(config: Config, rules: Rules): World {
       t.fill(0, at.backupStore, at.backupStore + at.storeLength)
     },
     violation: (s) => word(s, at.violation),
+    hasLedger,
   }
 }

@@ -346,3 +346,33 @@ test('a nonce whose transaction nobody can tell any more is filled', async () =>
   expect(world.chain.deposits()).toHaveLength(1)
   expect(world.places.list().every(({ spec }) => spec.chainId === hoodi.chainId)).toBe(true)
 })
+
+test('what was signed for a resource that is gone may land yet: whoever takes its stake over waits for that nonce', async () => {
+  const heir = 'team-a/heir'
+  const world = worldOf(KEY)
+  const dying = world.start((point, self) => {
+    if (point === 'before api.submitEthereumStake') self.kill()
+  })
+  await world.visit(dying, KEY)
+  const [signed] = world.keys.signed
+  if (signed === undefined) throw new Error('nothing was signed')
+  // The version before sends first and tells later: nobody but a stranger's node has it.
+  await world.chain.chain.send(signed.raw, 'all', new AbortController().signal)
+  world.chain.forget()
+  const stakeId = world.record()?.spec.apiId
+  asBefore(world, [KEY])
+  world.stakes.vanish(KEY)
+  world.addStake(heir, { adopt: { stakeId: stakeId as string } })
+  const operator = await upgraded(world)
+  const calls = () => world.chain.everSent().filter(({ valueWei }) => valueWei > 0n)
+  for (let poll = 0; poll < 6; poll++) {
+    await world.visit(operator, heir)
+    world.clock.advance(12_000)
+    expect(calls(), said(world, heir)).toHaveLength(1)
+  }
+  expect(world.condition('Ready', heir)?.reason).toBe('WaitingForNonce')
+  world.chain.mine(1, (versions) => versions.find(({ valueWei }) => valueWei > 0n))
+  await world.settle(operator, [heir], 12)
+  expect(world.ready(heir), said(world, heir)).toBe(true)
+  world.assertMoney({ deposits: 1 })
+})

@@ -11,7 +11,7 @@ import { withClaims } from '../claims.ts'
 import { each } from '../each.ts'
 import type { TransactionLog } from '../log.ts'
 import type { LaneId } from '../names.ts'
-import { attemptsOf } from '../protocol.ts'
+import { takenOver } from '../protocol.ts'
 import type { SignerStore } from '../signer-store.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../store.ts'
 import type { LegacyKind, LegacyRecord, LegacySigner } from './kind.ts'
@@ -144,19 +144,16 @@ export function createImport(deps: ImportDeps) {
     const owner = ownerIn(entry)
     const hashes = hashesOf(entry)
     const made = await recordFor({ ...entry, hashes }, owner, network, signer, signal)
+    const displaced = entry.displacedPubkeys ?? []
     if (made === undefined) {
-      await store.takePlace(lane, entry.nonce, undefined, signal)
+      // Its resource is gone and no node shows it; it may land all the same, and whoever takes the stake over must not pay beside it.
+      await store.takePlace(lane, entry.nonce, undefined, signal, [...displaced, ...(entry.pubkey === undefined ? [] : [entry.pubkey])])
       return false
     }
     const record = await store.create(made.name, made.spec, signal)
-    const place = await store.takePlace(lane, entry.nonce, { ...recordOf(record), name: record.metadata.name }, signal)
-    const isFree = record.status?.place === undefined && record.status?.outcome === undefined && attemptsOf(recordOf(record)).length === 0
-    if (isFree && isOwner(record, owner) && place.transaction?.uid === record.metadata.uid)
-      await store.writeStatus(
-        record,
-        { ...record.status, state: 'Open', place: entry.nonce, attempts: attemptsFor(entry, made.isWhole) },
-        signal,
-      )
+    const place = await store.takePlace(lane, entry.nonce, { ...recordOf(record), name: record.metadata.name }, signal, displaced)
+    const status = isOwner(record, owner) ? takenOver(recordOf(record), place, attemptsFor(entry, made.isWhole)) : undefined
+    if (status !== undefined) await store.writeStatus(record, status, signal)
     // Another nonce of the same purpose: it is waited for.
     else
       await claim(
