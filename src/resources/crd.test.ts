@@ -74,7 +74,8 @@ describe.each(kinds)('the CRD of $kind', (kind) => {
   test('says −1 of what nobody has seen, so that no tool takes it for ready', () => {
     const hasConditions = nodes.some(({ path }) => path === '.status.conditions')
     const status = nodes.find(({ path }) => path === '.status')?.node
-    expect(status?.default).toEqual(hasConditions ? { observedGeneration: -1 } : undefined)
+    const unseen = hasConditions ? { observedGeneration: -1 } : undefined
+    expect(status?.default).toEqual('initialStatus' in kind ? kind.initialStatus : unseen)
     if (hasConditions) expect(nodes.find(({ path }) => path === '.status.observedGeneration')?.node).toMatchObject({ minimum: -1 })
   })
   test('has lists of conditions as maps by type, where it has conditions', () => {
