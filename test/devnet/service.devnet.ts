@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -15,7 +15,7 @@ import { clientOf, type StackService, startStackService } from '../stack/service
 import { mainEntry } from '../stack/stack.ts'
 import { ACCOUNTS } from './shared.ts'
 import { until } from './until.ts'
-import { startValidatorClient } from './validator-client.ts'
+import { importByHand, startValidatorClient } from './validator-client.ts'
 
 /**
  * The staking service before a real network, from a stake to its exit. Whoever owns the validator is played by the test: it signs what the service
@@ -89,23 +89,46 @@ async function attested(index: number): Promise<{ readonly epoch: number; readon
   return { epoch, live: found.data?.some((each) => each.index === String(index) && each.is_live) ?? false }
 }
 
-/** The service's keystores, in a validator client of somebody else's. */
-async function runExportedKeys(pubkey: Hex) {
-  const [out, passwordFile] = [join(dir, 'keystores'), join(dir, 'keystore-password')]
-  writeFileSync(passwordFile, 'Keystores-of-a-test-1!\n', { mode: 0o600 })
-  await staking.command('keystores', 'export', '--out', out, '--password-file', passwordFile, '--pubkey', pubkey)
+/** The validator's key, pushed to a validator client of somebody else's by its Keymanager API. */
+async function pushKey(pubkey: Hex, stakeId: string) {
   const logs = process.env.DEVNET_DIR ?? dir
   mkdirSync(logs, { recursive: true })
-  validatorClient = await startValidatorClient({
+  const started = await startValidatorClient({
     assets: devnet.assets,
     dir: join(logs, 'second-validator-client'),
     beaconRpc: devnet.beaconRpc,
     chainConfigFile: join(devnet.dir, 'config.yml'),
-    keystoresDir: out,
-    passwordFile,
     signal: AbortSignal.timeout(60_000),
   })
-  return readdirSync(out)
+  validatorClient = started.process
+  const target = ['--network', NETWORK, '--to', started.url, '--token-file', started.tokenFile, '--pubkey', pubkey]
+  // Its API listens before its wallet is open. Gas limits it takes only where it uses a builder.
+  const pushed = await until('pushed', 60, () =>
+    staking.command('keystores', 'push', ...target, '--fee-recipient', owner.address).catch(() => undefined),
+  )
+  const again = await staking.command('keystores', 'push', ...target)
+  const feeRecipient = await fetch(`${started.url}/eth/v1/validator/${pubkey}/feerecipient`, {
+    headers: { authorization: `Bearer ${readFileSync(started.tokenFile, 'utf8').trim()}` },
+  })
+  const { data } = (await feeRecipient.json()) as { data: { ethaddress: string } }
+  return { pushed, again, feeRecipient: data.ethaddress, provisioned: (await stakeOf(stakeId)).keysProvisioned }
+}
+
+/** The same key as a file, which the client's own command takes, in a wallet that never runs. */
+async function exportKey(pubkey: Hex) {
+  const [out, passwordFile] = [join(dir, 'keystores'), join(dir, 'keystore-password')]
+  writeFileSync(passwordFile, 'Keystores-of-a-test-1!\n', { mode: 0o600 })
+  const flags = ['--out', out, '--password-file', passwordFile, '--pubkey', pubkey]
+  const refused = await staking.command('keystores', 'export', ...flags).then(
+    () => 'exported',
+    (error: unknown) => String(error),
+  )
+  await staking.command('keystores', 'export', ...flags, '--again')
+  await importByHand(
+    { assets: devnet.assets, dir: join(dir, 'idle-wallet'), signal: AbortSignal.timeout(60_000) },
+    { keystoresDir: out, passwordFile },
+  )
+  return { refused, files: readdirSync(out) }
 }
 
 async function wholeLife() {
@@ -133,7 +156,8 @@ async function wholeLife() {
     const found = await attested(index)
     return found.epoch > activationEpoch ? found : undefined
   })
-  const files = await runExportedKeys(pubkey)
+  const push = await pushKey(pubkey, stakeId)
+  const exported = await exportKey(pubkey)
 
   const capacity = await until('old enough', 60, async () => {
     const found = (await service.getWithdrawalCapacity({ params: { pubkey } }, never)).body
@@ -173,7 +197,7 @@ async function wholeLife() {
   })
   const { transaction } = await stakeOf(stakeId)
   return {
-    ...{ pubkey, statuses, active, transaction, activationEpoch, refused, before, files, live, capacity, amountGwei },
+    ...{ pubkey, statuses, active, transaction, activationEpoch, refused, before, push, exported, live, capacity, amountGwei },
     ...{ withdrawal, behindWithdrawal, wrongSender, tooEarly, paidWei, leaving, last },
   }
 }
@@ -186,11 +210,20 @@ describe('through the service', () => {
     expect(active).toMatchObject({ index: expect.any(Number), activationEpoch: expect.any(Number) })
   })
 
-  test('the exported keystores are taken by another validator client, which attests with them', async () => {
-    const { files, before, live } = await outcome
-    expect(files.filter((name) => /^keystore-m_12381_3600_\d+_0_0-\d+\.json$/.test(name))).toHaveLength(1)
+  test('the key is pushed to another validator client, which attests with it: no file is copied by hand', async () => {
+    const { push, before, live, pubkey } = await outcome
     expect(before.live, 'nobody ran the key before').toBe(false)
+    expect(push.pushed).toContain(`imported ${pubkey}`)
+    expect(push.again).toContain(`present ${pubkey}`)
+    expect(push.feeRecipient.toLowerCase()).toBe(owner.address.toLowerCase())
+    expect(push.provisioned).toBe(true)
     expect(live).toBe(true)
+  })
+
+  test('the exported keystore of a key that runs already asks for a word, and is taken by the client’s own command', async () => {
+    const { refused, files } = (await outcome).exported
+    expect(refused).toMatch(/exported before: .* to keymanager http:.*two places is slashed/)
+    expect(files.filter((name) => /^keystore-m_12381_3600_\d+_0_0-\d+\.json$/.test(name))).toHaveLength(1)
   })
 
   test('a partial withdrawal is accepted, and paid to the gwei', async () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../cluster/ports.ts'
@@ -12,41 +13,61 @@ export interface ValidatorClientOptions {
   /** gRPC of the beacon node. */
   readonly beaconRpc: string
   readonly chainConfigFile: string
-  /** EIP-2335 keystores, and a file with the password of all. */
-  readonly keystoresDir: string
-  readonly passwordFile: string
   readonly signal: AbortSignal
 }
 
+export interface ValidatorClient {
+  readonly process: RunningProcess
+  /** Its Keymanager API, and the file of the token. */
+  readonly url: string
+  readonly tokenFile: string
+}
+
+/** A wallet's flags; its password is made with its folder. */
+function walletIn(dir: string): readonly string[] {
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const password = join(dir, 'wallet-password')
+  writeFileSync(password, 'Wallet-of-a-test-1!\n', { mode: 0o600 })
+  return ['--accept-terms-of-use', '--wallet-dir', join(dir, 'wallet'), '--wallet-password-file', password]
+}
+
+async function run(assets: DevnetAssets, args: readonly string[], signal: AbortSignal): Promise<void> {
+  const { code, stdout, stderr } = await runToEnd({ command: assets.validator, args, signal })
+  if (code !== 0) throw new Error(`the validator client's ${args.slice(0, 2).join(' ')} failed:\n${stdout}${stderr}`)
+}
+
 /**
- * Prysm's validator client with keystores that somebody exported: imported as an operator of validators would, by `accounts import`.
+ * Imports keystores as an operator of validators would, by `accounts import`, into a wallet that never runs.
  * @throws with what Prysm says when it can't take them.
  */
-export async function startValidatorClient(options: ValidatorClientOptions): Promise<RunningProcess> {
-  const { assets, dir, beaconRpc, chainConfigFile, keystoresDir, passwordFile, signal } = options
+export const importByHand = (
+  { assets, dir, signal }: Pick<ValidatorClientOptions, 'assets' | 'dir' | 'signal'>,
+  { keystoresDir, passwordFile }: { readonly keystoresDir: string; readonly passwordFile: string },
+): Promise<void> =>
+  run(assets, ['accounts', 'import', ...walletIn(dir), '--keys-dir', keystoresDir, '--account-password-file', passwordFile], signal)
+
+/** Prysm's validator client with an empty wallet: it gets its keys by its Keymanager API. */
+export async function startValidatorClient(options: ValidatorClientOptions): Promise<ValidatorClient> {
+  const { assets, dir, beaconRpc, chainConfigFile, signal } = options
   const at = (name: string): string => join(dir, name)
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
-  writeFileSync(at('wallet-password'), 'Wallet-of-a-test-1!\n', { mode: 0o600 })
-  const wallet = ['--accept-terms-of-use', '--wallet-dir', at('wallet'), '--wallet-password-file', at('wallet-password')]
-  const imported = await runToEnd({
-    command: assets.validator,
-    args: ['accounts', 'import', ...wallet, '--keys-dir', keystoresDir, '--account-password-file', passwordFile],
-    signal,
-  })
-  if (imported.code !== 0) throw new Error(`the validator client does not take the keystores:\n${imported.stdout}${imported.stderr}`)
+  const wallet = walletIn(dir)
+  await run(assets, ['wallet', 'create', '--keymanager-kind', 'imported', ...wallet], signal)
+  const tokenFile = at('token')
+  writeFileSync(tokenFile, `0x${randomBytes(32).toString('hex')}\n`, { mode: 0o600 })
   const [rpc, http, metrics] = [await freePort(), await freePort(), await freePort()]
-  return startProcess({
+  const process = await startProcess({
     name: 'validator',
     command: assets.validator,
     args: [
       ...wallet,
       ...['--datadir', at('data'), '--chain-config-file', chainConfigFile, '--beacon-rpc-provider', beaconRpc],
       ...['--suggested-fee-recipient', '0x00000000000000000000000000000000feefeefe', '--rpc-host', '127.0.0.1', '--rpc-port', String(rpc)],
-      ...['--http-host', '127.0.0.1', '--http-port', String(http)],
+      ...['--rpc', '--keymanager-token-file', tokenFile, '--http-host', '127.0.0.1', '--http-port', String(http)],
       ...['--monitoring-host', '127.0.0.1', '--monitoring-port', String(metrics)],
     ],
     logFile: at('validator.log'),
     readyTimeoutMs: 60_000,
     readyWhen: async ({ signal: probe }) => (await fetch(`http://127.0.0.1:${metrics}/metrics`, { signal: probe })).ok,
   })
+  return { process, url: `http://127.0.0.1:${http}`, tokenFile }
 }

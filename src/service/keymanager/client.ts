@@ -53,6 +53,8 @@ const imported = z.object({
   data: z.array(z.object({ status: z.enum(['imported', 'duplicate', 'error']), message: z.string().optional() })),
 })
 
+const refusal = z.object({ message: z.string() })
+
 const maxBodyBytes = 16 * 1024 * 1024
 const loopback = addressCheck(['127.0.0.0/8', '::1'])
 const isThisMachine = (hostname: string): boolean => {
@@ -109,8 +111,12 @@ export function createKeymanager(options: KeymanagerOptions): Keymanager {
   }
 
   async function set(path: string, body: object, what: string): Promise<void> {
-    const { status } = await call('POST', path, body)
-    if (status !== 202 && status !== 200) throw new KeymanagerError(`the validator client does not take the ${what} (${status})`)
+    const { status, json } = await call('POST', path, body)
+    if (status === 202 || status === 200) return
+    const said = refusal.safeParse(json).data?.message
+    throw new KeymanagerError(
+      `the validator client holds the keys, and does not take the ${what} (${status}${said === undefined ? '' : `: ${printable(said)}`})`,
+    )
   }
 
   return {

@@ -76,12 +76,13 @@ export async function pushKeystores(options: PushKeystoresOptions): Promise<read
     for (let at = 0; at < missing.length; at += batchSize)
       await importBatch(missing.slice(at, at + batchSize), { keymanager, keys, slashingProtection })
     await verifyHeld(found, keymanager)
-    for (const { pubkey } of found) {
+    const held = found.map(({ pubkey }) => pubkey)
+    await asAdmin(config.database, clock, (admin) => admin.noteProvisioned({ pubkeys: held, at: clock.now() }))
+    // Whatever becomes of these, the keys run.
+    for (const pubkey of held) {
       if (feeRecipient !== undefined) await keymanager.setFeeRecipient(pubkey, feeRecipient)
       if (gasLimit !== undefined) await keymanager.setGasLimit(pubkey, gasLimit.toString())
     }
-    const held = found.map(({ pubkey }) => pubkey)
-    await asAdmin(config.database, clock, (admin) => admin.noteProvisioned({ pubkeys: held, at: clock.now() }))
     return found.map(({ stakeId, pubkey }) => ({ stakeId, pubkey, outcome: local.has(pubkey) ? 'present' : 'imported' }))
   } finally {
     await keymanager.close()

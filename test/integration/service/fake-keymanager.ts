@@ -19,8 +19,8 @@ export interface FakeKeymanager {
   knowsRemoteKeys: boolean
   /** It says that it imported a key, and doesn't hold it. */
   forgets: boolean
-  /** Called while it imports, before anything is kept. */
-  onImport: () => void
+  /** Some take gas limits only where they use a builder. */
+  takesGasLimits: boolean
   close(): Promise<void>
 }
 
@@ -35,7 +35,7 @@ export async function startFakeKeymanager(): Promise<FakeKeymanager> {
     refusal: undefined as string | undefined,
     knowsRemoteKeys: true,
     forgets: false,
-    onImport: (): void => undefined,
+    takesGasLimits: true,
   }
 
   async function open(text: string, password: string): Promise<{ status: string; message: string }> {
@@ -70,7 +70,6 @@ export async function startFakeKeymanager(): Promise<FakeKeymanager> {
           body: { data: [...fake.remote].map((pubkey) => ({ pubkey, url: 'https://signer.example', readonly: false })) },
         }
       case 'POST /eth/v1/keystores': {
-        fake.onImport()
         fake.protections.push(given.slashing_protection === undefined ? undefined : JSON.parse(given.slashing_protection))
         const data = []
         for (const [count, keystore] of given.keystores.entries()) data.push(await open(keystore, given.passwords[count]))
@@ -80,6 +79,7 @@ export async function startFakeKeymanager(): Promise<FakeKeymanager> {
     const [, key = '', what] = /^\/eth\/v1\/validator\/(0x[0-9a-f]{96})\/(feerecipient|gas_limit)$/.exec(path) ?? []
     const kept = fake.keys.get(key)
     if (request.method !== 'POST' || kept === undefined) return { status: 404, body: { message: 'not found' } }
+    if (what === 'gas_limit' && !fake.takesGasLimits) return { status: 500, body: { message: 'only with a builder' } }
     if (what === 'feerecipient') kept.feeRecipient = given.ethaddress
     else kept.gasLimit = given.gas_limit
     return { status: 202, body: {} }

@@ -155,6 +155,15 @@ describe.each(both)('keystores that are pushed, with $database', ({ database: na
     expect(await isProvisioned(path)).toBe(false)
   })
 
+  test('run though the client does not take a setting, which it gives its reason for', async () => {
+    const { pubkey, path } = await stake()
+    target.takesGasLimits = false
+    await expect(push([pubkey], { gasLimit: 1n })).rejects.toThrow(
+      'the validator client holds the keys, and does not take the gas limit (500: only with a builder)',
+    )
+    expect(await isProvisioned(path)).toBe(true)
+  })
+
   test('come with the history that is given, of these keys alone', async () => {
     const { pubkey } = await stake()
     const metadata = { interchange_format_version: '5', genesis_validators_root: `0x${'ab'.repeat(32)}` }
