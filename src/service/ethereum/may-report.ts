@@ -121,7 +121,7 @@ async function judge(
 }
 
 /** Every node shows one final transaction that used this nonce, which nobody reported and which does not pay: the key was used elsewhere. */
-async function usedOtherwise(
+export async function usedOtherwise(
   chain: EthereumChain,
   { sender, nonce }: SenderAndNonce,
   mismatchIn: Mismatch,

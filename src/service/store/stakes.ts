@@ -290,14 +290,14 @@ export const stakeOfKey = (db: Db, pubkey: Hex): Promise<Pick<StakeRow, 'account
 export const lockStake = (transaction: Transaction<Database>, id: string): Promise<StakeRow> =>
   transaction.selectFrom('ethereum_stakes').selectAll().where('id', '=', id).forUpdate().executeTakeFirstOrThrow()
 
-/** Ends a stake that nobody has paid; it frees its reference, and keeps its key. */
+/** Ends a stake that nobody has paid; it frees its reference, and keeps its key. Hashes that were reported are kept in their own table. */
 export async function cancelStake(transaction: Transaction<Database>, id: string): Promise<StakeRow> {
   await releaseReference(transaction, id)
   return transaction
     .updateTable('ethereum_stakes')
-    .set({ status: 'cancelled' })
+    .set({ status: 'cancelled', hash: null, block_number: null, block_hash: null })
     .where('id', '=', id)
-    .where('status', '=', 'awaiting_submission')
+    .where('status', 'in', ['awaiting_submission', 'submitted'])
     .returningAll()
     .executeTakeFirstOrThrow()
 }

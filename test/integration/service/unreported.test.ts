@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { keccak256 } from 'viem'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEthereumChain } from '../../../src/chains/ethereum/rpc-chain.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -153,6 +154,25 @@ describe.each(['PGlite', 'PostgreSQL'] as const)('a stake that was never paid (o
     await anvil.mine(1)
     const refused = await service.call('DELETE', pathOf(paid), { key })
     expect(refused).toMatchObject({ status: 409, body: { code: 'invalid-state', detail: expect.stringContaining(hash) } })
+  })
+
+  test('whose hash was told and never sent can be cancelled once another transaction has used its nonce, for good', async () => {
+    const { service, key, payer } = await start(database)
+    const externalReference = `EthereumStake/d/${randomBytes(4).toString('hex')}`
+    const stake = (await service.stake(key, { externalReference })).body
+    const nonce = await payer.nonce()
+    const hash = keccak256(await payer.sign(stake.unsignedTransaction, nonce))
+    const told = { transactionHash: hash, from: payer.address, nonce }
+    expect((await service.call('PUT', `${pathOf(stake)}/submission`, { key, body: told })).status).toBe(200)
+    const cancel = () => service.call('DELETE', pathOf(stake), { key })
+    const refused = { status: 409, body: { code: 'invalid-state' } }
+    expect(await cancel(), 'it may land').toMatchObject(refused)
+    await payer.pay({ to: payer.address, data: '0x', valueWei: 0n }, nonce)
+    await anvil.mine(1)
+    expect(await cancel(), 'the other is not final').toMatchObject(refused)
+    await anvil.mine(3)
+    await eventually(cancel, { status: 200, body: { transaction: { status: 'cancelled' } } })
+    expect((await service.stake(key, { externalReference })).status).toBe(201)
   })
 
   test('is seen and told when it is paid after it was cancelled, with who has its name now', async () => {
