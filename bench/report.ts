@@ -160,7 +160,7 @@ export function printReport(report: Report, print: (line: string) => void): void
   if (history) section(`(e) ${history.deposits} deposits in a file, made up, and some days of them since`, historyRows(history), print)
   if (validatorSet)
     section(
-      `(e) the set of ${validatorSet.validators} validators, of a beacon node (not read: ADR 14)`,
+      `(e) the set of ${validatorSet.validators} validators, of a beacon node (not read: ADR 16)`,
       validatorSetRows(validatorSet),
       print,
     )

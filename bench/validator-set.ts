@@ -33,7 +33,7 @@ const entryOf = (index: number): string => {
 }
 
 /**
- * What it would take to read the keys of a whole validator set from a beacon node, for the anchor that ADR 14 decides against: the bytes of the answer, and the
+ * What it would take to read the keys of a whole validator set from a beacon node, for the anchor that ADR 16 decides against: the bytes of the answer, and the
  * processor's time to read them at the least. The node's own time to make the answer, and the network's, come on top.
  */
 export function benchValidatorSet(validators: number, say: (line: string) => void): ValidatorSetResult {
