@@ -23,6 +23,8 @@ export interface Parties {
 
 /** A key that is missing for so long is lost, or kept away, in ms. */
 const AWAY_MS = 30_000
+/** A look that is so old is no part of a while, in ms: a stalled step is looked at more often. */
+const STALE_MS = 600_000
 
 /** Who signs for a stake: both signers, by their policies and keys as they stand now. */
 export function createParties(
@@ -80,20 +82,22 @@ export function createParties(
     if (refusal !== undefined) refuse(refusal.reason, refusal.message)
   }
 
-  /** By folder: since when a key was missing at each look, on the monotonic clock. */
-  const missingSince = new Map<string, number>()
+  /** By folder: since when a key was missing at each look, and the last of these, on the monotonic clock. */
+  const missing = new Map<string, { readonly since: number; readonly seen: number }>()
 
   /** False for a key that has been missing for a while. @throws KeyError for one that is missing only now: its Secret may be about to be replaced */
   async function isMounted({ spec: { keyName } }: StakingSigner, signal: AbortSignal): Promise<boolean> {
     try {
       await keys.address(keyName, signal)
-      missingSince.delete(keyName)
+      missing.delete(keyName)
       return true
     } catch (error) {
       if (!(error instanceof KeyError) || error.code !== 'missing') throw error
       const now = deps.clock.monotonicMs()
-      const since = missingSince.get(keyName) ?? now
-      missingSince.set(keyName, since)
+      const before = missing.get(keyName)
+      // What was seen long ago says nothing of the time between.
+      const since = before === undefined || now - before.seen > STALE_MS ? now : before.since
+      missing.set(keyName, { since, seen: now })
       if (now - since < AWAY_MS) throw error
       return false
     }
