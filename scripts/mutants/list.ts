@@ -94,7 +94,7 @@ export const mutants: readonly Mutant[] = [
     without: 'owner, signer and policy are read past the cache right before the first broadcast',
     patches: [
       {
-        file: `${log}/drive.ts`,
+        file: `${log}/call.ts`,
         from: 'await kind.mayBeSigned(of, true, moment.signal)',
         to: 'await kind.mayBeSigned(of, false, moment.signal)',
       },
@@ -105,7 +105,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'witnesses',
     without: 'whoever knows of a transaction is asked before every place',
-    patches: [{ file: `${log}/take.ts`, from: 'switch (witness.is) {', to: "switch ('none' as typeof witness.is) {" }],
+    patches: [{ file: `${log}/preparation.ts`, from: 'switch (witness.is) {', to: "switch ('none' as typeof witness.is) {" }],
     tests: [`${log}/rows-witnesses.test.ts`],
     titles: 'nobody but the staking API knows it',
   },
@@ -114,7 +114,7 @@ export const mutants: readonly Mutant[] = [
     without: 'the staking API is told of a hash before it is sent',
     patches: [
       {
-        file: `${log}/drive.ts`,
+        file: `${log}/call.ts`,
         from: 'await tell(of, attempt, moment.signal)',
         to: '',
       },
@@ -138,7 +138,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'claims',
     without: 'what an earlier version may have sent is looked for before anything is signed',
-    patches: [{ file: `${log}/take.ts`, from: 'if (await followsClaim(moment, record)) return undefined', to: '' }],
+    patches: [{ file: `${log}/preparation.ts`, from: 'if (await followsClaim(moment, record)) return undefined', to: '' }],
     tests: [`${log}/legacy/import.test.ts`],
     titles: 'a hash that no node knows holds its own stake',
   },

@@ -70,16 +70,6 @@ export function createFollow(deps: LaneDeps): Follow {
     }
   }
 
-  /** What used the nonce is known by its call, not by its hash: the same call is ours, whatever the log knows of it. */
-  function use(record: RecordObject, transaction: ChainTransaction): Landing['is'] {
-    const { call, from } = record.spec
-    if (call !== undefined && transaction.to !== undefined && sameHex(transaction.to, call.to) && sameHex(transaction.data, call.data))
-      return 'call'
-    const isCancel =
-      transaction.to !== undefined && sameHex(transaction.to, from) && transaction.data === '0x' && transaction.valueWei === 0n
-    return isCancel ? 'cancel' : 'foreign'
-  }
-
   const stand = (record: RecordObject, reason: Parameters<typeof wait>[0], message: string, afterMs: number) =>
     memory.stand(record, { kind: 'wait', reason, message, afterMs })
 
@@ -155,4 +145,13 @@ export function createFollow(deps: LaneDeps): Follow {
     )
     return 'waits'
   }
+}
+
+/** What used the nonce is known by its call, not by its hash: the same call is ours, whatever the log knows of it. */
+function use(record: RecordObject, transaction: ChainTransaction): Landing['is'] {
+  const { call, from } = record.spec
+  if (call !== undefined && transaction.to !== undefined && sameHex(transaction.to, call.to) && sameHex(transaction.data, call.data))
+    return 'call'
+  const isCancel = transaction.to !== undefined && sameHex(transaction.to, from) && transaction.data === '0x' && transaction.valueWei === 0n
+  return isCancel ? 'cancel' : 'foreign'
 }

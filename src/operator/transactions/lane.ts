@@ -1,20 +1,18 @@
-import type { Hex } from '../../chains/ethereum/chain.ts'
-import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import { jitter } from '../../lib/clock.ts'
 import { sameHex } from '../../lib/hex.ts'
 import { RECORD_FINALIZER } from '../../resources/meta.ts'
 import { classify } from '../engine/classify.ts'
 import type { Result } from '../kube/controller.ts'
 import { Priority } from '../kube/queue.ts'
-import { createDrive, standingOf } from './drive.ts'
+import { createDrive } from './drive.ts'
 import { each } from './each.ts'
 import { createFinalityWatch } from './finality.ts'
 import { createFollow } from './follow.ts'
-import type { Standing } from './memory.ts'
-import type { LaneDeps, Moment } from './moment.ts'
+import { type LaneDeps, lookAt, type Moment } from './moment.ts'
 import { type LaneId, laneKey, parseLaneKey } from './names.ts'
-import { isMissing, isOpen, takenBack } from './protocol.ts'
+import { isOpen } from './protocol.ts'
 import { createRecordEnd, isBeingDeleted, prunePlaces } from './prune.ts'
+import { restore } from './restore.ts'
 import { type RecordObject, recordOf } from './store.ts'
 import { createTake } from './take.ts'
 import { createTend } from './tend.ts'
@@ -50,31 +48,6 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       .filter(({ status }) => status?.outcome === undefined)
       .toSorted(byAge)
 
-  async function momentOf(lane: LaneId, network: Moment['network'], signal: AbortSignal): Promise<Moment> {
-    const { chain } = network
-    const [counts, view] = await Promise.all([chain.laneCounts(lane.address as Hex, signal), chain.view(signal)])
-    let market: Promise<FeeMarket> | undefined
-    const priceNow = async (): Promise<FeeMarket> => ({
-      baseFeePerGas: view.baseFeePerGas,
-      priorityFeePerGas: await chain.priorityFee(signal),
-    })
-    return {
-      lane,
-      network,
-      chain,
-      counts,
-      final: view.final.number,
-      isStuck: finality.standsStill(lane.chainId, view.final.number, view.latest.number),
-      places: store.placesIn(lane),
-      records: unfinished(lane),
-      market: () => {
-        market ??= priceNow()
-        return market
-      },
-      signal,
-    }
-  }
-
   /** What befalls one record holds up none of the others. */
   async function work(moment: Moment, record: RecordObject): Promise<void> {
     const { metadata } = record
@@ -86,28 +59,6 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       if (verdict.kind === 'conflict') await store.read(metadata.name, moment.signal)
       else memory.stand(record, verdict)
     }
-  }
-
-  /**
-   * What a record names is made again where it is missing; an outcome that is not there is taken back.
-   * @returns why a place can't be made, as while its definition is being deleted: that keeps nothing from being followed, but no number is given out
-   * beside it
-   */
-  async function restore({ lane, counts, places, signal }: Moment): Promise<Standing | undefined> {
-    let lacking: Standing | undefined
-    for (const record of store.recordsIn(lane)) {
-      const { metadata, status } = record
-      try {
-        if (status?.place !== undefined && isMissing(recordOf(record), places))
-          await store.takePlace(lane, status.place, { ...recordOf(record), name: metadata.name }, signal)
-      } catch (error) {
-        signal.throwIfAborted()
-        lacking = standingOf(error)
-      }
-      const back = takenBack(recordOf(record), counts)
-      if (back !== undefined) await store.writeStatus(record, back, signal)
-    }
-    return lacking
   }
 
   /** Finality has stopped while a transaction waits for it: told once on the signer, whose owner runs the nodes or knows who does. */
@@ -181,13 +132,13 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     const poll = network.config.pollIntervalMs
     let moment: Moment
     try {
-      moment = await momentOf(lane, network, signal)
+      moment = await lookAt(lane, network, { finality, inLog: () => ({ places: store.placesIn(lane), records: unfinished(lane) }), signal })
     } catch (error) {
       signal.throwIfAborted()
       standAll(lane, error)
       return { kind: 'wait', afterMs: jitter(poll), priority: Priority.high }
     }
-    const lacking = await restore(moment)
+    const lacking = await restore(store, moment)
     await each(
       moment.records.filter((record) => isOpen(recordOf(record))),
       AT_ONCE,

@@ -1,4 +1,4 @@
-import type { LaneCounts } from '../../chains/ethereum/chain.ts'
+import type { Hex, LaneCounts } from '../../chains/ethereum/chain.ts'
 import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Reason } from '../../resources/reasons.ts'
@@ -6,6 +6,7 @@ import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { ClosedPlace, TransactionOwner } from '../../resources/staking-transaction.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import type { LaneChain } from './chain-port.ts'
+import type { FinalityWatch } from './finality.ts'
 import type { TransactionKind } from './kind.ts'
 import type { Memory, Standing } from './memory.ts'
 import type { LaneId } from './names.ts'
@@ -87,3 +88,39 @@ export const somebodyWaits = (
   isHeldBack: (record: RecordObject) => boolean,
 ): boolean =>
   [...places.keys()].some((other) => other > nonce) || records.some((record) => record.status?.place === undefined && !isHeldBack(record))
+
+/**
+ * One look at a lane. ▸ The log is read after the chain: a nonce that is given out meanwhile must not look like a stranger's.
+ * @throws ChainError where no node answers usefully
+ */
+export async function lookAt(
+  lane: LaneId,
+  network: Moment['network'],
+  {
+    finality,
+    inLog,
+    signal,
+  }: { readonly finality: FinalityWatch; readonly inLog: () => Pick<Moment, 'places' | 'records'>; readonly signal: AbortSignal },
+): Promise<Moment> {
+  const { chain } = network
+  const [counts, view] = await Promise.all([chain.laneCounts(lane.address as Hex, signal), chain.view(signal)])
+  let market: Promise<FeeMarket> | undefined
+  const priceNow = async (): Promise<FeeMarket> => ({
+    baseFeePerGas: view.baseFeePerGas,
+    priorityFeePerGas: await chain.priorityFee(signal),
+  })
+  return {
+    lane,
+    network,
+    chain,
+    counts,
+    final: view.final.number,
+    isStuck: finality.standsStill(lane.chainId, view.final.number, view.latest.number),
+    ...inLog(),
+    market: () => {
+      market ??= priceNow()
+      return market
+    },
+    signal,
+  }
+}

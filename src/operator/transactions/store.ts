@@ -107,15 +107,21 @@ export interface TransactionStore {
   pruneRecord(record: RecordObject, signal: AbortSignal): Promise<void>
 }
 
-export function createTransactionStore(deps: {
+export interface TransactionStoreDeps {
   readonly records: { readonly client: ResourceClient<RecordObject>; readonly cache: Cache<RecordObject> }
   readonly places: { readonly client: ResourceClient<PlaceObject>; readonly cache: Cache<PlaceObject> }
   readonly fieldManager: string
   /** Throws when this process may not write any more. */
   readonly assertHeld: () => void
   readonly onPoint?: (point: string, key: string) => void
-}): TransactionStore {
-  const { records, places, fieldManager } = deps
+}
+
+export const createTransactionStore = (deps: TransactionStoreDeps): TransactionStore => ({ ...createRecords(deps), ...createPlaces(deps) })
+
+type PlaceMethods = 'placesIn' | 'placesFor' | 'readPlaces' | 'takePlace' | 'prunePlace'
+
+function createRecords(deps: TransactionStoreDeps): Omit<TransactionStore, PlaceMethods> {
+  const { records, fieldManager } = deps
   const point = (name: string, key: string) => deps.onPoint?.(name, key)
 
   /** Outcomes that were just written, for their owners, who come for them next. */
@@ -182,14 +188,6 @@ export function createTransactionStore(deps: {
     }
   }
 
-  const toPlace = ({ spec }: PlaceObject): Place => ({
-    nonce: spec.nonce,
-    transaction: spec.transaction,
-    ...(spec.subjects === undefined ? {} : { subjects: spec.subjects }),
-  })
-  const toPlaces = (lane: LaneId): ReadonlyMap<number, Place> =>
-    new Map(places.cache.byIndex('lane', laneKey(lane)).map((place) => [place.spec.nonce, toPlace(place)]))
-
   return {
     record: (name) => records.cache.get(name),
     records: () => records.cache.list(),
@@ -201,11 +199,6 @@ export function createTransactionStore(deps: {
     recordsOf: (owner) => records.cache.byIndex('owner', ownerKey(owner)),
     recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
     unsettledOf: (address) => records.cache.byIndex('holder', address.startsWith('0x') ? address.toLowerCase() : address),
-    placesIn: toPlaces,
-    placesFor({ uid, subject = '' }) {
-      const found = new Set([...places.cache.byIndex('transaction', uid), ...places.cache.byIndex('subject', subject)])
-      return [...found].map((place) => ({ lane: place.spec, place: toPlace(place) }))
-    },
     read,
     async whole(record, signal) {
       const { name, resourceVersion } = record.metadata
@@ -214,21 +207,6 @@ export function createTransactionStore(deps: {
       written.delete(name)
       if (kept?.metadata.resourceVersion === resourceVersion) return kept
       return (await read(name, signal)) ?? record
-    },
-
-    async readPlaces(lane, signal) {
-      let more: string | undefined
-      // A lane has as many pages as it has open places by the hundred; the bound is far beyond.
-      for (let page = 0; page < 10_000; page++) {
-        const answer = await places.client.list(
-          { fieldSelector: `spec.address=${lane.address.toLowerCase()}`, limit: 500, ...(more === undefined ? {} : { continue: more }) },
-          signal,
-        )
-        for (const place of answer.items) places.cache.put(place)
-        more = answer.continue
-        if (more === undefined) break
-      }
-      return toPlaces(lane)
     },
 
     async create(name, spec, signal) {
@@ -254,6 +232,51 @@ export function createTransactionStore(deps: {
       return change === undefined ? record : patch(record, { status: change }, 'status', signal)
     },
     writeSpec: (record, change, signal) => patch(record, { spec: change }, undefined, signal),
+
+    releaseRecord,
+    async pruneRecord(record, signal) {
+      const released = await releaseRecord(record, signal)
+      if (released === undefined) return
+      const { name, uid, resourceVersion } = released.metadata
+      point('before record delete', name)
+      await records.client.delete({ name }, { preconditions: { uid, resourceVersion } }, signal).catch(ignoreGone)
+      point('after record delete', name)
+    },
+  }
+}
+
+function createPlaces(deps: TransactionStoreDeps): Pick<TransactionStore, PlaceMethods> {
+  const { places, fieldManager } = deps
+  const point = (name: string, key: string) => deps.onPoint?.(name, key)
+
+  const toPlace = ({ spec }: PlaceObject): Place => ({
+    nonce: spec.nonce,
+    transaction: spec.transaction,
+    ...(spec.subjects === undefined ? {} : { subjects: spec.subjects }),
+  })
+  const toPlaces = (lane: LaneId): ReadonlyMap<number, Place> =>
+    new Map(places.cache.byIndex('lane', laneKey(lane)).map((place) => [place.spec.nonce, toPlace(place)]))
+
+  return {
+    placesIn: toPlaces,
+    placesFor({ uid, subject = '' }) {
+      const found = new Set([...places.cache.byIndex('transaction', uid), ...places.cache.byIndex('subject', subject)])
+      return [...found].map((place) => ({ lane: place.spec, place: toPlace(place) }))
+    },
+    async readPlaces(lane, signal) {
+      let more: string | undefined
+      // A lane has as many pages as it has open places by the hundred; the bound is far beyond.
+      for (let page = 0; page < 10_000; page++) {
+        const answer = await places.client.list(
+          { fieldSelector: `spec.address=${lane.address.toLowerCase()}`, limit: 500, ...(more === undefined ? {} : { continue: more }) },
+          signal,
+        )
+        for (const place of answer.items) places.cache.put(place)
+        more = answer.continue
+        if (more === undefined) break
+      }
+      return toPlaces(lane)
+    },
 
     async takePlace(lane, nonce, by, signal, subjects = []) {
       const name = placeName(lane, nonce)
@@ -286,15 +309,6 @@ export function createTransactionStore(deps: {
       if (uid === undefined) return
       deps.assertHeld()
       await places.client.delete({ name }, { preconditions: { uid } }, signal).catch(ignoreGone)
-    },
-    releaseRecord,
-    async pruneRecord(record, signal) {
-      const released = await releaseRecord(record, signal)
-      if (released === undefined) return
-      const { name, uid, resourceVersion } = released.metadata
-      point('before record delete', name)
-      await records.client.delete({ name }, { preconditions: { uid, resourceVersion } }, signal).catch(ignoreGone)
-      point('after record delete', name)
     },
   }
 }

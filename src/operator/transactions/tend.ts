@@ -1,6 +1,6 @@
 import type { Hex } from '../../chains/ethereum/chain.ts'
-import { hindranceOf, isHeldBack } from './drive.ts'
 import { each } from './each.ts'
+import { hindranceOf, isHeldBack } from './hindrance.ts'
 import { type LaneDeps, type Moment, nodesLacking, somebodyWaits } from './moment.ts'
 import { type LaneId, laneKey, placeName } from './names.ts'
 import { feeCap } from './policy.ts'

@@ -1,20 +1,18 @@
-import type { ChainTransaction, EthereumChain, Hex } from '../../../chains/ethereum/chain.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
-import type { InFlight, Ledger, StakingSigner } from '../../../resources/staking-signer.ts'
-import type { TransactionAttempt, TransactionClaim, TransactionOwner } from '../../../resources/staking-transaction.ts'
+import type { Ledger, StakingSigner } from '../../../resources/staking-signer.ts'
 import { readOrigin } from '../../engine/origin.ts'
 import { wait } from '../../engine/verdict.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { EthereumNetwork } from '../../ports.ts'
-import { withClaims } from '../claims.ts'
 import { each } from '../each.ts'
 import type { TransactionLog } from '../log.ts'
 import type { LaneId } from '../names.ts'
-import { takenOver } from '../protocol.ts'
 import type { SignerStore } from '../signer-store.ts'
-import { type RecordObject, recordOf, type TransactionStore } from '../store.ts'
+import type { TransactionStore } from '../store.ts'
+import { createEntries, isOwner } from './entries.ts'
 import type { LegacyKind, LegacyRecord, LegacySigner } from './kind.ts'
+import { createLookup, shown } from './lookup.ts'
 
 /** A resource as it matters here. */
 export type LegacyResource = KubeObject & {
@@ -47,10 +45,7 @@ export interface Imported {
 
 /** Resources that are looked up at once. */
 const AT_ONCE = 8
-/** Earlier versions under one nonce that are taken over: the newest. What used a nonce is known by its call, not by its hash. */
-const MOST_VERSIONS = 8
 
-const hashesOf = ({ earlierHashes = [], hash }: Pick<InFlight, 'earlierHashes' | 'hash'>): readonly string[] => [...earlierHashes, hash]
 /** Every version of a transaction that a status of the version before names. */
 export const hashesIn = ({ replaced = [], hash, broadcastHash, reportedHash, minedHash }: EthereumTransaction): readonly string[] => [
   ...new Set([...replaced.map((one) => one.hash), hash, broadcastHash, reportedHash, minedHash].flatMap((one) => one?.toLowerCase() ?? [])),
@@ -64,105 +59,9 @@ export const ledgersOf = (signer: StakingSigner | undefined): readonly Ledger[] 
  */
 export function createImport(deps: ImportDeps) {
   const { store, log, signers } = deps
-
-  const sourceOf = (kind: string): LegacySource | undefined => deps.sources.find((one) => one.kind === kind)
-
-  async function shown(chain: Pick<EthereumChain, 'transaction'>, hashes: readonly string[], signal: AbortSignal) {
-    const found: ChainTransaction[] = []
-    for (const hash of hashes) {
-      const transaction = await chain.transaction(hash as Hex, signal)
-      if (transaction !== undefined) found.push(transaction)
-    }
-    return found
-  }
-
-  const isOwner = (record: RecordObject, { kind, namespace, name, originUid }: TransactionOwner): boolean => {
-    const { owner } = record.spec
-    return owner.kind === kind && owner.namespace === namespace && owner.name === name && owner.originUid === originUid
-  }
-
-  /** The resource of an entry, if it is the very one. */
-  async function resourceOf({ kind, namespace, name, originUid }: TransactionOwner, signal: AbortSignal) {
-    const resource = await sourceOf(kind)?.read({ namespace, name }, signal)
-    const origin = resource === undefined ? undefined : readOrigin(kind, resource.metadata)
-    return resource !== undefined && origin?.is === 'own' && origin.origin.uid === originUid
-      ? { resource, origin: origin.origin }
-      : undefined
-  }
-
-  /** What a transaction that the ledger has was for; undefined where nobody can say any more. */
-  async function recordFor(
-    entry: Pick<InFlight, 'pubkey'> & { readonly hashes: readonly string[] },
-    owner: TransactionOwner,
-    network: EthereumNetwork,
-    signer: LegacySigner,
-    signal: AbortSignal,
-  ): Promise<(LegacyRecord & { readonly isWhole: boolean }) | undefined> {
-    const source = sourceOf(owner.kind)
-    const isIts = (one: LegacyRecord | undefined): one is LegacyRecord =>
-      one !== undefined && (entry.pubkey === undefined || sameHex(one.spec.subject, entry.pubkey))
-    const asking = await resourceOf(owner, signal)
-    const found = asking && (await source?.find(asking.resource, asking.origin, signer, signal))
-    if (isIts(found)) return { ...found, isWhole: true }
-    for (const call of await shown(network.chain, entry.hashes, signal)) {
-      const made = sameHex(call.from, signer.spec.address) ? source?.ofCall(owner, call, network, signer) : undefined
-      if (isIts(made)) return { ...made, isWhole: false }
-    }
-    return undefined
-  }
-
-  const attemptsFor = (entry: InFlight, isWhole: boolean): TransactionAttempt[] => {
-    const { nonce, recordedAt: at, gas, maxFeePerGasWei, maxPriorityFeePerGasWei, valueWei } = entry
-    const known = { nonce, kind: 'Call' as const, generation: 0, at }
-    return [
-      ...(entry.earlierHashes ?? []).slice(-MOST_VERSIONS).map((hash) => ({ ...known, hash, found: true })),
-      // One that can be signed again byte for byte is sent again and replaced like any other; another one is only followed.
-      { ...known, hash: entry.hash, gas, maxFeePerGasWei, maxPriorityFeePerGasWei, valueWei, ...(isWhole ? {} : { found: true }) },
-    ]
-  }
-
-  async function claim(record: RecordObject, claims: readonly TransactionClaim[], signal: AbortSignal): Promise<void> {
-    const status = withClaims(recordOf(record), claims)
-    if (status !== record.status) await store.writeStatus(record, { ...status, state: status.state ?? 'Waiting' }, signal)
-  }
-
-  const ownerIn = ({ kind, namespace, name, origin }: Pick<InFlight, 'kind' | 'namespace' | 'name' | 'origin'>): TransactionOwner => ({
-    kind,
-    namespace,
-    name,
-    originUid: origin,
-  })
-
-  /** @returns whether a transaction was taken over; otherwise its nonce is filled by the lane. */
-  async function importEntry(
-    entry: InFlight,
-    lane: LaneId,
-    network: EthereumNetwork,
-    signer: StakingSigner,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const owner = ownerIn(entry)
-    const hashes = hashesOf(entry)
-    const made = await recordFor({ ...entry, hashes }, owner, network, signer, signal)
-    const displaced = entry.displacedPubkeys ?? []
-    if (made === undefined) {
-      // Its resource is gone and no node shows it; it may land all the same, and whoever takes the stake over must not pay beside it.
-      await store.takePlace(lane, entry.nonce, undefined, signal, [...displaced, ...(entry.pubkey === undefined ? [] : [entry.pubkey])])
-      return false
-    }
-    const record = await store.create(made.name, made.spec, signal)
-    const place = await store.takePlace(lane, entry.nonce, { ...recordOf(record), name: record.metadata.name }, signal, displaced)
-    const status = isOwner(record, owner) ? takenOver(recordOf(record), place, attemptsFor(entry, made.isWhole)) : undefined
-    if (status !== undefined) await store.writeStatus(record, status, signal)
-    // Another nonce of the same purpose: it is waited for.
-    else
-      await claim(
-        record,
-        hashes.map((hash) => ({ hash, nonce: entry.nonce })),
-        signal,
-      )
-    return true
-  }
+  const lookup = createLookup(deps.sources)
+  const { sourceOf } = lookup
+  const { claim, importEntry, importDisplaced } = createEntries(store, lookup)
 
   /** What else the ledger says of a validator: a deposit for it may land under these nonces. */
   const displacedFor = (ledger: Ledger, pubkey: string): readonly number[] =>
@@ -204,20 +103,6 @@ export function createImport(deps: ImportDeps) {
     if (!isOwner(record, owner)) return false
     await claim(record, [...hashes.map((hash) => ({ hash })), ...nonces.map((nonce) => ({ nonce }))], signal)
     return true
-  }
-
-  /** Requests whose nonce was given to another transaction: they may land instead of it. */
-  async function importDisplaced(ledger: Ledger, network: EthereumNetwork, signer: StakingSigner, signal: AbortSignal): Promise<void> {
-    for (const one of ledger.displacedRequests ?? []) {
-      const made = await recordFor(one, ownerIn(one), network, signer, signal)
-      if (made === undefined) continue
-      const record = await store.create(made.name, made.spec, signal)
-      await claim(
-        record,
-        one.hashes.map((hash) => ({ hash, nonce: one.nonce })),
-        signal,
-      )
-    }
   }
 
   async function importLedger(ledger: Ledger, signer: StakingSigner, signal: AbortSignal): Promise<Imported> {

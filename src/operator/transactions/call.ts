@@ -1,0 +1,161 @@
+import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { FeeMarket } from '../../chains/ethereum/fees.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
+import { formatWeiAsGwei, type Wei, wei } from '../../lib/amounts.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
+import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
+import { wait } from '../engine/verdict.ts'
+import { answering, type Delivery } from './delivery.ts'
+import type { Admission } from './kind.ts'
+import type { LaneDeps, Moment } from './moment.ts'
+import { feesFor, feesOf, highestFees, isBelowBaseFee, isTooCheap } from './price.ts'
+import { mayAttempt, openAttempts, PATIENCE_MS } from './protocol.ts'
+import { type RecordObject, recordOf } from './store.ts'
+
+export type Calls = ReturnType<typeof createCalls>
+
+/** Sends the call of a record under its place, again where a node lacks it, at a higher price where it waits too long. */
+export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, mayBumpNow }: Delivery) {
+  const { memory, signing, clock } = deps
+
+  /** Nothing is sent that the staking API was not told of. That it refuses a hash now is no reason to take another nonce at once: it is told again. */
+  async function tell(of: RecordObject, { hash, nonce = 0 }: TransactionAttempt, signal: AbortSignal): Promise<void> {
+    try {
+      await deps.kindOf(of).tell(of, { hash: hash as Hex, from: of.spec.from as Hex, nonce }, signal)
+    } catch (error) {
+      if (!(error instanceof StakingApiError) || error.status !== 409) throw error
+      throw wait(
+        'ServiceUnavailable',
+        `The staking API does not take transaction ${hash} for this now (409 ${error.code}). It is told again, and nothing is sent before.`,
+        error.retryAfterMs ?? 12_000,
+      )
+    }
+  }
+
+  /** Tells the staking API, reads owner and signer past the cache where it was never sent from here, and sends. */
+  async function sendCall(
+    moment: Moment,
+    of: RecordObject,
+    attempt: TransactionAttempt,
+    signer: StakingSigner,
+    nodes: readonly number[],
+  ): Promise<void> {
+    const known = memory.of(of)
+    const kind = deps.kindOf(of)
+    const key = attempt.hash.toLowerCase()
+    if (!known.told.has(key)) {
+      await tell(of, attempt, moment.signal)
+      known.told.add(key)
+    }
+    const raw = await signing.again(of, signer, attempt, moment.signal)
+    if (!known.sent.has(key)) {
+      const now = await kind.mayBeSigned(of, true, moment.signal)
+      // The caps too are those of now.
+      assertWithinCap(attempt, now.feeCap)
+      await kind.value(of, now, moment.signal)
+    }
+    await send(moment, of, attempt, raw, nodes)
+  }
+
+  /** The price is above all that it may pay, and was for a while: a peak of a few blocks is waited for, however long it waits already. */
+  function isPricedOut(market: FeeMarket, of: RecordObject, attempt: TransactionAttempt, cap: Wei): boolean {
+    const known = memory.of(of)
+    const isTooDear = isBelowBaseFee(feesOf(attempt), market) && feesFor(market, cap, highestFees(openAttempts(recordOf(of)))) === undefined
+    known.tooDearSince = isTooDear ? (known.tooDearSince ?? clock.monotonicMs()) : undefined
+    return known.tooDearSince !== undefined && clock.monotonicMs() - known.tooDearSince >= PATIENCE_MS
+  }
+
+  /** The version that is sent: the newest. */
+  const current = (record: RecordObject): TransactionAttempt | undefined =>
+    openAttempts(recordOf(record)).findLast(({ kind }) => kind === 'Call')
+
+  /** @throws Halt, or a port's error, where the call can't be sent now */
+  async function driveCall(moment: Moment, of: RecordObject, admission: Admission): Promise<void> {
+    const attempt = current(of)
+    const { nonce } = attempt ?? {}
+    if (attempt === undefined || nonce === undefined) throw new Error(`StakingTransaction ${of.metadata.name} has a place and no attempt`)
+    const known = memory.of(of)
+    const kind = deps.kindOf(of)
+    const market = await moment.market()
+    const fees = feesOf(attempt)
+    if (attempt.found !== true) {
+      assertWithinCap(attempt, admission.feeCap)
+      const { value, least } = await kind.value(of, admission, moment.signal)
+      const isShort = BigInt(attempt.valueWei ?? '0') < least
+      const isLate = waitedMs(of, attempt) > moment.network.bumpAfterMs && isTooCheap(fees, market)
+      if (isPricedOut(market, of, attempt, admission.feeCap)) throw tooDear(admission.feeCap, attempt.hash)
+      if (
+        (isShort || isLate || known.isUnderpriced || (isBelowBaseFee(fees, market) && !known.sent.has(attempt.hash.toLowerCase()))) &&
+        mayBumpNow(moment, of)
+      ) {
+        // A node may have what it refused: no version is made while one does that would do.
+        const next = feesFor(market, admission.feeCap, highestFees(openAttempts(recordOf(of))))
+        if (next === undefined || mayAttempt(recordOf(of), 'Call') !== 'yes') {
+          if (isShort || (isBelowBaseFee(fees, market) && !known.sent.has(attempt.hash.toLowerCase())))
+            throw tooDear(admission.feeCap, attempt.hash)
+        } else {
+          known.bumpedAt = clock.monotonicMs()
+          const signed = await signing.version(
+            of,
+            admission.signer,
+            {
+              kind: 'Call',
+              nonce,
+              gas: BigInt(attempt.gas ?? '0'),
+              fees: next,
+              valueWei: isShort ? value : wei(BigInt(attempt.valueWei ?? '0')),
+            },
+            moment.signal,
+          )
+          const written = await record(moment, of, signed)
+          known.isUnderpriced = false
+          await sendCall(moment, written, signed.attempt, admission.signer, answering(moment))
+          return sentSoFar(moment, written, signed.attempt)
+        }
+      }
+      // A node that drops what can't be mined at this price would be handed it at every poll: it gets it when the price has fallen.
+      const isHopeless = isBelowBaseFee(fees, market) && known.sent.has(attempt.hash.toLowerCase())
+      const nodes = isHopeless ? [] : await lacking(moment, of, attempt)
+      if (nodes.length > 0) await sendCall(moment, of, attempt, admission.signer, nodes)
+      else if (!isHopeless) known.sent.add(attempt.hash.toLowerCase())
+    }
+    sentSoFar(moment, of, attempt)
+  }
+
+  function sentSoFar({ network, counts }: Moment, of: RecordObject, { hash, nonce = 0 }: TransactionAttempt): void {
+    const { disputed } = memory.of(of)
+    if (disputed !== undefined) {
+      memory.stand(of, disputed)
+      return
+    }
+    const isBehind = counts.latest < nonce
+    memory.stand(of, {
+      kind: 'wait',
+      reason: isBehind ? 'WaitingForNonce' : 'AwaitingFinality',
+      message: isBehind
+        ? `Transaction ${hash} (nonce ${nonce}) was sent and waits for an earlier transaction of the same signer: kubectl get stx shows which.`
+        : `Transaction ${hash} was sent; waiting until it is mined and its block is final.`,
+      afterMs: network.config.pollIntervalMs,
+    })
+  }
+
+  return { driveCall, sendCall, sentSoFar }
+}
+
+/** @throws Halt where the cap was lowered below what it pays */
+function assertWithinCap(attempt: TransactionAttempt, cap: Wei): void {
+  const { maxFeePerGas } = feesOf(attempt)
+  if (maxFeePerGas > cap)
+    throw wait(
+      'FeeTooHigh',
+      `Transaction ${attempt.hash} pays up to ${formatWeiAsGwei(maxFeePerGas)} gwei per gas, and maxFeePerGasGwei (of this resource or of the signer's policy) was lowered below that. Raise it again to let it go.`,
+      30_000,
+    )
+}
+
+const tooDear = (cap: Wei, hash: string) =>
+  wait(
+    'FeeTooHigh',
+    `Transaction ${hash} is too cheap to be mined now, and a replacement would cost more than the cap of ${formatWeiAsGwei(cap)} gwei per gas. It goes on when the price falls, or when maxFeePerGasGwei is raised. If others wait behind it, it is cancelled and made again later.`,
+    12_000,
+  )
