@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { reap } from '../test/cluster/reaper.ts'
@@ -121,8 +121,10 @@ function writeEndpoints(stack: Stack, kubeconfig: string): void {
   /** As argv; what it needs of the environment is set by env(1). */
   const argv = ({ command, env }: Stack['operator']) =>
     Object.keys(env).length === 0 ? command : ['env', ...Object.entries(env).map(([name, value]) => `${name}=${value}`), ...command]
+  // Whoever waits for the file finds it whole.
+  const file = join(demoDir, 'endpoints.json')
   writeFileSync(
-    join(demoDir, 'endpoints.json'),
+    `${file}.new`,
     `${JSON.stringify(
       {
         kubeconfig,
@@ -142,6 +144,7 @@ function writeEndpoints(stack: Stack, kubeconfig: string): void {
       2,
     )}\n`,
   )
+  renameSync(`${file}.new`, file)
 }
 
 function otherDemo(): number | undefined {

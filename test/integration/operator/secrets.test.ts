@@ -172,7 +172,8 @@ describe('things go right, and wrong in every way', () => {
       15_000,
     )
     await applyAll(cluster, [stake('nowhere')])
-    await untilShows(cluster, 'nowhere', 'ChainUnavailable', /./)
+    // The provider answers 401: whoever runs the operator must mend it.
+    await untilShows(cluster, 'nowhere', 'MethodNotServed', /eth_chainId/)
     writeNetworks({ ...networks, networks: [{ ...local, rpcUrls: [rpcUrl] }] })
     await untilPaidOnce(stack(), 'nowhere', { timeoutMs: 90_000 })
   })
