@@ -19,8 +19,6 @@ import { ownerKey, type RecordObject } from './transactions/store.ts'
 const SOON_MS = 250
 /** What a lane has just written down it is about to send: what comes of that is said within this, as a rule, and is what its owner shows. In ms. */
 const SENDING_MS = 2_000
-/** A signer's own numbers are for people: many outcomes are one look. In ms. */
-const SIGNER_MS = 2_000
 
 export interface Wakes {
   /** Everything is looked at again: the networks, the keys or the CRDs have changed. */
@@ -103,7 +101,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     if (isEnd) byKind.get(kind)?.wake(`${namespace}/${name}`)
     else byKind.get(kind)?.wakeAfter(`${namespace}/${name}`, change.own ? SENDING_MS : SOON_MS)
     // What ended a place is news of its signer: its lane, and whether somebody else used its key.
-    if (isEnd) queues.signers.addAfter(record.spec.signer, SIGNER_MS)
+    if (isEnd) queues.signers.add(record.spec.signer)
     if (record.spec.chain === 'Solana') wakeHolders(change)
   })
   caches.signers.onChange((name, change) => {

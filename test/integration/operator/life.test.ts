@@ -132,8 +132,14 @@ describe('from a manifest to a confirmed deposit', () => {
     ])
     const log = await kubectlOk(['get', 'stx', '--field-selector', 'spec.owner.namespace=default,spec.owner.name=one', '-o', 'wide'])
     expect(log).toMatch(new RegExp(`deposit-\\S+ +Deposit +32 ETH +default +one +treasury +\\d +Landed +0x\\w{64} +\\d+ +${PAYER}`))
-    const lanes = await kubectlOk(['get', 'signer', SIGNER, '-o', 'jsonpath={.status.lanes}'])
-    expect(JSON.parse(lanes)).toMatchObject([{ network: 'local', nextNonce: 5, open: 0, waiting: 0 }])
+    // A signer is looked at after its transactions.
+    const lanes = await eventually(
+      'the lane of the signer is at rest',
+      async () => JSON.parse(await kubectlOk(['get', 'signer', SIGNER, '-o', 'jsonpath={.status.lanes}'])) as { open: number }[],
+      ([lane]) => lane?.open === 0,
+      15_000,
+    )
+    expect(lanes).toMatchObject([{ network: 'local', nextNonce: 5, open: 0, waiting: 0 }])
 
     const resources = ['ethstake', 'signer', 'stx', 'nonce']
     for (const resource of resources) {
