@@ -1,12 +1,12 @@
 import { describe, expect, test, vi } from 'vitest'
-import { testAddress } from '../../../chains/solana/testing.ts'
-import { StakingApiError } from '../../../contract/client-error.ts'
-import type { SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
-import { type StakingTransaction, stakingTransaction } from '../../../resources/staking-transaction.ts'
-import type { KubeObject } from '../../kube/objects.ts'
-import { pointsAt, stakeWorld } from '../../testing/solana-stories.ts'
-import { KEY, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
-import type { ActionKind } from './steps.ts'
+import { testAddress } from '../../src/chains/solana/testing.ts'
+import { StakingApiError } from '../../src/contract/client-error.ts'
+import type { ActionKind } from '../../src/operator/kinds/solana-stake/steps.ts'
+import type { KubeObject } from '../../src/operator/kube/objects.ts'
+import { pointsAt, stakeWorld } from '../../src/operator/testing/solana-stories.ts'
+import { KEY, type SolanaOperator, type SolanaWorld } from '../../src/operator/testing/solana-world.ts'
+import type { SolanaStakeStatus, SolanaTransaction } from '../../src/resources/solana-stake.ts'
+import { type StakingTransaction, stakingTransaction } from '../../src/resources/staking-transaction.ts'
 
 /** What versions before the log have left: stakes whose transactions stand in their status, and no record of any. */
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { ChainError } from '../../../chains/ethereum/chain.ts'
-import { StakingApiError } from '../../../contract/client-error.ts'
-import { KubeError, KubeTransportError } from '../../kube/errors.ts'
-import { KeyError } from '../../ports.ts'
-import { seededRandom } from '../../testing/test-clock.ts'
-import { type Around, createWorld, EXIT, KILLED, WITHDRAWAL, type World } from '../../testing/world.ts'
+import { ChainError } from '../../src/chains/ethereum/chain.ts'
+import { StakingApiError } from '../../src/contract/client-error.ts'
+import { KubeError, KubeTransportError } from '../../src/operator/kube/errors.ts'
+import { KeyError } from '../../src/operator/ports.ts'
+import { seededRandom } from '../../src/operator/testing/test-clock.ts'
+import { type Around, createWorld, EXIT, KILLED, WITHDRAWAL, type World } from '../../src/operator/testing/world.ts'
 
 /** An exit and a withdrawal of two validators, each a whole life, with a hook at every point before and after each call, effect and write. */
 function worldWith(...keys: readonly string[]): World {

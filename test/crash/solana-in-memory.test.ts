@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { SolanaError } from '../../../chains/solana/chain.ts'
-import { StakingApiError } from '../../../contract/client-error.ts'
-import { KubeError, KubeTransportError } from '../../kube/errors.ts'
-import { KeyError } from '../../ports.ts'
-import type { Around } from '../../testing/mortal.ts'
-import { pointsAt, stakeWorld } from '../../testing/solana-stories.ts'
-import { KEY, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
-import { seededRandom } from '../../testing/test-clock.ts'
+import { SolanaError } from '../../src/chains/solana/chain.ts'
+import { StakingApiError } from '../../src/contract/client-error.ts'
+import { KubeError, KubeTransportError } from '../../src/operator/kube/errors.ts'
+import { KeyError } from '../../src/operator/ports.ts'
+import type { Around } from '../../src/operator/testing/mortal.ts'
+import { pointsAt, stakeWorld } from '../../src/operator/testing/solana-stories.ts'
+import { KEY, type SolanaOperator, type SolanaWorld } from '../../src/operator/testing/solana-world.ts'
+import { seededRandom } from '../../src/operator/testing/test-clock.ts'
 
 const order = ['Active', 'Inactive', 'Withdrawn'] as const
 /** From its creation to its withdrawal; what the spec says next is set as soon as the last is reached. */
