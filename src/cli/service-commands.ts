@@ -12,6 +12,9 @@ const configOption = () =>
   new Option('--config <file>', "the service's configuration").default('/etc/staking-service/service.yaml').env('STAKING_SERVICE_CONFIG')
 const databaseOption = () =>
   new Option('--database-url-file <file>', 'file that holds the URL of a PostgreSQL database, instead of what the configuration says')
+const depositStatuses = ['awaiting_submission', 'submitted', 'confirmed', 'failed'] as const
+type DepositStatus = (typeof depositStatuses)[number]
+const statusOption = () => new Option('--status <status>', 'only those whose deposit transaction is').choices(depositStatuses)
 const flagsOf = ({ databaseUrlFile }: CommonFlags) => (databaseUrlFile === undefined ? {} : { flags: { databaseUrlFile } })
 const write = (text: string) => process.stdout.write(`${text}\n`)
 
@@ -237,14 +240,7 @@ export function keystoresCommand(): Command {
     .requiredOption('--out <dir>', 'folder to write to; it is made if it is not there')
     .requiredOption('--password-file <file>', 'file whose first line protects the keystores')
     .option('--network <name>', 'only those of this network')
-    .addOption(
-      new Option('--status <status>', 'only those whose deposit transaction is').choices([
-        'awaiting_submission',
-        'submitted',
-        'confirmed',
-        'failed',
-      ]),
-    )
+    .addOption(statusOption())
     .option('--pubkey <pubkey...>', 'only these validators')
     .addOption(new Option('--kdf <kdf>', 'key derivation of the keystores').choices(['scrypt', 'pbkdf2']).default('scrypt'))
     .option(
@@ -257,7 +253,7 @@ export function keystoresCommand(): Command {
           readonly out: string
           readonly passwordFile: string
           readonly network?: string
-          readonly status?: 'awaiting_submission' | 'submitted' | 'confirmed' | 'failed'
+          readonly status?: DepositStatus
           readonly pubkey?: string[]
           readonly kdf: 'scrypt' | 'pbkdf2'
           readonly again?: boolean
@@ -289,7 +285,7 @@ interface PushFlags extends CommonFlags {
   readonly caFile?: string
   readonly allowHttp?: boolean
   readonly network: string
-  readonly status?: 'awaiting_submission' | 'submitted' | 'confirmed' | 'failed'
+  readonly status?: DepositStatus
   readonly pubkey?: string[]
   readonly feeRecipient?: string
   readonly gasLimit?: bigint
@@ -309,14 +305,7 @@ const pushCommand = (): Command =>
     .requiredOption('--network <name>', 'network of the stakes, which the client must validate')
     .option('--ca-file <file>', 'PEM of the authority that its certificate is from')
     .option('--allow-http', 'http to another machine: whoever listens on the way gets the keys')
-    .addOption(
-      new Option('--status <status>', 'only those whose deposit transaction is').choices([
-        'awaiting_submission',
-        'submitted',
-        'confirmed',
-        'failed',
-      ]),
-    )
+    .addOption(statusOption())
     .option('--pubkey <pubkey...>', 'only these validators')
     .option('--fee-recipient <address>', 'who gets the fees of their blocks')
     .addOption(new Option('--gas-limit <gas>', 'gas limit of their blocks').argParser(gas))

@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { ChainError } from '../../src/chains/ethereum/chain.ts'
-import { StakingApiError } from '../../src/contract/client-error.ts'
-import { KubeError, KubeTransportError } from '../../src/operator/kube/errors.ts'
-import { KeyError } from '../../src/operator/ports.ts'
+import { misfortune, shuffle } from '../../src/operator/testing/misfortune.ts'
 import { seededRandom } from '../../src/operator/testing/test-clock.ts'
-import { type Around, createWorld, EXIT, KILLED, WITHDRAWAL, type World } from '../../src/operator/testing/world.ts'
+import { createWorld, EXIT, KILLED, WITHDRAWAL, type World } from '../../src/operator/testing/world.ts'
 
 /** An exit and a withdrawal of two validators, each a whole life, with a hook at every point before and after each call, effect and write. */
 function worldWith(...keys: readonly string[]): World {
@@ -109,25 +107,7 @@ describe.each([EXIT, WITHDRAWAL])('%s', (key) => {
   }, 120_000)
 })
 
-/** Lets others go first, now and then: another order of events for each seed, and the same for the same. */
-const shuffle = async (random: () => number): Promise<void> => {
-  for (let turns = Math.floor(random() * 6); turns > 0; turns--) await null
-}
-
-/** What each port throws when there was no answer, whether or not it did what was asked. */
-function failureOf(point: string, random: () => number): Error {
-  switch (point.split(' ')[1]?.split('.')[0]) {
-    case 'chain':
-      return new ChainError('unavailable', 'no answer')
-    case 'api':
-    case 'requests':
-      return new StakingApiError('no answer', { kind: random() < 0.5 ? 'timeout' : 'invalid-response', outcomeUnknown: true })
-    case 'keys':
-      return new KeyError('missing', 'the Secret is being replaced')
-    default:
-      return random() < 0.5 ? new KubeTransportError('TIMEOUT', 'no answer') : new KubeError(500, 'InternalError', 'etcd has no leader')
-  }
-}
+const noAnswer = () => new ChainError('unavailable', 'no answer')
 
 const ten = Array.from({ length: 10 }, (_, index) => `${index % 2 === 0 ? 'exit' : 'withdrawal'}:team-a/one-${index}`)
 const seeds = Array.from({ length: Number(process.env.FUZZ_SEEDS ?? 3) }, (_, seed) => seed)
@@ -144,18 +124,7 @@ describe('five exits and five withdrawals of one signer at the same time', { tim
     const random = seededRandom(4000 + seed)
     const any = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T
     const log: string[] = []
-    const around: Around = (point, operator) => {
-      if (log.length < 400 && random() < 0.003) {
-        log.push(`ended at ${point}`)
-        operator.kill()
-      }
-      if (!point.includes('.')) return undefined
-      if (log.length < 400 && random() < 0.01) {
-        log.push(`failed at ${point}`)
-        throw failureOf(point, random)
-      }
-      return shuffle(random)
-    }
+    const around = misfortune({ random, log, most: 400, ends: 0.003, fails: 0.01, ofChain: noAnswer, order: () => shuffle(random) })
     const start = () => world.start(around, random)
     // Two leaders at once: that must cost nothing but time.
     const leaders = [start(), start()]

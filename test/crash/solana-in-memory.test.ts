@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { SolanaError } from '../../src/chains/solana/chain.ts'
-import { StakingApiError } from '../../src/contract/client-error.ts'
-import { KubeError, KubeTransportError } from '../../src/operator/kube/errors.ts'
-import { KeyError } from '../../src/operator/ports.ts'
-import type { Around } from '../../src/operator/testing/mortal.ts'
+import { misfortune } from '../../src/operator/testing/misfortune.ts'
 import { pointsAt, stakeWorld } from '../../src/operator/testing/solana-stories.ts'
 import { KEY, type SolanaOperator, type SolanaWorld } from '../../src/operator/testing/solana-world.ts'
 import { seededRandom } from '../../src/operator/testing/test-clock.ts'
@@ -78,19 +75,7 @@ test('deleted after an end at any point before its stake is active, it holds its
   expect(Math.min(ends.held, ends.gone)).toBeGreaterThan(5)
 }, 120_000)
 
-/** What each port throws when there was no answer, whether or not it did what was asked. */
-function failureOf(point: string, random: () => number): Error {
-  switch (point.split(' ')[1]?.split('.')[0]) {
-    case 'chain':
-      return new SolanaError('unavailable', 'no answer')
-    case 'api':
-      return new StakingApiError('no answer', { kind: random() < 0.5 ? 'timeout' : 'invalid-response', outcomeUnknown: true })
-    case 'keys':
-      return new KeyError('missing', 'the Secret is being replaced')
-    default:
-      return random() < 0.5 ? new KubeTransportError('TIMEOUT', 'no answer') : new KubeError(500, 'InternalError', 'etcd has no leader')
-  }
-}
+const noAnswer = () => new SolanaError('unavailable', 'no answer')
 
 /** More of them on demand: FUZZ_SEEDS=500. */
 const seeds = Array.from({ length: Number(process.env.FUZZ_SEEDS ?? 4) }, (_, seed) => seed)
@@ -100,17 +85,7 @@ describe('whatever befalls it', { timeout: 60_000 }, () => {
     const world = stakeWorld()
     const random = seededRandom(4000 + seed)
     const log: string[] = []
-    const around: Around = (point, operator) => {
-      if (log.length < 100 && random() < 0.005) {
-        log.push(`ended at ${point}`)
-        operator.kill()
-      }
-      if (!point.includes('.')) return
-      if (log.length < 100 && random() < 0.02) {
-        log.push(`failed at ${point}`)
-        throw failureOf(point, random)
-      }
-    }
+    const around = misfortune({ random, log, most: 100, ends: 0.005, fails: 0.02, ofChain: noAnswer })
     // Two leaders at once: that must cost nothing but time.
     const leaders = [world.start(around), world.start(around)]
     for (let round = 0; round < 200 && !(world.ready() && world.status().phase === 'Withdrawn'); round++) {

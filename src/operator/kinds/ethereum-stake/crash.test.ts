@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ChainError } from '../../../chains/ethereum/chain.ts'
-import { StakingApiError } from '../../../contract/client-error.ts'
-import { KubeError, KubeTransportError } from '../../kube/errors.ts'
-import { KeyError } from '../../ports.ts'
+import { failureOf, misfortune, shuffle } from '../../testing/misfortune.ts'
 import { seededRandom } from '../../testing/test-clock.ts'
 import { type Around, createWorld, KILLED, type Operator, type World } from '../../testing/world.ts'
 
@@ -65,11 +63,6 @@ test('ended at every single point of its life and started again, the operator ha
   }
 }, 120_000)
 
-/** Lets others go first, now and then: another order of events for each seed, and the same for the same. */
-const shuffle = async (random: () => number): Promise<void> => {
-  for (let turns = Math.floor(random() * 6); turns > 0; turns--) await null
-}
-
 /** All resources at the same time, in rounds, until all are Ready; an operator that was ended is followed by another. */
 async function runTogether(world: World, keys: readonly string[], around: () => Around, random: () => number): Promise<void> {
   let operator = world.start(around(), random)
@@ -102,20 +95,7 @@ async function runTogether(world: World, keys: readonly string[], around: () => 
   throw new Error(`not all are ready: ${keys.map((key) => `${key}: ${JSON.stringify(world.condition('Ready', key))}`).join('\n')}`)
 }
 
-/** What each port throws when there was no answer, whether or not it did what was asked. */
-function failureOf(point: string, random: () => number): Error {
-  const port = point.split(' ')[1]?.split('.')[0]
-  switch (port) {
-    case 'chain':
-      return new ChainError('unavailable', 'no answer')
-    case 'api':
-      return new StakingApiError('no answer', { kind: random() < 0.5 ? 'timeout' : 'invalid-response', outcomeUnknown: true })
-    case 'keys':
-      return new KeyError('missing', 'the Secret is being replaced')
-    default:
-      return random() < 0.5 ? new KubeTransportError('TIMEOUT', 'no answer') : new KubeError(500, 'InternalError', 'etcd has no leader')
-  }
-}
+const noAnswer = () => new ChainError('unavailable', 'no answer')
 
 /** More of them on demand: FUZZ_SEEDS=500. */
 const seeds = Array.from({ length: Number(process.env.FUZZ_SEEDS ?? 4) }, (_, seed) => seed)
@@ -153,7 +133,7 @@ describe('five stakes of one signer at the same time', { timeout: 60_000 }, () =
       if (!point.includes('.')) return undefined
       if (faults < 60 && random() < 0.03) {
         faults += 1
-        throw failureOf(point, random)
+        throw failureOf(point, random, noAnswer)
       }
       return shuffle(random)
     }
@@ -169,18 +149,7 @@ describe('five stakes of one signer at the same time', { timeout: 60_000 }, () =
     for (const key of keys) world.addStake(key)
     const random = seededRandom(3000 + seed)
     const log: string[] = []
-    const around: Around = (point, operator) => {
-      if (log.length < 400 && random() < 0.003) {
-        log.push(`ended at ${point}`)
-        operator.kill()
-      }
-      if (!point.includes('.')) return undefined
-      if (log.length < 400 && random() < 0.01) {
-        log.push(`failed at ${point}`)
-        throw failureOf(point, random)
-      }
-      return shuffle(random)
-    }
+    const around = misfortune({ random, log, most: 400, ends: 0.003, fails: 0.01, ofChain: noAnswer, order: () => shuffle(random) })
     const start = () => world.start(around, random)
     // Two leaders at once: that must cost nothing but time.
     const leaders = [start(), start()]
