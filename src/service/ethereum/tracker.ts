@@ -1,6 +1,7 @@
 import { ChainError, type ChainHead } from '../../chains/ethereum/chain.ts'
 import { type Clock, jitter } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
+import { again } from '../again.ts'
 import type { Metrics } from '../metrics.ts'
 import { isOutage, type Store } from '../store/database.ts'
 import {
@@ -117,23 +118,16 @@ export function createTracker(deps: TrackerDeps): Tracker {
     metrics.trackerPass(name, clock.now())
   }
 
-  async function follow(network: EthereumNetwork, signal: AbortSignal): Promise<void> {
-    let failures = 0
-    while (!signal.aborted) {
-      try {
-        await pass(network, signal)
-        failures = 0
-      } catch (error) {
-        if (signal.aborted) return
-        failures++
+  const follow = (network: EthereumNetwork, signal: AbortSignal): Promise<void> =>
+    again(clock, signal, {
+      work: () => pass(network, signal),
+      failed(error, failures) {
         // An outage is said once, not at every pass.
         const level = failures === 1 || !(error instanceof ChainError || isOutage(error)) ? 'warn' : 'debug'
         log[level]({ err: error, network: network.config.name }, 'the tracker could not look; it tries again')
-      }
-      const backOff = Math.min(2 ** Math.min(failures, 5), 32)
-      await clock.sleep(jitter(Math.min(intervalMs * backOff, Math.max(60_000, intervalMs))), signal).catch(() => undefined)
-    }
-  }
+      },
+      waitMs: (failures) => jitter(Math.min(intervalMs * 2 ** Math.min(failures, 5), Math.max(60_000, intervalMs))),
+    })
 
   return {
     pass,

@@ -1,5 +1,6 @@
 import { type Clock, jitter } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
+import { again } from '../again.ts'
 import { inParallel } from '../ethereum/parallel.ts'
 import { isOutage, type Store } from '../store/database.ts'
 import { takeFollowed } from '../store/solana-transactions.ts'
@@ -32,24 +33,18 @@ export function createSolanaFollower(deps: { store: Store; networks: SolanaNetwo
     })
   }
 
-  async function follow(network: SolanaNetwork, signal: AbortSignal): Promise<void> {
-    let failures = 0
-    while (!signal.aborted) {
-      try {
-        await pass(network, signal)
-        failures = 0
-      } catch (error) {
-        if (signal.aborted) return
-        failures++
+  const follow = (network: SolanaNetwork, signal: AbortSignal): Promise<void> =>
+    again(clock, signal, {
+      work: () => pass(network, signal),
+      failed(error, failures) {
         const level = failures === 1 && !isOutage(error) ? 'warn' : 'debug'
         log[level](
           { err: error, network: network.config.name },
           'the transactions of Solana stakes could not be looked for; it tries again',
         )
-      }
-      await clock.sleep(jitter(intervalMs * 2 ** Math.min(failures, 4)), signal).catch(() => undefined)
-    }
-  }
+      },
+      waitMs: (failures) => jitter(intervalMs * 2 ** Math.min(failures, 4)),
+    })
 
   return {
     pass,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { WebhookEvent } from '../../contract/schemas/webhooks.ts'
 import { type Clock, jitter } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
+import { again } from '../again.ts'
 import type { Metrics } from '../metrics.ts'
 import type { ValidatorKeys } from '../seed.ts'
 import { isOutage, type Store } from '../store/database.ts'
@@ -156,20 +157,17 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
       return begun.length
     },
     async run(signal) {
-      let failures = 0
-      while (!signal.aborted) {
-        let begun: readonly Promise<void>[] = []
-        try {
-          begun = await begin(signal)
-          failures = 0
-        } catch (error) {
-          failures++
+      await again(clock, signal, {
+        work: () => begin(signal),
+        failed(error, failures) {
           if (failures === 1) log.warn({ err: error }, 'webhooks could not be looked for; it tries again')
-        }
-        const waitMs = jitter(pollMs * 2 ** Math.min(failures, 5))
-        // With more to do it goes on as soon as a place is free.
-        await clock.sleep(begun.length > 0 ? Math.min(waitMs, 100) : waitMs, signal).catch(() => undefined)
-      }
+        },
+        waitMs(failures, begun = []) {
+          const waitMs = jitter(pollMs * 2 ** Math.min(failures, 5))
+          // With more to do it goes on as soon as a place is free.
+          return begun.length > 0 ? Math.min(waitMs, 100) : waitMs
+        },
+      })
       await Promise.all(busy)
     },
   }
