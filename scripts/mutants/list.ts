@@ -189,4 +189,18 @@ export const mutants: readonly Mutant[] = [
     tests: [`${log}/legacy/import.test.ts`],
     titles: 'was signed for a resource that is gone may land yet',
   },
+  {
+    name: 'catch-up',
+    without: 'a new leader reads the log past its caches before it looks at anything',
+    patches: [{ file: `${log}/catch-up.ts`, from: 'if (!hasRecords || pending === undefined) return true', to: 'pending ??= new Set()' }],
+    tests: [`${log}/stale-caches.test.ts`],
+    titles: 'whose caches show nothing of it waits for its nonce',
+  },
+  {
+    name: 'import-of-others',
+    without: 'nothing is signed for what the ledger of another signer names',
+    patches: [{ file: `${log}/preparation.ts`, from: 'if (importing !== undefined) throw importing', to: '' }],
+    tests: [`${log}/stale-caches.test.ts`],
+    titles: 'nothing is signed for it with any key',
+  },
 ]

@@ -34,6 +34,7 @@ import type { OperatorMetrics } from './metrics.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import type { SagaCollection, SagaResource } from './saga-collection.ts'
 import { auditOf } from './transactions/audit.ts'
+import { createCatchUp } from './transactions/catch-up.ts'
 import { createLane } from './transactions/lane.ts'
 import { createLegacy } from './transactions/legacy/gate.ts'
 import type { LegacyResource, LegacySource } from './transactions/legacy/import.ts'
@@ -328,6 +329,7 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
     clock,
     assertMayAct: mayAct,
     importing: legacy.hindrance,
+    importingFor: legacy.hindranceFor,
     holdSigner: hold.take,
     ownerExists,
     retentionMs: parts.retentionMs,
@@ -364,10 +366,22 @@ export function composeOperator(parts: OperatorParts) {
   const effects = composeEffects(ground)
   const legacy = composeLegacy(ground, effects)
   const hold = createSignerHold({ ...parts.caches.signers, fieldManager: parts.fieldManager, assertHeld: parts.assertHeld, transactions })
+  const { records, places } = parts.caches
+  const caughtUp = createCatchUp({ records, places, importing: legacy.importing, signal: parts.signal })
+  const informed =
+    (reconcile: Reconcile): Reconcile =>
+    async (key, signal) => {
+      await caughtUp(signal)
+      return reconcile(key, signal)
+    }
+  const sagas = composeSagas(ground, effects, legacy)
   const reconcile: Reconciles = {
-    ...composeSagas(ground, effects, legacy),
-    signers: composeSigners(ground, legacy, hold),
-    records: composeLog(ground, effects, legacy, hold),
+    stakes: informed(sagas.stakes),
+    exits: informed(sagas.exits),
+    withdrawals: informed(sagas.withdrawals),
+    solanaStakes: informed(sagas.solanaStakes),
+    signers: informed(composeSigners(ground, legacy, hold)),
+    records: informed(composeLog(ground, effects, legacy, hold)),
   }
   return { reconcile, store, log, transactions, stakeEffects: effects.deposit.effects }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { ClosedPlace, TransactionOwner } from '../../resources/staking-transaction.ts'
+import type { Halt } from '../engine/verdict.ts'
 import type { EthereumNetwork } from '../ports.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { FinalityWatch } from './finality.ts'
@@ -49,6 +50,8 @@ export interface LaneDeps {
   readonly holdSigner: (signer: StakingSigner, signal: AbortSignal) => Promise<void>
   /** Why nothing is signed in a lane yet: what an earlier version has signed is not in the log. */
   readonly importing: (lane: LaneId) => Standing | undefined
+  /** Why nothing is signed for a record yet, in whatever lane: an earlier version may have signed it in another, and that is not in the log. */
+  readonly importingFor: (record: RecordObject) => Halt | undefined
   /** Whether the very resource that a record was made for is there: by the cache, or past it. Of a kind that isn't known here: it is. */
   readonly ownerExists: (owner: TransactionOwner, isFresh: boolean, signal: AbortSignal) => Promise<boolean>
   /** How long a record is kept after the last resource that it was made for, in ms. */

@@ -20,7 +20,7 @@ export interface Ready {
 }
 
 /** Asks everything that can refuse a record before it takes a place. */
-export function createPreparation(deps: Pick<LaneDeps, 'kindOf'>, { followsClaim, follow }: Recall) {
+export function createPreparation(deps: Pick<LaneDeps, 'kindOf' | 'importingFor'>, { followsClaim, follow }: Recall) {
   const allowedRemakes = ({ metadata }: RecordObject): number => {
     const text = metadata.annotations?.[ALLOW_REMAKES_ANNOTATION] ?? ''
     return /^[0-9]{1,2}$/.test(text) ? Number(text) : 0
@@ -41,6 +41,8 @@ export function createPreparation(deps: Pick<LaneDeps, 'kindOf'>, { followsClaim
         )
       case 'yes':
     }
+    const importing = deps.importingFor(record)
+    if (importing !== undefined) throw importing
     const from = backsOffUntil(recordOf(record))
     if (from !== undefined && moment.final < from)
       throw wait(

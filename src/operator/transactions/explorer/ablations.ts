@@ -31,6 +31,7 @@ export const cases: readonly Case[] = [
   { rule: 'recordPruned', world: '18b', finds: 'paid twice', steps: 20 },
   { rule: 'importFirst', world: '28', finds: 'paid twice', steps: 9 },
   { rule: 'legacyFillers', world: '28d', finds: 'paid twice', steps: 17 },
+  { rule: 'freshStart', world: '28g', finds: 'paid twice', steps: 19 },
   { rule: 'finalByAll', world: '11d', finds: 'paid twice', steps: 16 },
   { rule: 'endsWhenSetBack', world: '11b', finds: 'paid twice', steps: 18 },
   { rule: 'apiRefuses', and: ['endsWhenSetBack'], world: '10', finds: 'paid twice', steps: 19 },

@@ -65,6 +65,7 @@ export const ablations = {
   followed: 'a place under which a record follows what a witness knew is filled, since it was taken for nobody',
   legacyFillers: 'what an earlier version has signed for a resource that is gone is filled, and forgotten',
   importFirst: 'a lane signs before what an earlier version has signed is in the log',
+  freshStart: 'a new leader decides by the caches that it has, however old they are',
   attemptWritten: 'a bumped version is sent without being written down',
 } as const
 export type Ablation = keyof typeof ablations
@@ -131,6 +132,8 @@ export interface Config extends Faults {
   readonly ledger?: boolean
   /** Leaders see changes of owners late. */
   readonly lateOwners?: boolean
+  /** What a leader that starts has in its caches is from before anything was done. */
+  readonly lateStart?: boolean
   /** The staking API takes a hash only after it was sent. */
   readonly toldAfter?: boolean
   readonly remakeAfterRevert?: boolean

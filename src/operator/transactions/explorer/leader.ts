@@ -98,6 +98,8 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
         emit(t, action('importPlace', leader, 0, nonce))
         return
       }
+      // Another's by now: what was signed for the one before is a claim, and its place says so.
+      if (log.record(number).owner !== config.wants.indexOf(purpose)) continue
       const written = log.takeOver(number, stored, nonce, code)
       if (written === 0) continue
       writeRecord(t, cache, written)
@@ -106,6 +108,11 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
     }
     const t = world.fork(s)
     t[at.store.ledger] = 0
+    // Whoever saw the ledger looks past the cache once it is gone.
+    if (config.lateStart === true && isFor(config, 'freshStart'))
+      at.leaders.forEach((other, index) => {
+        if (index !== leader && word(s, other.pc) === AT.idle) t[other.pc] = AT.catchUp
+      })
     emit(t, action('dropLedger', leader))
   }
 
@@ -317,6 +324,15 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
   }
   const patience = (): number => (isHealing() ? PATIENCE_MS : 0)
 
+  /** The log is read past the caches. */
+  const catchUp = (s: State, leader: number, cache: Cache, emit: Emit): void => {
+    const t = world.fork(s)
+    for (let purpose = 0; purpose < 2; purpose++) t[cache.records + purpose] = word(s, at.store.records + purpose)
+    for (let lane = 0; lane < lanes; lane++) t[cache.places + lane] = word(s, at.store.places + lane)
+    idle(t, cache)
+    emit(t, action('catchUp', leader))
+  }
+
   /** The next step of what is under way. */
   const goOn = (s: State, leader: number, cache: Cache, emit: Emit): void => {
     const base = word(s, cache.base)
@@ -410,7 +426,8 @@ export function createLeaders(world: World, isHealing: () => boolean): Leaders {
           forRecords(s, leader, cache, emit)
           forLanes(s, leader, cache, emit)
         } else {
-          goOn(s, leader, cache, emit)
+          if (word(s, cache.pc) === AT.catchUp) catchUp(s, leader, cache, emit)
+          else goOn(s, leader, cache, emit)
           if (world.budget(s, 'crash') > 0) {
             const t = world.fork(s)
             world.spend(t, 'crash')

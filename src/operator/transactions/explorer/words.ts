@@ -43,6 +43,7 @@ export const actionKinds = [
   'importRecord',
   'dropLedger',
   'shown',
+  'catchUp',
 ] as const
 export type ActionKind = (typeof actionKinds)[number]
 const kindNumbers = new Map(actionKinds.map((kind, index) => [kind, index]))
@@ -150,6 +151,8 @@ export function describe(of: Action): string {
       return `${who} writes what the ledger has at ${where} into the record`
     case 'dropLedger':
       return `${who} takes the ledger away: all of it is in the log`
+    case 'catchUp':
+      return `${who} reads the whole log past its caches`
     case 'shown':
       return `the pools come to hold what the ledger has at ${where}`
     case 'acknowledge':

@@ -12,7 +12,7 @@ export type State = Uint16Array
 export const OWNER = { absent: 0, active: 1, suspended: 2, deleted: 3 } as const
 
 /** Leaders' program counters: what one does next. */
-export const AT = { idle: 0, createPlace: 1, namePlace: 2, readOwner: 3, tell: 4, send: 5, tellAfter: 6 } as const
+export const AT = { idle: 0, createPlace: 1, namePlace: 2, readOwner: 3, tell: 4, send: 5, tellAfter: 6, catchUp: 7 } as const
 
 /** What a state must never show. */
 export const VIOLATION = { none: 0, paidTwice: 1, wrongReady: 2, oneNonceTwice: 3, signedAgainstOwner: 4 } as const
@@ -225,14 +225,14 @@ export function createWorld(config: Config, rules: Rules): World {
   const copyStore = (t: State, from: number, to: number): void => {
     for (let index = 0; index < at.storeLength; index++) t[to + index] = word(t, from + index)
   }
-  /** A leader begins anew: nothing under way, caches as the store is. */
-  const restart = (t: State, leader: number): void => {
+  /** A leader begins anew: nothing under way, caches as the store is, or, for a late start, as before anything was done. */
+  const restart = (t: State, leader: number, isLate = config.lateStart === true): void => {
     const where = at.leaders[leader]
     if (where === undefined) return
-    for (let index = 0; index < 2; index++) t[where.records + index] = word(t, at.store.records + index)
-    for (let lane = 0; lane < lanes; lane++) t[where.places + lane] = word(t, at.store.places + lane)
+    for (let index = 0; index < 2; index++) t[where.records + index] = isLate ? 0 : word(t, at.store.records + index)
+    for (let lane = 0; lane < lanes; lane++) t[where.places + lane] = isLate ? 0 : word(t, at.store.places + lane)
     t[where.owners] = config.lateOwners === true ? word(t, at.owners) : 0
-    t[where.pc] = AT.idle
+    t[where.pc] = isLate && isFor(config, 'freshStart') ? AT.catchUp : AT.idle
     t[where.base] = 0
     t[where.nonce] = 0
     t[where.code] = 0
@@ -471,7 +471,7 @@ export function createWorld(config: Config, rules: Rules): World {
       t[at.modes] = 0
       t.fill(0, at.lagging, at.lagging + 2 * lanes)
       t.fill(0, at.leaderStart, at.leadersEnd)
-      restart(t, 0)
+      restart(t, 0, false)
       t.fill(0, at.budgets, at.budgets + 2)
       t[at.backup] = 0
       t.fill(0, at.backupStore, at.backupStore + at.storeLength)

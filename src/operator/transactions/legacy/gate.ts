@@ -1,9 +1,11 @@
 import { sameHex } from '../../../lib/hex.ts'
-import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import type { Ledger, StakingSigner } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
-import { wait } from '../../engine/verdict.ts'
+import { type Halt, wait } from '../../engine/verdict.ts'
+import { verdictOf } from '../hindrance.ts'
 import type { Standing } from '../memory.ts'
 import type { LaneId } from '../names.ts'
+import type { RecordObject } from '../store.ts'
 import { createImport, type ImportDeps, type Imported, type LegacyResource, ledgersOf } from './import.ts'
 
 /** How soon a resource whose transaction is being taken over is looked at again, in ms. */
@@ -48,18 +50,36 @@ export function createLegacy(
           deps.standing(record.metadata.name)?.kind !== 'stall',
       )
 
+  const isPending = (signer: StakingSigner): boolean => ledgersOf(signer).length > 0
+  const pending = (): readonly StakingSigner[] => [...deps.signers.list()].filter(isPending)
+
+  /** `what`: of its transactions, as the sentence goes on. */
+  function waitFor({ metadata: { name } }: StakingSigner, what: string): Halt {
+    const trouble = troubles.get(name)
+    return wait(
+      'Importing',
+      `What an earlier version of the operator has signed with StakingSigner ${name} is being taken into the transaction log. ${what}${trouble === undefined ? '' : ` It does not go on: ${trouble}`}`,
+      SOON_MS,
+    )
+  }
+
   return {
+    /** Names of the signers that are not taken over yet. */
+    importing: (): readonly string[] => pending().map(({ metadata }) => metadata.name),
+
     /** Why nothing is signed in a lane yet; undefined where it may be. */
     hindrance(lane: LaneId): Standing | undefined {
-      const signer = signersOf(lane).find((one) => ledgersOf(one).length > 0)
-      if (signer === undefined) return undefined
-      const { name } = signer.metadata
-      const halt = wait(
-        'Importing',
-        `What an earlier version of the operator has signed with StakingSigner ${name} is being taken into the transaction log. Nothing is signed with its key before.${troubles.has(name) ? ` It does not go on: ${troubles.get(name)}` : ''}`,
-        SOON_MS,
-      )
-      return halt.verdict.kind === 'conflict' ? undefined : halt.verdict
+      const signer = signersOf(lane).find(isPending)
+      return signer && verdictOf(waitFor(signer, 'Nothing is signed with its key before.'))
+    },
+
+    /**
+     * ▸ Why a record takes no place in any lane yet: the ledger of another signer names what it is about, and may have it signed. Once that is imported, its
+     * place or its record says so.
+     */
+    hindranceFor({ spec: { subject, owner } }: RecordObject): Halt | undefined {
+      const signer = pending().find((one) => ledgersOf(one).some((ledger) => names(ledger, owner.kind, subject)))
+      return signer && waitFor(signer, `It may have been for ${subject}: nothing is signed for that before.`)
     },
 
     /** Ms after which a resource is looked at again, since what it shows is being taken over; undefined where it may be looked at now. */
@@ -99,3 +119,8 @@ export function createLegacy(
     },
   }
 }
+
+/** Whether a ledger has something of this kind about a validator, under whatever nonce. */
+const names = ({ inFlight = [], displacedRequests = [] }: Ledger, kind: string, subject: string): boolean =>
+  [...inFlight, ...displacedRequests].some((one) => one.kind === kind && sameHex(one.pubkey ?? '', subject)) ||
+  inFlight.some(({ displacedPubkeys = [] }) => displacedPubkeys.some((pubkey) => sameHex(pubkey, subject)))
