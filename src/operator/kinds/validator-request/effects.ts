@@ -10,12 +10,13 @@ import { isBegun, LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { asSeenBy, foundBy, ownRequest } from './evidence.ts'
 import { createLegacyRequests } from './legacy.ts'
+import { createLostRequests } from './lost.ts'
 import { createMaking } from './making.ts'
 import { requestKindNames } from './request-kind.ts'
 import { typeOf } from './request-type.ts'
 import { isKnownRule } from './rules.ts'
-import { acceptedOf, createRequestService } from './service.ts'
-import type { Consensus, RequestOrder, ValidatorRequestEffects } from './steps.ts'
+import { acceptedOf, createRequestService, isGone } from './service.ts'
+import type { RequestOrder, ValidatorRequestEffects } from './steps.ts'
 import { createRequestTargets } from './target.ts'
 import { createRequestKind } from './transaction.ts'
 import { createTurns } from './turn.ts'
@@ -39,7 +40,8 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
   const service = createRequestService(deps, targets)
   const turns = createTurns(deps, targets)
   const kind = createRequestKind(deps, targets, service, turns)
-  const { nameOf, checked, made } = createMaking(deps, targets, service, kind)
+  const lost = createLostRequests(deps, service)
+  const { nameOf, checked, made } = createMaking(deps, targets, service, kind, lost)
 
   const effects: Perform<ValidatorRequestEffects> = {
     async resolveValidator(order, visit, signal) {
@@ -86,7 +88,18 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
     },
 
     async reportRequest({ order, validator, requestId, hash }, _visit, signal) {
-      const retryAfterMs = await service.submit(order, validator, requestId, hash, networkOf(validator.network), signal)
+      const network = networkOf(validator.network)
+      let retryAfterMs: number | undefined
+      try {
+        retryAfterMs = await service.submit(order, validator, requestId, hash, network, signal)
+      } catch (error) {
+        const own = ownRequest(log, order.origin)
+        const outcome = own && asSeenBy(own, order.origin.uid).status?.outcome
+        if (!isGone(error) || outcome === undefined) throw error
+        // Of what was reverted there is nothing to learn.
+        if (outcome.is === 'Reverted') return { reportedHash: hash }
+        throw await lost.madeAgain(order, validator, { requestId, hash: outcome.hash }, network, signal)
+      }
       if (retryAfterMs !== undefined)
         throw wait(
           'AwaitingFinality',
@@ -96,7 +109,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       return { reportedHash: hash }
     },
 
-    async awaitConsensus(plan, visit, signal): Promise<Consensus> {
+    async awaitConsensus(plan, visit, signal) {
       const { order, validator, requestId } = plan
       const network = networkOf(validator.network)
       const { config } = network
@@ -112,7 +125,8 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
           config.pollIntervalMs,
         )
       visit.delete('request')
-      const body = await service.current(order, validator, requestId, network, visit, signal)
+      const body = await service.look(order, validator, requestId, network, visit, signal)
+      if (body === undefined) throw await lost.madeAgain(order, validator, { requestId, hash: outcome.hash }, network, signal)
       const { status, consensus } = body
       const undecided = (why: string) => {
         const { leading, onNews } = deps
@@ -133,7 +147,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       if (status !== 'confirmed' || body.transaction.hash === undefined || !sameHex(body.transaction.hash, outcome.hash))
         throw undecided('The staking API has not seen it there yet.')
       if (consensus.status === 'pending') throw undecided('The consensus layer has not decided on it yet.')
-      if (consensus.status === 'accepted') return acceptedOf(body)
+      if (consensus.status === 'accepted') return { consensus: acceptedOf(body) }
       const [rule, ...others] = new Set(
         [...(consensus.reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)].map(([, code = '']) => code).filter(isKnownRule),
       )
@@ -141,7 +155,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
         throw undecided(
           'The staking API says that the consensus layer has dropped it, and names no rule that this operator knows: that proves nothing, as a request may still wait in its contract’s queue. Look at the validator before anything is asked again.',
         )
-      return { status: 'Dropped', rules: [rule, ...others.slice(0, 15)] }
+      return { consensus: { status: 'Dropped', rules: [rule, ...others.slice(0, 15)] } }
     },
 
     undoRequest: createUndo(deps, targets, service, nameOf),

@@ -1,5 +1,6 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { sameHex } from '../../../lib/hex.ts'
+import { externalReference } from '../../engine/origin.ts'
 import { Halt, stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
@@ -8,14 +9,21 @@ import { mayBeHandedOver } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { cancelled } from './admission.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
+import type { LostRequests } from './lost.ts'
 import { requestSpec } from './records.ts'
-import { typeOf } from './request-type.ts'
+import { type RequestBody, typeOf } from './request-type.ts'
 import { isGone, type RequestService } from './service.ts'
 import type { FoundValidator, RequestOrder, RequestPlan } from './steps.ts'
 import type { RequestTargets } from './target.ts'
 
 /** From a verified request to its record: made anew, or taken over from who has no more use for it. */
-export function createMaking(deps: ValidatorRequestDeps, targets: RequestTargets, service: RequestService, kind: TransactionKind) {
+export function createMaking(
+  deps: ValidatorRequestDeps,
+  targets: RequestTargets,
+  service: RequestService,
+  kind: TransactionKind,
+  lost: Pick<LostRequests, 'toldAgain'>,
+) {
   const { log } = deps
   const { networkOf, admittedSigner, targetOf, assertOwned, assertMaySend } = targets
 
@@ -45,19 +53,12 @@ export function createMaking(deps: ValidatorRequestDeps, targets: RequestTargets
     const { final } = await network.chain.view(signal)
     const spec = requestSpec(order, validator, body, network, signer, final.number)
     const before = log.find(name)
-    if (before !== undefined && before.spec.owner.originUid !== order.origin.uid)
-      await assertMayPass(before, order, validator, network, signal)
+    if (before !== undefined && before.spec.owner.originUid !== order.origin.uid) await assertMayPass(before, order, network, signal)
     return log.ensure(name, spec, signal, (record) => givesWay(record, spec, signal))
   }
 
   /** ▸ What somebody else has asked for in this name, or of this validator, is not asked for again by itself. @throws Halt */
-  async function assertMayPass(
-    cached: RecordObject,
-    order: RequestOrder,
-    validator: FoundValidator,
-    network: EthereumNetwork,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async function assertMayPass(cached: RecordObject, order: RequestOrder, network: EthereumNetwork, signal: AbortSignal): Promise<void> {
     const record = (await log.read(cached.metadata.name, signal)) ?? cached
     const { metadata, spec, status } = record
     const whose = `${spec.owner.kind} ${spec.owner.namespace}/${spec.owner.name}`
@@ -69,7 +70,7 @@ export function createMaking(deps: ValidatorRequestDeps, targets: RequestTargets
         `StakingTransaction ${metadata.name} was made for ${whose} (UID ${spec.owner.originUid}), and may still land. Nothing is asked again before it is proven that it did not.`,
       )
     }
-    if (typeOf(order).passesWhenDropped && outcome.is === 'Landed' && (await wasDropped(record, order, network, validator, signal))) {
+    if (typeOf(order).passesWhenDropped && outcome.is === 'Landed' && (await wasDropped(record, order, network, signal))) {
       const block = { number: BigInt(outcome.blockNumber), hash: (outcome.blockHash ?? '0x') as Hex }
       if ((await network.chain.finalEverywhere(block, signal)) !== 'agreed')
         throw wait(
@@ -85,22 +86,30 @@ export function createMaking(deps: ValidatorRequestDeps, targets: RequestTargets
     )
   }
 
-  /** By the staking API's word on that very transaction. */
-  async function wasDropped(
-    { spec, status }: RecordObject,
-    order: RequestOrder,
-    { requests }: EthereumNetwork,
-    { pubkey }: FoundValidator,
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  /**
+   * By the staking API's word on that very transaction. Where it does not know of it (any more, as after a restore of its database), it is told again.
+   * @throws Halt as long as it does not say
+   */
+  async function wasDropped(record: RecordObject, order: RequestOrder, network: EthereumNetwork, signal: AbortSignal): Promise<boolean> {
+    const { spec, status } = record
+    const landed = status?.outcome?.hash ?? '-'
     if (spec.apiId === undefined) return false
-    const body = await typeOf(order)
-      .read(requests, pubkey as Hex, spec.apiId, signal)
+    const known = await typeOf(order)
+      .read(network.requests, spec.subject as Hex, spec.apiId, signal)
       .catch((error: unknown) => {
         if (isGone(error)) return undefined
         throw error
       })
-    return body?.consensus.status === 'dropped' && sameHex(body.transaction.hash ?? '', status?.outcome?.hash ?? '-')
+    const isKnown = known?.transaction.hash !== undefined && isFor(known, spec.owner)
+    const body = isKnown ? known : await lost.toldAgain(record, order, network, signal)
+    if (body === undefined || !sameHex(body.transaction.hash ?? '', landed)) return false
+    if (!isKnown && (body.status !== 'confirmed' || body.consensus.status === 'pending'))
+      throw wait(
+        'AwaitingConsensus',
+        `${spec.owner.kind} ${spec.owner.namespace}/${spec.owner.name} has asked for this before. The staking API did not know of it any more, and was told of transaction ${landed} again. Only if the consensus layer has dropped that is it asked for once more.`,
+        network.config.pollIntervalMs,
+      )
+    return body.consensus.status === 'dropped'
   }
 
   /** The owner of a record does not ask for it now, or may not, and the one that wants it would be admitted. */
@@ -131,3 +140,6 @@ const forgedValidator = () =>
     'VerificationFailed',
     'status.validator is not the validator that spec.validator names: somebody changed it. Nothing was signed. Remove status.validator and status.requestId: they are looked up again.',
   )
+
+const isFor = ({ externalReference: reference }: RequestBody, { originUid: uid, ...owner }: RecordObject['spec']['owner']): boolean =>
+  reference === externalReference({ uid, ...owner })

@@ -146,6 +146,49 @@ describe('an exit that the consensus layer has dropped', () => {
     expect(world.chain.requests()).toHaveLength(2)
   })
 
+  test.each([false, true])(
+    'and the staking API has forgotten: it is told again, and its word decides (its resource gone: %s)',
+    async (isGone) => {
+      const { world, operator } = await dropped()
+      world.requests.forget()
+      if (isGone) world.exits.vanish('team-a/exit-1')
+      world.addExit(AGAIN)
+      await world.settle(operator, [AGAIN], 16)
+      expect(world.ready(AGAIN), said(world, AGAIN)).toBe(true)
+      expect(world.record(AGAIN)?.status).toMatchObject({ closed: [{ by: 'Dropped', owner: { name: 'exit-1' } }], outcome: { nonce: 1 } })
+      expect(world.chain.requests()).toHaveLength(2)
+      expect((await world.requests.requests()).map(({ consensus }) => consensus.status)).toEqual(['accepted', 'dropped'])
+    },
+  )
+
+  test('and the staking API has forgotten, and does not say yet: it is waited for', async () => {
+    const { world, operator } = await dropped()
+    world.requests.forget()
+    const { consensus } = world.requests.state
+    world.requests.state.consensus = () => ({ status: 'pending' })
+    world.addExit(AGAIN)
+    await world.settle(operator, [AGAIN], 4)
+    expect(world.condition('Ready', AGAIN), said(world, AGAIN)).toMatchObject({
+      reason: 'AwaitingConsensus',
+      message: expect.stringContaining('team-a/exit-1'),
+    })
+    expect(world.chain.requests()).toHaveLength(1)
+    world.requests.state.consensus = consensus
+    await world.settle(operator, [AGAIN], 16)
+    expect(world.ready(AGAIN), said(world, AGAIN)).toBe(true)
+    expect(world.chain.requests()).toHaveLength(2)
+  })
+
+  test('and the staking API has forgotten: under the same name it is not asked for again', async () => {
+    const { world, operator } = await dropped()
+    world.requests.forget()
+    world.exits.vanish('team-a/exit-1')
+    world.addExit()
+    await world.settle(operator, [EXIT], 4)
+    expect(world.stalled(EXIT), said(world, EXIT)).toBe('AlreadyRequested')
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+
   test('is not asked for again before every node has its block as final', async () => {
     const { world, operator } = await dropped(2)
     const [, second] = world.chain.nodes
@@ -159,6 +202,28 @@ describe('an exit that the consensus layer has dropped', () => {
     await world.settle(operator, [AGAIN], 6)
     expect(world.chain.requests()).toHaveLength(2)
   })
+
+  test.each([
+    { takes: true, reason: 'AlreadyRequested' },
+    { takes: false, reason: 'AlreadyExiting' },
+  ])(
+    'that was accepted is not asked for again by a staking API that has forgotten (it takes it again: $takes)',
+    async ({ takes, reason }) => {
+      const world = createWorld()
+      world.addSigner()
+      world.addExit()
+      const operator = world.start()
+      await world.settle(operator, [EXIT])
+      world.requests.forget()
+      world.addExit(AGAIN)
+      // Its own request is made; the earlier one breaks a rule by having worked.
+      let made = 0
+      world.requests.state.broken = () => (made++ === 0 || takes ? [] : ['already-exiting'])
+      await world.settle(operator, [AGAIN], 4)
+      expect(world.stalled(AGAIN), said(world, AGAIN)).toBe(reason)
+      expect(world.chain.requests()).toHaveLength(1)
+    },
+  )
 
   test('that was accepted is not asked for again, whoever asks', async () => {
     const world = createWorld()
@@ -280,4 +345,54 @@ test('a withdrawal that was made before under this name is not made again, and s
   await world.settle(operator, ['withdrawal:team-a/once-more'])
   expect(world.ready('withdrawal:team-a/once-more'), said(world, 'withdrawal:team-a/once-more')).toBe(true)
   expect(world.chain.requests()).toHaveLength(2)
+})
+
+describe.each([EXIT, WITHDRAWAL])('%s is final, and the staking API has lost the request', (key) => {
+  async function lost(at: 'reporting' | 'deciding') {
+    const world = createWorld()
+    world.addSigner()
+    if (key === EXIT) world.addExit()
+    else world.addWithdrawal()
+    world.requests.state.consensus = () => ({ status: 'pending' })
+    const operator = world.start()
+    await world.settle(operator, [key], at === 'deciding' ? 6 : 3)
+    expect(world.condition('Ready', key)?.reason).toBe(at === 'deciding' ? 'AwaitingConsensus' : 'AwaitingFinality')
+    const before = world.requestStatus(key).requestId
+    world.requests.forget()
+    // Its ids are made of their number: this one makes another.
+    await world.requests.api.createExitRequest(
+      { idempotencyKey: 'other', externalReference: 'other', pubkey: world.validator(1) },
+      new AbortController().signal,
+    )
+    return { world, operator, before, signed: world.keys.signed.length }
+  }
+
+  test.each(['reporting', 'deciding'] as const)(
+    'before %s: it is told of the transaction again, and nothing is asked again',
+    async (at) => {
+      const { world, operator, before, signed } = await lost(at)
+      world.requests.state.consensus = () => ({ status: 'accepted' })
+      await world.settle(operator, [key], 12)
+      expect(world.ready(key), said(world, key)).toBe(true)
+      const { requestId, transaction } = world.requestStatus(key)
+      expect(requestId).not.toBe(before)
+      expect(transaction).toMatchObject({ reportedHash: transaction?.minedHash })
+      expect(world.chain.requests()).toHaveLength(1)
+      expect(world.keys.signed).toHaveLength(signed)
+    },
+  )
+
+  test('and does not take it again: it says so, and nothing is asked again', async () => {
+    const { world, operator } = await lost('deciding')
+    world.requests.state.broken = () => ['already-exiting']
+    await world.settle(operator, [key], 4)
+    expect(world.stalled(key), said(world, key)).toBe('AlreadyExiting')
+    expect(world.condition('Ready', key)?.message).toContain('does not know the request any more')
+    expect(world.chain.requests()).toHaveLength(1)
+    world.requests.state.broken = () => []
+    world.requests.state.consensus = () => ({ status: 'accepted' })
+    await world.settle(world.start(), [key], 6)
+    expect(world.ready(key), said(world, key)).toBe(true)
+    expect(world.chain.requests()).toHaveLength(1)
+  })
 })

@@ -128,27 +128,36 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
   const isSame = (body: RequestBody, order: RequestOrder, { pubkey }: FoundValidator): boolean =>
     sameHex(body.pubkey, pubkey) && body.externalReference === order.externalReference && typeOf(order).hasTerms(body, order)
 
-  /** What the service says of the request now: the one of this resource and no other. */
-  async function current(
+  /** What the service says of the request now; undefined where it has none of this id (404). Asked once in a reconcile. */
+  async function look(
     order: RequestOrder,
     validator: FoundValidator,
     requestId: string,
     network: EthereumNetwork,
     visit: Visit,
     signal: AbortSignal,
-  ): Promise<RequestBody> {
+  ): Promise<RequestBody | undefined> {
     const said = visit.get('request') as RequestBody | undefined
     if (said !== undefined) return said
-    const body = await read(order, validator, requestId, network, signal).catch((error: unknown) => {
-      if (!isGone(error)) throw error
-      deps.onRefusal?.('VerificationFailed', order.origin.kind)
-      throw stall(
-        'VerificationFailed',
-        `status.requestId is no request that the staking API has for this validator (404): somebody changed it, or the API has another account or database. Nothing was signed. Remove status.requestId: it is looked up again.`,
-      )
-    })
-    visit.set('request', body)
-    return body
+    try {
+      const body = await read(order, validator, requestId, network, signal)
+      visit.set('request', body)
+      return body
+    } catch (error) {
+      if (isGone(error)) return undefined
+      throw error
+    }
+  }
+
+  /** What the service says of the request now: the one of this resource and no other. @throws Halt where it has none of this id */
+  async function current(...asked: Parameters<typeof look>): Promise<RequestBody> {
+    const body = await look(...asked)
+    if (body !== undefined) return body
+    deps.onRefusal?.('VerificationFailed', asked[0].origin.kind)
+    throw stall(
+      'VerificationFailed',
+      `status.requestId is no request that the staking API has for this validator (404): somebody changed it, or the API has another account or database. Nothing was signed. Remove status.requestId: it is looked up again.`,
+    )
   }
 
   /** Reports the hash of its transaction. @returns ms after which to report it again, where the API does not see the transaction yet */
@@ -162,5 +171,5 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     sentBy?: SentBy,
   ): Promise<number | undefined> => typeOf(order).submit(requests, pubkey as Hex, requestId, hash as Hex, signal, sentBy)
 
-  return { read, post, create, current, verify: createRequestVerification(deps, targets), submit }
+  return { read, post, create, look, current, verify: createRequestVerification(deps, targets), submit }
 }

@@ -43,6 +43,11 @@ export type Consensus =
   | (Omit<ConsensusFields, 'status' | 'rules'> & { readonly status: 'Accepted' })
   | { readonly status: 'Dropped'; readonly rules: [string, ...string[]] }
 
+/** The staking API had lost the request and has made it again: nothing was reported under the new id. */
+interface Renamed {
+  readonly requestId: string
+}
+
 export type ValidatorRequestEffects = {
   readonly resolveValidator: { args: RequestOrder; result: FoundValidator }
   readonly createRequest: { args: { order: RequestOrder }; result: { requestId: string; validator: FoundValidator } }
@@ -50,9 +55,9 @@ export type ValidatorRequestEffects = {
   readonly followRequest: { args: RequestPlan; result: { transaction: EthereumTransaction | undefined } }
   readonly reportRequest: {
     args: { order: RequestOrder; validator: FoundValidator; requestId: string; hash: string }
-    result: { reportedHash: string }
+    result: { reportedHash: string } | Renamed
   }
-  readonly awaitConsensus: { args: RequestPlan; result: Consensus }
+  readonly awaitConsensus: { args: RequestPlan; result: { consensus: Consensus } | Renamed }
   readonly undoRequest: {
     args: { order: RequestOrder; validator: FoundValidator | undefined; requestId: string | undefined }
     result: { cancelled: true }
@@ -74,6 +79,12 @@ const planOf = (view: ValidatorRequestView): RequestPlan => ({
   requestId: evidence(view.status.requestId, 'requestId'),
   shown: view.status.transaction,
 })
+/** What was reported was reported under another id. */
+function renamed({ transaction, ...status }: ValidatorRequestStatus, { requestId }: Renamed): ValidatorRequestStatus {
+  if (transaction === undefined) return { ...status, requestId }
+  const { reportedHash: _elsewhere, ...unreported } = transaction
+  return { ...status, requestId, transaction: unreported }
+}
 /** There may be something to watch: status has all that the look needs. */
 const isUnderWay = ({ validator, requestId }: ValidatorRequestStatus): boolean => validator !== undefined && requestId !== undefined
 
@@ -99,7 +110,7 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
     done: (status) => status.requestId !== undefined,
     effect: 'createRequest',
     args: (view) => ({ order: orderOf(view) }),
-    absorb: (status, { requestId, validator }) => ({ ...status, requestId, validator }),
+    absorb: (status, { requestId, validator }) => ({ ...renamed(status, { requestId }), validator }),
     writeAhead: true,
   }),
   step({
@@ -131,10 +142,10 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
     },
     // What the consensus layer makes of it is only told of what was reported.
     watches: (status) => isUnderWay(status) && isFinal(status),
-    absorb: (status, { reportedHash }) => ({
-      ...status,
-      transaction: { ...evidence(status.transaction, 'transaction'), reportedHash },
-    }),
+    absorb: (status, result) =>
+      'requestId' in result
+        ? renamed(status, result)
+        : { ...status, transaction: { ...evidence(status.transaction, 'transaction'), reportedHash: result.reportedHash } },
     independent: true,
   }),
   step({
@@ -143,7 +154,7 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
     effect: 'awaitConsensus',
     args: planOf,
     watches: (status) => isUnderWay(status) && isFinal(status),
-    absorb: (status, consensus) => ({ ...status, consensus }),
+    absorb: (status, result) => ('requestId' in result ? renamed(status, result) : { ...status, consensus: result.consensus }),
   }),
 ]
 
