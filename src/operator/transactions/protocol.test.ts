@@ -586,6 +586,36 @@ describe('testimony', () => {
       gives: { is: 'none' },
     },
     {
+      that: 'what a person disregarded waits in a pool, and makes the call: it is followed',
+      told: { hash: '0xd', transaction: ours('0xd', { pending: true }) },
+      done: undefined,
+      gives: { is: 'follow', transaction: ours('0xd', { pending: true }) },
+    },
+    {
+      that: 'what a person disregarded waits in a pool, from another address',
+      told: { hash: '0xd', transaction: ours('0xd', { from: '0xother', pending: true }) },
+      done: undefined,
+      gives: { is: 'done-elsewhere', hash: '0xd' },
+    },
+    {
+      that: 'what a person disregarded waits in a pool, and does something else',
+      told: { hash: '0xd', transaction: ours('0xd', { sameCall: false, pending: true }) },
+      done: undefined,
+      gives: { is: 'none' },
+    },
+    {
+      that: 'what a person disregarded is in a block, and did nothing by history: it was reverted',
+      told: { hash: '0xd', transaction: ours('0xd', { pending: false }) },
+      done: undefined,
+      gives: { is: 'none' },
+    },
+    {
+      that: 'a told hash is one of several that were disregarded',
+      told: { hash: '0xE', transaction: undefined },
+      done: undefined,
+      gives: { is: 'none' },
+    },
+    {
       that: 'history outranks what was told',
       told: { hash: '0xa', transaction: undefined },
       done: ours('0x2'),
@@ -598,7 +628,7 @@ describe('testimony', () => {
       gives: { is: 'follow', transaction: ours('0xd') },
     },
   ])('$that', ({ told, done, gives }) => {
-    expect(testimony(after, lane, { told, done }, '0xd')).toEqual(gives)
+    expect(testimony(after, lane, { told, done }, '0xd, 0xe')).toEqual(gives)
   })
 })
 

@@ -344,6 +344,8 @@ export interface WitnessedTransaction {
   readonly nonce: number
   /** It makes the very call of the record. */
   readonly sameCall: boolean
+  /** A node holds it, and no block has it. */
+  readonly pending?: boolean
 }
 export type Testimony =
   | { readonly is: 'none' }
@@ -354,7 +356,17 @@ export type Testimony =
   /** It was done, by what is not ours to follow. */
   | { readonly is: 'done-elsewhere'; readonly hash: string }
 
-/** ▸ The witnesses are asked before every place, the first and each later one: any of them may have been set back. */
+/** Hashes that a person says will never land, lower case: comma-separated in an annotation of the record, which only whoever may write the log can set. */
+export const disregardedIn = (annotation: string | undefined): readonly string[] =>
+  (annotation ?? '')
+    .toLowerCase()
+    .split(',')
+    .flatMap((one) => one.trim() || [])
+
+/**
+ * ▸ The witnesses are asked before every place, the first and each later one: any of them may have been set back.
+ * @param disregarded the annotation in which a person says what will never land. ▸ What a node holds all the same, and makes the call, may.
+ */
 export function testimony(
   record: TransactionRecord,
   lane: { readonly address: string },
@@ -366,7 +378,9 @@ export function testimony(
   const followable = (one: WitnessedTransaction) => one.sameCall && one.from.toLowerCase() === lane.address.toLowerCase()
   if (done !== undefined) return followable(done) ? { is: 'follow', transaction: done } : { is: 'done-elsewhere', hash: done.hash }
   // Of ours: its place is proven closed, or none would be taken.
-  if (told === undefined || isOurs(told.hash) || told.hash.toLowerCase() === disregarded?.toLowerCase()) return { is: 'none' }
+  if (told === undefined || isOurs(told.hash)) return { is: 'none' }
+  const mayLand = told.transaction?.sameCall === true && told.transaction.pending === true
+  if (disregardedIn(disregarded).includes(told.hash.toLowerCase()) && !mayLand) return { is: 'none' }
   if (told.transaction === undefined) return { is: 'unknown-submission', hash: told.hash }
   return followable(told.transaction) ? { is: 'follow', transaction: told.transaction } : { is: 'done-elsewhere', hash: told.hash }
 }

@@ -6,21 +6,18 @@ import type { TransactionClaim } from '../../resources/staking-transaction.ts'
 import { stall, wait } from '../engine/verdict.ts'
 import { isOver, openClaims } from './claims.ts'
 import type { LaneDeps, Moment } from './moment.ts'
-import { type WitnessedTransaction, withPlace } from './protocol.ts'
+import { disregardedIn, type WitnessedTransaction, withPlace } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 export type Recall = ReturnType<typeof createRecall>
 
 /** Follows what was sent for a record before, and the record does not have. */
 export function createRecall({ store, memory, clock }: Pick<LaneDeps, 'store' | 'memory' | 'clock'>) {
-  const disregardedIn = ({ metadata }: RecordObject): readonly string[] =>
-    (metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION] ?? '').toLowerCase().split(',')
-
   /** ▸ What an earlier version may have sent is looked for, hash by hash. @returns whether one was found and is followed @throws Halt while one may land */
   async function followsClaim(moment: Moment, record: RecordObject): Promise<boolean> {
     const { chain, lane, counts, network, signal } = moment
     const { call } = record.spec
-    const claims = openClaims(recordOf(record), disregardedIn(record))
+    const claims = openClaims(recordOf(record), disregardedIn(record.metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION]))
     const lost: TransactionClaim[] = []
     for (const one of claims) {
       const shown = one.hash === undefined ? undefined : await chain.transaction(one.hash as Hex, signal)

@@ -1,5 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Hex } from '../../chains/ethereum/chain.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
+import { DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
 import { makeStake } from '../testing/fake-staking-api.ts'
 import { add, assertOnce, calls, kinds, node, none, polls, said } from '../testing/rows.ts'
 import { addressOf, createWorld, ETH, EXIT, GWEI, hoodi, KEY, WITHDRAWAL, type World } from '../testing/world.ts'
@@ -118,6 +120,112 @@ describe.each([{}, { sharedKey: true }])('etcd is restored to before it was sent
     await world.settle(world.start(), [key], 6)
     expect(world.stalled(key), said(world, key)).toBe('UnknownSubmission')
     expect(calls(world)).toHaveLength(1)
+  })
+})
+
+describe.each(kinds)('%s: somebody has reported a hash by hand, without its sender and nonce', (key) => {
+  const other = 'team-a/waits-behind'
+  const mistyped: Hex = `0x${'ab'.repeat(32)}`
+  const refusal = () => new StakingApiError('refused', { kind: 'problem', code: 'already-submitted', status: 409, outcomeUnknown: false })
+  const signal = new AbortController().signal
+
+  /**
+   * The staking API takes no other hash beside the reported one before the other has landed, as it can't know that they don't both land. Nothing was signed
+   * yet: gas is too dear.
+   */
+  async function reported(hash = mistyped): Promise<World> {
+    const world = worldOf(key)
+    const { baseFee } = world.chain.state
+    world.chain.state.baseFee = 10_000n * GWEI
+    await world.visit(world.start(), key)
+    world.chain.state.baseFee = baseFee
+    const { api } = world.service
+    const { api: requests } = world.requests
+    const apiId = world.record(key)?.spec.apiId ?? ''
+    if (key === KEY) await api.submitEthereumStake(apiId, hash, signal)
+    else if (key === EXIT) await requests.submitExitRequest(world.validator(), apiId, hash, signal)
+    else await requests.submitWithdrawalRequest(world.validator(), apiId, hash, signal)
+    const mayTake = (told: string): boolean => told === hash || world.chain.outcome(told)?.success === true
+    const [stake, exit, withdrawal] = [api.submitEthereumStake, requests.submitExitRequest, requests.submitWithdrawalRequest]
+    vi.spyOn(api, 'submitEthereumStake').mockImplementation(async (id, told, ...rest) => {
+      if (id === apiId && !mayTake(told)) throw refusal()
+      return stake(id, told, ...rest)
+    })
+    vi.spyOn(requests, 'submitExitRequest').mockImplementation(async (pubkey, id, told, ...rest) => {
+      if (!mayTake(told)) throw refusal()
+      return exit(pubkey, id, told, ...rest)
+    })
+    vi.spyOn(requests, 'submitWithdrawalRequest').mockImplementation(async (pubkey, id, told, ...rest) => {
+      if (!mayTake(told)) throw refusal()
+      return withdrawal(pubkey, id, told, ...rest)
+    })
+    return world
+  }
+  const disregard = (world: World, hashes: string): void =>
+    void world.editRecord(
+      (record) => ({ ...record, metadata: { ...record.metadata, annotations: { [DISREGARD_SUBMISSION_ANNOTATION]: hashes } } }),
+      key,
+    )
+
+  test.each([mistyped, mistyped.toUpperCase().replace('0X', '0x'), `0x${'cd'.repeat(32)}, ${mistyped}`])(
+    'a person disregards it (%s): it is made, once, and the API is told of what has landed',
+    async (hashes) => {
+      const world = await reported()
+      const operator = world.start()
+      await world.settle(operator, [key], 4)
+      expect(world.stalled(key), said(world, key)).toBe('UnknownSubmission')
+      expect(world.keys.signed).toEqual([])
+      disregard(world, hashes)
+      await world.settle(operator, [key], 16)
+      expect(world.ready(key), said(world, key)).toBe(true)
+      assertOnce(world, key)
+      const { transaction } = key === KEY ? world.status() : world.requestStatus(key)
+      expect(transaction).toMatchObject({ reportedHash: transaction?.minedHash })
+    },
+  )
+
+  test('the resource’s own annotation, which a tenant can write, ends nothing', async () => {
+    const world = await reported()
+    const annotations = { [DISREGARD_SUBMISSION_ANNOTATION]: mistyped }
+    const annotated = (object: { metadata: object }) => ({ ...object, metadata: { ...object.metadata, annotations } })
+    if (key === KEY) world.annotate(annotations)
+    else world.editRequest(key, annotated)
+    await world.settle(world.start(), [key], 4)
+    expect(world.stalled(key), said(world, key)).toBe('UnknownSubmission')
+    expect(world.keys.signed).toEqual([])
+  })
+
+  test('a person disregards another hash: nothing is signed', async () => {
+    const world = await reported()
+    disregard(world, `0x${'cd'.repeat(32)}`)
+    await world.settle(world.start(), [key], 4)
+    expect(world.stalled(key), said(world, key)).toBe('UnknownSubmission')
+    expect(world.keys.signed).toEqual([])
+  })
+
+  test('another is reported after that: nothing is sent beside it', async () => {
+    const world = await reported()
+    disregard(world, mistyped)
+    const later: Hex = `0x${'ef'.repeat(32)}`
+    let isReported = false
+    const operator = world.start((point) => {
+      if (isReported || !/^after place create/.test(point)) return
+      isReported = true
+      world.service.state.lie = (body) => ({ ...body, transaction: { status: 'submitted', hash: later } })
+      world.requests.state.lie = (body) => ({ ...body, status: 'submitted', transaction: { hash: later } })
+    })
+    await world.settle(operator, [key], 4)
+    expect(isReported).toBe(true)
+    expect(calls(world), said(world, key)).toEqual([])
+  })
+
+  test('others on the signer wait for none of it', async () => {
+    const world = await reported()
+    world.addStake(other)
+    const operator = world.start()
+    await world.settle(operator, [other, key], 6)
+    expect(world.ready(other), said(world, other)).toBe(true)
+    expect(world.stalled(key)).toBe('UnknownSubmission')
   })
 })
 

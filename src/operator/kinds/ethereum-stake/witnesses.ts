@@ -46,7 +46,16 @@ export function createDepositWitnesses(
         told:
           hash === undefined
             ? undefined
-            : { hash, transaction: told && { hash, from: told.from, nonce: told.nonce, sameCall: isThisCall(told, record) } },
+            : {
+                hash,
+                transaction: told && {
+                  hash,
+                  from: told.from,
+                  nonce: told.nonce,
+                  sameCall: isThisCall(told, record),
+                  pending: told.blockNumber === undefined,
+                },
+              },
         done:
           done === undefined
             ? undefined

@@ -2,10 +2,10 @@ import type { ChainTransaction, Hex } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
-import { retry, stall, wait } from '../../engine/verdict.ts'
+import { retry, stall } from '../../engine/verdict.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
-import type { WitnessedTransaction } from '../../transactions/protocol.ts'
+import { disregardedIn, type WitnessedTransaction } from '../../transactions/protocol.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import { cancelled } from './admission.ts'
 import { knowsOf, loggedAmount, makesRequest } from './evidence.ts'
@@ -20,6 +20,7 @@ const witnessed = (record: RecordObject, one: ChainTransaction, sameCall: boolea
   from: one.from,
   nonce: one.nonce,
   sameCall: sameCall && makesSameCall(record, one),
+  pending: one.blockNumber === undefined,
 })
 
 /** Who knows of a request besides the log: the staking API, which is told of every transaction, and the contract's history. */
@@ -47,13 +48,12 @@ export function createRequestWitnesses(
   return {
     async witnesses(record, signal) {
       const { chain } = networkOfRecord(record)
-      const disregarded = (record.metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION] ?? '').toLowerCase().split(',')
+      const disregarded = disregardedIn(record.metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION])
       const body = await requestOfRecord(record, signal).catch((error: unknown) => {
         if (isGone(error)) return undefined
         throw error
       })
-      const said = body?.transaction.hash
-      const told = said === undefined || disregarded.includes(said.toLowerCase()) ? undefined : said
+      const told = body?.transaction.hash
       const shown = told === undefined ? undefined : await chain.transaction(told, signal)
       const left = (await unaccounted(record, signal)).filter(
         (hash) => !disregarded.includes(hash.toLowerCase()) && (told === undefined || !sameHex(hash, told)),
@@ -83,13 +83,6 @@ export function createRequestWitnesses(
         await typeOfRecord(record).submit(requests, subject as Hex, apiId, hash, signal, { from, nonce })
       } catch (error) {
         if (!(error instanceof StakingApiError)) throw error
-        // The log knows that the earlier one is closed, on every node; the API's own node is not there yet.
-        if (error.code === 'already-submitted')
-          throw wait(
-            'ServiceUnavailable',
-            `The staking API was told of an earlier transaction for request ${apiId} and does not see yet that it came to nothing: it is told of ${hash} again.`,
-            error.retryAfterMs ?? 12_000,
-          )
         if (error.code !== 'invalid-state') throw error
         throw (await requestOfRecord(record, signal))?.status === 'cancelled' ? cancelled(apiId) : error
       }
