@@ -349,6 +349,8 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
         .map((name) => networks.solana(name))
         .find((network) => network?.config.genesisHash === genesisHash),
     kindOf: () => solana.steps,
+    ownerExists,
+    onPruned: report.pruned,
     memory,
     clock,
     assertMayAct: mayAct,

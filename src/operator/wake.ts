@@ -131,6 +131,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
   caches.stakes.onChange(wakeHeld(caches.stakes.kind))
   caches.exits.onChange(wakeHeld(caches.exits.kind))
   caches.withdrawals.onChange(wakeHeld(caches.withdrawals.kind))
+  caches.solanaStakes.onChange(wakeHeld(caches.solanaStakes.kind))
 
   return {
     owner: wakeOwner,

@@ -1,10 +1,9 @@
 import { timestamp } from '../../resources/conditions.ts'
-import { RECORD_FINALIZER } from '../../resources/meta.ts'
-import type { TransactionOwner } from '../../resources/staking-transaction.ts'
 import { classify } from '../engine/classify.ts'
 import { forgottenBy } from './forgotten.ts'
+import { createHolding, isBeingDeleted } from './held.ts'
 import type { LaneDeps, Moment } from './moment.ts'
-import { closedOf, mayBePruned, recordMayBePruned } from './protocol.ts'
+import { mayBePruned, recordMayBePruned } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 /** Objects deleted in one look at a lane. */
@@ -23,13 +22,8 @@ export async function prunePlaces({ store, onPruned }: LaneDeps, { lane, network
   }
 }
 
-/** Whether somebody deletes a record that is held. */
-export const isBeingDeleted = ({ metadata }: RecordObject): boolean =>
-  metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(RECORD_FINALIZER) === true
-
 /**
- * How records end. ▸ A resource that is there keeps every record that was ever made for it, so that what is settled stays settled: a record that is gone
- * can't be told from one that never was, and status, which a tenant can write, must not decide which it is.
+ * How records of a lane end. A resource that is there keeps every record that was ever made for it (`held.ts`).
  *
  * One that nobody claims any more goes `retentionMs` later, if its kind does not keep it for good; one that somebody deletes goes at once, whatever its
  * kind. Neither goes while something of it may land.
@@ -37,18 +31,7 @@ export const isBeingDeleted = ({ metadata }: RecordObject): boolean =>
 export function createRecordEnd(deps: LaneDeps) {
   const { store, memory, clock } = deps
 
-  /** Those who have a say: the resource that it is made for, and those that had their answer from it before. */
-  const ownersOf = (record: RecordObject): readonly TransactionOwner[] => [
-    record.spec.owner,
-    ...closedOf(recordOf(record)).flatMap(({ owner }) => owner ?? []),
-  ]
-
-  /** The first of them that is still there. By the cache, and past it where that shows none. */
-  async function claimant(record: RecordObject, signal: AbortSignal): Promise<TransactionOwner | undefined> {
-    const owners = ownersOf(record)
-    for (const isFresh of [false, true]) for (const owner of owners) if (await deps.ownerExists(owner, isFresh, signal)) return owner
-    return undefined
-  }
+  const { claim, claimant, hold } = createHolding(deps)
 
   /** ▸ Why something of it may land, or is not proven to be over; undefined where nothing can. */
   async function openEnd(moment: Moment, record: RecordObject): Promise<string | undefined> {
@@ -61,22 +44,10 @@ export function createRecordEnd(deps: LaneDeps) {
     return forgotten && `Nonce ${forgotten.nonce} was taken for it, and ${metadata.name} does not say what became of that.`
   }
 
-  async function hold(record: RecordObject, why: string, signal: AbortSignal): Promise<void> {
-    const held = `${why} The deletion waits until that has passed.`.slice(0, 512)
-    if (record.status?.held !== held) await store.writeStatus(record, { ...record.status, held }, signal)
-  }
-
   /** Somebody deletes it. */
   async function letGo(moment: Moment, record: RecordObject): Promise<void> {
     const { signal, network } = moment
-    const owner = await claimant(record, signal)
-    if (owner !== undefined)
-      return hold(
-        record,
-        `${owner.kind} ${owner.namespace}/${owner.name} is there, and this is the only record of what was signed for it: delete that first.`,
-        signal,
-      )
-    const why = await openEnd(moment, record)
+    const why = (await claim(record, signal)) ?? (await openEnd(moment, record))
     if (why !== undefined) return hold(record, why, signal)
     await store.releaseRecord(record, signal)
     memory.forget(record)

@@ -214,7 +214,7 @@ function createRecords(deps: TransactionStoreDeps): Omit<TransactionStore, Place
       point('before record create', name)
       try {
         // From its first moment: whoever deletes it by hand deletes no memory of money in flight.
-        const metadata = spec.chain === 'Ethereum' ? { name, finalizers: [RECORD_FINALIZER] } : { name }
+        const metadata = { name, finalizers: [RECORD_FINALIZER] }
         const made = await records.client.create({ ...STAKING_TRANSACTION_API, metadata, spec } as never, signal, { fieldManager })
         point('after record create', name)
         records.cache.put(made)

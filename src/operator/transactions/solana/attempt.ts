@@ -6,14 +6,16 @@ import type { TransactionAttempt } from '../../../resources/staking-transaction.
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { Memory } from '../memory.ts'
-import type { TransactionEvent } from '../moment.ts'
+import type { LaneDeps, TransactionEvent } from '../moment.ts'
 import { attemptsOf, closedOf } from '../protocol.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../store.ts'
 import type { Heights, Signed, SolanaTransactionKind } from './kind.ts'
 import { type Looks, tooMany, withAttempt, withOutcome } from './rules.ts'
 
 export interface SolanaLogDeps {
-  readonly store: Pick<TransactionStore, 'record' | 'read' | 'writeStatus'>
+  readonly store: Pick<TransactionStore, 'record' | 'read' | 'writeStatus' | 'releaseRecord'>
+  readonly ownerExists: LaneDeps['ownerExists']
+  readonly onPruned?: LaneDeps['onPruned']
   /** The configured network of this genesis; undefined where there is none any more. */
   readonly network: (genesisHash: string) => SolanaNetwork | undefined
   readonly kindOf: (record: RecordObject) => SolanaTransactionKind

@@ -116,7 +116,9 @@ function worldOf(status: StakingTransactionStatus = {}) {
           record = { ...record, status: next, metadata: { ...record.metadata, resourceVersion: String(++version) } }
           return record
         },
+        releaseRecord: async () => undefined,
       },
+      ownerExists: async () => true,
       network: (genesis) =>
         genesis === 'genesis' ? ({ config: { name: 'devnet', pollIntervalMs: 1_000 }, chain } as unknown as SolanaNetwork) : undefined,
       kindOf: () => kind,

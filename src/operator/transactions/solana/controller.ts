@@ -1,18 +1,22 @@
 import { SolanaError } from '../../../chains/solana/chain.ts'
 import { jitter } from '../../../lib/clock.ts'
+import { RECORD_FINALIZER } from '../../../resources/meta.ts'
 import { classify } from '../../engine/classify.ts'
 import { wait } from '../../engine/verdict.ts'
 import type { Result } from '../../kube/controller.ts'
 import { Priority } from '../../kube/queue.ts'
 import type { SolanaNetwork } from '../../ports.ts'
+import { createHolding, isBeingDeleted } from '../held.ts'
 import { attemptsOf, closedOf } from '../protocol.ts'
 import { type RecordObject, recordOf } from '../store.ts'
 import { allowedBy, type Moment, type SolanaLogDeps } from './attempt.ts'
 import { createConclusions } from './conclusions.ts'
-import { conclude, liveAttempts, undone } from './rules.ts'
+import { conclude, isSettled, liveAttempts, undone } from './rules.ts'
 
 /** How long a record waits whose cause somebody must mend, in ms, unless a change wakes it. */
 const STALLED_MS = 60_000
+/** How often a record that somebody deletes is looked at, in ms, once it has its outcome. */
+const HELD_MS = 60_000
 /** What is concluded in one look leads to another conclusion: closed, then made anew. */
 const MAX_CONCLUSIONS = 3
 
@@ -23,6 +27,7 @@ const MAX_CONCLUSIONS = 3
 export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: AbortSignal) => Promise<Result> {
   const { store, memory } = deps
   const act = createConclusions(deps)
+  const { claim, hold } = createHolding(deps)
 
   async function momentOf(record: RecordObject, network: SolanaNetwork, signal: AbortSignal): Promise<Moment> {
     const kind = deps.kindOf(record)
@@ -70,10 +75,44 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     }
   }
 
+  /** Why something of a record may land, or may be looked for; undefined where it is over, on every node. */
+  async function openEnd(record: RecordObject, network: SolanaNetwork | undefined, signal: AbortSignal): Promise<string | undefined> {
+    if (attemptsOf(recordOf(record)).length === 0 && record.status?.outcome === undefined) return undefined
+    if (network === undefined)
+      return `The operator's networks file has no network with genesis ${record.spec.genesisHash}, so that nothing is proven of it: add one, or remove the finalizer ${RECORD_FINALIZER} when you are certain that nothing of it can land.`
+    const live = liveAttempts(recordOf(record)).at(-1)
+    if (live === undefined) return undefined
+    if (record.status?.outcome === undefined) return `Transaction ${live.attempt.hash} of it may still land.`
+    const { looks } = await momentOf(record, network, signal)
+    return isSettled(recordOf(record), looks)
+      ? undefined
+      : `One of its transactions may still land, as far as the RPC nodes of ${network.config.name} show.`
+  }
+
+  /** ▸ A record that somebody deletes goes once no resource needs it and nothing of it can land: without it the step would be done once more. */
+  async function letGo(name: string, network: SolanaNetwork | undefined, signal: AbortSignal): Promise<void> {
+    const known = store.record(name)
+    if (known === undefined || !isBeingDeleted(known)) return
+    try {
+      // The cache holds what has landed without its attempts.
+      const record = await store.read(name, signal)
+      if (record === undefined || !isBeingDeleted(record)) return
+      const why = (await claim(record, signal)) ?? (await openEnd(record, network, signal))
+      if (why !== undefined) return await hold(record, why, signal)
+      await store.releaseRecord(record, signal)
+      memory.forget(record)
+      deps.onPruned?.(record.spec.network, record.spec.purpose)
+    } catch (error) {
+      signal.throwIfAborted()
+      // What can't be proven now is looked at again.
+      if (classify(error).kind === 'conflict') await store.read(name, signal)
+    }
+  }
+
   return async function reconcile(name, signal): Promise<Result> {
     const record = store.record(name)
     if (record?.spec.chain !== 'Solana') return { kind: 'done' }
-    if (record.status?.outcome !== undefined && !mayBeUndone(record)) return { kind: 'done' }
+    if (record.status?.outcome !== undefined && !mayBeUndone(record) && !isBeingDeleted(record)) return { kind: 'done' }
     const network = deps.network(record.spec.genesisHash ?? '')
     try {
       if (network === undefined)
@@ -82,7 +121,7 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
           `The operator's networks file has no network with genesis ${record.spec.genesisHash} any more, where StakingTransaction ${name} was made. It is followed to its end once there is one.`,
           30_000,
         )
-      await work(record, network, signal)
+      if (record.status?.outcome === undefined || mayBeUndone(record)) await work(record, network, signal)
     } catch (error) {
       signal.throwIfAborted()
       const verdict = classify(error)
@@ -92,8 +131,11 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
       }
       memory.stand(store.record(name) ?? record, verdict)
     }
+    await letGo(name, network, signal)
     const now = store.record(name)
-    if (now === undefined || now.status?.outcome !== undefined) return { kind: 'done' }
+    if (now === undefined) return { kind: 'done' }
+    if (now.status?.outcome !== undefined)
+      return isBeingDeleted(now) ? { kind: 'wait', afterMs: jitter(HELD_MS, deps.random), priority: Priority.low } : { kind: 'done' }
     const standing = memory.standing(name)
     const poll = network?.config.pollIntervalMs ?? 30_000
     // What keeps it from being sent doesn't keep it from landing: what may land is watched as often as ever.
