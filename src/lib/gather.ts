@@ -8,7 +8,7 @@ import { abortable } from './shared-call.ts'
 export function createGathering<K, T>(
   ask: (keys: readonly K[]) => Promise<T>,
   { atMost, atOnce }: { readonly atMost: number; readonly atOnce: number },
-): (keys: readonly K[], signal: AbortSignal) => Promise<T> {
+): (keys: readonly K[], signal?: AbortSignal) => Promise<T> {
   const waiting: { readonly keys: readonly K[]; readonly answer: PromiseWithResolvers<T> }[] = []
   let running = 0
 
@@ -48,6 +48,6 @@ export function createGathering<K, T>(
     queueMicrotask(() => {
       if (running < atOnce && waiting.length > 0) next()
     })
-    return abortable(answer.promise, signal)
+    return signal === undefined ? answer.promise : abortable(answer.promise, signal)
   }
 }

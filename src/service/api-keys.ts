@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type OperationId, routes, type Scope } from '../contract/routes.ts'
 import type { Clock } from '../lib/clock.ts'
 import { Secret } from '../lib/secret.ts'
@@ -48,7 +48,7 @@ export interface NewApiKey extends KeyLimits {
 /** The prefix lets secret scanners know a leaked key; 32 random bytes follow. */
 const prefix = 'sop_'
 const keyPattern = /^sop_[A-Za-z0-9_-]{43}$/
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
+const sha256 = (text: string): string => hash('sha256', text)
 
 const isScope = (text: string): text is Scope => text === 'read' || text === 'write'
 export const isOperation = (text: string): text is OperationId => Object.hasOwn(routes, text)
@@ -93,21 +93,21 @@ export function createApiKeys({ store, clock, remember = false }: { store: Store
 
   const newKey = () => {
     const key = new Secret(prefix + randomBytes(32).toString('base64url'))
-    return { key, id: `key_${randomBytes(8).toString('hex')}`, key_hash: sha256(key.reveal()).toString('hex') }
+    return { key, id: `key_${randomBytes(8).toString('hex')}`, key_hash: sha256(key.reveal()) }
   }
 
-  async function find(hash: string): Promise<{ caller: Caller; expiresAt: Date | null } | undefined> {
-    const remembered = known.get(hash)
+  async function find(keyHash: string): Promise<{ caller: Caller; expiresAt: Date | null } | undefined> {
+    const remembered = known.get(keyHash)
     if (remembered !== undefined && remembered.until > clock.monotonicMs() && notices?.hears() === true) return remembered
     const before = changes
-    const row = await db.selectFrom('api_keys').selectAll().where('key_hash', '=', hash).executeTakeFirst()
-    if (row === undefined || !timingSafeEqual(Buffer.from(row.key_hash, 'hex'), Buffer.from(hash, 'hex'))) return undefined
+    const row = await db.selectFrom('api_keys').selectAll().where('key_hash', '=', keyHash).executeTakeFirst()
+    if (row === undefined || !timingSafeEqual(Buffer.from(row.key_hash, 'hex'), Buffer.from(keyHash, 'hex'))) return undefined
     if (row.revoked_at !== null) return undefined
     const found = { caller: callerOf(row), expiresAt: row.expires_at }
     // A change that was told while the row was on its way may not be in it.
     if (notices?.hears() === true && changes === before) {
       if (known.size >= maxRemembered) known.clear()
-      known.set(hash, { ...found, until: clock.monotonicMs() + rememberedMs })
+      known.set(keyHash, { ...found, until: clock.monotonicMs() + rememberedMs })
     }
     return found
   }
@@ -173,7 +173,7 @@ export function createApiKeys({ store, clock, remember = false }: { store: Store
     },
     async authenticate(text) {
       if (!keyPattern.test(text)) return undefined
-      const found = await find(sha256(text).toString('hex'))
+      const found = await find(sha256(text))
       if (found === undefined) return undefined
       return found.expiresAt !== null && found.expiresAt <= clock.now() ? undefined : found.caller
     },

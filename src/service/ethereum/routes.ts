@@ -1,28 +1,44 @@
 import type { FastifyInstance } from 'fastify'
+import type { BeaconValidator } from '../../chains/ethereum/beacon.ts'
 import { routes } from '../../contract/routes.ts'
 import { ProblemError } from '../errors.ts'
-import { serve } from '../http/contract-route.ts'
-import { findStake, listStakes } from '../store/stakes.ts'
+import { answer, type Input, serve } from '../http/contract-route.ts'
+import { createWrittenAnswers, settledMs } from '../http/written-answers.ts'
+import { findStakeVersion, listStakes, type StakeRow, stakeVersions } from '../store/stakes.ts'
 import { cancelStake } from './cancel-stake.ts'
 import { type CreateStakeDeps, createStake } from './create-stake.ts'
 import { decodeCursor, defaultLimit, pageOf } from './cursor.ts'
 import { stakeBody } from './stake-body.ts'
 import { type SubmitStakeDeps, submitStake } from './submit-stake.ts'
+import { isSameValidator } from './validator-statuses.ts'
 
 /** The operations on Ethereum stakes. An account sees its own stakes only: all others don't exist for it. */
 export function ethereumStakeRoutes(app: FastifyInstance, deps: CreateStakeDeps & SubmitStakeDeps): void {
   const { db } = deps.store
 
   serve(app, routes.createEthereumStake, createStake(deps))
-  serve(app, routes.submitEthereumStake, submitStake(deps))
-  serve(app, routes.cancelEthereumStake, cancelStake(deps))
+  serve(app, routes.submitEthereumStake, submitStake(deps), { answersAfterMs: settledMs })
+  serve(app, routes.cancelEthereumStake, cancelStake(deps), { answersAfterMs: settledMs })
 
-  serve(app, routes.getEthereumStake, async ({ caller, params, signal }) => {
-    const stake = await findStake(db, caller.account, params.stakeId)
-    if (stake === undefined) throw new ProblemError('not-found', `there is no stake ${params.stakeId}`)
-    await deps.validators.refresh([stake], signal)
-    return { status: 200, body: stakeBody(stake, deps.validators.known(stake)) }
+  const { validators } = deps
+  const written = createWrittenAnswers<StakeRow, Pick<StakeRow, 'network' | 'pubkey' | 'status'>, BeaconValidator | undefined>({
+    clock: deps.clock,
+    versions: (ids) => stakeVersions(deps.store.looks, ids),
+    read: async (account, id) => {
+      const row = await findStakeVersion(db, account, id)
+      return row === undefined ? undefined : { row, version: row.version }
+    },
+    keyOf: ({ network, pubkey, status }) => ({ network, pubkey, status }),
+    beside: { ...validators, refresh: (stake, signal) => validators.refresh([stake], signal), isSame: isSameValidator },
+    write: (row, seen) => answer(routes.getEthereumStake, 200, stakeBody(row, seen)),
   })
+  const getStake = async (input: Input<typeof routes.getEthereumStake>) => {
+    const { caller, params } = input
+    const found = await written.get(caller.account, params.stakeId, () => input.signal)
+    if (found === undefined) throw new ProblemError('not-found', `there is no stake ${params.stakeId}`)
+    return found
+  }
+  serve(app, routes.getEthereumStake, getStake, { atHand: ({ account }, { stakeId = '' }) => written.atHand(account, stakeId) })
 
   serve(app, routes.listEthereumStakes, async ({ caller, query, signal }) => {
     const limit = query.limit ?? defaultLimit

@@ -12,7 +12,9 @@ export interface ValidatorStatuses {
    * Brings what is known of these stakes' validators up to date, in one question for each network. It never fails and takes a few seconds at most:
    * without an answer, what was known before goes on being known.
    */
-  refresh(stakes: readonly Stake[], signal: AbortSignal): Promise<void>
+  refresh(stakes: readonly Stake[], signal: AbortSignal | (() => AbortSignal)): Promise<void>
+  /** Whether {@link refresh} would ask for it. */
+  isDue(stake: Stake): boolean
   /** Undefined: never seen. */
   known(stake: Omit<Stake, 'status'>): BeaconValidator | undefined
 }
@@ -78,16 +80,26 @@ export function createValidatorStatuses(deps: {
     return asking
   }
 
+  const isRead = (network: string, now: number): boolean =>
+    networks.get(network)?.validators !== undefined && now >= (restUntil.get(network) ?? 0)
+
+  const isStale = ({ network, pubkey, status }: Stake, now: number): boolean =>
+    // A deposit that nobody has reported, or that failed, has no validator to look for.
+    (status === 'submitted' || status === 'confirmed') &&
+    now - (entries.get(keyOf(network, pubkey))?.askedAt ?? Number.NEGATIVE_INFINITY) >= age
+
   return {
+    isDue(stake) {
+      const now = clock.monotonicMs()
+      return isRead(stake.network, now) && isStale(stake, now)
+    },
     known: ({ network, pubkey }) => entries.get(keyOf(network, pubkey))?.validator,
     async refresh(stakes, signal) {
       const now = clock.monotonicMs()
       const waits = new Set<Promise<void>>()
       for (const [network, { validators }] of networks) {
-        if (validators === undefined || now < (restUntil.get(network) ?? 0)) continue
-        // A deposit that nobody has reported, or that failed, has no validator to look for.
-        const wanted = stakes.filter((stake) => stake.network === network && (stake.status === 'submitted' || stake.status === 'confirmed'))
-        const stale = wanted.filter(({ pubkey }) => now - (entries.get(keyOf(network, pubkey))?.askedAt ?? Number.NEGATIVE_INFINITY) >= age)
+        if (validators === undefined || !isRead(network, now)) continue
+        const stale = stakes.filter((stake) => stake.network === network && isStale(stake, now))
         const fresh: Hex[] = []
         for (const { pubkey } of stale) {
           const already = running.get(keyOf(network, pubkey))
@@ -98,10 +110,22 @@ export function createValidatorStatuses(deps: {
       }
       if (waits.size === 0) return
       const done = new AbortController()
-      await Promise.race([Promise.all(waits), clock.sleep(patienceMs, AbortSignal.any([signal, done.signal])).catch(() => undefined)])
+      const asked = typeof signal === 'function' ? signal() : signal
+      await Promise.race([Promise.all(waits), clock.sleep(patienceMs, AbortSignal.any([asked, done.signal])).catch(() => undefined)])
       done.abort()
     },
   }
 }
+
+/** Whether an answer shows the same of both. */
+export const isSameValidator = (one: BeaconValidator | undefined, other: BeaconValidator | undefined): boolean =>
+  one === other ||
+  (one !== undefined &&
+    other !== undefined &&
+    one.index === other.index &&
+    one.status === other.status &&
+    one.balanceGwei === other.balanceGwei &&
+    one.activationEpoch === other.activationEpoch &&
+    one.exitEpoch === other.exitEpoch)
 
 const keyOf = (network: string, pubkey: Hex): string => `${network} ${pubkey}`

@@ -81,6 +81,8 @@ export function createApp({
     loggerInstance: log as FastifyBaseLogger,
     // One line per request is written below, with what matters; two of Fastify's own would drown the rest.
     logController: new LogController({ disableRequestLogging: true }),
+    // Lines about a request name it by themselves; a logger for each would cost more than to find its answer.
+    childLoggerFactory: (logger) => logger,
     bodyLimit: bodyLimitBytes,
     ...(trustProxy.length === 0 ? {} : { trustProxy: [...trustProxy] }),
     // A public key in a path is 98 characters.
@@ -119,6 +121,7 @@ export function createApp({
   app.decorateRequest('givenBody', undefined)
   app.decorateRequest('stepAside', undefined)
   app.decorateRequest('waitedMs', 0)
+  app.decorateRequest('entityTag', undefined)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
     try {
@@ -131,21 +134,22 @@ export function createApp({
       done(error as Error)
     }
   })
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
     reply.header('cache-control', 'no-store')
     if (stopping.aborted) reply.header('connection', 'close')
+    done()
   })
   app.server.maxConnections = limits.maxConnections
   admit(app, limits, metrics, stopped)
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const { method } = request
     const route = request.routeOptions.url ?? 'unknown'
     const { waitedMs } = request
     // What a client has asked to wait is no time that its answer took.
     const durationMs = Math.max(0, reply.elapsedTime - waitedMs)
     metrics.requestDuration({ method, route, status: reply.statusCode }, durationMs / 1000)
-    if (request.routeOptions.config.contract === undefined) return
+    if (request.routeOptions.config.contract === undefined || !log.isLevelEnabled('info')) return done()
     const line = {
       requestId: request.id,
       method,
@@ -156,7 +160,8 @@ export function createApp({
       account: request.caller?.account,
       keyId: request.caller?.keyId,
     }
-    request.log.info(line, 'request')
+    log.info(line, 'request')
+    done()
   })
   return app
 }

@@ -81,13 +81,12 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
       throw unauthenticated()
     }
     request.caller = caller
-    const entry = entryOf(request, route, caller)
     audit.used(caller.keyId)
     tellLimit(await limiter.spend(caller.keyId), reply)
     try {
       checkPermission(request, route, caller)
     } catch (error) {
-      audit.note(entry, { status: 403, resource_id: null })
+      audit.note(entryOf(request, route, caller), { status: 403, resource_id: null })
       throw error
     }
     request.permitAgain = async () => {
@@ -98,11 +97,12 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
     }
     checkIdempotencyKey(request, route)
     if (route.method === 'GET' && !audit.reads) return
-    request.auditId = await audit.begin(entry)
+    request.auditId = await audit.begin(entryOf(request, route, caller))
     if (request.auditId === undefined) throw unauthenticated()
   })
-  app.addHook('onResponse', async ({ auditId, resourceId }, reply) => {
+  app.addHook('onResponse', ({ auditId, resourceId }, reply, done) => {
     if (auditId !== undefined) audit.settle({ id: auditId, status: reply.statusCode, resource_id: resourceId ?? null })
+    done()
   })
   app.addHook('onClose', () => audit.flush())
 

@@ -10,6 +10,7 @@ import { entityTag, knownTags } from './entity-tags.ts'
 import type { NetworkCheck } from './network-limits.ts'
 import { pathOf, sendReplay } from './problems.ts'
 import { sendChanged } from './send-changed.ts'
+import type { Written, WrittenAnswers } from './written-answers.ts'
 
 type Output<T> = T extends z.ZodType ? z.output<T> : undefined
 type Responses<R extends Route> = R['responses'][keyof R['responses']]
@@ -32,12 +33,51 @@ export interface Input<R extends Route> {
 export type Handled<R extends Route> =
   | { readonly status: number; readonly body: Output<Responses<R>>; readonly retryAfterSeconds?: number }
   | (Answer & { readonly replayed: boolean })
+  | Written
 
 /** Less than the lease of an Idempotency-Key: who still works holds it. */
 const requestTimeoutMs = 20_000
 
+/** The parts of a request. The time-out begins when it is first asked for: most who only read need none. */
+class RequestInput {
+  readonly caller: Caller
+  readonly params: unknown
+  readonly query: unknown
+  readonly body: unknown
+  readonly idempotent: Idempotent | undefined
+  readonly host: string
+  #signal: AbortSignal | undefined
+
+  constructor({ params, query, body, host }: FastifyRequest, caller: Caller, idempotent: Idempotent | undefined) {
+    // Fastify has validated and decoded the parts by the route's own schemas.
+    this.params = params
+    this.query = query
+    this.body = body
+    this.host = host
+    this.caller = caller
+    this.idempotent = idempotent
+  }
+
+  get signal(): AbortSignal {
+    this.#signal ??= AbortSignal.timeout(requestTimeoutMs)
+    return this.#signal
+  }
+}
+
+export interface ServeOptions {
+  /** An answer that is there already. */
+  readonly atHand?: (caller: Caller, params: Readonly<Record<string, string>>) => ReturnType<WrittenAnswers['atHand']>
+  /** Who asks is answered so much later: what was changed is seen everywhere by then. */
+  readonly answersAfterMs?: number
+}
+
 /** Serves one operation of the contract. */
-export function serve<R extends Route>(app: FastifyInstance, route: R, handle: (input: Input<R>) => Promise<Handled<R>>): void {
+export function serve<R extends Route>(
+  app: FastifyInstance,
+  route: R,
+  handle: (input: Input<R>) => Promise<Handled<R>>,
+  { atHand, answersAfterMs }: ServeOptions = {},
+): void {
   app.route({
     method: route.method,
     url: fastifyUrl(route.path),
@@ -48,13 +88,23 @@ export function serve<R extends Route>(app: FastifyInstance, route: R, handle: (
       ...(route.body === undefined ? {} : { body: route.body }),
       response: route.responses,
     },
+    // After the hooks of all routes: who asks is known, and may ask this.
+    ...(atHand === undefined
+      ? {}
+      : {
+          onRequest: (request, reply, done) => {
+            const { caller } = request
+            const found = caller === undefined || asksMore(request) ? undefined : atHand(caller, request.params as Record<string, string>)
+            if (found === undefined || caller?.networks?.includes(found.network) === false) return done()
+            request.entityTag = found.written.tag
+            reply.status(found.written.status).type('application/json; charset=utf-8').send(found.written.body)
+          },
+        }),
     handler: async (request, reply) => {
-      const { caller, params, query, body } = request
+      const { caller } = request
       if (caller === undefined) throw new ProblemError('unauthenticated', 'send a valid API key')
       const idempotent = idempotentOf(request, route, caller)
-      // Fastify has validated and decoded the parts by the route's own schemas.
-      const input = { caller, params, query, body, idempotent, host: request.host }
-      const look = () => handle({ ...input, signal: AbortSignal.timeout(requestTimeoutMs) } as Input<R>)
+      const look = () => handle(new RequestInput(request, caller, idempotent) as Input<R>)
       if (route.waits === true) return sendChanged(request, reply, look)
       const handled = await look()
       reply.status(handled.status)
@@ -62,17 +112,24 @@ export function serve<R extends Route>(app: FastifyInstance, route: R, handle: (
         if (handled.replayed) return sendReplay(reply, handled)
         return reply.type('application/json; charset=utf-8').send(handled.body)
       }
-      if (handled.retryAfterSeconds !== undefined) reply.header('retry-after', String(handled.retryAfterSeconds))
+      if ('retryAfterSeconds' in handled && handled.retryAfterSeconds !== undefined)
+        reply.header('retry-after', String(handled.retryAfterSeconds))
       return reply.send(handled.body)
     },
-    onSend: async (request, reply, payload) => {
-      if (typeof payload !== 'string') return payload
-      if (reply.statusCode < 300) request.resourceId = /^\{"(?:stakeId|requestId|txId)":"([0-9a-f]{32})"/.exec(payload)?.[1]
+    onSend: (request, reply, payload, done) => {
+      if (typeof payload !== 'string') return done(null, payload)
+      const isWanted = reply.statusCode === 201 || (reply.statusCode < 300 && request.auditId !== undefined)
+      if (isWanted) request.resourceId = /^\{"(?:stakeId|requestId|txId)":"([0-9a-f]{32})"/.exec(payload)?.[1]
       if (reply.statusCode === 201) locate(request, reply, route)
-      return route.method === 'GET' && reply.statusCode === 200 ? tagged(request, reply, payload) : payload
+      const sent = route.method === 'GET' && reply.statusCode === 200 ? tagged(request, reply, payload) : payload
+      if (answersAfterMs === undefined) done(null, sent)
+      else setTimeout(() => done(null, sent), answersAfterMs)
     },
   })
 }
+
+/** Whether a request asks for anything but the answer as it is. */
+const asksMore = ({ url, headers }: FastifyRequest): boolean => headers.prefer !== undefined || url.includes('?')
 
 /** Where what was created can be read, if it can be read by itself. */
 function locate(request: FastifyRequest, reply: FastifyReply, { path }: Route): void {
@@ -85,7 +142,7 @@ const readable: ReadonlySet<string> = new Set(
 
 /** The answer under a tag of its content, or 304 for who has it already (RFC 9110, 13.1.2): it saves the way, not the work. */
 function tagged(request: FastifyRequest, reply: FastifyReply, payload: string): string {
-  const tag = entityTag(payload)
+  const tag = request.entityTag ?? entityTag(payload)
   reply.header('etag', tag)
   const known = knownTags(request)
   if (!known.includes(tag) && !known.includes('*')) return payload

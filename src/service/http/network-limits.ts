@@ -50,7 +50,11 @@ export function createNetworkCheck(networks: ResourceNetworks): NetworkCheck {
   }
 }
 
-export const installNetworkCheck = (app: FastifyInstance, check: NetworkCheck) => app.addHook('preHandler', check)
+export const installNetworkCheck = (app: FastifyInstance, check: NetworkCheck) =>
+  app.addHook('preHandler', (request, _reply, done) => {
+    if (request.caller?.networks === undefined) return done()
+    check(request).then(() => done(), done)
+  })
 
 function fieldOf(value: unknown, name: string): string | undefined {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined

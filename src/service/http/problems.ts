@@ -56,7 +56,7 @@ export const pathOf = (request: FastifyRequest): string => request.url.split('?'
 
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = asProblem(error)
-  if (known === undefined) request.log.error({ err: error }, 'a request failed for a reason that was not expected')
+  if (known === undefined) request.log.error({ err: error, requestId: request.id }, 'a request failed for a reason that was not expected')
   const { code, message, errors, existingId, retryAfterSeconds, headers } =
     known ?? new ProblemError('internal-error', 'the request could not be served')
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))

@@ -3,6 +3,7 @@ import { routes } from '../../contract/routes.ts'
 import { preferredWaitMs } from '../../contract/wait.ts'
 import { entityTag, knownTags } from './entity-tags.ts'
 import type { Place, Waiting } from './waiting.ts'
+import type { Written } from './written-answers.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -14,6 +15,8 @@ declare module 'fastify' {
     /** Waits, and is no request that is being served meanwhile. */
     stepAside: ((wait: Promise<void>) => Promise<void>) | undefined
     waitedMs: number
+    /** Of the answer, where that was written before. */
+    entityTag: string | undefined
   }
 }
 
@@ -27,11 +30,13 @@ const lookAgainMs = ({ routeOptions: { config } }: FastifyRequest): number => (c
 export async function sendChanged(
   request: FastifyRequest,
   reply: FastifyReply,
-  look: () => Promise<{ readonly status: number; readonly body?: unknown }>,
+  look: () => Promise<{ readonly status: number; readonly body?: unknown } | Written>,
 ): Promise<FastifyReply> {
   const read = async () => {
-    const { status, body } = await look()
-    return String(reply.status(status).serialize(body))
+    const found = await look()
+    reply.status(found.status)
+    request.entityTag = 'tag' in found ? found.tag : undefined
+    return 'tag' in found ? found.body : String(reply.serialize(found.body))
   }
   const send = (payload: string) => reply.type('application/json; charset=utf-8').send(payload)
   const askedMs = askedWaitMs(request)
@@ -70,7 +75,7 @@ async function untilChanged(
   const { clock, over } = request.server.waiting
   const begun = clock.monotonicMs()
   let payload = await read()
-  while (known.includes(entityTag(payload)) && !left.aborted && !over.aborted) {
+  while (known.includes(request.entityTag ?? entityTag(payload)) && !left.aborted && !over.aborted) {
     const from = clock.monotonicMs()
     const restMs = begun + waitMs - from
     if (restMs <= 0) break

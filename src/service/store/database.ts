@@ -18,6 +18,8 @@ export type DatabaseConfig =
 
 export interface Store {
   readonly db: Kysely<Database>
+  /** For looks that many wait for together: they don't wait behind all that waits for `db`. */
+  readonly looks: Kysely<Database>
   /** Of a server's connections; the embedded database has none. */
   readonly connections?: () => { readonly busy: number; readonly idle: number; readonly waiting: number }
   /** Hears what the database tells on a channel. It ends with the store. */
@@ -62,6 +64,8 @@ async function openEmbedded(dataDir: string): Promise<Store> {
   const db = new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) })
   return {
     db,
+    // Those who use `db` wait for one another before they come here: of both, the next turn is never far.
+    looks: new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) }),
     listen: notices.listen,
     // They are told with the answer of the statement.
     heard: () => new Promise((done) => setImmediate(done)),
@@ -87,39 +91,44 @@ function openPostgres(
   { poolSize, statementMs }: { poolSize: number; statementMs: number },
   onIdleError: (error: Error) => void,
 ): Store {
-  const pool = new pg.Pool({
-    connectionString: url.reveal(),
-    max: poolSize,
-    connectionTimeoutMillis: connectMs,
-    // Whatever this side has given up, the server gives up too: its locks are free when the request comes again.
-    statement_timeout: statementMs,
-    idle_in_transaction_session_timeout: 10_000,
-    keepAlive: true,
-    application_name: 'staking-operator',
-    types: {
-      getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-        oid === int8
-          ? (text: string) => BigInt(text)
-          : format === 'binary'
-            ? pg.types.getTypeParser(oid, 'binary')
-            : pg.types.getTypeParser(oid, 'text'),
-    },
-  })
-  // Without a listener a dropped idle connection would end the process; the pool makes a new one by itself.
-  pool.on('error', onIdleError)
-  const db = new Kysely<Database>({
-    dialect: new PostgresDialect({ pool: guardedPool(pool, { statementMs, maxWaiting: poolSize * waitingPerConnection }) }),
-  })
+  const connect = (max: number) => {
+    const pool = new pg.Pool({
+      connectionString: url.reveal(),
+      max,
+      connectionTimeoutMillis: connectMs,
+      // Whatever this side has given up, the server gives up too: its locks are free when the request comes again.
+      statement_timeout: statementMs,
+      idle_in_transaction_session_timeout: 10_000,
+      keepAlive: true,
+      application_name: 'staking-operator',
+      types: {
+        getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+          oid === int8
+            ? (text: string) => BigInt(text)
+            : format === 'binary'
+              ? pg.types.getTypeParser(oid, 'binary')
+              : pg.types.getTypeParser(oid, 'text'),
+      },
+    })
+    // Without a listener a dropped idle connection would end the process; the pool makes a new one by itself.
+    pool.on('error', onIdleError)
+    const guarded = guardedPool(pool, { statementMs, maxWaiting: max * waitingPerConnection })
+    return { pool, db: new Kysely<Database>({ dialect: new PostgresDialect({ pool: guarded }) }) }
+  }
+  const { pool, db } = connect(poolSize)
+  // One is enough: it is asked one question at a time.
+  const looks = connect(1).db
   const connections = () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount })
   const notices = createListeners((channel, handlers) => listenPostgres(url, channel, handlers))
   return {
     db,
+    looks,
     connections,
     listen: notices.listen,
     heard: (channel, withinMs) => untilHeard(db, channel, withinMs),
     close: async () => {
       await notices.close()
-      await db.destroy()
+      await Promise.all([db.destroy(), looks.destroy()])
     },
   }
 }

@@ -1,5 +1,6 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely'
 import type pg from 'pg'
+import { preparedName } from './prepared.ts'
 
 /** The database can't be asked now. What was asked may have been done all the same, when the last thing asked was a commit. */
 export class DatabaseUnavailableError extends Error {
@@ -56,7 +57,8 @@ function guardClient(client: pg.PoolClient, statementMs: number): PostgresPoolCl
   })
   const query = async (text: string, parameters: readonly unknown[]) => {
     if (broken !== undefined) throw new DatabaseUnavailableError('away', 'the connection of the database was given up', broken)
-    const answer = client.query(text, [...parameters])
+    const name = preparedName(text)
+    const answer = client.query({ text, values: [...parameters], ...(name === undefined ? {} : { name }) })
     try {
       return await inTime(answer, statementMs)
     } catch (error) {

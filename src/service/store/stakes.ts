@@ -1,6 +1,7 @@
-import { type Kysely, type Selectable, type SelectQueryBuilder, sql, type Transaction } from 'kysely'
+import { CompiledQuery, type Kysely, type Selectable, type SelectQueryBuilder, sql, type Transaction } from 'kysely'
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import { ProblemError } from '../errors.ts'
+import { prepared } from './prepared.ts'
 import type { Database, EthereumStakeHashesTable, EthereumStakesTable } from './schema.ts'
 
 export type StakeRow = Selectable<EthereumStakesTable>
@@ -28,6 +29,28 @@ export type NewStake = Omit<
 
 export const findStake = (db: Db, account: string, id: string): Promise<StakeRow | undefined> =>
   db.selectFrom('ethereum_stakes').selectAll().where('account', '=', account).where('id', '=', id).executeTakeFirst()
+
+/**
+ * What names a state of a stake: the transaction that wrote its row, and all that is shown of it and can change. A standby that takes over without the last
+ * transactions of its primary gives their numbers to others.
+ */
+const version = `row(xmin, account, status, hash, block_number, block_hash, failure_reason, withdrawal_is_contract, consensus_status, consensus_reason, keys_provisioned_at)::text`
+const versionsById = prepared('stake_versions', `select id, ${version} as version from ethereum_stakes where id = any($1::text[])`)
+
+/** The versions of those that there are. */
+export async function stakeVersions(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await db.executeQuery<{ id: string; version: string }>(CompiledQuery.raw(versionsById, [ids]))
+  return new Map(rows.map(({ id, version }) => [id, version]))
+}
+
+export const findStakeVersion = (db: Db, account: string, id: string): Promise<(StakeRow & { version: string }) | undefined> =>
+  db
+    .selectFrom('ethereum_stakes')
+    .selectAll()
+    .select(sql.raw<string>(version).as('version'))
+    .where('account', '=', account)
+    .where('id', '=', id)
+    .executeTakeFirst()
 
 /** The resource that holds a reference, of whatever kind. */
 export const holderOf = (db: Db, account: string, reference: string): Promise<string | undefined> =>

@@ -193,3 +193,35 @@ test('the service survives a crash of its database', async () => {
   expect((await post(1, newKey())).status).toBe(201)
   expect(instances.map((one) => one.logs()).join('')).not.toContain(new URL(url).password)
 })
+
+test('what one instance has answered to a change, every other one shows, however warm its own answer is', async () => {
+  const [changer, ...others] = instances
+  const path = async () => `/v1/ethereum/stakes/${(await post(0, newKey())).body.stakeId}`
+  const state = async (of: TestService, at: string) => (await callService(of.url, 'GET', at, { key })).body.transaction.status
+  for (let round = 0; round < 10; round++) {
+    const at = await path()
+    let changed = false
+    const polls = others.map(async (other) => {
+      const seen: string[] = []
+      while (!changed) seen.push(await state(other, at))
+      return seen
+    })
+    // All of them have an answer at hand.
+    for (const other of others) await state(other, at)
+    try {
+      const answer =
+        round % 2 === 0
+          ? await callService(changer?.url ?? '', 'DELETE', at, { key })
+          : await callService(changer?.url ?? '', 'PUT', `${at}/submission`, {
+              key,
+              body: { transactionHash: `0x${randomBytes(32).toString('hex')}` },
+            })
+      expect(answer.status).toBe(200)
+      const now = answer.body.transaction.status
+      expect(await Promise.all(others.map((other) => state(other, at)))).toEqual(others.map(() => now))
+    } finally {
+      changed = true
+      await Promise.allSettled(polls)
+    }
+  }
+})
