@@ -9,7 +9,7 @@ import type { KubeObject } from './objects.ts'
 import type { ResourceClient, ResourceDefinition } from './resource-client.ts'
 
 /** An informer without what only its maker does: running it. */
-export type Cache<T extends KubeObject> = Omit<Informer<T>, 'run'>
+export type Cache<T extends KubeObject> = Omit<Informer<T>, 'run' | 'client'>
 export interface CacheOptions<T extends KubeObject> extends Pick<InformerOptions<T>, 'transform' | 'indexers'> {
   /** What is kept of metadata, by the client and by the cache. By default the client gives all of it, and the cache holds what every object is known by. */
   readonly kept?: Kept
@@ -63,7 +63,7 @@ export function createKubeCollections(deps: {
         },
       })
       informers.push([definition.plural, informer])
-      return { client, cache: informer, onChange: (listener) => void listeners.push(listener) }
+      return { client: informer.client, cache: informer, onChange: (listener) => void listeners.push(listener) }
     },
     unsynced: () => informers.filter(([, informer]) => !informer.hasSynced()).map(([plural]) => plural),
     async whenSynced(signal) {

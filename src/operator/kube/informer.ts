@@ -6,6 +6,7 @@ import { createDelivery, type OnChange } from './delivery.ts'
 import { endingOf, guardWatch } from './guarded-watch.ts'
 import { type KubeLog, silentLog } from './log.ts'
 import type { KubeObject } from './objects.ts'
+import { createOwnWrites } from './own-writes.ts'
 import { createPageSize, type PageSizeOptions } from './page-size.ts'
 import { createPagedList } from './paged-list.ts'
 import { createReplica } from './replica.ts'
@@ -50,6 +51,8 @@ export interface InformerOptions<T extends KubeObject> {
 
 /** A cache of one kind of objects that follows the API server. */
 export interface Informer<T extends KubeObject> {
+  /** For writes: what the watch shows of them is known as this process' own. */
+  readonly client: ResourceClient<T>
   /** Follows until aborted; then resolves. Never rejects: every failure is logged, backed off from and repaired. */
   run(signal: AbortSignal): Promise<void>
   /** Whether a whole list has been taken in. Stays true. */
@@ -81,6 +84,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   const store = createStore<T>(options.indexers)
   const deliver = createDelivery({ store, onChange: options.onChange ?? (() => {}), clock, log, backoff: createBackoff(backoffOptions) })
   const replica = createReplica(store, options.transform ?? createCompact(), deliver)
+  const own = createOwnWrites(client, replica.takeEvent)
   const pages = createPagedList({ client, scope, pageSize: createPageSize(options.page), log })
 
   let mustList = true
@@ -109,7 +113,8 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
     heard++
     backoff.reset()
     metrics.event?.(event.type)
-    replica.takeEvent(event)
+    if (event.type !== 'BOOKMARK') own.take(event)
+    replica.reached(event.object.metadata.resourceVersion)
   }
 
   /** One watch, until it ends. */
@@ -154,6 +159,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   }
 
   return {
+    client: own.client,
     run,
     hasSynced: () => hasSynced,
     async whenSynced(signal) {

@@ -12,7 +12,10 @@ export interface Replica<T extends KubeObject> {
    * A list older than what was already seen, of a server restored from a backup, is refused by the client. @returns how many objects it had
    */
   takeList(pages: AsyncIterable<ListPage<T>>, onPage: () => void): Promise<number>
-  takeEvent(event: WatchEvent<T>): void
+  /** `own`: it shows a write of this process. */
+  takeEvent(event: Exclude<WatchEvent<T>, { type: 'BOOKMARK' }>, own: boolean): void
+  /** The store follows the server up to this version, but for events that are still to be taken in. */
+  reached(resourceVersion: string): void
   /** Takes in the answer to an own write. */
   put(object: T): void
 }
@@ -24,6 +27,8 @@ export function createReplica<T extends KubeObject>(
   deliver: Pick<Delivery<T>, 'changed'>,
 ): Replica<T> {
   let position = ''
+  /** Of the last list. */
+  let listed = ''
 
   const add = (key: string, object: T, own: boolean): void => {
     const old = store.get(key)
@@ -60,18 +65,22 @@ export function createReplica<T extends KubeObject>(
       for (const [key, object] of store.entries())
         if (!seen.has(key) && compareResourceVersions(object.metadata.resourceVersion, at) <= 0) remove(key, object)
       position = at
+      listed = at
       return seen.size
     },
 
-    takeEvent(event) {
-      const { resourceVersion } = event.object.metadata
-      if (event.type !== 'BOOKMARK') {
-        const key = cacheKey(event.object.metadata)
-        const old = store.get(key)
-        if (event.type !== 'DELETED') {
-          if (isNews(event.object, old)) add(key, event.object, false)
-        } else if (old !== undefined && compareResourceVersions(resourceVersion, old.metadata.resourceVersion) >= 0) remove(key, old)
-      }
+    takeEvent({ type, object }, own) {
+      const { resourceVersion } = object.metadata
+      // It was kept back, and a list has told more since.
+      if (listed !== '' && compareResourceVersions(resourceVersion, listed) <= 0) return
+      const key = cacheKey(object.metadata)
+      const old = store.get(key)
+      if (type !== 'DELETED') {
+        if (isNews(object, old)) add(key, object, own)
+      } else if (old !== undefined && compareResourceVersions(resourceVersion, old.metadata.resourceVersion) >= 0) remove(key, old)
+    },
+
+    reached(resourceVersion) {
       position = resourceVersion
     },
 
