@@ -133,6 +133,8 @@ export function createBenchChain({ fleet, blockMs, finality = 0 }: BenchChainOpt
     eth_blockNumber: () => toHex(latest()),
     eth_getBlockByNumber: ([at]) => block(numberOf(at)),
     eth_getTransactionCount: ([, at]) => toHex(at === 'pending' ? mined.length + pool.size : countAt(numberOf(at))),
+    // No address that is paid is a contract.
+    eth_getCode: () => '0x',
     eth_getBalance: () => toHex(10n ** 25n),
     eth_maxPriorityFeePerGas: () => toHex(1_000_000_000),
     eth_gasPrice: () => toHex(2_000_000_000),

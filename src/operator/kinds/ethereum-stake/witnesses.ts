@@ -18,21 +18,25 @@ export function createDepositWitnesses(
   networkOfRecord: (record: RecordObject) => EthereumNetwork,
 ): Pick<TransactionKind, 'witnesses' | 'tell' | 'judge' | 'overtaken'> {
   /**
-   * Deposits for the key on the chain, in order. `isOpen`: one of the versions under the nonce in use made it. `isOurs`: it was made by the lane's own
-   * address with this very call, or stands in the record.
+   * Deposits for the key on the chain, in order. `isOpen`: one of the versions under the nonce in use made it. `isOurs`: it stands in the record, or was made
+   * by the lane's own address with this very call.
    */
   async function deposits(record: RecordObject, signal: AbortSignal) {
-    const { chain } = networkOfRecord(record)
-    const found = await chain.depositsFor(record.spec.subject as Hex, signal)
+    const found = await networkOfRecord(record).chain.depositsFor(record.spec.subject as Hex, signal)
     return Promise.all(
       found.map(async ({ transactionHash: hash }) => {
         const isIn = (attempts: readonly { readonly hash: string }[]) => attempts.some((attempt) => sameHex(attempt.hash, hash))
-        const transaction = await chain.transaction(hash, signal)
-        const sameCall = transaction !== undefined && isThisCall(transaction, record)
-        const isOurs = isIn(attemptsOf(recordOf(record))) || (sameCall && sameHex(transaction.from, record.spec.from))
-        return { hash, isOpen: isIn(openAttempts(recordOf(record))), isOurs, sameCall, transaction }
+        const isOurs = isIn(attemptsOf(recordOf(record))) || (await makerOf(hash, record, signal)).isOurs
+        return { hash, isOpen: isIn(openAttempts(recordOf(record))), isOurs }
       }),
     )
+  }
+
+  /** Who made a deposit, and whether by the record's very call. */
+  async function makerOf(hash: Hex, record: RecordObject, signal: AbortSignal) {
+    const transaction = await networkOfRecord(record).chain.transaction(hash, signal)
+    const sameCall = transaction !== undefined && isThisCall(transaction, record)
+    return { transaction, sameCall, isOurs: sameCall && sameHex(transaction.from, record.spec.from) }
   }
 
   return {
@@ -41,7 +45,8 @@ export function createDepositWitnesses(
       const { apiId } = record.spec
       const hash = apiId === undefined ? undefined : (await api.ethereumStake(apiId, signal)).transaction.hash
       const told = hash === undefined ? undefined : await chain.transaction(hash, signal)
-      const [done] = await deposits(record, signal)
+      const [first] = await chain.depositsFor(record.spec.subject as Hex, signal)
+      const done = first && { hash: first.transactionHash, ...(await makerOf(first.transactionHash, record, signal)) }
       return {
         told:
           hash === undefined
