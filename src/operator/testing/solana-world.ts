@@ -7,6 +7,7 @@ import type { KubeObject } from '../kube/objects.ts'
 import type { SolanaNetwork } from '../ports.ts'
 import { createFakeKeys } from './fake-keys.ts'
 import { createFakeKube } from './fake-kube.ts'
+import { createFakeNamespaces } from './fake-namespaces.ts'
 import { createFakeSolanaChain } from './fake-solana-chain.ts'
 import { createFakeSolanaKeys } from './fake-solana-keys.ts'
 import { createFakeSolanaStakingApi } from './fake-solana-staking-api.ts'
@@ -46,7 +47,7 @@ export function createSolanaWorld() {
   cluster.settle()
   const service = createFakeSolanaStakingApi({ chain: cluster.apiChain, clock, domain: DOMAIN, voteAccount })
   const keys = createFakeSolanaKeys(numbers)
-  const namespaces = new Map<string, Record<string, string> | undefined>([['team-a', {}]])
+  const namespaces = createFakeNamespaces([['team-a', {}]])
   const events: { readonly key: string; readonly text: EventText }[] = []
   const refusals: string[] = []
   /** Genesis hashes by the network's name: any other than `GENESIS` is a cluster where nothing ever was. */
@@ -57,8 +58,7 @@ export function createSolanaWorld() {
       kube,
       {
         clock,
-        namespace: (name) => ({ name, labels: namespaces.get(name) }),
-        refreshNamespace: async () => {},
+        ...namespaces.ports,
         onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
         onRefusal: (reason) => void refusals.push(reason),
         ports(instrument) {
@@ -121,7 +121,8 @@ export function createSolanaWorld() {
     keys,
     stakes,
     signers,
-    namespaces,
+    namespaces: namespaces.actual,
+    silenceNamespaces: namespaces.silence,
     events,
     refusals,
     networks,

@@ -19,6 +19,7 @@ import { laneKey } from '../transactions/names.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { createFakeKeys, testAddress } from './fake-keys.ts'
 import { createFakeKube } from './fake-kube.ts'
+import { createFakeNamespaces } from './fake-namespaces.ts'
 import { createFakeRequestsApi } from './fake-requests-api.ts'
 import { createFakeStakingApi, makeStake } from './fake-staking-api.ts'
 import { type Around, KILLED } from './mortal.ts'
@@ -89,12 +90,10 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
   const signers = kube.collection<StakingSigner & KubeObject>(stakingSigner)
   const records = kube.collection<StakingTransaction & KubeObject>(stakingTransaction)
   const places = kube.collection<SignerNonce & KubeObject>(signerNonce)
-  const namespaces = new Map<string, Record<string, string> | undefined>([
+  const fakeNamespaces = createFakeNamespaces([
     ['team-a', { team: 'a' }],
     ['team-b', { team: 'b' }],
   ])
-  /** What operators show of namespaces whose watch is silent; undefined while it is not. */
-  let silentNamespaces: typeof namespaces | undefined
   const networks = new Map<string, EthereumNetworkConfig>([['hoodi', hoodi]])
   /** Addresses of the mounted Solana keys by folder, and what they hold in lamports. */
   const solanaKeys = new Map<string, string>()
@@ -114,8 +113,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       {
         clock,
         random,
-        namespace: (name) => ({ name, labels: (silentNamespaces ?? namespaces).get(name) }),
-        refreshNamespace: async (name) => void silentNamespaces?.set(name, namespaces.get(name)),
+        ...fakeNamespaces.ports,
         onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
         onRefusal: (reason) => void refusals.push(reason),
         onAlarm: (alarm) => void alarms.push(alarm),
@@ -208,11 +206,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     signers,
     records,
     places,
-    namespaces,
-    /** The watch of namespaces is silent from now on. */
-    silenceNamespaces: () => {
-      silentNamespaces = new Map(namespaces)
-    },
+    namespaces: fakeNamespaces.actual,
+    silenceNamespaces: fakeNamespaces.silence,
     networks,
     solanaKeys,
     solanaBalances,

@@ -5,7 +5,7 @@ import type { StakingSigner } from '../../resources/staking-signer.ts'
 import { stall } from '../engine/verdict.ts'
 import type { EthereumKeys, EthereumNetwork, Networks } from '../ports.ts'
 import type { TransactionLog } from './log.ts'
-import { feeCap, type NamespaceFacts, type Refusal } from './policy.ts'
+import { feeCap, goesByLabels, type NamespaceFacts, type Refusal } from './policy.ts'
 import type { SignerStore } from './signer-store.ts'
 import type { RecordObject } from './store.ts'
 
@@ -49,17 +49,21 @@ export function createEthereumSigners(deps: EthereumDeps) {
     return networkOf(name ?? spec.network)
   }
 
-  /** The signer of a resource, admitted by its policy as both stand now, and its key belongs to its address. */
+  /**
+   * The signer of a resource, admitted by its policy as both stand now, and its key belongs to its address. `fresh`: signer and namespace are read past the
+   * cache.
+   */
   async function admitted(
-    name: string,
-    refusalOf: (signer: StakingSigner) => Refusal | undefined,
+    { name, namespace }: { readonly name: string; readonly namespace: string },
+    refusalOf: (signer: StakingSigner, namespace: NamespaceFacts) => Refusal | undefined,
     signal: AbortSignal,
     fresh = false,
   ): Promise<StakingSigner> {
     const signer = fresh ? await deps.signers.read(name, signal) : deps.signers.get(name)
     if (signer === undefined)
       throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
-    const refusal = refusalOf(signer)
+    if (fresh && goesByLabels(signer, namespace)) await deps.refreshNamespace(namespace, signal)
+    const refusal = refusalOf(signer, deps.namespace(namespace))
     if (refusal !== undefined) {
       deps.onRefusal?.(refusal.reason)
       throw stall(refusal.reason, refusal.message)

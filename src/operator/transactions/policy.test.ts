@@ -2,7 +2,17 @@ import { describe, expect, test } from 'vitest'
 import { AmountError, gwei, lamports } from '../../lib/amounts.ts'
 import { sameHex } from '../../lib/hex.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
-import { admitDeposit, admitRequest, admitSolanaStake, checkAddress, feeCap, priorityFeeCap, requestFeeCap, selects } from './policy.ts'
+import {
+  admitDeposit,
+  admitRequest,
+  admitSolanaStake,
+  checkAddress,
+  feeCap,
+  goesByLabels,
+  priorityFeeCap,
+  requestFeeCap,
+  selects,
+} from './policy.ts'
 
 const withdrawalAddress = '0x52908400098527886E0F7030069857D2E4169EE7'
 const signer = (policy: object = {}, spec: object = {}): StakingSigner =>
@@ -114,6 +124,17 @@ describe('a selector', () => {
     expect(selects(selector, labels)).toBe(matches)
     expect(selects(selector, undefined)).toBe(false)
   })
+})
+
+test.each<{ policy: object; byLabels: boolean; what: string }>([
+  { what: 'names alone', policy: { allowedNamespaces: { names: ['team-b'] } }, byLabels: false },
+  { what: 'a selector', policy: { allowedNamespaces: { selector: { matchLabels: { team: 'a' } } } }, byLabels: true },
+  { what: 'a selector, and names without this one', policy: { allowedNamespaces: { names: ['team-b'], selector: {} } }, byLabels: true },
+  { what: 'a selector, and this one by name', policy: { allowedNamespaces: { names: ['team-a'], selector: {} } }, byLabels: false },
+  { what: 'names that nobody can read', policy: { allowedNamespaces: { names: 'team-a', selector: {} } }, byLabels: true },
+  { what: 'nothing that can be read', policy: { allowedNamespaces: null }, byLabels: false },
+])('whether a policy with $what needs the labels of a namespace: $byLabels', ({ policy, byLabels }) => {
+  expect(goesByLabels(signer(policy), 'team-a')).toBe(byLabels)
 })
 
 describe('the fee cap', () => {

@@ -26,6 +26,15 @@ export interface NamespaceFacts {
   readonly labels: Readonly<Record<string, string>> | undefined
 }
 
+/** Whether a policy admits or refuses a namespace by its labels: one that names it need not know them. */
+export function goesByLabels({ spec }: StakingSigner, namespace: string): boolean {
+  // As the API server holds it: it is parsed when it is asked.
+  const allowed = (spec as { readonly policy?: { readonly allowedNamespaces?: { readonly names?: unknown; readonly selector?: unknown } } })
+    .policy?.allowedNamespaces
+  const isNamed = Array.isArray(allowed?.names) && allowed.names.includes(namespace)
+  return allowed?.selector !== undefined && !isNamed
+}
+
 /** What every use of a signer must pass: that its policy can be read, its chain, the namespace. */
 function admitUse(
   signer: StakingSigner,

@@ -57,20 +57,14 @@ export function createDepositRequests(deps: EthereumStakeDeps) {
   const credentialsTypeOf = (request: StakeRequest): '0x01' | '0x02' => (request.credentialsType === 'Execution' ? '0x01' : '0x02')
 
   /** The signer, admitted by its policy for this resource as both stand now. */
-  const admittedSigner = async (request: StakeRequest, signal: AbortSignal, fresh = false): Promise<StakingSigner> => {
-    if (fresh) await deps.refreshNamespace(request.origin.namespace, signal)
-    return admitted(
-      request.signer,
-      (signer) =>
-        admitDeposit(signer, {
-          namespace: deps.namespace(request.origin.namespace),
-          withdrawalAddress: request.withdrawalAddress,
-          amountGwei: amountOf(request),
-        }),
+  const admittedSigner = (request: StakeRequest, signal: AbortSignal, fresh = false): Promise<StakingSigner> =>
+    admitted(
+      { name: request.signer, namespace: request.origin.namespace },
+      (signer, namespace) =>
+        admitDeposit(signer, { namespace, withdrawalAddress: request.withdrawalAddress, amountGwei: amountOf(request) }),
       signal,
       fresh,
     )
-  }
 
   /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */
   async function serviceStake(request: StakeRequest, visit: Visit, signal: AbortSignal): Promise<EthereumStakeBody> {

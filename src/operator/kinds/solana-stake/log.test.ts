@@ -239,14 +239,22 @@ describe('the log of a step', () => {
     ])
   })
 
-  test.each<{ what: string; change: (world: SolanaWorld) => void }>([
+  test.each<{ what: string; policy?: Parameters<SolanaWorld['editPolicy']>[0]; change: (world: SolanaWorld) => void }>([
     { what: 'its policy is taken back', change: (world) => world.editPolicy({ allowedNamespaces: { names: [] } }) },
+    {
+      what: 'its namespace loses the label that the policy admits it by',
+      policy: { allowedNamespaces: { selector: { matchLabels: { team: 'a' } } } },
+      change: (world) => void world.namespaces.set('team-a', {}),
+    },
     { what: 'it is suspended', change: (world) => world.editSpec({ suspend: true }) },
     { what: 'it is deleted', change: (world) => world.stakes.remove(KEY) },
-  ])('is not sent when $what between the writing and the sending, while the watches are silent', async ({ change }) => {
+  ])('is not sent when $what between the writing and the sending, while the watches are silent', async ({ policy, change }) => {
     const world = stakeWorld()
+    world.namespaces.set('team-a', { team: 'a' })
+    if (policy !== undefined) world.editPolicy(policy)
     const around: Around = (point) => {
       if (!point.startsWith('after record write')) return
+      world.silenceNamespaces()
       for (const cache of [operator.caches.stakes, operator.caches.signers]) cache.frozen = true
       change(world)
     }

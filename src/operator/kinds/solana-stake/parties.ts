@@ -3,7 +3,7 @@ import { AmountError, type Lamports } from '../../../lib/amounts.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
 import { KeyError } from '../../ports.ts'
-import { admitSolanaStake, priorityFeeCap } from '../../transactions/policy.ts'
+import { admitSolanaStake, goesByLabels, priorityFeeCap } from '../../transactions/policy.ts'
 import { isBegun, ownSteps } from './records.ts'
 import type { SolanaStakeDeps } from './request.ts'
 import { type Authority, authoritiesFor } from './required-keys.ts'
@@ -105,7 +105,7 @@ export function createParties(
 
   /**
    * Both signers, admitted. The keys of `signing` are read, so that one that is missing is told before anything is made; those that sign nothing now may be
-   * kept offline. Every signature refuses the key of another address. `fresh`: signers are read past the cache.
+   * kept offline. Every signature refuses the key of another address. `fresh`: signers and namespace are read past the cache.
    */
   async function partiesOf(
     request: SolanaStakeRequest,
@@ -122,6 +122,8 @@ export function createParties(
         )
     const payer = await signerOf(request.stakeSigner, fresh, signal)
     const withdrawer = await signerOf(request.withdrawSigner, fresh, signal)
+    const { namespace } = request.origin
+    if (fresh && [payer, withdrawer].some((signer) => goesByLabels(signer, namespace))) await deps.refreshNamespace(namespace, signal)
     assertAdmitted(request, { payer, withdrawer }, paying)
     for (const authority of signing) await addressOf(authority === 'Stake' ? payer : withdrawer, signal)
     const stakeAuthority = payer.spec.address

@@ -29,6 +29,8 @@ export interface SolanaStakeDeps {
   readonly clock: Clock
   /** The namespace as policy sees it now. */
   readonly namespace: (name: string) => NamespaceFacts
+  /** Reads a namespace past the cache, which `namespace` reads. */
+  readonly refreshNamespace: (name: string, signal: AbortSignal) => Promise<void>
   /** Whether there is a resource of this namespace and name (`namespace/name`). */
   readonly exists: (key: string) => boolean
   /** Throws unless this process may act now: it leads, and the installed CRDs are what it was built for. Asked before every signature and broadcast. */

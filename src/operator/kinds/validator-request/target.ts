@@ -36,15 +36,12 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
   const staked = createStakedValidators(deps, networkOf)
 
   /** The signer, admitted by its policy for this resource as both stand now. */
-  const admittedSigner = async (order: RequestOrder, signal: AbortSignal, fresh = false): Promise<StakingSigner> => {
-    if (fresh) await deps.refreshNamespace(order.origin.namespace, signal)
-    return signers[order.origin.kind].admitted(
-      order.signer,
-      (signer) => admitRequest(signer, { namespace: deps.namespace(order.origin.namespace), kind: order.origin.kind }),
-      signal,
-      fresh,
-    )
-  }
+  const admittedSigner = (
+    { signer: name, origin: { kind, namespace } }: RequestOrder,
+    signal: AbortSignal,
+    fresh = false,
+  ): Promise<StakingSigner> =>
+    signers[kind].admitted({ name, namespace }, (signer, facts) => admitRequest(signer, { namespace: facts, kind }), signal, fresh)
 
   /** What the contract may be paid at most, in wei. */
   const feeCapOf = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
