@@ -110,8 +110,8 @@ export async function startBenchCluster(
                 depositContractAddress: DEPOSIT_CONTRACT,
                 genesisForkVersion: GENESIS_FORK_VERSION,
                 rpcUrls: [`${fakes.url}/rpc`],
-                // A chain that mines at once is looked at as often as may be.
-                pollIntervalMs: 50,
+                // A chain that mines at once is looked at often.
+                pollIntervalMs: 250,
               },
             ],
           }),

@@ -6,7 +6,7 @@ import type { TransactionOwner } from '../resources/staking-transaction.ts'
 import type { Caches } from './caches.ts'
 import type { PerformAny, VisitLog } from './engine/deps.ts'
 import { readOrigin } from './engine/origin.ts'
-import { createReconciler } from './engine/reconcile.ts'
+import { createReconciler, type Reconciler } from './engine/reconcile.ts'
 import type { ObservationIntervals, SagaKind } from './engine/saga-kind.ts'
 import type { EffectTable } from './engine/step.ts'
 import { stall } from './engine/verdict.ts'
@@ -84,8 +84,8 @@ export interface OperatorParts {
   readonly random?: () => number
   /** Before and after each effect and each write: crash tests end the process here. */
   readonly onPoint?: (point: string, key: string) => void
-  /** The resource of this kind has news in the log. */
-  readonly onNews: (owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>) => void
+  /** The resource of this kind has news in the log. `isPassing`: of a transaction that takes its course. */
+  readonly onNews: (owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>, isPassing?: boolean) => void
 }
 
 /** A kind's objects, whatever they are besides. */
@@ -95,6 +95,7 @@ interface Owned {
 }
 
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<Result>
+type Show = (key: string, signal: AbortSignal) => Promise<KubeObject | undefined>
 /** Kinds that something looks after: a place in a lane is looked after by its lane. */
 export type Reconciled = Exclude<keyof Caches, 'places'>
 /** What looks after a resource of each kind, by the names of the caches. `records` looks after lanes: its keys are theirs. */
@@ -118,9 +119,9 @@ function composeGround(parts: OperatorParts) {
   })
   const transactions = createTransactionStore({ records: caches.records, places: caches.places, fieldManager, assertHeld, ...onPoint })
   const memory = createMemory(
-    (name) => {
+    (name, { reason }) => {
       const record = transactions.record(name)
-      if (record !== undefined) parts.onNews(record.spec.owner)
+      if (record !== undefined) parts.onNews(record.spec.owner, reason === 'AwaitingFinality' || reason === 'WaitingForNonce')
     },
     () => clock.monotonicMs(),
   )
@@ -138,6 +139,13 @@ function composeGround(parts: OperatorParts) {
       if (isNotFound(error)) return undefined
       throw error
     }
+  }
+  /** By kind, where a resource's status shows what is about to be sent: set once the kinds are put together. */
+  const shows = new Map<string, Show>()
+  /** The resource of a record as it stands now, as right before something of it is sent: its status shows that by then. */
+  const asking = async (kind: string, ref: Ref, fresh: boolean, signal: AbortSignal): Promise<KubeObject | undefined> => {
+    const show = fresh ? shows.get(kind) : undefined
+    return show === undefined ? resource(kind, ref, fresh, signal) : show(`${ref.namespace}/${ref.name}`, signal)
   }
   const mayAct = () => {
     assertHeld()
@@ -164,12 +172,12 @@ function composeGround(parts: OperatorParts) {
     refreshNamespace: parts.refreshNamespace,
     assertMayAct: mayAct,
   }
-  return { parts, onPoint, store, transactions, memory, resource, mayAct, ownerExists, log, signing }
+  return { parts, onPoint, store, transactions, memory, resource, asking, shows, mayAct, ownerExists, log, signing }
 }
 type Ground = ReturnType<typeof composeGround>
 
 /** What the kinds do, each with what it needs of the ground. */
-function composeEffects({ parts, log, signing, resource }: Ground) {
+function composeEffects({ parts, log, signing, resource, asking }: Ground) {
   const { caches, keys, solanaKeys, report } = parts
   const requests = createRequestLookups(caches)
   const ethereum = (kind: string) => ({
@@ -183,7 +191,7 @@ function composeEffects({ parts, log, signing, resource }: Ground) {
     requests,
     deposit: createEthereumStakeEffects({
       ...ethereum(ethereumStake.kind),
-      stake: async (ref, fresh, signal) => (await resource(ethereumStake.kind, ref, fresh, signal)) as EthereumStake | undefined,
+      stake: async (ref, fresh, signal) => (await asking(ethereumStake.kind, ref, fresh, signal)) as EthereumStake | undefined,
     }),
     // One for both kinds: who goes first on a validator is decided for both together.
     request: createValidatorRequestEffects({
@@ -191,7 +199,7 @@ function composeEffects({ parts, log, signing, resource }: Ground) {
       stake: requests.stake,
       requestsOn: requests.requestsOn,
       stakesOn: requests.stakesOn,
-      resource: async (kind, ref, fresh, signal) => (await resource(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
+      resource: async (kind, ref, fresh, signal) => (await asking(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
       onRefusal: (reason, kind) => report.refused(kind, reason),
       onNews: parts.onNews,
       leading: parts.signal,
@@ -241,7 +249,7 @@ type Legacy = ReturnType<typeof composeLegacy>
 
 /** What looks after resources, by the names of the caches. */
 function composeSagas(ground: Ground, { requests, deposit, request, solana }: EffectsOfKinds, legacy: Legacy) {
-  const { parts, log, onPoint } = ground
+  const { parts, log, onPoint, shows } = ground
   const { networks, observation: intervals, report } = parts
   const { stakes, exits, withdrawals, solanaStakes } = parts.caches
   /** ▸ What a status of the version before claims is taken into the log before anything is made of that status. */
@@ -256,7 +264,7 @@ function composeSagas(ground: Ground, { requests, deposit, request, solana }: Ef
     { client, cache }: SagaCollection<R>,
     kind: SagaKind<R, S, View, Effects>,
     perform: PerformAny,
-  ): Reconcile =>
+  ): Reconciler<R> =>
     createReconciler(kind, perform, {
       client,
       informer: cache,
@@ -274,11 +282,16 @@ function composeSagas(ground: Ground, { requests, deposit, request, solana }: Ef
   const stakeKind = ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted })
   const exitKind = validatorRequestKind('ValidatorExit', { log, networks, intervals })
   const withdrawalKind = validatorRequestKind('ValidatorWithdrawal', { log, networks, intervals })
+  /** One whose transactions are a lane's: it shows each before that is sent. */
+  const ofLanes = <R extends SagaResource>(collection: SagaCollection<R>, { reconcile, show }: Reconciler<R>): Reconcile => {
+    shows.set(collection.kind, show)
+    return afterImport(collection, reconcile)
+  }
   return {
-    stakes: afterImport(stakes, saga(stakes, stakeKind, deposit.effects)),
-    exits: afterImport(exits, saga(exits, exitKind, request.effects)),
-    withdrawals: afterImport(withdrawals, saga(withdrawals, withdrawalKind, request.effects)),
-    solanaStakes: saga(solanaStakes, solanaStakeKind({ ...solana, log, intervals }), solana.effects),
+    stakes: ofLanes(stakes, saga(stakes, stakeKind, deposit.effects)),
+    exits: ofLanes(exits, saga(exits, exitKind, request.effects)),
+    withdrawals: ofLanes(withdrawals, saga(withdrawals, withdrawalKind, request.effects)),
+    solanaStakes: saga(solanaStakes, solanaStakeKind({ ...solana, log, intervals }), solana.effects).reconcile,
   }
 }
 

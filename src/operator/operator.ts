@@ -16,6 +16,7 @@ import { createKubeCollections } from './kube/collections.ts'
 import { createEventRecorder, events as eventsResource, type KubeEvent } from './kube/events.ts'
 import { createLeaderElector } from './kube/leader-election.ts'
 import { type Lease, leases } from './kube/lease.ts'
+import { paced } from './kube/paced.ts'
 import { createOperatorMetrics } from './metrics.ts'
 import { followNamespaces } from './namespaces.ts'
 import { createNetworks } from './networks/networks.ts'
@@ -25,6 +26,9 @@ import { definitionOf } from './saga-collection.ts'
 import { wireWakes } from './wake.ts'
 
 const FIELD_MANAGER = 'staking-operator'
+/** Each transaction of a lane is news to it and to its signer: one look for all that come within so many ms. */
+const LANE_PACE_MS = 250
+const SIGNER_PACE_MS = 1_000
 
 /**
  * Runs the operator until the signal aborts or the lease is lost. Every instance fills its caches and serves health and metrics; only the leader acts.
@@ -81,7 +85,11 @@ export async function runOperator(
   const { places: _byTheirLanes, ...reconciled } = caches
   const workers = (name: keyof typeof reconciled) => (name === 'signers' ? 2 : name === 'records' ? 4 : options.workers)
   const controllers = createControllers(reconciled, { clock, log, metrics, workers })
-  const wakes = wireWakes(caches, controllers.queues)
+  const wakes = wireWakes(caches, {
+    ...controllers.queues,
+    records: paced(controllers.queues.records, { clock, everyMs: LANE_PACE_MS }),
+    signers: paced(controllers.queues.signers, { clock, everyMs: SIGNER_PACE_MS }),
+  })
   const namespaces = followNamespaces(collections.follow, wakes.namespace)
   const guard = createCrdGuard(kinds)
   followDefinitions(collections.follow, guard, wakes.all)

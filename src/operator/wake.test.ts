@@ -12,6 +12,7 @@ import type { KubeObject } from './kube/objects.ts'
 import { Priority, type Queue } from './kube/queue.ts'
 import { createFakeKube } from './testing/fake-kube.ts'
 import { createTestClock } from './testing/test-clock.ts'
+import type { RecordObject } from './transactions/store.ts'
 import { wireWakes } from './wake.ts'
 
 const pubkey = `0x${'ab'.repeat(48)}`
@@ -152,6 +153,26 @@ test('a stake whose transaction is final is not woken by its signer or its names
     world.edit(world.signers, 'signer-1', { spec: { chain: 'Ethereum', policy: {} } })
   })
   expect(woken.filter((one) => one.startsWith('stakes'))).toEqual([])
+})
+
+test('a record that was made here is news to its lane and its signer, not to the resource that has made it', () => {
+  const world = wired()
+  const address = '0x52908400098527886e0f7030069857d2e4169ee7'
+  const made = {
+    apiVersion: 'staking.dev/v1alpha1',
+    kind: 'StakingTransaction',
+    metadata: { name: 'deposit', uid: 'uid-deposit', resourceVersion: '9000' },
+    spec: {
+      chainId: 1,
+      from: address,
+      signer: 'signer-1',
+      subject: pubkey,
+      owner: { kind: 'EthereumStake', namespace: 'team-a', name: 'stake' },
+    },
+  } as unknown as RecordObject
+  expect(world.wokenBy(() => world.caches.records.cache.put(made))).toEqual([`records 1/${address}`, 'signers signer-1, low'])
+  const sent = { ...made, metadata: { ...made.metadata, resourceVersion: '9001' }, status: { place: 0 } } as unknown as RecordObject
+  expect(world.wokenBy(() => world.caches.records.cache.put(sent))).toEqual(['stakes team-a/stake'])
 })
 
 test('the last resource of a record that somebody deletes wakes its lane as it goes', () => {

@@ -17,16 +17,16 @@ import { ownerKey, type RecordObject } from './transactions/store.ts'
 
 /** How long news of a transaction on its way is gathered before its owner shows it, in ms. */
 const SOON_MS = 250
-/** What a lane has just written down it is about to send: what comes of that is said within this, as a rule, and is what its owner shows. In ms. */
-const SENDING_MS = 2_000
+/** What is about to be sent, or was, or is mined, takes its course, and status shows its hash already: what comes of it within this is shown instead. In ms. */
+const PASSING_MS = 3_000
 
 export interface Wakes {
   /** Everything is looked at again: the networks, the keys or the CRDs have changed. */
   all(): void
   /** Whatever a namespace has yet to sign is looked at again: its labels have changed. */
   namespace(name: string): void
-  /** The resource that a record of the log is for has news there. */
-  owner(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): void
+  /** The resource that a record of the log is for has news there. `isPassing`: of a transaction that takes its course. */
+  owner(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>, isPassing?: boolean): void
 }
 
 const nowOf = <T>(change: Change<T>): T | undefined => (change.type === 'deleted' ? undefined : change.new)
@@ -34,7 +34,7 @@ const endsOf = ({ status }: RecordObject): string => `${status?.outcome?.hash} $
 const beforeOf = <T>(change: Change<T>): T | undefined => (change.type === 'added' ? undefined : change.old)
 
 /** Who is woken by whose change. To be wired before the caches run. */
-export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled]: Queue<string> }): Wakes {
+export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled]: Pick<Queue<string>, 'add' | 'addAfter'> }): Wakes {
   const requests = createRequestLookups(caches)
   const stakes = wakerOf(caches.stakes, queues.stakes)
   const exits = wakerOf(caches.exits, queues.exits)
@@ -47,7 +47,8 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     [caches.withdrawals.kind, withdrawals] as const,
     [caches.solanaStakes.kind, solanaStakes] as const,
   ])
-  const wakeOwner: Wakes['owner'] = ({ kind, namespace, name }) => byKind.get(kind)?.wakeAfter(`${namespace}/${name}`, SOON_MS)
+  const wakeOwner: Wakes['owner'] = ({ kind, namespace, name }, isPassing = false) =>
+    byKind.get(kind)?.wakeAfter(`${namespace}/${name}`, isPassing ? PASSING_MS : SOON_MS)
   const wakeLane = ({ metadata, spec }: RecordObject) =>
     queues.records.add(spec.chainId === undefined ? metadata.name : laneKey({ chainId: spec.chainId, address: spec.from }), {
       priority: Priority.high,
@@ -97,9 +98,9 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     if (change.type !== 'updated' || !change.own) wakeLane(record)
     const { kind, namespace, name } = record.spec.owner
     const isEnd = change.type !== 'updated' || endsOf(change.old) !== endsOf(change.new)
-    // An outcome is what the owner waits for; the steps to it come close together, and one look shows them all.
-    if (isEnd) byKind.get(kind)?.wake(`${namespace}/${name}`)
-    else byKind.get(kind)?.wakeAfter(`${namespace}/${name}`, change.own ? SENDING_MS : SOON_MS)
+    // An outcome is what the owner waits for; the steps to it come close together, and one look shows them all. That it has made the record is no news to it.
+    if (isEnd && !(change.type === 'added' && change.own)) byKind.get(kind)?.wake(`${namespace}/${name}`)
+    else if (change.type === 'updated') wakeOwner(record.spec.owner, change.own)
     // What ended a place is news of its signer: its lane, and whether somebody else used its key.
     if (isEnd) queues.signers.add(record.spec.signer)
     if (record.spec.chain === 'Solana') wakeHolders(change)
@@ -148,7 +149,10 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
 }
 
 /** Wakes resources of one kind, each for its own change to begin with. */
-function wakerOf<R extends SagaResource>({ cache, isSettled, unsettled, onChange }: SagaCollection<R>, queue: Queue<string>) {
+function wakerOf<R extends SagaResource>(
+  { cache, isSettled, unsettled, onChange }: SagaCollection<R>,
+  queue: Pick<Queue<string>, 'add' | 'addAfter'>,
+) {
   const wake = (key: string, resource: R | undefined) =>
     queue.add(key, { priority: resource !== undefined && isSettled(resource) ? Priority.low : Priority.high })
   onChange((key, change) => {

@@ -36,22 +36,29 @@ describe('first sight', () => {
     })
     await world.visit(watching)
     expect(first?.conditions?.map(({ type }) => type)).toEqual([...ethereumStakeConditions])
-    expect(first?.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'False', reason: 'AwaitingFinality' })
+    expect(first?.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'False', reason: 'InProgress' })
     expect(first?.observedGeneration).toBe(1)
     await world.settle(operator)
   })
 
-  test('what a visit found before a brief wait is neither written nor asked for again', async () => {
+  test('what a visit found is written once: before anything is sent, with the transaction that is about to be', async () => {
     const { world, operator } = withStake()
     const events: string[] = []
+    let atSend: ReturnType<World['status']> | undefined
     const watching = world.start((point) => {
-      if (point.startsWith('before record create') || point.startsWith('before status write'))
-        events.push(point.split(' ').slice(0, 3).join(' '))
+      const [, seen] = /^before (record create|status write|send|stakes\.get)/.exec(point) ?? []
+      if (seen !== undefined) events.push(seen)
+      if (point.startsWith('before send')) atSend ??= world.status()
     })
     await world.visit(watching)
-    expect(events[0]).toBe('before record create')
-    expect(events.filter((point) => point === 'before status write').length).toBeLessThanOrEqual(1)
-    expect(world.status()).toMatchObject({ stakeId: expect.any(String) })
+    expect(events.slice(0, 3)).toEqual(['record create', 'status write', 'send'])
+    const [attempt] = world.record()?.status?.attempts ?? []
+    expect(atSend).toMatchObject({
+      stakeId: expect.any(String),
+      phase: 'Prepared',
+      transaction: { hash: attempt?.hash, state: 'Prepared' },
+    })
+    expect(atSend?.transaction?.reportedHash).toBe(attempt?.hash)
     await world.settle(operator)
   })
 

@@ -14,10 +14,20 @@ import { observe } from './observe.ts'
 import { type Origin, type OriginReading, readOrigin } from './origin.ts'
 import { afterStall, soon } from './outcome.ts'
 import type { AnyStatus, Halted, SagaKind } from './saga-kind.ts'
-import type { EffectTable, Step } from './step.ts'
+import { type EffectTable, nextStep, type Step } from './step.ts'
 import { Halt, stall } from './verdict.ts'
 import { WATCH_ONLY } from './visit.ts'
 import { asHalt, walk } from './walk.ts'
+
+/** What looks after the resources of one kind. */
+export interface Reconciler<R> {
+  readonly reconcile: (key: string, signal: AbortSignal) => Promise<Result>
+  /**
+   * The resource as the API server has it at this moment, past the cache, with what is known of it in its status: a write that the API server takes for the
+   * version in hand proves that there is no newer one, and where nothing is to be written it is read. Undefined where it is gone.
+   */
+  readonly show: (key: string, signal: AbortSignal) => Promise<R | undefined>
+}
 
 /**
  * The one interpreter: fresh object → next step → effect → evidence into status → …, until there is nothing to do now. Evidence is carried in
@@ -27,7 +37,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
   kind: SagaKind<R, S, View, Effects>,
   perform: PerformAny,
   deps: ReconcilerDeps<R>,
-): (key: string, signal: AbortSignal) => Promise<Result> {
+): Reconciler<R> {
   const { client, informer } = deps
   const observations = createObservations()
   /** What a visit found out before a brief wait, for the next one: by key, with the version of the resource that it was found out for. */
@@ -43,27 +53,63 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     return { kind, perform, deps, key, draft, visit: new Map(), log, signal, observations, carry }
   }
 
-  return async (key, signal) => {
-    const cached = informer.get(key)
-    if (cached === undefined) {
-      observations.forget(key)
-      unwritten.delete(key)
-      return { kind: 'done' }
-    }
+  /** Past the cache, and into it: a refusal that was read afresh stays, where a watch that is silent would admit it again at the next look. */
+  async function read(key: string, signal: AbortSignal): Promise<R | undefined> {
     try {
-      return await visitResource(begin(key, cached, signal))
+      const found = await client.get(refOf(key), signal)
+      informer.put(found)
+      return found
     } catch (error) {
-      if (!isConflict(error) && !isNotFound(error) && !(error instanceof Halt && error.verdict.kind === 'conflict')) throw error
-      // Stale: drop what was computed, read again, go on.
-      try {
-        informer.put(await client.get(refOf(key), signal))
-      } catch (gone) {
-        if (!isNotFound(gone)) throw gone
-        return { kind: 'done' }
-      }
-      return { kind: 'wait', afterMs: jitter(50, deps.random, 0.5), priority: Priority.high }
+      if (isNotFound(error)) return undefined
+      throw error
     }
   }
+
+  return {
+    async reconcile(key, signal) {
+      const cached = informer.get(key)
+      if (cached === undefined) {
+        observations.forget(key)
+        unwritten.delete(key)
+        return { kind: 'done' }
+      }
+      try {
+        return await visitResource(begin(key, cached, signal))
+      } catch (error) {
+        if (!isConflict(error) && !isNotFound(error) && !(error instanceof Halt && error.verdict.kind === 'conflict')) throw error
+        // Stale: drop what was computed, read again, go on.
+        if ((await read(key, signal)) === undefined) return { kind: 'done' }
+        return { kind: 'wait', afterMs: jitter(50, deps.random, 0.5), priority: Priority.high }
+      }
+    },
+
+    async show(key, signal) {
+      const cached = informer.get(key)
+      const origin = cached && readOrigin(kind.kind, cached.metadata)
+      if (cached === undefined || origin?.is !== 'own' || cached.metadata.deletionTimestamp !== undefined) return read(key, signal)
+      const { draft, carry } = begin(key, cached, signal)
+      draft.learn(kind.mirror?.(cached, draft.status, origin.origin) ?? draft.status)
+      if (!draft.unsaved) return read(key, signal)
+      // What it has been waiting for is its next visit's to take back.
+      if (!isUnderWay(kind.statusOf(cached))) {
+        carry()
+        return read(key, signal)
+      }
+      try {
+        await draft.flush({ at: 'step', step: nextStep(kind.steps(cached), draft.status)?.name ?? '' })
+        return draft.resource
+      } catch (error) {
+        if (!isConflict(error) && !isNotFound(error)) throw error
+        return read(key, signal)
+      }
+    },
+  }
+}
+
+/** Nothing is told of it but that it is under way. */
+const isUnderWay = (status: AnyStatus | undefined): boolean => {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready')
+  return ready === undefined || ready.reason === 'Pending' || ready.reason === 'InProgress'
 }
 
 async function visitResource<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable>(

@@ -44,7 +44,7 @@ const JUST_MS = 5_000
 export type Memory = ReturnType<typeof createMemory>
 
 /** By record (its uid: a name may come again) and by place. */
-export function createMemory(onStanding: (record: string) => void, monotonicMs: () => number) {
+export function createMemory(onStanding: (record: string, standing: Standing) => void, monotonicMs: () => number) {
   const records = new Map<string, RecordMemory>()
   const standings = new Map<string, { readonly uid: string; readonly standing: Standing }>()
   const fillers = new Map<string, SentFiller>()
@@ -99,7 +99,7 @@ export function createMemory(onStanding: (record: string) => void, monotonicMs: 
     stand({ metadata: { name, uid } }: RecordObject, standing: Standing): void {
       const before = standings.get(name)
       standings.set(name, { uid, standing })
-      if (before === undefined || JSON.stringify(before.standing) !== JSON.stringify(standing)) onStanding(name)
+      if (before === undefined || JSON.stringify(before.standing) !== JSON.stringify(standing)) onStanding(name, standing)
     },
   }
 }

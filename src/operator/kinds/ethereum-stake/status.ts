@@ -123,7 +123,7 @@ function readiness(resource: EthereumStake, status: EthereumStakeStatus, progres
     // Not while there is a step to do: the report, say.
     reached: progress.at === 'step' ? undefined : confirmed,
     stepMessage: progress.at === 'step' ? (stepMessages[progress.step] ?? 'Under way.') : '',
-    isNew: status.conditions === undefined,
+    isNew: status.conditions === undefined && status.transaction === undefined,
   })
 }
 

@@ -137,7 +137,7 @@ function readiness(resource: RequestResource, status: ValidatorRequestStatus, pr
       : ended('RequestDropped', droppedMessage(status))
   return underWay(progress, {
     stepMessage: progress.at === 'step' ? (stepMessages[progress.step] ?? 'Under way.') : '',
-    isNew: status.conditions === undefined,
+    isNew: status.conditions === undefined && status.transaction === undefined,
   })
 }
 
