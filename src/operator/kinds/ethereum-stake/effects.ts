@@ -70,9 +70,8 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       const seen = { transaction: mirrored(log, record, plan.shown), ...(found === undefined ? {} : { found }) }
       if (outcome === undefined) {
         const standing = log.standing(record.metadata.name)
-        const age = deps.clock.now().getTime() - Date.parse(record.metadata.creationTimestamp ?? '')
-        const isNew = standing === undefined && !(age > NEW_MS)
-        throw (isNew ? briefWait('InProgress', `${DEPOSIT} is about to be made.`, BRIEF_MS) : pending(standing, DEPOSIT)).with(seen)
+        const isNew = own === undefined && standing === undefined
+        throw (isNew ? briefWait('InProgress', `${DEPOSIT} is about to be made.`, NEW_MS) : pending(standing, DEPOSIT)).with(seen)
       }
       return seen
     },
@@ -89,5 +88,4 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
 
 const DEPOSIT = 'The deposit transaction'
 /** A new record is looked after by its lane at once, which shows what it is about to send: that it is to be made is shown only where that takes longer, in ms. */
-const NEW_MS = 5_000
-const BRIEF_MS = 2_000
+const NEW_MS = 10_000
