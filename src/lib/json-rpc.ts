@@ -205,8 +205,8 @@ function resultOf(method: string, { error, result }: Envelope, http: Http): unkn
   const { retryAfterMs } = http
   // Many nodes send their errors with 4xx or 5xx: the error itself says more.
   if (error !== undefined) {
-    if (error.code === methodNotFound || isForbidden(error.code) || isForbidden(http.status))
-      throw refusalOf(method, { node: error, retryAfterMs })
+    const denied = [http.status, error.code].find(isForbidden)
+    if (error.code === methodNotFound || denied !== undefined) throw refusalOf(method, { node: error, retryAfterMs, denied })
     throw new RpcFailure('node', `the node refused ${method}`, { node: error, retryAfterMs, method })
   }
   if (!http.ok || result === undefined) throw noResult(method, http, 'no result')
@@ -215,11 +215,14 @@ function resultOf(method: string, { error, result }: Envelope, http: Http): unkn
 
 const noResult = (method: string, { status, retryAfterMs }: Http, what: string): RpcFailure =>
   isForbidden(status)
-    ? refusalOf(method, { retryAfterMs })
+    ? refusalOf(method, { retryAfterMs, denied: status })
     : new RpcFailure('no-answer', `the node answered ${method} with status ${status} and ${what}`, { retryAfterMs })
 
 /** What is said of a method that a node does not serve. */
-export const refusalOf = (method: string, more: { node?: NodeError; retryAfterMs?: number | undefined } = {}): RpcFailure =>
+export const refusalOf = (
+  method: string,
+  more: { node?: NodeError; retryAfterMs?: number | undefined; denied?: number | undefined } = {},
+): RpcFailure =>
   new RpcFailure('refused', `the node does not serve ${method} (not found, not allowed, or not on its plan): configure a node that does`, {
     ...more,
     method,

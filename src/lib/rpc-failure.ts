@@ -18,16 +18,24 @@ export class RpcFailure extends Error {
   readonly retryAfterMs: number | undefined
   /** Of `node` and `refused`. */
   readonly method: string | undefined
+  /** Of `refused`: 401, 402 or 403, as a status or as the code of an error, where it was one of these. */
+  readonly denied: number | undefined
   constructor(
     kind: RpcFailureKind,
     message: string,
-    more: { node?: NodeError | undefined; retryAfterMs?: number | undefined; method?: string | undefined } = {},
+    more: {
+      node?: NodeError | undefined
+      retryAfterMs?: number | undefined
+      method?: string | undefined
+      denied?: number | undefined
+    } = {},
   ) {
     super(message)
     this.kind = kind
     this.node = more.node
     this.retryAfterMs = more.retryAfterMs
     this.method = more.method
+    this.denied = more.denied
   }
 }
 

@@ -227,6 +227,11 @@ export const reasons = {
     means:
       'The stake is active, and its validator does not vote, or its vote account is closed: it earns nothing, and anyone may deactivate it after five epochs.',
   },
+  NodeAccessDenied: {
+    stalled: true,
+    means:
+      'An RPC node answers 401, 402 or 403 even to the question which chain it serves, and no other can be used: the key in its URL is wrong, expired or used up, or it does not allow this client. The message names the node by its number in the networks file. It is asked again each minute.',
+  },
   MethodNotServed: {
     stalled: true,
     means:

@@ -50,6 +50,7 @@ export const chainUnavailable = (network: string, error: ChainError): ProblemErr
 
 const beaconTexts: Readonly<Record<BeaconErrorCode, string>> = {
   unavailable: 'does not answer as it should',
+  'access-denied': 'does not let the service in',
   behind: 'is behind the head of the chain',
   'wrong-network': 'serves another network',
   'state-not-kept': 'does not have the state that is needed',

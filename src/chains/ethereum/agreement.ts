@@ -123,7 +123,7 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
         if (answer === undefined) return []
         if ('value' in answer) return [{ node, is: 'taken' }]
         const { code, message } = answer.error
-        return [{ node, is: 'refused', code, ...(code === 'rejected' ? { said: message } : {}) }]
+        return [{ node, is: 'refused', code, ...(code === 'rejected' || code === 'access-denied' ? { said: message } : {}) }]
       })
     },
 

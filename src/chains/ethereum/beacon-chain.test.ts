@@ -497,6 +497,24 @@ test('a check that failed after its caller had left does not strike the next one
   expect((await beacon.head(never)).slot).toBe(100)
 })
 
+describe('a node that lets us in for nothing', () => {
+  const shut = (status: number): Record<string, Reply> => ({
+    '/eth/v1/beacon/genesis': { status },
+    '/eth/v1/config/spec': { status },
+    '/eth/v1/config/deposit_contract': { status },
+  })
+  test.each([401, 402, 403])('is said for what it is, by its number (%i)', async (status) => {
+    expect(await failure(chainOver([good(shut(status))]).beacon.pendingDeposits('head', never))).toMatchObject({
+      code: 'access-denied',
+      message: expect.stringMatching(new RegExp(`beacon node 1 of \\w+ answers ${status} even to (genesis|spec|deposit_contract):`)),
+    })
+  })
+  test('is passed over where another serves', async () => {
+    const { beacon } = chainOver([good(shut(401)), good({ [state(100, 'pending_deposits')]: { data: [] } })])
+    expect(await beacon.pendingDeposits('head', never)).toEqual([])
+  })
+})
+
 describe('an endpoint that the first node refuses', () => {
   test.each([401, 402, 403, 405, 501])('is asked of the next, and of that one first from then on (%i)', async (status) => {
     const refusing = good({ [state(100, 'pending_deposits')]: { status } })

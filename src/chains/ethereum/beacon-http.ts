@@ -89,7 +89,8 @@ export function createBeaconGet(options: {
       const failure = toFailed(error, timeout.signal.aborted, request.endpoint, timeoutMs)
       report(failure.outcome)
       const isRefused = refusals.includes(failure.outcome)
-      throw new BeaconError('unavailable', failure.message, failure.retryAfterMs, isRefused ? request.endpoint : undefined)
+      const denied = denials.includes(failure.outcome) ? Number(failure.outcome) : undefined
+      throw new BeaconError('unavailable', failure.message, failure.retryAfterMs, isRefused ? request.endpoint : undefined, denied)
     } finally {
       done.abort()
     }
@@ -97,7 +98,8 @@ export function createBeaconGet(options: {
 }
 
 /** Statuses of an endpoint that the node does not serve, or not to us. */
-const refusals = ['401', '402', '403', '404', '405', '501']
+const denials = ['401', '402', '403']
+const refusals = [...denials, '404', '405', '501']
 
 class Failed extends Error {
   readonly outcome: string

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { accessDenied } from '../nodes/access.ts'
 import { type ChainLog, createNodes, type NodeHandle, type NodeReading } from '../nodes/nodes.ts'
 import type { Refusals } from '../nodes/refusals.ts'
 import { BeaconError, type BeaconErrorCode, type BeaconGenesis, type BeaconSpec } from './beacon.ts'
@@ -42,7 +43,7 @@ export interface BeaconNodes {
 export type BeaconNetwork = Pick<EthereumNetworkConfig, 'name' | 'chainId' | 'depositContractAddress' | 'genesisForkVersion' | 'forks'>
 
 /** What several nodes' failures mean together: the one that a person must act on, then the one that says most. */
-const sayMost: readonly BeaconErrorCode[] = ['wrong-network', 'disagreement', 'state-not-kept', 'behind', 'unavailable']
+const sayMost: readonly BeaconErrorCode[] = ['wrong-network', 'disagreement', 'state-not-kept', 'behind', 'access-denied', 'unavailable']
 /** Mainnet's slot. */
 const slotMs = 12_000
 
@@ -111,7 +112,11 @@ function createVerify(network: BeaconNetwork, log: ChainLog | undefined) {
       get({ endpoint: 'genesis', path: '/eth/v1/beacon/genesis', schema: formats.genesis }, signal),
       get({ endpoint: 'spec', path: '/eth/v1/config/spec', schema: formats.spec }, signal),
       get({ endpoint: 'deposit_contract', path: '/eth/v1/config/deposit_contract', schema: formats.depositContract }, signal),
-    ])
+    ]).catch((error: unknown) => {
+      const endpoint = error instanceof BeaconError ? error.refused : undefined
+      const denied = accessDenied(error, `beacon node ${number} of ${network.name}`, endpoint ?? 'its network')
+      throw denied === undefined ? error : new BeaconError('access-denied', denied)
+    })
     const differences = [
       differs('chain id', network.chainId, spec.depositChainId),
       differs('chain id of the deposit contract', network.chainId, contract.chain_id),

@@ -113,6 +113,8 @@ export interface DepositView extends BeaconView {
 export type BeaconErrorCode =
   /** Time-out, reset, 5xx, another shape, too large, no URL answered: nothing is known. */
   | 'unavailable'
+  /** The node lets us in for nothing (401, 402, 403): its URL's key is wrong or has ended. */
+  | 'access-denied'
   /** The node is not at the head of the chain, or the slot that is asked for lies ahead of it: wait. */
   | 'behind'
   /** Another chain id, deposit contract, genesis validators root or genesis fork version than the configuration's. */
@@ -129,11 +131,14 @@ export class BeaconError extends Error {
   readonly retryAfterMs: number | undefined
   /** The endpoint that the node does not serve, or not to us. */
   readonly refused: string | undefined
-  constructor(code: BeaconErrorCode, message: string, retryAfterMs?: number, refused?: string) {
+  /** The status of that, where it is 401, 402 or 403. */
+  readonly denied: number | undefined
+  constructor(code: BeaconErrorCode, message: string, retryAfterMs?: number, refused?: string, denied?: number) {
     super(message)
     this.code = code
     this.retryAfterMs = retryAfterMs
     this.refused = refused
+    this.denied = denied
   }
 }
 

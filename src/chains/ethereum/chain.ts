@@ -78,6 +78,8 @@ export type ChainErrorCode =
   | 'unavailable'
   /** The deposit history is still being read: wait. */
   | 'history-syncing'
+  /** The node lets us in for nothing: its URL's key is wrong or has ended. */
+  | 'access-denied'
   /** The node refused for a reason not known here. */
   | 'rejected'
 

@@ -226,6 +226,55 @@ describe('a method that the first node refuses', () => {
   })
 })
 
+describe('a node that lets us in for nothing', () => {
+  const methods = ['eth_chainId', 'eth_getBlockByNumber', 'eth_getBalance', 'eth_estimateGas']
+  const shut = (says: () => unknown) => new Map(methods.map((method) => [method, says]))
+  const answers: { name: string; status: number; says: () => unknown }[] = [
+    { name: '401 by HTTP', status: 401, says: httpStatus(401) },
+    { name: '402 by HTTP', status: 402, says: httpStatus(402) },
+    { name: '403 by HTTP', status: 403, says: httpStatus(403) },
+    { name: '401 as an error', status: 401, says: rpcError(401, 'invalid project id at https://secret') },
+  ]
+  test.each(answers)('is said for what it is, by its number ($name)', async ({ says, status }) => {
+    const { chain } = chainOverNodes([createTestNode({ says: shut(says) })])
+    const error = await chain.balance(testSender, never).catch((caught: unknown) => caught)
+    expect(error).toMatchObject({
+      code: 'access-denied',
+      message: expect.stringContaining(`node 1 of devnet answers ${status} even to eth_chainId`),
+    })
+    expect(String(error)).not.toMatch(/secret|:\/\/|does not serve/)
+  })
+  test('costs the other node nothing, and that one is named in the log', async () => {
+    const { chain, log } = chainOverNodes([createTestNode({ says: shut(httpStatus(401)) }), createTestNode()])
+    expect(await chain.balance(testSender, never)).toBe(7n)
+    expect(log.join()).toContain('node 1 of devnet answers 401')
+  })
+  test('where none does, is said, and where another may answer later it is waited for that', async () => {
+    const nodes = [createTestNode({ says: shut(httpStatus(403)) }), createTestNode({ says: shut(httpStatus(401)) })]
+    await expect(chainOverNodes(nodes).chain.balance(testSender, never)).rejects.toMatchObject({ code: 'access-denied' })
+    const down = [createTestNode({ says: shut(httpStatus(403)) }), createTestNode({ down: true })]
+    await expect(chainOverNodes(down).chain.balance(testSender, never)).rejects.toMatchObject({ code: 'unavailable' })
+  })
+  test('is found out at once when its key ends, and comes back with it', async () => {
+    const node = createTestNode()
+    const { chain, clock } = chainOverNodes([node])
+    await chain.balance(testSender, never)
+    for (const method of methods) node.says.set(method, httpStatus(401))
+    clock.advance(minute)
+    await expect(chain.balance(testSender, never)).rejects.toMatchObject({ code: 'access-denied' })
+    node.says.clear()
+    clock.advance(minute)
+    expect(await chain.balance(testSender, never)).toBe(7n)
+  })
+  test('is another than one that does not allow a single method', async () => {
+    const node = createTestNode({ says: new Map([['eth_estimateGas', httpStatus(403)]]) })
+    const { chain, clock } = chainOverNodes([node])
+    await chain.balance(testSender, never)
+    clock.advance(minute)
+    await expect(chain.estimateGas(estimate, never)).rejects.toMatchObject({ code: 'rejected', isLasting: true })
+  })
+})
+
 describe('the identity of a node', () => {
   const other = chainOfBlocks(100, {}, { from: 0, name: 'another network of the same chain id' })
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
-import { isLastingRefusal, type RpcClient, RpcFailure } from '../../lib/json-rpc.ts'
+import { isLastingRefusal, type RpcClient, RpcFailure, type RpcResult } from '../../lib/json-rpc.ts'
+import { accessDenied } from '../nodes/access.ts'
 import { type ChainLog, createNodes, type NodeHandle, type Nodes } from '../nodes/nodes.ts'
 import { withRefusals } from '../nodes/refusals.ts'
 import { ChainError, type ChainErrorCode, type Hex } from './chain.ts'
@@ -38,14 +39,23 @@ export function createRpcNodes(options: {
     throw new ChainError('wrong-chain', `node ${number} of ${network} does not serve ${what}`)
   }
 
+  const chain = { method: 'eth_chainId', params: [] }
+  const chainIdOf = (result: RpcResult | undefined, node: number): unknown => {
+    try {
+      return resultOf(result)
+    } catch (error) {
+      const denied = accessDenied(error, `node ${node} of ${network}`, chain.method)
+      throw denied === undefined ? error : new ChainError('access-denied', denied)
+    }
+  }
+
   const verify = async (client: RpcClient, number: number): Promise<EthereumIdentity> => {
     const { signal } = new AbortController()
-    const chain = { method: 'eth_chainId', params: [] }
     const first = { method: 'eth_getBlockByNumber', params: ['0x0', false] }
     // Of one node there is nothing to compare with.
     const compared = config.genesisHash !== undefined || clients.length > 1
     const results = await client.batch(compared ? [chain, first] : [chain], signal)
-    const answer = resultOf(results[0])
+    const answer = chainIdOf(results[0], number)
     if (typeof answer !== 'string' || !/^0x[0-9a-fA-F]{1,16}$/.test(answer)) throw new RpcFailure('no-answer', 'the node gave no chain id')
     if (BigInt(answer) !== BigInt(chainId)) refuse(number, `chain id ${chainId}`, BigInt(answer))
     if (!compared) return {}
@@ -72,8 +82,8 @@ export function createRpcNodes(options: {
       },
       guard: withRefusals,
       toError: toChainError,
-      passesOn: ({ code }) => code === 'unavailable' || code === 'wrong-chain' || code === 'rejected',
-      rests: ({ code }, cause) => code === 'wrong-chain' || (code === 'unavailable' && isNodesOwn(cause)),
+      passesOn: ({ code }) => code === 'unavailable' || code === 'wrong-chain' || code === 'access-denied' || code === 'rejected',
+      rests: ({ code }, cause) => code === 'wrong-chain' || code === 'access-denied' || (code === 'unavailable' && isNodesOwn(cause)),
       unknownRefusal: ({ code }, cause) =>
         cause instanceof RpcFailure && (code === 'rejected' || cause.node?.code === internalError) ? cause.method : undefined,
       retryAfterMs: (error) => error.retryAfterMs,
@@ -87,7 +97,8 @@ export function createRpcNodes(options: {
 }
 
 /** What may pass comes first, what would be refused again last. */
-const hopeless = ({ code, isLasting }: ChainError): number => Number(code === 'rejected') + Number(isLasting)
+const hopeless = ({ code, isLasting }: ChainError): number =>
+  code === 'access-denied' ? 2 : Number(code === 'rejected') + Number(isLasting)
 
 /** The node itself is not well, or wants fewer calls; that it lacks a block or a state says nothing of what else it can. */
 function isNodesOwn(cause: unknown): boolean {

@@ -1,4 +1,5 @@
 import { abortable } from '../../lib/shared-call.ts'
+import { isDenied } from './access.ts'
 import { type NodeHead, sighted } from './health.ts'
 import type { NodeState } from './node.ts'
 import type { ChainLog, NodeHandle, NodeRules } from './nodes.ts'
@@ -77,8 +78,20 @@ export function createAttempts<C extends object, I, E extends Error>({
       const value = await use({ ...client, index: node.index, identity, sees, isLagging: () => isLagging(node) })
       node.failure = undefined
       return { value }
-    } catch (caught) {
+    } catch (thrown) {
       signal.throwIfAborted()
+      let caught: unknown = thrown
+      // Of a method, or of all? A key may have ended since the node was asked for its chain.
+      if (verified && isDenied(thrown) && now() - (node.verified?.at ?? 0) > restMs) {
+        node.verified = undefined
+        try {
+          await abortable(identityOf(node), signal)
+        } catch (again) {
+          signal.throwIfAborted()
+          caught = again
+          verified = false
+        }
+      }
       const error = rules.toError(caught)
       if (skipped) return { error, kind: 'skipped' }
       if (!verified || rules.rests(error, caught)) rest(node, error)

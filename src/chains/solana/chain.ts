@@ -110,6 +110,8 @@ export type SolanaErrorCode =
   | 'unavailable'
   /** The node serves another genesis. */
   | 'wrong-cluster'
+  /** The node lets us in for nothing: its URL's key is wrong or has ended. */
+  | 'access-denied'
   /** The node refused for a reason not known here. */
   | 'rejected'
 

@@ -120,6 +120,20 @@ describe('what a node says of a transaction that is sent', () => {
   })
 })
 
+describe('a node that lets us in for nothing', () => {
+  const replies: Reply[] = [{ html: 401 }, { html: 403 }, { error: { code: 402, message: canary } }]
+  const balanceOf = (chain: ReturnType<typeof chainOver>['chain']) => chain.balance(testAddress(1), 'confirmed', never)
+  test.each(replies)('is said for what it is, by its number (%o)', async (reply) => {
+    const { chain } = chainOver({ getGenesisHash: reply, getBalance: reply })
+    expect(await codeOf(balanceOf(chain))).toBe('access-denied')
+    await expect(balanceOf(chain)).rejects.toThrow(/node 1 of devnet answers 40[123] even to getGenesisHash/)
+  })
+  test('is not waited for where another serves', async () => {
+    const { chain } = chainOver({ getGenesisHash: { html: 401 } }, { ...good, getBalance: { result: { context: { slot: 1 }, value: 5 } } })
+    expect(await balanceOf(chain)).toBe(5n)
+  })
+})
+
 describe('what a node would refuse again', () => {
   const balance: Script = { ...good, getBalance: { result: { context: { slot: 1 }, value: 5 } } }
   const refusing = (reply: Reply): Script => ({ ...good, getBalance: reply })
@@ -156,9 +170,10 @@ describe('what a node would refuse again', () => {
     await expect(chain.past(testAddress(1), 1n, never)).rejects.toThrow('--enable-rpc-transaction-history')
   })
   test('is not what nobody here knows: that may pass', async () => {
-    expect(await failure(chainOver(refusing({ error: { code: -32099, message: canary } })).chain)).toMatchObject({
+    expect(await failure(chainOver(refusing({ error: { code: -32099, message: `a mood at https://${canary}` } })).chain)).toMatchObject({
       code: 'rejected',
       isLasting: false,
+      message: expect.stringContaining('code -32099: "a mood at'),
     })
   })
 })

@@ -189,6 +189,7 @@ const saysLittle: readonly SolanaErrorCode[] = [
   'blockhash-not-found',
   'node-behind',
   'wrong-cluster',
+  'access-denied',
   'unavailable',
 ]
 const mostTelling = (errors: readonly SolanaError[]): SolanaError =>

@@ -1,4 +1,5 @@
 import { isLastingRefusal, type NodeError, RpcFailure } from '../../lib/json-rpc.ts'
+import { quoted } from '../nodes/quoted.ts'
 import { SolanaError, type SolanaErrorCode } from './chain.ts'
 import { describeFailure, meaningOf, readTransactionError } from './transaction-error.ts'
 
@@ -58,6 +59,7 @@ const plainMessages: Readonly<Record<SolanaErrorCode, string>> = {
   'node-behind': 'the node lags behind the cluster',
   unavailable: 'the node cannot answer now',
   'wrong-cluster': 'the node serves another cluster',
+  'access-denied': 'the node does not let us in',
   rejected: 'the node refused for a reason that is not known here',
 }
 
@@ -81,7 +83,7 @@ export function toSolanaError(error: unknown, programs: readonly string[] = []):
     const isLasting = code === 'rejected' && isLastingRefusal(error, lasting)
     const why = isLasting
       ? `refused ${method ?? 'a call'} with code ${node.code}: it does not serve it as it was asked, and would not again`
-      : `refused ${method ?? 'a call'} for a reason that is not known here`
+      : `refused ${method ?? 'a call'} for a reason that is not known here (${quoted(node)})`
     const hint = isLasting && method !== undefined ? `; ${needed(method)}` : ''
     const message = code === 'rejected' ? `the node ${why}${hint}` : plainMessages[code]
     return new SolanaError(code, message, { retryAfterMs, isLasting })

@@ -1,8 +1,9 @@
 import type { Clock } from '../../lib/clock.ts'
 import { type RpcClient, RpcFailure } from '../../lib/json-rpc.ts'
+import { accessDenied } from '../nodes/access.ts'
 import { type ChainLog, createNodes, type NodeHandle, type Nodes } from '../nodes/nodes.ts'
 import { withRefusals } from '../nodes/refusals.ts'
-import { SolanaError } from './chain.ts'
+import { SolanaError, type SolanaErrorCode } from './chain.ts'
 import type { SolanaNetworkConfig } from './networks.ts'
 import { clockSysvar } from './programs.ts'
 import { toSolanaError } from './rpc-errors.ts'
@@ -22,7 +23,18 @@ const internalError = -32603
 const blockMs = 400
 
 /** What may pass comes first, what would be refused again last. */
-const hopeless = ({ code, isLasting }: SolanaError): number => Number(code === 'rejected') + Number(isLasting)
+const hopeless = ({ code, isLasting }: SolanaError): number =>
+  code === 'access-denied' ? 2 : Number(code === 'rejected') + Number(isLasting)
+
+/** What another node may know better. */
+const passedOn: ReadonlySet<SolanaErrorCode> = new Set([
+  'unavailable',
+  'wrong-cluster',
+  'access-denied',
+  'node-behind',
+  'no-history',
+  'rejected',
+])
 
 export function createRpcNodes(options: {
   readonly clients: readonly RpcClient[]
@@ -42,7 +54,10 @@ export function createRpcNodes(options: {
     fewBlocks: 25n,
     rules: {
       verify: async (client, number) => {
-        const genesis = await client.call('getGenesisHash', [], new AbortController().signal)
+        const genesis = await client.call('getGenesisHash', [], new AbortController().signal).catch((error: unknown) => {
+          const denied = accessDenied(error, `node ${number} of ${config.name}`, 'getGenesisHash')
+          throw denied === undefined ? error : new SolanaError('access-denied', denied)
+        })
         if (genesis === config.genesisHash) return config.genesisHash
         if (typeof genesis !== 'string') throw new RpcFailure('no-answer', 'the node gave no genesis hash')
         log?.warn({ network: config.name, node: number }, 'a node serves another genesis: it is not used')
@@ -57,10 +72,12 @@ export function createRpcNodes(options: {
       },
       guard: withRefusals,
       toError: (error) => toSolanaError(error),
-      passesOn: ({ code }) =>
-        code === 'unavailable' || code === 'wrong-cluster' || code === 'node-behind' || code === 'no-history' || code === 'rejected',
+      passesOn: ({ code }) => passedOn.has(code),
       rests: ({ code }, cause) =>
-        code === 'wrong-cluster' || code === 'node-behind' || (code === 'unavailable' && cause instanceof RpcFailure),
+        code === 'wrong-cluster' ||
+        code === 'access-denied' ||
+        code === 'node-behind' ||
+        (code === 'unavailable' && cause instanceof RpcFailure),
       unknownRefusal: ({ code }, cause) =>
         cause instanceof RpcFailure && (code === 'rejected' || cause.node?.code === internalError) ? cause.method : undefined,
       retryAfterMs: (error) => error.retryAfterMs,

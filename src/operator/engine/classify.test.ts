@@ -88,6 +88,7 @@ describe('what the node says', () => {
     'wrong-chain': 'stall WrongChain',
     unavailable: 'retry ChainUnavailable',
     'history-syncing': 'wait HistorySyncing',
+    'access-denied': 'stall NodeAccessDenied',
     rejected: 'retry ChainUnavailable',
   }
   test.each(Object.entries(expected))('%s: %s', (code, verdict) => {
@@ -131,6 +132,7 @@ describe('what a Solana node, or a simulation, says', () => {
     unreadable: 'stall VerificationFailed',
     unavailable: 'retry ChainUnavailable',
     'wrong-cluster': 'stall WrongChain',
+    'access-denied': 'stall NodeAccessDenied',
     rejected: 'retry ChainUnavailable',
   }
   test.each(Object.entries(expected))('%s: %s', (code, verdict) => {

@@ -153,6 +153,8 @@ function ofChain(error: ChainError): Verdict {
         message: 'The node asks for a higher fee than the cap allows now; it is tried again.',
         afterMs: 12_000,
       }
+    case 'access-denied':
+      return denied(error)
     case 'already-known':
     case 'nonce-too-low':
     case 'unavailable':
@@ -176,6 +178,15 @@ const notServed = ({ message }: ChainError | SolanaError): Verdict => ({
   kind: 'stall',
   reason: 'MethodNotServed',
   message: `No RPC node of the network answers what must be asked: ${message}. It cannot go on before one does: whoever runs the operator must have it served there, or add the RPC URL of a node that serves it.`,
+  recheck: true,
+  recheckAfterMs: 60_000,
+})
+
+/** The same of a node that lets us in for nothing. */
+const denied = ({ message }: ChainError | SolanaError): Verdict => ({
+  kind: 'stall',
+  reason: 'NodeAccessDenied',
+  message: `No RPC node of the network lets the operator in: ${message}. Whoever runs the operator must mend its URL in the networks file, or have its key renewed.`,
   recheck: true,
   recheckAfterMs: 60_000,
 })
@@ -244,6 +255,8 @@ function ofSolana(error: SolanaError): Verdict {
     case 'already-deactivated':
     case 'too-soon-to-redelegate':
       return wait('AwaitingFinality', `The cluster does not take this transaction now (${error.message}); it is looked at again.`, 2_000)
+    case 'access-denied':
+      return denied(error)
     case 'unavailable':
     case 'rejected': {
       if (error.isLasting) return notServed(error)

@@ -173,7 +173,7 @@ describe('things go right, and wrong in every way', () => {
     )
     await applyAll(cluster, [stake('nowhere')])
     // The provider answers 401: whoever runs the operator must mend it.
-    await untilShows(cluster, 'nowhere', 'MethodNotServed', /eth_chainId/)
+    await untilShows(cluster, 'nowhere', 'NodeAccessDenied', /node 1 of .* answers 401 even to eth_chainId/)
     writeNetworks({ ...networks, networks: [{ ...local, rpcUrls: [rpcUrl] }] })
     await untilPaidOnce(stack(), 'nowhere', { timeoutMs: 90_000 })
   })

@@ -1,4 +1,4 @@
-import { SolanaError } from '../../../chains/solana/chain.ts'
+import { SolanaError, type SolanaErrorCode } from '../../../chains/solana/chain.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { timestamp } from '../../../resources/conditions.ts'
 import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
@@ -11,6 +11,9 @@ import { attemptsOf, closedOf } from '../protocol.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../store.ts'
 import type { Heights, Signed, SolanaTransactionKind } from './kind.ts'
 import { type Looks, tooMany, withAttempt, withOutcome } from './rules.ts'
+
+/** No node has taken the transaction, and each would say so again, or nothing. */
+const tookNothing: ReadonlySet<SolanaErrorCode> = new Set(['wrong-cluster', 'access-denied', 'unavailable'])
 
 export interface SolanaLogDeps {
   readonly store: Pick<TransactionStore, 'record' | 'read' | 'writeStatus' | 'releaseRecord'>
@@ -83,8 +86,7 @@ export function createAttempts(deps: SolanaLogDeps) {
       await network.chain.sendTransaction(raw, { skipPreflight: !isFirst }, signal)
     } catch (error) {
       // What was sent before may be in a block by now, or is dropped: that is looked up, and costs nothing but another try.
-      if (isFirst || !(error instanceof SolanaError) || error.code === 'wrong-cluster' || error.code === 'unavailable')
-        throw kind.explain(record, error)
+      if (isFirst || !(error instanceof SolanaError) || tookNothing.has(error.code)) throw kind.explain(record, error)
     }
     deps.onPoint?.('after send', record.metadata.name)
     known.sent.add(key)
