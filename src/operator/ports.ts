@@ -67,6 +67,8 @@ export interface StakingApi {
     signal: AbortSignal,
   ): Promise<EthereumStakeBody>
   ethereumStake(stakeId: string, signal: AbortSignal): Promise<EthereumStakeBody>
+  /** Stakes that were made under an external reference, the newest first. None where the API does not list stakes, which is beyond the interface. */
+  ethereumStakesNamed?(externalReference: string, signal: AbortSignal): Promise<readonly EthereumStakeBody[]>
   submitEthereumStake(stakeId: string, transactionHash: Hex, signal: AbortSignal, sentBy?: SentBy): Promise<EthereumStakeBody>
   /** Again and again: it stays cancelled. One that was reported or paid answers 409 `invalid-state`. */
   cancelEthereumStake(stakeId: string, signal: AbortSignal): Promise<EthereumStakeBody>
@@ -127,6 +129,8 @@ export interface SolanaStakingApi {
     signal: AbortSignal,
   ): Promise<SolanaStakeBody>
   solanaStake(stakeId: string, signal: AbortSignal): Promise<SolanaStakeBody>
+  /** Stakes that were made under an external reference, the newest first. None where the API does not list stakes, which is beyond the interface. */
+  solanaStakesNamed?(externalReference: string, signal: AbortSignal): Promise<readonly SolanaStakeBody[]>
   renewChallenge(stakeId: string, signal: AbortSignal): Promise<ChallengeBody>
   createStakeTransaction(
     stakeId: string,

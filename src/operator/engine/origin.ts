@@ -6,8 +6,11 @@ import { type ObjectMeta, ORIGIN_ANNOTATION } from '../../resources/meta.ts'
  * Who a resource is, for idempotency: its UID at first sight, with the kind, namespace and name it had then. It stands in the annotation
  * `staking.dev/origin`, so that an object restored from a backup under its own name resumes the same stake instead of buying another.
  */
-export interface Origin {
+export interface Origin extends Place {
   readonly uid: string
+}
+/** Where a resource stands, whichever it is. */
+export interface Place {
   readonly kind: string
   readonly namespace: string
   readonly name: string
@@ -45,8 +48,8 @@ export function idempotencyKey(origin: Origin, step: string, attempt?: number): 
 }
 
 /** The reference that the staking API keeps unique per account. At most 255 characters: a longer name is cut and told apart by its hash. */
-export function externalReference(origin: Origin): string {
-  const full = `${origin.kind}/${origin.namespace}/${origin.name}`
+export function externalReference({ kind, namespace, name }: Place): string {
+  const full = `${kind}/${namespace}/${name}`
   if (full.length <= 255) return full
   return `${full.slice(0, 255 - 33)}-${bytesToHex(sha256(utf8ToBytes(full))).slice(0, 32)}`
 }

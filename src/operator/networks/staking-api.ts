@@ -1,5 +1,6 @@
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { Answer, StakingClient } from '../../contract/client.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { SolanaStakingApi, StakingApi, ValidatorRequestsApi } from '../ports.ts'
 import { createFollower } from './follow.ts'
@@ -25,6 +26,16 @@ export function apiOver(
   }
   const bodyOf = async <T>(operation: string, call: () => Promise<{ readonly body: T }>): Promise<T> => (await timed(operation, call)).body
 
+  /** One page holds all of a reference. An API without the list answers 404, or 405. */
+  const listed = async <T>(operation: string, call: () => Promise<{ readonly body: { readonly items: readonly T[] } }>) => {
+    try {
+      return (await bodyOf(operation, call)).items
+    } catch (error) {
+      if (error instanceof StakingApiError && (error.status === 404 || error.status === 405)) return []
+      throw error
+    }
+  }
+
   const follower = createFollower(wiring)
   /** Reads a request, and remembers by which name its state is followed. */
   const read = <T>(operation: 'getExitRequest' | 'getWithdrawalRequest', pubkey: Hex, requestId: string, call: () => Promise<Answer<T>>) =>
@@ -42,6 +53,8 @@ export function apiOver(
         ),
       ),
     ethereumStake: (stakeId, signal) => bodyOf('getEthereumStake', () => client.getEthereumStake({ params: { stakeId } }, signal)),
+    ethereumStakesNamed: (externalReference, signal) =>
+      listed('listEthereumStakes', () => client.listEthereumStakes({ query: { externalReference } }, signal)),
     cancelEthereumStake: (stakeId, signal) =>
       bodyOf('cancelEthereumStake', () => client.cancelEthereumStake({ params: { stakeId } }, signal)),
     submitEthereumStake: (stakeId, transactionHash, signal, sentBy) =>
@@ -84,6 +97,8 @@ export function apiOver(
     },
     createSolanaStake: ({ idempotencyKey, ...body }, signal) =>
       bodyOf('createSolanaStake', () => client.createSolanaStake({ idempotencyKey, body }, signal)),
+    solanaStakesNamed: (externalReference, signal) =>
+      listed('listSolanaStakes', () => client.listSolanaStakes({ query: { externalReference } }, signal)),
     solanaStake: (stakeId, signal) => bodyOf('getSolanaStake', () => client.getSolanaStake({ params: { stakeId } }, signal)),
     renewChallenge: (stakeId, signal) =>
       bodyOf('renewSolanaChallenge', () => client.renewSolanaChallenge({ params: { stakeId }, body: {} }, signal)),

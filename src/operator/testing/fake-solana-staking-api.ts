@@ -253,6 +253,8 @@ export function createFakeSolanaStakingApi(deps: {
       for (const one of stake.transactions) await upToDate(stake, one)
       return bodyOf(stake)
     },
+    solanaStakesNamed: (reference) =>
+      Promise.all([...stakes.values()].filter(({ externalReference }) => externalReference === reference).map(bodyOf)),
     async renewChallenge(stakeId) {
       const stake = find(stakeId)
       if (stake.transactions.some(({ kind, status }) => kind === 'stake' && status !== 'failed')) throw problem('invalid-state', 409)

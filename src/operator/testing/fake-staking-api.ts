@@ -52,6 +52,8 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
       return answer(body)
     },
     ethereumStake: async (stakeId) => answer(find(stakeId)),
+    ethereumStakesNamed: async (reference) =>
+      [...stakes.values()].filter(({ externalReference }) => externalReference === reference).map(answer),
     async cancelEthereumStake(stakeId) {
       const body = find(stakeId)
       if (body.transaction.status === 'cancelled') return answer(body)

@@ -514,6 +514,57 @@ describe('its status is lost after its deposit is final, and it is deleted', () 
     assertOnce(world, KEY)
   })
 
+  test.each(['and nothing else', 'and its origin annotation'])(
+    'and the log too, %s: the staking API knows it by its name, the chain is asked, and it stays',
+    async (how) => {
+      const world = worldOf(KEY)
+      await world.settle(world.start())
+      world.loseLog()
+      world.editStatus(() => undefined)
+      if (how.includes('annotation')) world.annotate({ 'staking.dev/origin': undefined })
+      world.remove(KEY)
+      const operator = world.start()
+      await world.settle(operator, [KEY], 4)
+      expect(isThere(world)).toBe(true)
+      assertOnce(world, KEY)
+      world.annotate({ 'staking.dev/confirm-delete': 'stake-1' })
+      await world.visit(operator)
+      expect(isThere(world)).toBe(false)
+    },
+  )
+
+  test.each(['the staking API', 'the chain'])('and the log too, and %s does not answer: it stays until it does', async (who) => {
+    const world = worldOf(KEY)
+    world.chain.state.baseFee = 10_000n * GWEI
+    await world.visit(world.start())
+    world.loseLog()
+    world.editStatus(() => undefined)
+    world.remove(KEY)
+    let isDown = true
+    const operator = world.start((point) => {
+      if (isDown && point === (who === 'the chain' ? 'before chain.depositsFor' : 'before api.ethereumStakesNamed'))
+        throw new StakingApiError('no answer', { kind: 'network', outcomeUnknown: true })
+    })
+    await polls(world, operator, KEY, 3)
+    expect(isThere(world)).toBe(true)
+    expect(world.condition('Ready')?.message).toContain('not answered yet')
+    isDown = false
+    await polls(world, operator, KEY, 1)
+    expect(isThere(world), said(world, KEY)).toBe(false)
+  })
+
+  test('and the log too, before what was sent and told is in a block: it stays', async () => {
+    const world = worldOf(KEY)
+    await world.visit(world.start())
+    expect(calls(world)).toHaveLength(1)
+    world.loseLog()
+    world.editStatus(() => undefined)
+    world.chain.forget()
+    world.remove(KEY)
+    await polls(world, world.start(), KEY, 3)
+    expect(isThere(world)).toBe(true)
+  })
+
   test('and the chain does not answer: it stays until it does', async () => {
     const world = worldOf(KEY)
     await world.settle(world.start())

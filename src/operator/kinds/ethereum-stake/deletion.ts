@@ -27,9 +27,11 @@ export type LoggedDeposit =
 const howToForget = ({ metadata: { name, namespace = '' } }: EthereumStake): string =>
   `To have Kubernetes forget it anyway (no money moves by that), confirm: kubectl annotate ethereumstake ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}`
 
+export const isConfirmedByPerson = ({ metadata }: EthereumStake): boolean =>
+  metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === metadata.name
+
 export function decideDeletion(resource: EthereumStake, status: EthereumStakeStatus, logged: LoggedDeposit): Deletion {
-  if (resource.metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === resource.metadata.name)
-    return { do: 'release', because: 'its deletion was confirmed by annotation' }
+  if (isConfirmedByPerson(resource)) return { do: 'release', because: 'its deletion was confirmed by annotation' }
   if (logged.is === 'open')
     return {
       do: 'watch',
@@ -59,8 +61,7 @@ export function decideDeletion(resource: EthereumStake, status: EthereumStakeSta
  */
 export function cancelFirst(resource: EthereumStake, status: EthereumStakeStatus, logged: LoggedDeposit, decision: Deletion): Deletion {
   const isUnpaid = logged.is === 'none' || logged.is === 'idle'
-  const isConfirmedByPerson = resource.metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === resource.metadata.name
-  if (decision.do !== 'release' || !isUnpaid || isConfirmedByPerson) return decision
+  if (decision.do !== 'release' || !isUnpaid || isConfirmedByPerson(resource)) return decision
   if (status.stakeId === undefined || status.cancelled === true || resource.spec.adopt !== undefined) return decision
   return {
     do: 'undo',

@@ -4,6 +4,7 @@ import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { classify } from '../../engine/classify.ts'
+import { externalReference } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
@@ -11,7 +12,7 @@ import { shows } from '../../transactions/mirror.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
-import { cancelFirst, type Deletion, decideDeletion, type LoggedDeposit } from './deletion.ts'
+import { cancelFirst, type Deletion, decideDeletion, isConfirmedByPerson, type LoggedDeposit } from './deletion.ts'
 import { ownDeposit } from './records.ts'
 import { ethereumStakeStatus, isConfirmed, isDone, isEarning } from './status.ts'
 import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps, undoStake } from './steps.ts'
@@ -32,7 +33,7 @@ export function ethereumStakeKind(deps: {
 
   async function chainHas(
     { spec }: EthereumStake,
-    { pubkey, withdrawalCredentials }: NonNullable<EthereumStakeStatus['depositData']>,
+    { pubkey, withdrawalCredentials }: Pick<NonNullable<EthereumStakeStatus['depositData']>, 'pubkey' | 'withdrawalCredentials'>,
     signal: AbortSignal,
   ): Promise<LoggedDeposit> {
     const network = networks.ethereum(spec.network)
@@ -45,6 +46,33 @@ export function ethereumStakeKind(deps: {
       classify(error)
       return { is: 'unknown' }
     }
+  }
+
+  /**
+   * What the chain has of a resource of which neither the log nor its status knows a stake: status may have been lost, as by a restore. The staking API says
+   * which were made in its name. One that it was told of, and that the chain does not show, may land.
+   */
+  async function unseen(resource: EthereumStake, signal: AbortSignal): Promise<LoggedDeposit> {
+    const api = networks.ethereum(resource.spec.network)?.api
+    const { namespace = '', name } = resource.metadata
+    const reference = externalReference({ kind: 'EthereumStake', namespace, name })
+    let named: readonly EthereumStakeBody[]
+    try {
+      named = (await api?.ethereumStakesNamed?.(reference, signal)) ?? []
+    } catch (error) {
+      signal.throwIfAborted()
+      classify(error)
+      return { is: 'unknown' }
+    }
+    let worst: LoggedDeposit = { is: 'none' }
+    for (const { externalReference: of, network, depositData, transaction } of named) {
+      // What the log has of it was made for another resource, which is held for that.
+      if (of !== reference || network !== resource.spec.network || log.ofSubject(depositData.pubkey).length > 0) continue
+      const onChain = await chainHas(resource, depositData, signal)
+      if (onChain.is === 'landed') return onChain
+      if (onChain.is === 'unknown' || transaction.status === 'submitted') worst = { is: 'unknown' }
+    }
+    return worst
   }
 
   return {
@@ -84,7 +112,11 @@ export function ethereumStakeKind(deps: {
       /** A copy cancels nothing, nor one whose network is gone from the configuration: they go. */
       const released = (as: LoggedDeposit, then: Deletion): Deletion =>
         origin === undefined || networks.ethereum(resource.spec.network) === undefined ? then : cancelFirst(resource, status, as, then)
-      if (decision.do !== 'release' || record !== undefined || status.depositData === undefined) return released(seen, decision)
+      if (decision.do !== 'release' || record !== undefined || isConfirmedByPerson(resource)) return released(seen, decision)
+      if (status.depositData === undefined) {
+        const found = await unseen(resource, signal)
+        return released(found, decideDeletion(resource, status, found))
+      }
       // What a resource elsewhere has paid holds that one: this one only asked to adopt it. Its own record is its own under any origin.
       const records = log.ofSubject(status.depositData.pubkey)
       if (records.length > 0 && records.every(({ spec: { owner } }) => !isPlaceOf(owner, resource))) return decision

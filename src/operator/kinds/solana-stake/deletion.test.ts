@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { SolanaError } from '../../../chains/solana/chain.ts'
 import { testAddress } from '../../../chains/solana/testing.ts'
+import { StakingApiError } from '../../../contract/client-error.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { lamports } from '../../../lib/amounts.ts'
 import type { SolanaStakeSpec } from '../../../resources/solana-stake.ts'
+import { type StakingTransaction, stakingTransaction } from '../../../resources/staking-transaction.ts'
+import type { KubeObject } from '../../kube/objects.ts'
 import { stakeWorld } from '../../testing/solana-stories.ts'
 import { AMOUNT, KEY, SOL, type SolanaWorld } from '../../testing/solana-world.ts'
 
@@ -173,6 +176,107 @@ describe('a stake that holds money, deleted, stays', () => {
     }
     expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
     world.assertMoney({ funded: 1, withdrawn: 1 })
+  })
+})
+
+describe('a stake of which neither its status nor the log is left', () => {
+  async function lost(change: (world: SolanaWorld) => void = () => {}): Promise<SolanaWorld> {
+    const world = stakeWorld()
+    await world.settle(world.start())
+    forget(world)
+    change(world)
+    world.stakes.remove(KEY)
+    return world
+  }
+  function forget(world: SolanaWorld): void {
+    const log = world.collection<StakingTransaction & KubeObject>(stakingTransaction)
+    for (const { metadata } of [...log.list()]) log.vanish(metadata.name)
+    world.editStatus(() => undefined)
+  }
+  const rounds = async (world: SolanaWorld, operator = world.start()): Promise<void> => {
+    for (let round = 0; round < 4; round++) {
+      await world.visit(operator)
+      world.cluster.expire()
+      world.clock.advance(60_000)
+    }
+  }
+
+  test.each<{ what: string; change?: (world: SolanaWorld) => void }>([
+    { what: 'with its origin' },
+    { what: 'with its origin lost, too', change: (world) => world.annotate({ 'staking.dev/origin': 'copy/of/another' }) },
+    { what: 'and its signers', change: (world) => ['payer', 'withdrawer'].forEach((name) => void world.signers.vanish(name)) },
+    {
+      what: 'and the staking API lies about its account',
+      change: (world) => (world.service.state.lie = (body) => ({ ...body, stakeAccount: testAddress(7) })),
+    },
+    { what: 'and only one node shows its account', change: (world) => (world.cluster.state.secondAt = 0) },
+  ])('deleted, holds its money: $what', async ({ change }) => {
+    const world = await lost(change)
+    await rounds(world)
+    expect(world.stakes.get(KEY), world.explain()).toBeDefined()
+    world.assertMoney({ funded: 1, withdrawn: 0 })
+    world.annotate({ 'staking.dev/confirm-delete': 'stake-1' })
+    await world.visit(world.start())
+    expect(world.stakes.get(KEY)).toBeUndefined()
+  })
+
+  test('deleted, gets its money out where its spec asks, and goes', async () => {
+    const world = await lost((now) => void now.editSpec({ desiredState: 'Withdrawn' }))
+    const operator = world.start()
+    for (let round = 0; round < 12 && world.stakes.get(KEY) !== undefined; round++) {
+      await world.visit(operator)
+      world.cluster.settle()
+      world.cluster.nextEpoch()
+      world.cluster.expire()
+      world.clock.advance(60_000)
+    }
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+    world.assertMoney({ funded: 1, withdrawn: 1 })
+  })
+
+  test('sent and not landed yet, deleted: it stays until that is certain, and goes if nothing came of it', async () => {
+    const world = stakeWorld()
+    world.cluster.state.forgetful = true
+    await world.visit(world.start())
+    forget(world)
+    world.stakes.remove(KEY)
+    const operator = world.start()
+    await world.visit(operator)
+    expect(world.stakes.get(KEY), world.explain()).toBeDefined()
+    world.cluster.state.secondAt = world.cluster.height()
+    world.cluster.expire()
+    await world.visit(operator)
+    expect(world.stakes.get(KEY)).toBeDefined()
+    world.cluster.state.secondAt = undefined
+    await world.visit(operator)
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+    world.assertMoney({ funded: 0, withdrawn: 0 })
+  })
+
+  test.each(['the staking API', 'a node'])('while %s does not answer, it stays', async (who) => {
+    const world = stakeWorld()
+    world.editPolicy({ allowedNamespaces: { names: ['team-b'] } })
+    await world.visit(world.start())
+    world.editPolicy({ allowedNamespaces: { names: ['team-a'] } })
+    await world.visit(
+      world.start((point) => {
+        if (point === 'before chain.stakeView') throw new SolanaError('unavailable', 'no answer')
+      }),
+    )
+    forget(world)
+    world.stakes.remove(KEY)
+    let isDown = true
+    const operator = world.start((point) => {
+      if (isDown && who !== 'a node' && point === 'before api.solanaStakesNamed')
+        throw new StakingApiError('no answer', { kind: 'network', outcomeUnknown: true })
+    })
+    if (who === 'a node') world.cluster.state.secondAt = -1
+    await rounds(world, operator)
+    expect(world.stakes.get(KEY), world.explain()).toBeDefined()
+    isDown = false
+    world.cluster.state.secondAt = undefined
+    await world.visit(operator)
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
   })
 })
 

@@ -2,6 +2,7 @@ import { type SolanaChain, SolanaError } from '../../../chains/solana/chain.ts'
 import type { SolanaProtocol, SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
+import { Halt } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { showsLanding } from '../../transactions/solana/mirror.ts'
@@ -24,6 +25,7 @@ import {
   solanaStakeSteps,
   withdrawBeforeDeletion,
 } from './steps.ts'
+import { createUnlogged } from './unlogged.ts'
 
 type Own = ReturnType<typeof ownSteps>
 const kinds = ['stake', 'deactivation', 'withdrawal'] as const satisfies readonly ActionKind[]
@@ -41,6 +43,7 @@ export function solanaStakeKind(deps: {
   readonly takeIn: (resource: SolanaStake, origin: Origin, signal: AbortSignal) => Promise<readonly string[]>
 }): SagaKind<SolanaStake, SolanaStakeStatus, SolanaStakeView, SolanaStakeEffects> {
   const { log, networkOn, intervals, keyNameOf, seen, takeIn } = deps
+  const unlogged = createUnlogged(log)
 
   const ownOf = ({ metadata }: SolanaStake, uid: string | undefined): Own =>
     ownSteps(log, { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
@@ -72,7 +75,7 @@ export function solanaStakeKind(deps: {
       const own = logged(ownOf(resource, uid))
       if (own.is !== 'none') return own
     }
-    if (stakeAccount === undefined || stakeId === undefined || verifiedStakeId !== stakeId) return { is: 'none' }
+    if (stakeAccount === undefined || stakeId === undefined || verifiedStakeId !== stakeId) return unseen(resource, signal)
     const records = log.ofSubject(stakeAccount)
     const { namespace, name } = resource.metadata
     const isHere = ({ spec: { owner } }: RecordObject) => owner.namespace === namespace && owner.name === name
@@ -83,6 +86,19 @@ export function solanaStakeKind(deps: {
     const look = await lookAt(chain, stakeAccount, signal)
     if (isReached('stake', look, 0)) return { is: 'landed', stakeAccount }
     return origin === undefined || seen.isNothing(origin.uid) ? { is: 'none' } : { is: 'unknown' }
+  }
+
+  /** Its status names no stake that was verified: either none was ever paid, or status was lost. */
+  async function unseen({ metadata, spec }: SolanaStake, signal: AbortSignal): Promise<LoggedStake> {
+    let network: SolanaNetwork
+    try {
+      network = networkOn(undefined, spec.network)
+    } catch (error) {
+      // On a network that is not configured nothing can be asked.
+      if (error instanceof Halt) return { is: 'none' }
+      throw error
+    }
+    return unlogged(network, { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name }, signal)
   }
 
   return {

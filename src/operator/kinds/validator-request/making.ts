@@ -141,5 +141,5 @@ const forgedValidator = () =>
     'status.validator is not the validator that spec.validator names: somebody changed it. Nothing was signed. Remove status.validator and status.requestId: they are looked up again.',
   )
 
-const isFor = ({ externalReference: reference }: RequestBody, { originUid: uid, ...owner }: RecordObject['spec']['owner']): boolean =>
-  reference === externalReference({ uid, ...owner })
+const isFor = ({ externalReference: reference }: RequestBody, owner: RecordObject['spec']['owner']): boolean =>
+  reference === externalReference(owner)

@@ -20,7 +20,7 @@ function differences(
   depositData: DepositData,
   body: EthereumStakeBody,
 ): readonly string[] {
-  const reference = externalReference({ uid: '', kind: 'EthereumStake', namespace, name })
+  const reference = externalReference({ kind: 'EthereumStake', namespace, name })
   return [
     body.stakeId === stakeId ? [] : ['id'],
     body.network === spec.network ? [] : ['network'],
