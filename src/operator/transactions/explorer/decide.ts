@@ -1,6 +1,8 @@
+import { callOf, laneOfId, nonceOfId, purposeOf, transactionId } from './codes.ts'
 import { isFor } from './config.ts'
-import { callOf, type LogRecord, laneOfId, nonceOfId, purposeOf, transactionId } from './log.ts'
-import { OWNER, type State, type World } from './world.ts'
+import type { LogRecord } from './log-records.ts'
+import { OWNER, type State } from './state.ts'
+import type { World } from './world.ts'
 
 /** Where a leader's caches and its program counter stand in a state. */
 export type Cache = World['at']['leaders'][number]

@@ -1,9 +1,10 @@
 import { type Config, productRules, type Rules } from './config.ts'
 import { createHealer } from './heal.ts'
 import { createLeaders, type Leaders } from './leader.ts'
+import { type Emit, type State, VIOLATION } from './state.ts'
 import { createStateTable, type StateTable } from './table.ts'
 import { type Action, describe } from './words.ts'
-import { createWorld, type Emit, type State, VIOLATION } from './world.ts'
+import { createWorld } from './world.ts'
 
 export interface Bounds {
   readonly states: number

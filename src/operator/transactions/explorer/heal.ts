@@ -1,9 +1,10 @@
+import { purposeOf } from './codes.ts'
 import type { Reason } from './decide.ts'
 import type { Leaders } from './leader.ts'
-import { purposeOf } from './log.ts'
+import { OWNER, type State } from './state.ts'
 import { createStateTable } from './table.ts'
 import { type Action, type ActionKind, describe, partsOf } from './words.ts'
-import { OWNER, type State, type World } from './world.ts'
+import type { World } from './world.ts'
 
 /**
  * Whether all comes right once every fault has passed: from a state, one leader with fresh caches and two healthy nodes do what can be done, first

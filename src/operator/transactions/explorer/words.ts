@@ -1,4 +1,4 @@
-import { CANCEL, callOf, FOREIGN, purposeOf } from './log.ts'
+import { CANCEL, callOf, FOREIGN, purposeOf } from './codes.ts'
 
 /** Everything that can happen, as a number that a state's trace keeps, and in words. */
 export type Action = number
