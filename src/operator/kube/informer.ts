@@ -11,7 +11,7 @@ import { createPageSize, type PageSizeOptions } from './page-size.ts'
 import { createPagedList } from './paged-list.ts'
 import { createReplica } from './replica.ts'
 import type { ResourceClient, WatchEvent } from './resource-client.ts'
-import { createStore, type Indexer } from './store.ts'
+import { createStore, type Store, type StoreOptions } from './store.ts'
 
 export interface InformerMetrics {
   listed?(count: number, ms: number): void
@@ -21,7 +21,10 @@ export interface InformerMetrics {
   failed?(error: unknown): void
 }
 
-export interface InformerOptions<T extends KubeObject> {
+/** What the store is told of its objects: how they are found and counted, and which are held packed. */
+type HeldBy<T> = Pick<StoreOptions<T>, 'indexers' | 'ranks' | 'tallies' | 'isSettled'>
+
+export interface InformerOptions<T extends KubeObject> extends HeldBy<T> {
   readonly client: ResourceClient<T>
   readonly clock: Clock
   readonly log?: KubeLog
@@ -36,8 +39,6 @@ export interface InformerOptions<T extends KubeObject> {
    * caller of `put` goes on with its own.
    */
   readonly transform?: (object: T) => T
-  /** Named ways to find objects; see `byIndex`. */
-  readonly indexers?: Readonly<Record<string, Indexer<T>>>
   /** Told of each change, after the cache has it. It should only enqueue keys. One that throws is told again later (the changes merged). */
   readonly onChange?: OnChange<T>
   /** A watch that has been silent for so long, ms, is cut and resumed. The server sends bookmarks about every minute. */
@@ -50,7 +51,7 @@ export interface InformerOptions<T extends KubeObject> {
 }
 
 /** A cache of one kind of objects that follows the API server. */
-export interface Informer<T extends KubeObject> {
+export interface Informer<T extends KubeObject> extends Pick<Store<T>, 'get' | 'unsettled' | 'byIndex' | 'atLeast' | 'tally'> {
   /** For writes: what the watch shows of them is known as this process' own. */
   readonly client: ResourceClient<T>
   /** Follows until aborted; then resolves. Never rejects: every failure is logged, backed off from and repaired. */
@@ -58,9 +59,8 @@ export interface Informer<T extends KubeObject> {
   /** Whether a whole list has been taken in. Stays true. */
   hasSynced(): boolean
   whenSynced(signal: AbortSignal): Promise<void>
-  get(key: string): T | undefined
+  /** All objects; those that are settled are made for this: `Store.values`. */
   list(): Iterable<T>
-  byIndex(index: string, value: string): T[]
   readonly size: number
   /** When the server last gave a sign of life, monotonic ms; undefined before the first. */
   readonly lastEventAt: number | undefined
@@ -81,7 +81,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   const backoffOptions = { baseMs: 500, maxMs: 10_000, ...options.backoff, random }
   const backoff = createBackoff(backoffOptions)
   const resource = client.definition.plural
-  const store = createStore<T>(options.indexers)
+  const store = createStore<T>(options)
   const deliver = createDelivery({ store, onChange: options.onChange ?? (() => {}), clock, log, backoff: createBackoff(backoffOptions) })
   const replica = createReplica(store, options.transform ?? createCompact(), deliver)
   const own = createOwnWrites(client, replica.takeEvent)
@@ -166,9 +166,12 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
       signal.throwIfAborted()
       await abortable(synced.promise, signal)
     },
-    get: (key) => store.get(key),
-    list: () => store.values(),
-    byIndex: (index, value) => store.byIndex(index, value),
+    get: store.get,
+    list: store.values,
+    unsettled: store.unsettled,
+    byIndex: store.byIndex,
+    atLeast: store.atLeast,
+    tally: store.tally,
     get size() {
       return store.size
     },

@@ -21,7 +21,7 @@ export interface Replica<T extends KubeObject> {
 }
 
 export function createReplica<T extends KubeObject>(
-  store: Pick<Store<T>, 'get' | 'set' | 'delete' | 'entries'>,
+  store: Pick<Store<T>, 'get' | 'set' | 'delete' | 'keys'>,
   /** What of an object is kept. */
   transform: (object: T) => T,
   deliver: Pick<Delivery<T>, 'changed'>,
@@ -62,8 +62,10 @@ export function createReplica<T extends KubeObject>(
         }
         onPage()
       }
-      for (const [key, object] of store.entries())
-        if (!seen.has(key) && compareResourceVersions(object.metadata.resourceVersion, at) <= 0) remove(key, object)
+      for (const key of store.keys()) {
+        const object = seen.has(key) ? undefined : store.get(key)
+        if (object !== undefined && compareResourceVersions(object.metadata.resourceVersion, at) <= 0) remove(key, object)
+      }
       position = at
       listed = at
       return seen.size

@@ -23,7 +23,7 @@ test('an index finds what has a value and nothing else, whatever was set, change
   const action = fc.record({ name: fc.constantFrom('x', 'y', 'z'), tags: fc.option(fc.uniqueArray(tag, { maxLength: 3 })) })
   fc.assert(
     fc.property(fc.array(action, { maxLength: 40 }), (actions) => {
-      const store = createStore<Thing>({ tag: ({ tags }) => tags }, SEED)
+      const store = createStore<Thing>({ indexers: { tag: ({ tags }) => tags }, seed: SEED })
       const expected = new Map<string, Thing>()
       for (const { name, tags } of actions) {
         if (tags === null) {
@@ -42,8 +42,70 @@ test('an index finds what has a value and nothing else, whatever was set, change
   )
 })
 
+test('those that are settled are found, counted and ranked as all others are', () => {
+  const action = fc.record({
+    name: fc.constantFrom('x', 'y', 'z'),
+    tags: fc.option(fc.uniqueArray(fc.constantFrom('a', 'b'), { maxLength: 2 })),
+    rank: fc.integer({ min: 0, max: 3 }),
+    isSettled: fc.boolean(),
+  })
+  type Ranked = Thing & { readonly rank: number; readonly isSettled: boolean }
+  fc.assert(
+    fc.property(fc.array(action, { maxLength: 40 }), (actions) => {
+      const store = createStore<Ranked>({
+        indexers: { tag: ({ tags }) => tags },
+        ranks: { rank: ({ tags, rank }) => (tags[0] === undefined ? undefined : { group: tags[0], rank }) },
+        tallies: { rank: ({ rank }) => String(rank) },
+        isSettled: ({ isSettled }) => isSettled,
+      })
+      const expected = new Map<string, Ranked>()
+      for (const { name, tags, rank, isSettled } of actions) {
+        if (tags === null) {
+          store.delete(name)
+          expected.delete(name)
+        } else {
+          const object = { ...thing(name, tags), rank, isSettled }
+          store.set(name, object)
+          expected.set(name, object)
+        }
+        const all = [...expected.values()]
+        expect(store.size).toBe(all.length)
+        expect([...store.keys()].sort()).toEqual([...expected.keys()].sort())
+        expect(namesOf([...store.values()])).toEqual(namesOf(all))
+        expect(namesOf([...store.unsettled()])).toEqual(namesOf(all.filter((one) => !one.isSettled)))
+        expect(store.get(name)).toEqual(expected.get(name))
+        for (const tag of ['a', 'b']) {
+          expect(namesOf(store.byIndex('tag', tag))).toEqual(namesOf(all.filter((one) => one.tags.includes(tag))))
+          for (const least of [0, 2])
+            expect(namesOf([...store.atLeast('rank', tag, least)])).toEqual(
+              namesOf(all.filter((one) => one.tags[0] === tag && one.rank >= least)),
+            )
+        }
+        for (const [value, count] of store.tally('rank')) expect(count).toBe(all.filter((one) => String(one.rank) === value).length)
+        expect([...store.tally('rank').values()].reduce((sum, count) => sum + count, 0)).toBe(all.length)
+      }
+    }),
+  )
+})
+
+test('an object that is settled while somebody goes through all of them is met once', () => {
+  const store = createStore<Thing>({ isSettled: ({ tags }) => tags.includes('settled') })
+  for (const name of ['x', 'y', 'z']) store.set(name, thing(name, []))
+  const met: string[] = []
+  for (const { metadata } of store.values()) {
+    met.push(metadata.name)
+    store.set(metadata.name, thing(metadata.name, ['settled']))
+    if (met.length > 10) break
+  }
+  expect(met).toEqual(['x', 'y', 'z'])
+})
+
+test.each(['byIndex', 'atLeast', 'tally'] as const)('%s of a name that was not declared is a mistake', (method) => {
+  expect(() => createStore<Thing>()[method]('colour', 'red', 0)).toThrow(TypeError)
+})
+
 test('values with the same hash are told apart', () => {
-  const store = createStore<Thing>({ tag: ({ tags }) => tags }, SEED)
+  const store = createStore<Thing>({ indexers: { tag: ({ tags }) => tags }, seed: SEED })
   store.set('x', thing('x', [one]))
   expect(store.byIndex('tag', other)).toEqual([])
   store.set('y', thing('y', [other]))

@@ -1,16 +1,42 @@
 import type { KubeObject } from './objects.ts'
+import { createPacking, Packed } from './packed.ts'
 
 /** The values under which an object is to be found. */
 export type Indexer<T> = (object: T) => readonly string[]
+
+/** A group and a place in it, for `atLeast`. */
+export interface Rank {
+  readonly group: string
+  readonly rank: number
+}
+
+export interface StoreOptions<T> {
+  readonly indexers?: Readonly<Record<string, Indexer<T>>>
+  /** A number under which an object of a group is to be found, where it has one. */
+  readonly ranks?: Readonly<Record<string, (object: T) => Rank | undefined>>
+  /** What objects are counted by. */
+  readonly tallies?: Readonly<Record<string, (object: T) => string>>
+  /** Nothing goes on with it: it is held packed, and made anew for whoever asks for it. */
+  readonly isSettled?: (object: T) => boolean
+  /** Of the hashes, so that nobody can make values that collide. */
+  readonly seed?: number
+}
 
 export interface Store<T> {
   get(key: string): T | undefined
   set(key: string, object: T): void
   delete(key: string): void
-  entries(): Iterable<readonly [string, T]>
+  keys(): Iterable<string>
+  /** All objects. Each that is packed is made for this: see `unsettled`. */
   values(): Iterable<T>
+  /** Those that are not settled, as they are. */
+  unsettled(): Iterable<T>
   /** @throws TypeError for an index that was not declared. */
   byIndex(index: string, value: string): T[]
+  /** Those of a group with this rank or a higher one. @throws TypeError for a rank that was not declared. */
+  atLeast(rank: string, group: string, least: number): Iterable<T>
+  /** How many objects there are of each value. @throws TypeError for a tally that was not declared. */
+  tally(name: string): ReadonlyMap<string, number>
   readonly size: number
 }
 
@@ -22,21 +48,27 @@ function hashOf(text: string, seed: number): number {
   return hash >>> 2
 }
 
-/**
- * Objects by key, with indexes kept as they change. An index holds hashes of values and looks again at what it finds: the values themselves (a public key, an
- * id) would take more memory than all the rest of it.
- * @param seed Of the hashes, so that nobody can make values that collide.
- */
-export function createStore<T extends KubeObject>(
-  indexers: Readonly<Record<string, Indexer<T>>> = {},
-  seed: number = Math.floor(Math.random() * 2 ** 32) | 0,
-): Store<T> {
-  const objects = new Map<string, T>()
-  // One key mostly stands alone under its value (an id), and a Set for each would take more than the key: it is only made for the second one.
-  const indexes = Object.entries(indexers).map(([name, values]) => ({ name, values, keys: new Map<number, string | Set<string>>() }))
+const named = <E extends { readonly name: string }>(all: readonly E[], name: string, what: string): E => {
+  const found = all.find((one) => one.name === name)
+  if (found === undefined) throw new TypeError(`there is no ${what} "${name}"`)
+  return found
+}
 
-  const unindex = (key: string, object: T): void => {
-    for (const { values, keys } of indexes)
+/**
+ * An index holds hashes of values; whoever reads it looks again at what it finds: the values themselves (a public key, an id) would take more memory than all
+ * the rest of it.
+ */
+function createIndex<T>(name: string, values: Indexer<T>, seed: number) {
+  // One key mostly stands alone under its value (an id), and a Set for each would take more than the key: it is only made for the second one.
+  const keys = new Map<number, string | Set<string>>()
+  return {
+    name,
+    values,
+    keysUnder(value: string): readonly string[] {
+      const known = keys.get(hashOf(value, seed)) ?? []
+      return typeof known === 'string' ? [known] : [...known]
+    },
+    remove(key: string, object: T): void {
       for (const value of values(object)) {
         const hash = hashOf(value, seed)
         const known = keys.get(hash)
@@ -46,10 +78,8 @@ export function createStore<T extends KubeObject>(
           if (known.size === 0) keys.delete(hash)
         }
       }
-  }
-
-  const index = (key: string, object: T): void => {
-    for (const { values, keys } of indexes)
+    },
+    add(key: string, object: T): void {
       for (const value of values(object)) {
         const hash = hashOf(value, seed)
         const known = keys.get(hash)
@@ -57,32 +87,98 @@ export function createStore<T extends KubeObject>(
         else if (typeof known === 'object') known.add(key)
         else if (known !== key) keys.set(hash, new Set([known, key]))
       }
+    },
+  }
+}
+
+function createRanks<T>(name: string, rankOf: (object: T) => Rank | undefined) {
+  const groups = new Map<string, Map<string, number>>()
+  return {
+    name,
+    *keysFrom(group: string, least: number): Generator<string> {
+      for (const [key, rank] of groups.get(group) ?? []) if (rank >= least) yield key
+    },
+    remove(key: string, object: T): void {
+      const { group } = rankOf(object) ?? {}
+      const ranks = group === undefined ? undefined : groups.get(group)
+      ranks?.delete(key)
+      if (group !== undefined && ranks?.size === 0) groups.delete(group)
+    },
+    add(key: string, object: T): void {
+      const found = rankOf(object)
+      if (found === undefined) return
+      const ranks = groups.get(found.group) ?? new Map<string, number>()
+      groups.set(found.group, ranks.set(key, found.rank))
+    },
+  }
+}
+
+function createTally<T>(name: string, of: (object: T) => string) {
+  const counts = new Map<string, number>()
+  const count = (value: string, by: number): void => {
+    const now = (counts.get(value) ?? 0) + by
+    if (now === 0) counts.delete(value)
+    else counts.set(value, now)
+  }
+  return {
+    name,
+    counts,
+    remove: (_key: string, object: T): void => count(of(object), -1),
+    add: (_key: string, object: T): void => count(of(object), 1),
+  }
+}
+
+/** Objects by key, with what they are found by and counted by kept as they change. */
+export function createStore<T extends KubeObject>(options: StoreOptions<T> = {}): Store<T> {
+  const { isSettled = () => false, seed = Math.floor(Math.random() * 2 ** 32) | 0 } = options
+  const packing = createPacking<T>()
+  const objects = new Map<string, T | Packed>()
+  const indexes = Object.entries(options.indexers ?? {}).map(([name, values]) => createIndex(name, values, seed))
+  const ranks = Object.entries(options.ranks ?? {}).map(([name, rankOf]) => createRanks(name, rankOf))
+  const tallies = Object.entries(options.tallies ?? {}).map(([name, of]) => createTally(name, of))
+  const followers = [...indexes, ...ranks, ...tallies]
+
+  const get = (key: string): T | undefined => {
+    const held = objects.get(key)
+    return held instanceof Packed ? packing.unpack(key, held) : held
+  }
+
+  const forget = (key: string): void => {
+    const old = get(key)
+    if (old !== undefined) for (const one of followers) one.remove(key, old)
+  }
+
+  function* these(found: Iterable<string>): Generator<T> {
+    for (const key of found) {
+      const object = get(key)
+      if (object !== undefined) yield object
+    }
+  }
+
+  function* unsettled(): Generator<T> {
+    for (const held of objects.values()) if (!(held instanceof Packed)) yield held
   }
 
   return {
-    get: (key) => objects.get(key),
+    get,
     set(key, object) {
-      const old = objects.get(key)
-      if (old !== undefined) unindex(key, old)
-      objects.set(key, object)
-      index(key, object)
+      forget(key)
+      objects.set(key, isSettled(object) ? packing.pack(key, object) : object)
+      for (const one of followers) one.add(key, object)
     },
     delete(key) {
-      const old = objects.get(key)
-      if (old === undefined) return
-      unindex(key, old)
+      forget(key)
       objects.delete(key)
     },
-    entries: () => objects.entries(),
-    values: () => objects.values(),
+    keys: () => objects.keys(),
+    values: () => these(objects.keys()),
+    unsettled,
     byIndex(name, value) {
-      const found = indexes.find((candidate) => candidate.name === name)
-      if (!found) throw new TypeError(`there is no index "${name}"`)
-      const known = found.keys.get(hashOf(value, seed)) ?? []
-      return (typeof known === 'string' ? [known] : [...known])
-        .flatMap((key) => objects.get(key) ?? [])
-        .filter((object) => found.values(object).includes(value))
+      const index = named(indexes, name, 'index')
+      return [...these(index.keysUnder(value))].filter((object) => index.values(object).includes(value))
     },
+    atLeast: (name, group, least) => these(named(ranks, name, 'rank').keysFrom(group, least)),
+    tally: (name) => named(tallies, name, 'tally').counts,
     get size() {
       return objects.size
     },

@@ -24,9 +24,9 @@ export interface Hearing<T extends KubeObject> {
 /** Its store, its indexes, its own writes and its delivery of changes are the real informer's; only the watch is not. */
 export function createFakeInformer<T extends KubeObject>(
   server: { list(): Iterable<T>; revision(): string },
-  { clock, kept = {}, transform = createCompact(kept), indexers = {} }: CacheOptions<T> & { readonly clock: Clock },
+  { clock, kept = {}, transform = createCompact(kept), ...held }: CacheOptions<T> & { readonly clock: Clock },
 ): FakeInformer<T> & Hearing<T> {
-  const store = createStore<T>(indexers)
+  const store = createStore<T>(held)
   const listeners: OnChange<T>[] = []
   const delivery = createDelivery<T>({
     store,
@@ -60,7 +60,7 @@ export function createFakeInformer<T extends KubeObject>(
       seen.add(key)
       if (isNews(object, store.get(key))) set(key, object, false)
     }
-    for (const [key] of [...store.entries()]) if (!seen.has(key)) remove(key)
+    for (const key of [...store.keys()]) if (!seen.has(key)) remove(key)
     position = server.revision()
   }
   relist()
@@ -80,9 +80,12 @@ export function createFakeInformer<T extends KubeObject>(
     },
     hasSynced: () => true,
     whenSynced: async () => {},
-    get: (key) => store.get(key),
-    list: () => store.values(),
-    byIndex: (index, value) => store.byIndex(index, value),
+    get: store.get,
+    list: store.values,
+    unsettled: store.unsettled,
+    byIndex: store.byIndex,
+    atLeast: store.atLeast,
+    tally: store.tally,
     get size() {
       return store.size
     },
