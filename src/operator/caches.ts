@@ -6,14 +6,14 @@ import { stakingTransaction } from '../resources/staking-transaction.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
 import { type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { KEPT } from './engine/kept.ts'
-import { createStakeCacheForm } from './kinds/ethereum-stake/cache-form.ts'
+import { createStakeCacheForm, isSettledStake } from './kinds/ethereum-stake/cache-form.ts'
 import { isSettledSolanaStake } from './kinds/solana-stake/kind.ts'
 import { requestIndexers, stakesByValidator } from './kinds/validator-request/requests.ts'
 import { isRequestSettled } from './kinds/validator-request/status.ts'
 import type { KubeObject } from './kube/objects.ts'
 import { type Collections, createSagaCollection } from './saga-collection.ts'
-import { createPlaceCacheForm, createRecordCacheForm } from './transactions/cache-form.ts'
-import { type PlaceObject, placeIndexers, type RecordObject, recordIndexers } from './transactions/store.ts'
+import { createPlaceCacheForm, createRecordCacheForm, isSettledRecord } from './transactions/cache-form.ts'
+import { type PlaceObject, placeIndexers, type RecordObject, recordIndexers, recordRanks } from './transactions/store.ts'
 
 /** What every instance of the operator has, leader or not: the caches of the kinds that it reconciles, by name. */
 export type Caches = ReturnType<typeof createCaches>
@@ -23,7 +23,7 @@ export function createCaches(collection: Collections) {
     stakes: createSagaCollection<EthereumStake & KubeObject>(collection, {
       definition: ethereumStake,
       signersOf: ({ spec }) => [spec.signer],
-      isSettled: ({ status }) => status?.transaction?.state === 'Confirmed',
+      isSettled: isSettledStake,
       transform: createStakeCacheForm(),
       indexers: { stakeId: byStakeId, validator: stakesByValidator },
     }),
@@ -46,7 +46,12 @@ export function createCaches(collection: Collections) {
       indexers: { stakeId: byStakeId },
     }),
     signers: collection<StakingSigner & KubeObject>(stakingSigner, { kept: KEPT }),
-    records: collection<RecordObject>(stakingTransaction, { transform: createRecordCacheForm(), indexers: recordIndexers }),
+    records: collection<RecordObject>(stakingTransaction, {
+      transform: createRecordCacheForm(),
+      indexers: recordIndexers,
+      ranks: recordRanks,
+      isSettled: isSettledRecord,
+    }),
     places: collection<PlaceObject>(signerNonce, { transform: createPlaceCacheForm(), indexers: placeIndexers }),
   }
 }

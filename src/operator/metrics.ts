@@ -34,8 +34,8 @@ export interface Readings {
     readonly synced: boolean
     readonly silentMs: number | undefined
   }>
-  /** Resources by kind, phase and whether they are stalled, and for which reason ('' when not). */
-  readonly resources: () => Iterable<{ readonly kind: string; readonly phase: string; readonly stalled: string }>
+  /** Resources by kind, phase and whether they are stalled, and for which reason ('' when not): how many there are. */
+  readonly resources: () => Iterable<{ readonly kind: string; readonly phase: string; readonly stalled: string; readonly count: number }>
   readonly signers: () => Iterable<{
     readonly signer: string
     readonly network: string
@@ -165,18 +165,18 @@ function registerReadings(gauge: AddGauge, readings: Readings): void {
   )
   gauge('staking_operator_resources', 'Resources by phase.', ['kind', 'phase'], (set) => {
     const counts = new Map<string, { kind: string; phase: string; count: number }>()
-    for (const { kind, phase } of readings.resources()) {
+    for (const { kind, phase, count } of readings.resources()) {
       const entry = counts.get(`${kind}/${phase}`) ?? { kind, phase, count: 0 }
-      counts.set(`${kind}/${phase}`, { ...entry, count: entry.count + 1 })
+      counts.set(`${kind}/${phase}`, { ...entry, count: entry.count + count })
     }
     for (const { kind, phase, count } of counts.values()) set({ kind, phase }, count)
   })
   gauge('staking_operator_stalled_resources', 'Resources that wait for a person, by reason.', ['kind', 'reason'], (set) => {
     const counts = new Map<string, { kind: string; reason: string; count: number }>()
-    for (const { kind, stalled } of readings.resources()) {
+    for (const { kind, stalled, count } of readings.resources()) {
       if (stalled === '') continue
       const entry = counts.get(`${kind}/${stalled}`) ?? { kind, reason: stalled, count: 0 }
-      counts.set(`${kind}/${stalled}`, { ...entry, count: entry.count + 1 })
+      counts.set(`${kind}/${stalled}`, { ...entry, count: entry.count + count })
     }
     for (const { kind, reason, count } of counts.values()) set({ kind, reason }, count)
   })

@@ -51,6 +51,7 @@ export function createReadings(deps: {
           kind: stakingSigner.kind,
           phase: ready?.status === 'True' ? 'Ready' : 'NotReady',
           stalled: ready?.status === 'False' ? ready.reason : '',
+          count: 1,
         }
       }
     },

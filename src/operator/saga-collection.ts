@@ -38,8 +38,8 @@ export interface SagaCollection<R extends SagaResource> extends Collection<R> {
   readonly isSettled: (resource: R) => boolean
   /** Those that may have to sign yet. */
   unsettled(by: SagaIndex, value: string): readonly R[]
-  /** Phase, and reason where stalled ('' where not), of each resource. */
-  states(): Iterable<{ readonly phase: string; readonly stalled: string }>
+  /** Phases, and reasons where stalled ('' where not), with how many resources have them. */
+  states(): Iterable<{ readonly phase: string; readonly stalled: string; readonly count: number }>
 }
 
 export function createSagaCollection<R extends SagaResource>(collection: Collections, options: SagaOptions<R>): SagaCollection<R> {
@@ -48,7 +48,9 @@ export function createSagaCollection<R extends SagaResource>(collection: Collect
   const { client, cache, onChange } = collection<R>(definition, {
     kept: KEPT,
     ...(options.transform === undefined ? {} : { transform: options.transform }),
-    indexers: { ...options.indexers, namespace: ({ metadata }) => [metadata.namespace ?? ''] },
+    ...(options.indexers === undefined ? {} : { indexers: options.indexers }),
+    tallies: { state: stateOf },
+    isSettled,
   })
   return {
     kind,
@@ -57,16 +59,20 @@ export function createSagaCollection<R extends SagaResource>(collection: Collect
     onChange,
     isSettled,
     unsettled(by, value) {
-      // Signers are few and change seldom: an index by them would hold each resource's key once more.
-      const found =
-        by === 'namespace' ? cache.byIndex('namespace', value) : [...cache.list()].filter((one) => signersOf(one).includes(value))
-      return found.filter((resource) => !isSettled(resource))
+      const isMeant = (one: R): boolean => (by === 'namespace' ? one.metadata.namespace === value : signersOf(one).includes(value))
+      return [...cache.unsettled()].filter(isMeant)
     },
     *states() {
-      for (const { status } of cache.list()) {
-        const stalled = findCondition(status?.conditions, 'Stalled')
-        yield { phase: status?.phase ?? 'Pending', stalled: stalled?.status === 'True' ? stalled.reason : '' }
+      for (const [state, count] of cache.tally('state')) {
+        const [phase = '', stalled = ''] = state.split('/')
+        yield { phase, stalled, count }
       }
     },
   }
+}
+
+/** Neither a phase nor a reason has a slash. */
+function stateOf({ status }: SagaResource): string {
+  const stalled = findCondition(status?.conditions, 'Stalled')
+  return `${status?.phase ?? 'Pending'}/${stalled?.status === 'True' ? stalled.reason : ''}`
 }

@@ -137,7 +137,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
   return {
     owner: wakeOwner,
     all() {
-      for (const record of caches.records.cache.list()) if (record.status?.outcome === undefined) wakeLane(record)
+      for (const record of caches.records.cache.unsettled()) if (record.status?.outcome === undefined) wakeLane(record)
       for (const { metadata } of caches.signers.cache.list()) queues.signers.add(metadata.name)
       for (const saga of sagas) saga.wakeAll()
     },

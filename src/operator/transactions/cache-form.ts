@@ -1,5 +1,5 @@
 import { KEPT } from '../engine/kept.ts'
-import { createCompact } from '../kube/compact.ts'
+import { createCompact, reduced } from '../kube/compact.ts'
 import type { PlaceObject, RecordObject } from './store.ts'
 
 /**
@@ -9,14 +9,17 @@ import type { PlaceObject, RecordObject } from './store.ts'
 export function createRecordCacheForm(): (record: RecordObject) => RecordObject {
   const compact = createCompact(KEPT)
   return (record) => {
-    const held = compact(record)
-    const { outcome } = held.status ?? {}
-    if (outcome === undefined) return held
-    const { call: _call, amount: _amount, ...spec } = held.spec
-    const { attempts: _attempts, ...status } = held.status ?? {}
-    return { ...held, spec: { ...spec, amount: '' }, status }
+    const { outcome } = record.status ?? {}
+    if (outcome === undefined) return compact(record)
+    const { call: _call, amount: _amount, ...spec } = record.spec
+    const { attempts: _attempts, ...status } = record.status ?? {}
+    return { ...reduced(record, KEPT), spec: { ...spec, amount: '' }, status }
   }
 }
+
+/** Nothing of it is signed any more, and nobody is told of it: it is held packed. */
+export const isSettledRecord = ({ metadata, status }: RecordObject): boolean =>
+  status?.outcome !== undefined && metadata.deletionTimestamp === undefined
 
 export function createPlaceCacheForm(): (place: PlaceObject) => PlaceObject {
   return createCompact(KEPT)

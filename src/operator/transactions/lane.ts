@@ -95,10 +95,9 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
 
   /** When a lane is looked at again in which nothing is open and nothing waits. */
   function rest(lane: LaneId): Result {
-    const records = store.recordsIn(lane)
-    const isHeld = records.some(isBeingDeleted)
+    const isHeld = store.liveIn(lane).some(isBeingDeleted)
     // The highest place stays.
-    if (!isHeld && store.placesIn(lane).size <= 1 && !records.some(end.goesByItself)) return { kind: 'done' }
+    if (!isHeld && store.placesIn(lane).size <= 1 && !end.isAnyGoing(lane)) return { kind: 'done' }
     return { kind: 'wait', afterMs: jitter(isHeld ? HELD_EVERY_MS : PRUNE_EVERY_MS), priority: Priority.low }
   }
 

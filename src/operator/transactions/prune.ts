@@ -1,9 +1,12 @@
+import { sameHex } from '../../lib/hex.ts'
 import { timestamp } from '../../resources/conditions.ts'
+import { transactionPurposes } from '../../resources/staking-transaction.ts'
 import { classify } from '../engine/classify.ts'
 import { forgottenBy } from './forgotten.ts'
 import { createHolding, isBeingDeleted } from './held.ts'
 import type { LaneDeps, Moment } from './moment.ts'
-import { mayBePruned, recordMayBePruned } from './protocol.ts'
+import type { LaneId } from './names.ts'
+import { mayBePruned, type Place, recordMayBePruned } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 /** Objects deleted in one look at a lane. */
@@ -11,9 +14,14 @@ const PRUNE_AT_ONCE = 50
 
 /** Deletes places that nothing needs any more: below the final count of all nodes, and named by no transaction that is open. */
 export async function prunePlaces({ store, onPruned }: LaneDeps, { lane, network, counts, places, signal }: Moment): Promise<void> {
-  const byUid = new Map(store.recordsIn(lane).map((record) => [record.metadata.uid, record]))
+  /** The record that a place was taken for, as long as it uses this lane. */
+  const ownerOf = ({ transaction }: Place): RecordObject | undefined => {
+    const record = transaction?.name === undefined ? undefined : store.record(transaction.name)
+    if (record === undefined || record.metadata.uid !== transaction?.uid) return undefined
+    return record.spec.chainId === lane.chainId && sameHex(record.spec.from, lane.address) ? record : undefined
+  }
   const spent = [...places.values()].filter((place) => {
-    const owner = place.transaction === undefined ? undefined : byUid.get(place.transaction.uid)
+    const owner = ownerOf(place)
     return mayBePruned(place, places, owner && recordOf(owner), counts.finalEverywhere)
   })
   for (const { nonce } of spent.slice(0, PRUNE_AT_ONCE)) {
@@ -75,13 +83,23 @@ export function createRecordEnd(deps: LaneDeps) {
     deps.onPruned?.(network.config.name, record.spec.purpose)
   }
 
-  const goesByItself = (record: RecordObject): boolean => {
+  const isKept = (record: RecordObject): boolean => {
     try {
-      return !deps.kindOf(record).keepsRecords && (record.status?.outcome !== undefined || record.status?.place === undefined)
+      return deps.kindOf(record).keepsRecords
     } catch {
       // Of a purpose that isn't known here nothing is deleted.
-      return false
+      return true
     }
+  }
+  /** Those of a lane that go by themselves, as nothing of them can land. Of those that are kept there are thousands: only one is looked at. */
+  function* goingByThemselves(lane: LaneId): Generator<RecordObject> {
+    for (const record of store.liveIn(lane))
+      if (record.status?.outcome === undefined && record.status?.place === undefined && !isKept(record)) yield record
+    for (const purpose of transactionPurposes)
+      for (const record of store.concludedIn(lane, purpose)) {
+        if (isKept(record)) break
+        yield record
+      }
   }
 
   async function guarded(moment: Moment, record: RecordObject, work: () => Promise<void>): Promise<void> {
@@ -95,12 +113,13 @@ export function createRecordEnd(deps: LaneDeps) {
   }
 
   return {
-    goesByItself,
+    /** Whether there are records in a lane that go by themselves at some time. */
+    isAnyGoing: (lane: LaneId): boolean => goingByThemselves(lane).next().done !== true,
     async letGo(moment: Moment): Promise<void> {
       for (const record of store.liveIn(moment.lane).filter(isBeingDeleted)) await guarded(moment, record, () => letGo(moment, record))
     },
     async retire(moment: Moment): Promise<void> {
-      const over = store.recordsIn(moment.lane).filter((record) => !isBeingDeleted(record) && goesByItself(record))
+      const over = [...goingByThemselves(moment.lane)].filter((record) => !isBeingDeleted(record))
       for (const record of over) await guarded(moment, record, () => retire(moment, record))
     },
     /** Nothing can be proven of a chain that is not configured. */

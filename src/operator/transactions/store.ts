@@ -8,6 +8,7 @@ import {
   type StakingTransactionStatus,
   stakingTransaction,
   type TransactionOwner,
+  type TransactionPurpose,
 } from '../../resources/staking-transaction.ts'
 import { conflict } from '../engine/verdict.ts'
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
@@ -16,6 +17,7 @@ import type { Informer } from '../kube/informer.ts'
 import { diffMergePatch } from '../kube/merge-patch.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
+import type { Rank } from '../kube/store.ts'
 import { type LaneId, laneKey, placeName } from './names.ts'
 import { isOpen, type Place, type TransactionRecord } from './protocol.ts'
 import { holdersOf } from './solana/holders.ts'
@@ -24,7 +26,7 @@ export type RecordObject = StakingTransaction & KubeObject
 export type PlaceObject = SignerNonce & KubeObject
 
 /** What of an informer the log reads and feeds. */
-export type Cache<T extends KubeObject> = Pick<Informer<T>, 'get' | 'put' | 'list' | 'byIndex'>
+export type Cache<T extends KubeObject> = Pick<Informer<T>, 'get' | 'put' | 'list' | 'byIndex' | 'atLeast'>
 
 /** Something is to be done about it, or to be said: it has no outcome, somebody deletes it, or somebody else has used a nonce that was given to it. */
 const isLive = ({ metadata, status }: RecordObject): boolean =>
@@ -45,6 +47,15 @@ export const recordIndexers = {
   holder: (record: RecordObject): readonly string[] =>
     record.spec.chain === 'Solana' ? holdersOf(record) : isOpen(recordOf(record)) ? [record.spec.from.toLowerCase()] : [],
 }
+/** Records that have an outcome, by their place. */
+export const recordRanks = {
+  concluded: ({ spec, status }: RecordObject): Rank | undefined =>
+    spec.chainId === undefined || status?.outcome === undefined
+      ? undefined
+      : { group: concludedIn({ chainId: spec.chainId, address: spec.from }, spec.purpose), rank: status.place ?? -1 },
+}
+const concludedIn = (lane: LaneId, purpose: TransactionPurpose): string => `${laneKey(lane)} ${purpose}`
+
 export const placeIndexers = {
   lane: ({ spec }: PlaceObject): readonly string[] => [laneKey(spec)],
   transaction: ({ spec }: PlaceObject): readonly string[] => (spec.transaction === undefined ? [] : [spec.transaction.uid]),
@@ -65,8 +76,8 @@ export interface TransactionStore {
   /** From the cache. */
   record(name: string): RecordObject | undefined
   records(): Iterable<RecordObject>
-  /** All of a lane, those that are over too: a scan of the whole log. */
-  recordsIn(lane: LaneId): readonly RecordObject[]
+  /** Those of a lane that have an outcome, with this place or a later one; without `from`, those that never had a place too. */
+  concludedIn(lane: LaneId, purpose: TransactionPurpose, from?: number): Iterable<RecordObject>
   /** Those of a lane without an outcome, that somebody deletes, or of which somebody else has used a nonce. */
   liveIn(lane: LaneId): readonly RecordObject[]
   recordsOf(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
@@ -191,10 +202,7 @@ function createRecords(deps: TransactionStoreDeps): Omit<TransactionStore, Place
   return {
     record: (name) => records.cache.get(name),
     records: () => records.cache.list(),
-    recordsIn({ chainId, address }) {
-      const from = address.toLowerCase()
-      return [...records.cache.list()].filter(({ spec }) => spec.chainId === chainId && spec.from.toLowerCase() === from)
-    },
+    concludedIn: (lane, purpose, from = -1) => records.cache.atLeast('concluded', concludedIn(lane, purpose), from),
     liveIn: (lane) => records.cache.byIndex('lane', laneKey(lane)),
     recordsOf: (owner) => records.cache.byIndex('owner', ownerKey(owner)),
     recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
