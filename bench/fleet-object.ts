@@ -3,9 +3,10 @@ import { keccak256 } from 'viem'
 import { depositDataRoot, encodeDepositCalldata } from '../src/chains/ethereum/deposit.ts'
 import { gwei } from '../src/lib/amounts.ts'
 import { ethereumStakeStatus } from '../src/operator/kinds/ethereum-stake/status.ts'
-import { transactionName } from '../src/operator/transactions/names.ts'
+import { placeName, transactionName } from '../src/operator/transactions/names.ts'
+import { timestamp } from '../src/resources/conditions.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../src/resources/ethereum-stake.ts'
-import { FINALIZER, ORIGIN_ANNOTATION } from '../src/resources/meta.ts'
+import { FINALIZER, ORIGIN_ANNOTATION, RECORD_FINALIZER } from '../src/resources/meta.ts'
 import { AMOUNT_ETH, blockHash, CHAIN_ID, DEPOSIT_CONTRACT, NETWORK, PAYER, SIGNER, WITHDRAWAL_ADDRESS } from './network.ts'
 
 /** A text that is the same for the same seed and unlike any other. */
@@ -72,7 +73,7 @@ export function settledRecord(index: number, namespace: string) {
     object: {
       apiVersion: 'staking.dev/v1alpha1',
       kind: 'StakingTransaction',
-      metadata: { name: transactionName({ purpose: 'Deposit', chainId: CHAIN_ID, pubkey }) },
+      metadata: { name: transactionName({ purpose: 'Deposit', chainId: CHAIN_ID, pubkey }), finalizers: [RECORD_FINALIZER] },
       spec: {
         chain: 'Ethereum',
         network: NETWORK,
@@ -109,6 +110,17 @@ export function settledRecord(index: number, namespace: string) {
   } as const
 }
 
+/** The highest place of the lane: the only one that stays once all are final. `uid` is its record's. */
+export function lastPlace(index: number, { name, uid }: { readonly name: string; readonly uid: string }) {
+  const lane = { chainId: CHAIN_ID, address: PAYER.toLowerCase() }
+  return {
+    apiVersion: 'staking.dev/v1alpha1',
+    kind: 'SignerNonce',
+    metadata: { name: placeName(lane, index) },
+    spec: { ...lane, nonce: index, transaction: { name, uid, generation: 0 } },
+  }
+}
+
 /** The status as the operator itself leaves it behind an active validator. */
 export function settledStatus(index: number, generation: number, now: Date): EthereumStakeStatus {
   const stakeId = stakeIdOf(index)
@@ -129,7 +141,7 @@ export function settledStatus(index: number, generation: number, now: Date): Eth
       gas: '72000',
       maxFeePerGasWei: '3000000000',
       maxPriorityFeePerGasWei: '1000000000',
-      preparedAt: '2026-01-01T00:00:00Z',
+      preparedAt: timestamp(new Date(now.getTime() + 2_000)),
       state: 'Confirmed',
       broadcastHash: hash,
       reportedHash: hash,
@@ -137,8 +149,24 @@ export function settledStatus(index: number, generation: number, now: Date): Eth
       blockNumber: index + 1,
       blockHash: blockHash(index + 1),
     },
+    consensus: { status: 'Accepted' },
     validator: { pubkey, index: String(Number.parseInt(stakeId.slice(-8), 16)), status: 'active_ongoing' },
   }
   const resource = { ...settledStake(index, ''), metadata: { name: '', uid: '', resourceVersion: '', generation } }
-  return ethereumStakeStatus(resource as EthereumStake, evidence, { at: 'settled' }, now)
+  const stake = resource as EthereumStake
+  // Said as it comes to be known: each condition has a time of its own.
+  const { stakeId: id, depositData, verifiedRoot, transaction, ...active } = evidence
+  const known: readonly (readonly [number, EthereumStakeStatus])[] = [
+    [0, { stakeId: id, depositData }],
+    [1_000, { verifiedRoot }],
+    [3_000, { transaction: { ...transaction, state: 'Broadcast' } as typeof transaction }],
+    [900_000, { transaction }],
+    [72_000_000, active],
+  ]
+  let status: EthereumStakeStatus = {}
+  for (const [at, [afterMs, more]] of known.entries()) {
+    const progress = at < 3 ? ({ at: 'step', step: 'Transaction' } as const) : ({ at: 'settled' } as const)
+    status = ethereumStakeStatus(stake, { ...status, ...more }, progress, new Date(now.getTime() + afterMs))
+  }
+  return status
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createBareClient, forEachOf } from './bare.ts'
 import type { BenchCluster, BenchOperator, Fakes } from './bench-cluster.ts'
-import { settledRecord, settledStake, settledStatus } from './fleet-object.ts'
+import { lastPlace, settledRecord, settledStake, settledStatus } from './fleet-object.ts'
 import { cpuMs, growth, median, peakResidentBytes, residentBytes, scrape, sumBy, until } from './measure.ts'
 
 export interface FleetResult {
@@ -30,6 +30,7 @@ export interface FleetResult {
 
 const NAMESPACES = Array.from({ length: 20 }, (_, index) => `fleet-${index}`)
 const EVERY_MS = 60_000
+const DAY_MINUTES = 24 * 60
 const withHeap = ['--expose-gc', '--import', new URL('heap-on-signal.ts', import.meta.url).href]
 
 interface Sample {
@@ -87,7 +88,7 @@ export async function benchFleet(
 async function createFleet(bench: BenchCluster, stakes: number, signal: AbortSignal): Promise<number> {
   const client = createBareClient(bench.cluster)
   // Made one after the other, as fleets are: times that all share would take no memory.
-  const firstMs = Date.now() - stakes * EVERY_MS
+  const firstMs = Date.now() - (stakes + DAY_MINUTES) * EVERY_MS
   const sizes: number[] = []
   try {
     await forEachOf(
@@ -103,7 +104,8 @@ async function createFleet(bench: BenchCluster, stakes: number, signal: AbortSig
         })
         const { object: made, status } = settledRecord(index, namespace)
         const records = '/apis/staking.dev/v1alpha1/stakingtransactions'
-        await client.send('POST', records, made)
+        const { metadata: record } = await client.send<{ metadata: { name: string; uid: string } }>('POST', records, made)
+        if (index === stakes - 1) await client.send('POST', '/apis/staking.dev/v1alpha1/signernonces', lastPlace(index, record))
         await client.send('PATCH', `${records}/${made.metadata.name}/status`, { status })
         if (sizes.length < 100)
           sizes.push(JSON.stringify({ ...written, metadata: { ...written.metadata, managedFields: undefined } }).length)

@@ -94,5 +94,10 @@ export function createPreparedApi(count: number): PreparedApi {
 function settled(stakeId: string): ApiAnswer {
   const pubkey = settledPubkey(stakeId)
   const { body } = prepare(0)
-  return json(200, { ...body, stakeId, validator: { pubkey, status: 'active_ongoing', index: Number.parseInt(stakeId.slice(-8), 16) } })
+  return json(200, {
+    ...body,
+    stakeId,
+    consensus: { status: 'accepted' },
+    validator: { pubkey, status: 'active_ongoing', index: Number.parseInt(stakeId.slice(-8), 16) },
+  })
 }
