@@ -4,11 +4,11 @@ import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import type { TransactionOwner } from '../resources/staking-transaction.ts'
 import type { Caches } from './caches.ts'
-import type { PerformAny, VisitLog } from './engine/deps.ts'
+import type { VisitLog } from './engine/deps.ts'
 import { readOrigin } from './engine/origin.ts'
 import { createReconciler, type Reconciler } from './engine/reconcile.ts'
 import type { ObservationIntervals, SagaKind } from './engine/saga-kind.ts'
-import type { EffectTable } from './engine/step.ts'
+import type { EffectTable, Perform } from './engine/step.ts'
 import { stall } from './engine/verdict.ts'
 import { createEthereumStakeEffects } from './kinds/ethereum-stake/effects.ts'
 import { ethereumStakeKind } from './kinds/ethereum-stake/kind.ts'
@@ -263,7 +263,7 @@ function composeSagas(ground: Ground, { requests, deposit, request, solana }: Ef
   const saga = <R extends SagaResource, S extends NonNullable<SagaResource['status']>, View, Effects extends EffectTable>(
     { client, cache }: SagaCollection<R>,
     kind: SagaKind<R, S, View, Effects>,
-    perform: PerformAny,
+    perform: Perform<Effects>,
   ): Reconciler<R> =>
     createReconciler(kind, perform, {
       client,

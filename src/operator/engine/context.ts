@@ -1,15 +1,15 @@
 import type { KubeObject } from '../kube/objects.ts'
-import type { PerformAny, ReconcilerDeps, VisitLog } from './deps.ts'
+import type { ReconcilerDeps, VisitLog } from './deps.ts'
 import type { Draft } from './draft.ts'
 import type { createObservations } from './observations.ts'
 import type { AnyStatus, SagaKind } from './saga-kind.ts'
-import type { EffectTable } from './step.ts'
+import type { EffectTable, Perform } from './step.ts'
 import type { Visit } from './visit.ts'
 
 /** Everything that one visit to a resource works with. */
 export interface Context<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable> {
   readonly kind: SagaKind<R, S, View, Effects>
-  readonly perform: PerformAny
+  readonly perform: Perform<Effects>
   readonly deps: ReconcilerDeps<R>
   readonly key: string
   readonly draft: Draft<R, S>

@@ -3,7 +3,6 @@ import type { EventRecorder } from '../kube/events.ts'
 import type { Informer } from '../kube/informer.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
-import type { Visit } from './visit.ts'
 
 export interface ReconcilerDeps<R extends KubeObject> {
   readonly client: ResourceClient<R>
@@ -30,6 +29,3 @@ export interface VisitLog {
   warn(fields: object, message: string): void
   child(fields: object): VisitLog
 }
-
-/** The effects of a kind by their names: what each takes and gives is checked where its step is defined. */
-export type PerformAny = { readonly [name: string]: (args: never, visit: Visit, signal: AbortSignal) => Promise<unknown> }

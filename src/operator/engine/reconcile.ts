@@ -7,14 +7,14 @@ import { type KubeObject, refOf } from '../kube/objects.ts'
 import { Priority } from '../kube/queue.ts'
 import { conclude, type Standing } from './conclude.ts'
 import type { Context } from './context.ts'
-import type { PerformAny, ReconcilerDeps } from './deps.ts'
+import type { ReconcilerDeps } from './deps.ts'
 import { createDraft } from './draft.ts'
 import { createObservations } from './observations.ts'
 import { observe } from './observe.ts'
 import { type Origin, type OriginReading, readOrigin } from './origin.ts'
 import { afterStall, soon } from './outcome.ts'
 import type { AnyStatus, Halted, SagaKind } from './saga-kind.ts'
-import { type EffectTable, nextStep, type Step } from './step.ts'
+import { type EffectTable, nextStep, type Perform, type Step } from './step.ts'
 import { Halt, stall } from './verdict.ts'
 import { WATCH_ONLY } from './visit.ts'
 import { asHalt, walk } from './walk.ts'
@@ -35,7 +35,7 @@ export interface Reconciler<R> {
  */
 export function createReconciler<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable>(
   kind: SagaKind<R, S, View, Effects>,
-  perform: PerformAny,
+  perform: Perform<Effects>,
   deps: ReconcilerDeps<R>,
 ): Reconciler<R> {
   const { client, informer } = deps

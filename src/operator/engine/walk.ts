@@ -61,12 +61,10 @@ async function take<R extends KubeObject, S extends AnyStatus, View, Effects ext
   const startedAt = deps.clock.monotonicMs()
   const told = (outcome: string): void => deps.onStep?.(step.name, outcome, deps.clock.monotonicMs() - startedAt)
   try {
-    const effect = perform[step.effect]
-    if (effect === undefined) throw new Error(`no effect ${step.effect}`)
-    const result = await effect(step.args(kind.view(draft.resource, by, draft.status)) as never, visit, signal)
+    const absorbed = await step.take(perform, kind.view(draft.resource, by, draft.status), visit, signal)
     deps.onPoint?.(`after ${step.effect}`, key)
     told('done')
-    draft.learn(step.absorb(draft.status, result as never))
+    draft.learn(absorbed(draft.status))
     log.debug({ step: step.name }, 'step done')
     return undefined
   } catch (error) {
@@ -74,7 +72,7 @@ async function take<R extends KubeObject, S extends AnyStatus, View, Effects ext
     const halt = asHalt(error)
     told(halt.verdict.kind === 'conflict' ? 'conflict' : halt.verdict.reason)
     if (halt.verdict.kind === 'conflict') throw halt
-    if (halt.evidence !== undefined) draft.learn(step.absorb(draft.status, halt.evidence as never))
+    if (halt.evidence !== undefined) draft.learn(step.learn(draft.status, halt.evidence))
     return halt
   }
 }

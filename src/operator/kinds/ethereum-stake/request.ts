@@ -5,7 +5,7 @@ import { AmountError, type Gwei, parseEth } from '../../../lib/amounts.ts'
 import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
-import type { Visit } from '../../engine/visit.ts'
+import { type Visit, visitNote } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { createEthereumSigners, type EthereumDeps } from '../../transactions/ethereum-signer.ts'
 import { admitDeposit, checkAddress } from '../../transactions/policy.ts'
@@ -22,6 +22,9 @@ export interface EthereumStakeDeps extends EthereumDeps {
 
 /** What a stake asks for, checked: its network, amount, address, and the signer that its policy admits, as they all stand now. */
 export type DepositRequests = ReturnType<typeof createDepositRequests>
+
+/** What the staking API has said of the stake. */
+const saidOf = visitNote<EthereumStakeBody>('stake')
 
 export function createDepositRequests(deps: EthereumStakeDeps) {
   const { networkOf, networkOfRecord, admitted, capOf } = createEthereumSigners(deps)
@@ -68,8 +71,8 @@ export function createDepositRequests(deps: EthereumStakeDeps) {
 
   /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */
   async function serviceStake(request: StakeRequest, visit: Visit, signal: AbortSignal): Promise<EthereumStakeBody> {
-    const said = visit.get('stake')
-    if (said !== undefined) return said as EthereumStakeBody
+    const said = saidOf.of(visit)
+    if (said !== undefined) return said
     const { api } = networkOf(request.network)
     const body =
       request.adoptStakeId === undefined
@@ -85,8 +88,7 @@ export function createDepositRequests(deps: EthereumStakeDeps) {
             signal,
           )
         : await api.ethereumStake(request.adoptStakeId, signal)
-    visit.set('stake', body)
-    return body
+    return saidOf.write(visit, body)
   }
 
   const expectedOf = (request: StakeRequest, network: Pick<EthereumNetwork, 'config'>): ExpectedDeposit => ({

@@ -1,11 +1,15 @@
 import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
 import type { Perform } from '../../engine/step.ts'
 import { stall, wait } from '../../engine/verdict.ts'
+import { visitNote } from '../../engine/visit.ts'
 import { authorityChanged, lookAt, protocolOf } from './chain.ts'
 import { ownSteps, stepName } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import type { SeenStakes } from './seen.ts'
-import type { SolanaStakeEffects, StakeTerms } from './steps.ts'
+import type { Awaited, SolanaStakeEffects, StakeTerms } from './steps.ts'
+
+/** Where the stake was looked at in this visit. */
+const looked = visitNote<{ readonly awaited: Awaited; readonly slot: bigint }>('observed')
 
 /** Looks at a stake on the chain, and waits until it is as its desired state needs it. */
 export function createObservation(
@@ -15,10 +19,9 @@ export function createObservation(
 ): Perform<SolanaStakeEffects>['observeStake'] {
   return async ({ request, terms, seen, awaited, madeAtSlot, since }, visit, signal) => {
     const network = networkOn(ownSteps(log, request.origin).stake?.spec.genesisHash, request.network)
-    if (visit.get('observed') !== awaited) {
+    if (looked.of(visit)?.awaited !== awaited) {
       const look = await lookAt(network.chain, terms.stakeAccount, signal)
-      visit.set('observed', awaited)
-      visit.set('observed slot', look.slot)
+      looked.write(visit, { awaited, slot: look.slot })
       const protocol = protocolOf(look, madeAtSlot, seen)
       seenStakes.note(request.origin.uid, protocol)
       return protocol
@@ -27,7 +30,7 @@ export function createObservation(
     const wrong = seen === undefined ? undefined : changedAuthority(seen, terms)
     if (wrong !== undefined) throw authorityChanged(terms, wrong)
     // A node that lags shows what was before.
-    const isLater = (visit.get('observed slot') as bigint) > BigInt(since)
+    const isLater = (looked.of(visit)?.slot ?? 0n) > BigInt(since)
     if (isLater && awaited === 'Inactive' && (seen?.status === 'Active' || seen?.status === 'Activating')) {
       const name = stepName(network.config.genesisHash, terms.stakeAccount, 'deactivation')
       throw stall(

@@ -4,7 +4,7 @@ import { AmountError, type Lamports, lamports, parseInteger } from '../../../lib
 import type { Clock } from '../../../lib/clock.ts'
 import type { SolanaStake } from '../../../resources/solana-stake.ts'
 import { stall } from '../../engine/verdict.ts'
-import type { Visit } from '../../engine/visit.ts'
+import { type Visit, visitNote } from '../../engine/visit.ts'
 import type { Networks, SolanaKeys } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import type { NamespaceFacts } from '../../transactions/policy.ts'
@@ -45,6 +45,9 @@ export type Refuse = (...why: Parameters<typeof stall>) => never
 /** What a stake asks for, checked: network, amount, signers and terms, as they all stand now. */
 export type SolanaRequests = ReturnType<typeof createSolanaRequests>
 
+/** What the staking API has said of the stake. */
+const saidOf = visitNote<SolanaStakeBody>('stake')
+
 export function createSolanaRequests(deps: SolanaStakeDeps) {
   const { networkOf, networkOn } = createSolanaNetworks(deps.networks)
   const parties = createParties(deps, { amountOf, refuse })
@@ -68,8 +71,8 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
 
   /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */
   async function serviceStake(request: SolanaStakeRequest, parties: Parties, visit: Visit, signal: AbortSignal): Promise<SolanaStakeBody> {
-    const said = visit.get('stake')
-    if (said !== undefined) return said as SolanaStakeBody
+    const said = saidOf.of(visit)
+    if (said !== undefined) return said
     const { api } = networkOf(request.network)
     const body =
       request.adoptStakeId === undefined
@@ -87,8 +90,7 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
             signal,
           )
         : await api.solanaStake(request.adoptStakeId, signal)
-    visit.set('stake', body)
-    return body
+    return saidOf.write(visit, body)
   }
 
   /** The stake that status names, as the staking API has it, once it is known to be this resource's own. Nothing is signed for it by that. @throws Halt */

@@ -15,7 +15,7 @@ import { createMaking } from './making.ts'
 import { requestKindNames } from './request-kind.ts'
 import { typeOf } from './request-type.ts'
 import { isKnownRule } from './rules.ts'
-import { acceptedOf, createRequestService, isGone } from './service.ts'
+import { acceptedOf, createRequestService, isGone, saidOf } from './service.ts'
 import type { RequestOrder, ValidatorRequestEffects } from './steps.ts'
 import { createRequestTargets } from './target.ts'
 import { createRequestKind } from './transaction.ts'
@@ -124,7 +124,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
           `Transaction ${outcome.hash} is not in the chain any more: it is followed anew.`,
           config.pollIntervalMs,
         )
-      visit.delete('request')
+      saidOf.erase(visit)
       const body = await service.look(order, validator, requestId, network, visit, signal)
       if (body === undefined) throw await lost.madeAgain(order, validator, { requestId, hash: outcome.hash }, network, signal)
       const { status, consensus } = body

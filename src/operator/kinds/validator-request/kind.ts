@@ -60,7 +60,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
     // What was decided is looked at again, seldom: a block beyond a numeric depth may go, and what the staking API said with it. An accepted withdrawal
     // may still be paid, or come to nothing.
     observeEvery: (status) =>
-      !isDecided(status) ? undefined : kind === 'ValidatorWithdrawal' && isUnpaid(status) ? intervals.activatingMs : intervals.settledMs,
+      !isDecided(status) ? undefined : requestTypes[kind].isPaidOut && isUnpaid(status) ? intervals.activatingMs : intervals.settledMs,
     async observe(resource, status, signal) {
       const { validator, requestId } = status
       const network = validator && networks.ethereum(validator.network)
@@ -82,7 +82,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
         contradicts(body.consensus.status, status)
       )
         return undecided(status)
-      if (kind !== 'ValidatorWithdrawal' || !isUnpaid(status)) return status
+      if (!requestTypes[kind].isPaidOut || !isUnpaid(status)) return status
       // What the service says of another request, or does not say any more, is no news of this one.
       if (body.requestId !== requestId || !sameHex(body.pubkey, validator.pubkey) || body.consensus.status !== 'accepted') return status
       const { payment } = acceptedOf(body)

@@ -1,4 +1,9 @@
 import { formatEth, gwei } from '../../../lib/amounts.ts'
+import {
+  type ValidatorRequestCondition,
+  validatorRequestConditions,
+  validatorWithdrawalConditions,
+} from '../../../resources/validator-request.ts'
 import { transactionName } from '../../transactions/names.ts'
 
 /** Names of the kinds. What is asked for is told by the kind alone: a withdrawal whose amount is missing is never an exit. */
@@ -28,6 +33,12 @@ export interface RequestKind {
   nameOf(owner: { readonly kind: string; readonly namespace: string; readonly name: string }, chainId: number, pubkey: string): string
   /** How to ask for it once more after it was done, in a sentence. */
   readonly onceMore: string
+  /** Whether the very same may be asked for many times: of one that the log doesn't account for, nobody can say then that it was another. */
+  readonly repeats: boolean
+  /** Whether something is paid out for it after it was accepted. */
+  readonly isPaidOut: boolean
+  /** Its conditions, all present from the first visit. */
+  readonly conditions: readonly ValidatorRequestCondition[]
   /** Whether it may pass to whoever asks again after the consensus layer has dropped it: its name would stand in the way of every other. */
   readonly passesWhenDropped: boolean
 }
@@ -45,6 +56,9 @@ export const requestKinds: Readonly<Record<RequestKindName, RequestKind>> = {
     amount: () => 'whole balance',
     nameOf: (_owner, chainId, pubkey) => transactionName({ purpose: 'Exit', chainId, pubkey }),
     onceMore: 'An exit is asked for again only when the consensus layer has dropped it.',
+    repeats: false,
+    isPaidOut: false,
+    conditions: validatorRequestConditions,
     passesWhenDropped: true,
   },
   ValidatorWithdrawal: {
@@ -56,6 +70,9 @@ export const requestKinds: Readonly<Record<RequestKindName, RequestKind>> = {
     amount: (terms) => ethOf(terms) ?? '',
     nameOf: ({ kind, namespace, name }, chainId) => transactionName({ purpose: 'Withdrawal', chainId, owner: { kind, namespace, name } }),
     onceMore: 'To ask once more, create a resource with another name.',
+    repeats: true,
+    isPaidOut: true,
+    conditions: validatorWithdrawalConditions,
     passesWhenDropped: false,
   },
 }

@@ -2,7 +2,7 @@ import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { stall } from '../../engine/verdict.ts'
-import type { Visit } from '../../engine/visit.ts'
+import { type Visit, visitNote } from '../../engine/visit.ts'
 import type { EthereumNetwork, SentBy } from '../../ports.ts'
 import { attemptsOf, mayBeHandedOver } from '../../transactions/protocol.ts'
 import { recordOf } from '../../transactions/store.ts'
@@ -14,6 +14,9 @@ import type { RequestTargets } from './target.ts'
 import { createRequestVerification } from './verification.ts'
 
 export type RequestService = ReturnType<typeof createRequestService>
+
+/** What the staking API has said of the request. */
+export const saidOf = visitNote<RequestBody>('request')
 
 const paymentStates = { waiting: 'Waiting', paid: 'Paid', void: 'Void', unknown: 'Unknown' } as const
 
@@ -137,12 +140,10 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     visit: Visit,
     signal: AbortSignal,
   ): Promise<RequestBody | undefined> {
-    const said = visit.get('request') as RequestBody | undefined
+    const said = saidOf.of(visit)
     if (said !== undefined) return said
     try {
-      const body = await read(order, validator, requestId, network, signal)
-      visit.set('request', body)
-      return body
+      return saidOf.write(visit, await read(order, validator, requestId, network, signal))
     } catch (error) {
       if (isGone(error)) return undefined
       throw error

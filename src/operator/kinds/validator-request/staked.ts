@@ -5,7 +5,7 @@ import { isTrue } from '../../../resources/conditions.ts'
 import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import { externalReference, mayAdopt } from '../../engine/origin.ts'
 import { stall, wait } from '../../engine/verdict.ts'
-import type { Visit } from '../../engine/visit.ts'
+import { type Visit, visitNote } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { whenEpoch } from './refusal.ts'
@@ -33,6 +33,9 @@ function differences(
   ].flat()
 }
 
+/** What the staking API has said of the stake that a request names. */
+const saidOf = visitNote<EthereumStakeBody>('stakeOfRequest')
+
 export type StakedValidators = ReturnType<typeof createStakedValidators>
 
 /** Validators that EthereumStakes of a request's namespace have paid for. */
@@ -56,8 +59,7 @@ export function createStakedValidators(
         slowly(network),
       )
     }
-    const body = (visit.get('stakeOfRequest') as EthereumStakeBody | undefined) ?? (await network.api.ethereumStake(stakeId, signal))
-    visit.set('stakeOfRequest', body)
+    const body = saidOf.of(visit) ?? saidOf.write(visit, await network.api.ethereumStake(stakeId, signal))
     const wrong = differences(stake, stakeId, depositData, body)
     if (wrong.length > 0) {
       deps.onRefusal?.('VerificationFailed', order.origin.kind)

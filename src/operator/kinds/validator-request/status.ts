@@ -2,12 +2,7 @@ import { formatEth, gwei } from '../../../lib/amounts.ts'
 import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import type { ObjectMeta } from '../../../resources/meta.ts'
-import {
-  type ValidatorRequestCondition,
-  type ValidatorRequestStatus,
-  validatorRequestConditions,
-  validatorWithdrawalConditions,
-} from '../../../resources/validator-request.ts'
+import type { ValidatorRequestCondition, ValidatorRequestStatus } from '../../../resources/validator-request.ts'
 import { ended, type Progress, pending, type Readiness, reached, say, underWay, wholeStatus } from '../../engine/progress.ts'
 import { transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
 import { type RequestKindName, requestKinds } from './request-kind.ts'
@@ -61,7 +56,7 @@ export const validatorRequestStatus = (
     resource.metadata,
     status,
     {
-      types: resource.kind === 'ValidatorWithdrawal' ? validatorWithdrawalConditions : validatorRequestConditions,
+      types: requestKinds[resource.kind].conditions,
       evidence: evidenceStatements(resource, status),
       conditionOf: (step) => conditionOf(step, status),
       readiness: readiness(resource, status, progress),

@@ -59,7 +59,7 @@ export function createRequestWitnesses(
         (hash) => !disregarded.includes(hash.toLowerCase()) && (told === undefined || !sameHex(hash, told)),
       )
       const [first] = left
-      if (first !== undefined && requestIn(record).kind !== 'exit')
+      if (first !== undefined && typeOfRecord(record).repeats)
         // Two of the same amount are told apart by the log alone, which has lost one, or never knew it.
         throw stall(
           'UnknownSubmission',
