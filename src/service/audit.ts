@@ -1,8 +1,9 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
 import { newId } from './ids.ts'
-import { type AuditOutcome, type AuditRow, insertAudit, insertAuditOfKey, noteOutcomes, noteUses, pruneAudit } from './store/audit-log.ts'
+import { type AuditOutcome, type AuditRow, insertAudit, insertAuditOfKeys, noteOutcomes, noteUses, pruneAudit } from './store/audit-log.ts'
 import type { Store } from './store/database.ts'
+import { gathered } from './store/gathered.ts'
 
 export interface AuditSettings {
   /** Also requests that only read. */
@@ -38,6 +39,8 @@ export interface Audit {
 }
 
 const flushMs = 1_000
+/** Entries that come at the same time are written together. */
+const together = { atMost: 100, atOnce: 2 }
 /** A key in use is noted so often. */
 const useEveryMs = 60_000
 /** Of what waits while the database is away; beyond that, the oldest is forgotten. */
@@ -49,6 +52,7 @@ const maxPathLength = 2_048
 export function createAudit(deps: { store: Store; clock: Clock; log: Logger; settings: AuditSettings }): Audit {
   const { store, clock, log, settings } = deps
   const { db } = store
+  const insertTogether = gathered((rows: readonly (AuditRow & { key_id: string })[]) => insertAuditOfKeys(db, rows), together)
   let outcomes: AuditOutcome[] = []
   let entries: AuditRow[] = []
   let uses = new Map<string, Date>()
@@ -115,7 +119,7 @@ export function createAudit(deps: { store: Store; clock: Clock; log: Logger; set
     reads: settings.reads,
     async begin(entry) {
       const row = rowOf(entry)
-      return (await insertAuditOfKey(db, row)) ? row.id : undefined
+      return (await insertTogether(row)).has(row.id) ? row.id : undefined
     },
     settle(outcome) {
       outcomes.push(outcome)

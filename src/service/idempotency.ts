@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { sql, type Transaction } from 'kysely'
+import { CompiledQuery, sql, type Transaction } from 'kysely'
 import { ProblemError } from './errors.ts'
 import { type Database, isOutage, type Store } from './store/database.ts'
+import { gathered } from './store/gathered.ts'
+import type { Claim } from './store/new-stake.ts'
+import { prepared } from './store/prepared.ts'
 
 /** What a client gets: the body as text, so that a replay is the same bytes. */
 export interface Answer {
@@ -28,6 +31,8 @@ export interface Idempotency {
    * @throws ProblemError `idempotency-key-reused`, `idempotency-key-in-progress`
    */
   run(request: Idempotent | undefined, work: (commit: Commit) => Promise<Answer>): Promise<Answer & { replayed: boolean }>
+  /** The same for work that writes its effect and its answer by itself, in one statement, if the claim is still held then. */
+  runClaimed(request: Idempotent, work: (claim: Claim, commit: Commit) => Promise<Answer>): Promise<Answer & { replayed: boolean }>
   /**
    * The answer that is stored for a request which can't be run as it stands; undefined when the key is free.
    * @param request `fingerprint` is undefined for one whose body could not be read: it is another one than any that was served.
@@ -39,6 +44,15 @@ export interface Idempotency {
 /** Gives back what a crash left claimed. Only for a database that no other process uses: there, whoever held a claim is gone. */
 export const releaseAllClaims = ({ db }: Store) => db.deleteFrom('idempotency_keys').where('status', 'is', null).execute()
 
+const claimFree = prepared(
+  'claim_free_keys',
+  `insert into idempotency_keys (account, key, fingerprint, owner, lease_until, status, body)
+    select account, key, fingerprint, owner, now() + make_interval(secs => $2::double precision), null, null
+      from jsonb_to_recordset($1::jsonb) as asked (account text, key text, fingerprint text, owner text)
+    on conflict do nothing returning owner`,
+)
+const together = { atMost: 100, atOnce: 2 }
+
 /** Much longer than any request takes (its calls have time-outs of their own), short enough to wait for after a crash. */
 const defaultLeaseMs = 30_000
 
@@ -46,7 +60,17 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
   const { db } = store
   const leaseEnd = sql<Date>`now() + make_interval(secs => ${leaseMs / 1000}::double precision)`
 
-  async function claim({ account, key, fingerprint }: Idempotent, owner: string): Promise<boolean> {
+  /** Those who come at the same time claim together. Only what is free is had so: it waits for nobody who holds a key. */
+  const claims = gathered(async (asked: readonly (Idempotent & { readonly owner: string })[]) => {
+    // Of one key once, and in one order: two instances that claim the same keys must not wait for one another.
+    const free = new Map(asked.toReversed().map((one) => [JSON.stringify([one.account, one.key]), one]))
+    const sorted = [...free].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one)
+    const { rows } = await db.executeQuery<{ owner: string }>(CompiledQuery.raw(claimFree, [JSON.stringify(sorted), leaseMs / 1000]))
+    return new Set(rows.map(({ owner }) => owner))
+  }, together)
+
+  /** Also from a holder whose lease is over. */
+  async function takeOver({ account, key, fingerprint }: Idempotent, owner: string): Promise<boolean> {
     const row = await db
       .insertInto('idempotency_keys')
       .values({ account, key, fingerprint, owner, lease_until: leaseEnd, status: null, body: null })
@@ -90,43 +114,46 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
       .where('status', 'is', null)
       .execute()
 
+  const runClaimed: Idempotency['runClaimed'] = async (request, work) => {
+    const { account, key, fingerprint } = request
+    const owner = randomUUID()
+    if (!(await claims({ account, key, fingerprint, owner })).has(owner)) {
+      const earlier = await stored(request)
+      if (earlier !== undefined) return { ...earlier, replayed: true }
+      // Given back meanwhile, or its holder's lease is over; somebody else may have seen that first.
+      if (!(await takeOver(request, owner))) throw inProgress()
+    }
+    const commit: Commit = (effect) =>
+      db.transaction().execute(async (transaction) => {
+        const answer = await effect(transaction)
+        const fenced = await transaction
+          .updateTable('idempotency_keys')
+          .set({ status: answer.status, body: answer.body })
+          .where('account', '=', account)
+          .where('key', '=', key)
+          .where('owner', '=', owner)
+          .where('status', 'is', null)
+          .executeTakeFirst()
+        if (fenced.numUpdatedRows !== 1n) throw inProgress()
+        return answer
+      })
+    try {
+      return { ...(await work({ account, key, owner }, commit)), replayed: false }
+    } catch (error) {
+      // Nothing took effect (or the commit's outcome is unknown, and then a committed answer has a status and stays): the key is free again.
+      const releasing = giveBack(() => release(request, owner))
+      // Who is told that the database is away is told at once.
+      if (!isOutage(error)) await releasing
+      throw error
+    }
+  }
+
   return {
     stored,
+    runClaimed,
     async run(request, work) {
-      if (request === undefined) {
-        return { ...(await work((effect) => db.transaction().execute(effect))), replayed: false }
-      }
-      const owner = randomUUID()
-      if (!(await claim(request, owner))) {
-        const earlier = await stored(request)
-        // Given back between the two looks.
-        if (earlier === undefined) throw inProgress()
-        return { ...earlier, replayed: true }
-      }
-      try {
-        const answer = await work((effect) =>
-          db.transaction().execute(async (transaction) => {
-            const answer = await effect(transaction)
-            const fenced = await transaction
-              .updateTable('idempotency_keys')
-              .set({ status: answer.status, body: answer.body })
-              .where('account', '=', request.account)
-              .where('key', '=', request.key)
-              .where('owner', '=', owner)
-              .where('status', 'is', null)
-              .executeTakeFirst()
-            if (fenced.numUpdatedRows !== 1n) throw inProgress()
-            return answer
-          }),
-        )
-        return { ...answer, replayed: false }
-      } catch (error) {
-        // Nothing took effect (or the commit's outcome is unknown, and then a committed answer has a status and stays): the key is free again.
-        const releasing = giveBack(() => release(request, owner))
-        // Who is told that the database is away is told at once.
-        if (!isOutage(error)) await releasing
-        throw error
-      }
+      if (request === undefined) return { ...(await work((effect) => db.transaction().execute(effect))), replayed: false }
+      return runClaimed(request, (_claim, commit) => work(commit))
     },
   }
 }

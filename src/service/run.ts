@@ -16,7 +16,7 @@ import { createService } from './service.ts'
 import { connectSolanaNetworks } from './solana/connect.ts'
 import { DatabaseInUseError, isOutage, openStore, type Store } from './store/database.ts'
 import { openKeyIndices } from './store/key-index.ts'
-import { memoryLimit, tooLittleMemory } from './store/memory.ts'
+import { isSmall, memoryLimit, tooLittleMemory } from './store/memory.ts'
 
 export interface RunServiceOptions {
   /** Path of the configuration file. */
@@ -53,8 +53,8 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   const inline = createDepositMaker(keys)
   const deposits = startDepositWorkers({
     ...{ seedFile: config.seedFile, fingerprint: keys.fingerprint, inline, log },
-    // Each takes some 60 MiB, which the embedded database leaves for one.
-    ...(config.database.kind === 'embedded' ? { size: 1 } : {}),
+    // Each takes some 60 MiB, which the embedded database leaves for one in a small container.
+    ...(config.database.kind === 'embedded' && isSmall(memoryLimit()) ? { size: 1 } : {}),
   })
   let closeOperations = async () => undefined as unknown
   try {

@@ -1,6 +1,4 @@
 import { z } from 'zod'
-import { ChainError, type EthereumChain, type Hex } from '../../chains/ethereum/chain.ts'
-import { isContract } from '../../chains/ethereum/unspendable.ts'
 import { routes } from '../../contract/routes.ts'
 import { depositData, unsignedTransaction } from '../../contract/schemas/ethereum-stake.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -8,17 +6,19 @@ import type { Logger } from '../../lib/log.ts'
 import { validationFailed } from '../errors.ts'
 import type { Handled, Input } from '../http/contract-route.ts'
 import { answer } from '../http/contract-route.ts'
-import { type Commit, type Idempotency, inProgress } from '../idempotency.ts'
+import { type Answer, type Commit, type Idempotency, inProgress } from '../idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath } from '../seed.ts'
 import { isUniqueViolation, type Store } from '../store/database.ts'
-import { addHash, holderOf, insertStake, referenceExists } from '../store/stakes.ts'
+import { type Claim, createStakeOnce } from '../store/new-stake.ts'
+import { addHash, holderOf, insertStake, type NewStake, referenceExists } from '../store/stakes.ts'
 import { createTurns } from '../turns.ts'
 import type { EthereumNetworks } from './networks.ts'
 import type { TakeNewKey } from './new-key.ts'
+import { createPaysContract } from './pays-contract.ts'
 import { brokenRules, checksummed } from './rules.ts'
-import { stakeBody } from './stake-body.ts'
+import { type ShownStake, stakeBody } from './stake-body.ts'
 
 export interface CreateStakeDeps {
   readonly store: Store
@@ -40,8 +40,17 @@ type Route = typeof route
 export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Promise<Handled<Route>> {
   const { store, idempotency, takeNewKey, networks, clock, log, metrics } = deps
   const inTurn = createTurns()
+  const paysContract = createPaysContract()
 
-  async function make(commit: Commit, { caller, body, signal }: Input<Route>, idempotencyKey: string) {
+  async function write(claim: Claim, stake: NewStake, made: Answer): Promise<Answer> {
+    const outcome = await createStakeOnce(store.db, claim, stake, made)
+    if (outcome === 'created') return made
+    const { account, external_reference: reference } = stake
+    if (outcome === 'unclaimed' || reference === null) throw inProgress()
+    throw referenceExists(reference, (await holderOf(store.db, account, reference)) ?? 'another resource')
+  }
+
+  async function make(claim: Claim, commit: Commit, { caller, body, signal }: Input<Route>) {
     const { amountEth: amount, credentialsType, withdrawalAddress, externalReference: reference } = body
     const network = networks.get(body.network)
     const broken = brokenRules({ networkName: body.network, network: network?.config, amount, credentialsType, withdrawalAddress })
@@ -51,29 +60,38 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
       if (holder !== undefined) throw referenceExists(reference, holder)
     }
     const terms = { amountGwei: amount, credentialsType, withdrawalAddress: checksummed(withdrawalAddress) }
-    const { index, pubkey, paidBy, ...deposit } = await takeNewKey(network, { account: caller.account, idempotencyKey, ...terms }, signal)
+    const { index, pubkey, paidBy, ...deposit } = await takeNewKey(
+      network,
+      { account: caller.account, idempotencyKey: claim.key, ...terms },
+      signal,
+    )
     const isPaidToContract = await paysContract(network.chain, terms.withdrawalAddress, signal)
     const now = clock.now()
     const id = newId(now)
-    const stored = await commit(async (transaction) => {
-      const row = await insertStake(transaction, {
-        id,
-        account: caller.account,
-        network: network.config.name,
-        amount_gwei: amount,
-        withdrawal_address: terms.withdrawalAddress,
-        credentials_type: credentialsType,
-        key_index: index,
-        pubkey,
-        deposit_data: JSON.stringify(z.encode(depositData, deposit.depositData)),
-        unsigned_transaction: JSON.stringify(z.encode(unsignedTransaction, deposit.unsignedTransaction)),
-        external_reference: reference ?? null,
-        withdrawal_is_contract: isPaidToContract ?? null,
-        created_at: now,
-      })
-      const submitted = paidBy === undefined ? row : await addHash(transaction, row, { hash: paidBy, sentBy: undefined, now })
-      return answer(route, 201, stakeBody(submitted, undefined))
-    }).catch((error: unknown) => {
+    const encoded = { data: z.encode(depositData, deposit.depositData), call: z.encode(unsignedTransaction, deposit.unsignedTransaction) }
+    const stake: NewStake = {
+      id,
+      account: caller.account,
+      network: network.config.name,
+      amount_gwei: amount,
+      withdrawal_address: terms.withdrawalAddress,
+      credentials_type: credentialsType,
+      key_index: index,
+      pubkey,
+      deposit_data: JSON.stringify(encoded.data),
+      unsigned_transaction: JSON.stringify(encoded.call),
+      external_reference: reference ?? null,
+      withdrawal_is_contract: isPaidToContract ?? null,
+      created_at: now,
+    }
+    const stored = await (paidBy === undefined
+      ? write(claim, stake, answer(route, 201, stakeBody(rowOf(stake, encoded), undefined)))
+      : commit(async (transaction) => {
+          const row = await insertStake(transaction, stake)
+          const submitted = await addHash(transaction, row, { hash: paidBy, sentBy: undefined, now })
+          return answer(route, 201, stakeBody(submitted, undefined))
+        })
+    ).catch((error: unknown) => {
       // Two requests that meet at one index, at the same moment: the other one is seen at the next try.
       throw isUniqueViolation(error, 'ethereum_stakes_key_index_key', 'ethereum_stakes_pubkey_key') ? inProgress() : error
     })
@@ -85,8 +103,8 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
     const { caller, body, idempotent, signal } = input
     if (idempotent === undefined) throw new Error('a stake is created under an Idempotency-Key')
     const { externalReference: reference } = body
-    const answered = await idempotency.run(idempotent, (commit) => {
-      const work = () => make(commit, input, idempotent.key)
+    const answered = await idempotency.runClaimed(idempotent, (claim, commit) => {
+      const work = () => make(claim, commit, input)
       // Of many that ask for one reference, one makes a key and signs with it; the others then see that the reference is held.
       return reference === undefined ? work() : inTurn(JSON.stringify([caller.account, reference]), work, signal)
     })
@@ -96,12 +114,17 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
   }
 }
 
-/** Nothing is refused for it, and it is said. Undefined where no node tells. */
-async function paysContract(chain: Pick<EthereumChain, 'code'>, address: Hex, signal: AbortSignal): Promise<boolean | undefined> {
-  try {
-    return isContract(await chain.code(address, signal))
-  } catch (error) {
-    if (error instanceof ChainError) return undefined
-    throw error
-  }
-}
+/** A new stake as the database will have it. */
+const rowOf = (stake: NewStake, { data, call }: { readonly data: unknown; readonly call: unknown }): ShownStake => ({
+  ...stake,
+  deposit_data: data,
+  unsigned_transaction: call,
+  status: 'awaiting_submission',
+  hash: null,
+  block_number: null,
+  block_hash: null,
+  failure_reason: null,
+  consensus_status: 'pending',
+  consensus_reason: null,
+  keys_provisioned_at: null,
+})

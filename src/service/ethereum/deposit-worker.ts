@@ -1,3 +1,4 @@
+import { constants, getPriority, setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { readSeedFile } from '../seed.ts'
 import { depositFor } from './deposit-maker.ts'
@@ -8,6 +9,8 @@ const { seedFile } = workerData as WorkerSetup
 const port = parentPort
 if (port === null) throw new Error('this is run as a worker')
 const tell = (message: FromWorker) => port.postMessage(message)
+// Whoever only reads comes first. On Linux a thread has a priority of its own; elsewhere the whole process would get it.
+if (process.platform === 'linux') setPriority(Math.min(getPriority() + 5, constants.priority.PRIORITY_LOW))
 const keys = await readSeedFile(seedFile)
 
 port.on('message', ({ id, index, terms }: ToWorker) => {

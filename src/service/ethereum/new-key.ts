@@ -84,9 +84,10 @@ export function createTakeNewKey(deps: {
     }
     for (let probe = 0; probe < maxProbes; probe++) {
       const index = keyIndexOf(keys, keyOrder, probe, indices.floor)
-      if (await indices.isTaken(index)) continue
       const terms = { network: network.config, amountGwei, credentialsType, withdrawalAddress }
-      const { pubkey, ...deposit } = await deposits.make(index, terms, signal)
+      // Hardly any index is taken: what is made of it is not waited with.
+      const [isTaken, { pubkey, ...deposit }] = await Promise.all([indices.isTaken(index), deposits.make(index, terms, signal)])
+      if (isTaken) continue
       const verdict = await judge(network, deposit, signal)
       const line = { network: name, path: keyPath(index), pubkey }
       if (verdict === 'new') return { ...deposit, index, pubkey }

@@ -4,8 +4,11 @@ import { depositData, type EthereumStakeBody, unsignedTransaction } from '../../
 import { gwei } from '../../lib/amounts.ts'
 import type { StakeRow } from '../store/stakes.ts'
 
+/** What is shown of a row. */
+export type ShownStake = Omit<StakeRow, 'check_at' | 'checked_head' | 'look_at' | 'consensus_at'>
+
 /** A stored stake as the contract's resource, with what the beacon chain last showed of its validator, if anything. */
-export const stakeBody = (row: StakeRow, seen: BeaconValidator | undefined): EthereumStakeBody => ({
+export const stakeBody = (row: ShownStake, seen: BeaconValidator | undefined): EthereumStakeBody => ({
   stakeId: row.id,
   network: row.network,
   amountEth: gwei(row.amount_gwei),

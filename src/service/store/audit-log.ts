@@ -1,4 +1,5 @@
-import { type Kysely, type Selectable, sql } from 'kysely'
+import { CompiledQuery, type Kysely, type Selectable, sql } from 'kysely'
+import { prepared } from './prepared.ts'
 import type { AuditLogTable, Database } from './schema.ts'
 
 export type AuditRow = Selectable<AuditLogTable>
@@ -22,23 +23,28 @@ export interface AuditOutcome {
 export const insertAudit = (db: Kysely<Database>, rows: readonly AuditRow[]) =>
   rows.length === 0 ? undefined : db.insertInto('audit_log').values(rows).execute()
 
-/** Writes down what a key asks, if the key is good at this moment: false when it was revoked or has expired. One statement, so that nothing comes between. */
-export async function insertAuditOfKey(db: Kysely<Database>, row: AuditRow & { readonly key_id: string }): Promise<boolean> {
-  const columns = Object.keys(row) as (keyof AuditRow)[]
-  const result = await db
-    .insertInto('audit_log')
-    .columns(columns)
-    .expression((expression) =>
-      expression
-        .selectFrom('api_keys')
-        .select(columns.map((column) => sql`${row[column]}`.$castTo<never>().as(column)))
-        .where('api_keys.id', '=', row.key_id)
-        .where('revoked_at', 'is', null)
-        .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', row.at)])),
-    )
-    .executeTakeFirst()
-  return result.numInsertedOrUpdatedRows === 1n
+/**
+ * Writes down what keys ask, of those that are good at this moment: not of one that was revoked or has expired. One statement, so that nothing comes between.
+ * @returns The ids of what was written.
+ */
+export async function insertAuditOfKeys(
+  db: Kysely<Database>,
+  rows: readonly (AuditRow & { readonly key_id: string })[],
+): Promise<ReadonlySet<string>> {
+  const { rows: written } = await db.executeQuery<{ id: string }>(CompiledQuery.raw(insertOfKeys, [JSON.stringify(rows)]))
+  return new Set(written.map(({ id }) => id))
 }
+const columns =
+  'id text, at timestamptz, account text, key_id text, operation text, method text, path text, idempotency_key text, request_id text, address text, status integer, resource_id text'
+const names = columns.replaceAll(/ (text|timestamptz|integer)/g, '')
+const insertOfKeys = prepared(
+  'insert_audit_of_keys',
+  `insert into audit_log (${names})
+    select asked.* from jsonb_to_recordset($1::jsonb) as asked (${columns})
+      join api_keys on api_keys.id = asked.key_id
+      where api_keys.revoked_at is null and (api_keys.expires_at is null or api_keys.expires_at > asked.at)
+    returning id`,
+)
 
 export const noteOutcomes = (db: Kysely<Database>, outcomes: readonly AuditOutcome[]) =>
   outcomes.length === 0

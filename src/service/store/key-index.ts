@@ -1,6 +1,8 @@
-import { sql } from 'kysely'
+import { CompiledQuery, sql } from 'kysely'
 import { SeedError } from '../seed.ts'
 import type { Store } from './database.ts'
+import { gathered } from './gathered.ts'
+import { prepared } from './prepared.ts'
 
 /** Which indices of validator keys are taken, as far as this database knows; a key's index is on one network only. */
 export interface KeyIndices {
@@ -8,6 +10,8 @@ export interface KeyIndices {
   readonly floor: bigint
   isTaken(index: bigint): Promise<boolean>
 }
+
+const takenIndices = prepared('taken_indices', 'select key_index from ethereum_stakes where key_index = any($1::bigint[])')
 
 /**
  * @throws SeedError when the database's stakes were made from another seed: their keys could not be exported, and a mistaken Secret is the likely cause.
@@ -39,9 +43,12 @@ export async function openKeyIndices({
       .onConflict((conflict) => conflict.doNothing())
       .execute()
   })
-  return {
-    floor,
-    isTaken: async (index) =>
-      (await db.selectFrom('ethereum_stakes').select('id').where('key_index', '=', index).executeTakeFirst()) !== undefined,
-  }
+  const takenOf = gathered(
+    async (indices: readonly bigint[]) => {
+      const { rows } = await store.looks.executeQuery<{ key_index: bigint }>(CompiledQuery.raw(takenIndices, [indices.map(String)]))
+      return new Set(rows.map((row) => row.key_index))
+    },
+    { atMost: 100, atOnce: 1 },
+  )
+  return { floor, isTaken: async (index) => (await takenOf(index)).has(index) }
 }

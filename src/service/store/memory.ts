@@ -27,3 +27,6 @@ export const tooLittleMemory = (limitBytes: number | undefined): string | undefi
   limitBytes === undefined || limitBytes >= embeddedMinimumBytes
     ? undefined
     : `the embedded database needs ${embeddedMinimumBytes / mib} MiB of memory, and this container's limit is ${Math.floor(limitBytes / mib)} MiB: raise the limit (1 GiB is comfortable), or use PostgreSQL (database.urlFile)`
+
+/** Whether a container has room for the embedded database and little else. */
+export const isSmall = (limitBytes: number | undefined): boolean => limitBytes !== undefined && limitBytes < 1536 * mib

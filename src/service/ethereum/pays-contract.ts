@@ -1,0 +1,22 @@
+import { ChainError, type EthereumChain, type Hex } from '../../chains/ethereum/chain.ts'
+import { isContract } from '../../chains/ethereum/unspendable.ts'
+import { shareNextCallBy } from '../../lib/shared-call.ts'
+
+/** Whether a withdrawal address is a contract. Nothing is refused for it, and it is said. Undefined where no node tells. */
+export type PaysContract = (chain: Pick<EthereumChain, 'code'>, address: Hex, signal: AbortSignal) => Promise<boolean | undefined>
+
+/** Those who ask about one address at the same time share a question, which is asked after they came. */
+export function createPaysContract(): PaysContract {
+  const never = new AbortController().signal
+  const asking = new WeakMap<object, (address: Hex, signal: AbortSignal) => Promise<Hex>>()
+  return async (chain, address, signal) => {
+    const ask = asking.get(chain) ?? shareNextCallBy((one: Hex) => chain.code(one, never))
+    asking.set(chain, ask)
+    try {
+      return isContract(await ask(address, signal))
+    } catch (error) {
+      if (error instanceof ChainError) return undefined
+      throw error
+    }
+  }
+}
