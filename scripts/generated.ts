@@ -7,6 +7,7 @@ import { customResourceDefinition, type JsonObject, structuralSchema } from '../
 import { kinds } from '../src/resources/kinds.ts'
 import { API_VERSION, GROUP, type KindDefinition } from '../src/resources/meta.ts'
 import { reasons } from '../src/resources/reasons.ts'
+import { chartFiles } from './chart/files.ts'
 
 const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
 const header = (source: string) => `Generated from ${source} by \`npm run generate\`. Do not edit.`
@@ -17,8 +18,9 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   for (const kind of kinds) {
     const yaml = `# ${header('src/resources')}\n${stringify(customResourceDefinition(kind), { lineWidth: 0 })}`
     files.set(`crds/${kind.plural}.${GROUP}.yaml`, yaml)
-    files.set(`charts/staking-operator/crds/${kind.plural}.${GROUP}.yaml`, yaml)
+    files.set(`charts/staking-operator/files/crds/${kind.plural}.${GROUP}.yaml`, yaml)
   }
+  for (const [path, content] of chartFiles(version)) files.set(`charts/staking-operator/${path}`, content)
   files.set('docs/reference/resources.md', resourceReference())
   files.set('docs/reference/reasons.md', reasonReference())
   files.set('docs/reference/problems.md', problemReference())

@@ -5,7 +5,7 @@ import type { Anvil, AnvilOptions } from '../chains/anvil.ts'
 import type { BeaconSimulator } from '../chains/beacon/simulator.ts'
 import { type FaultyProxy, startFaultyHttp } from '../chains/faulty-http.ts'
 import { startFaultyRpc } from '../chains/faulty-rpc.ts'
-import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts'
+import { type ControlPlane, type ServiceAccount, startControlPlane } from '../cluster/control-plane.ts'
 import { freePort } from '../cluster/ports.ts'
 import { type EthereumSource, ethereumNetwork, type StackBeaconOptions, startStackEthereum } from './ethereum.ts'
 import { writeKey, writeSolanaKey } from './keys.ts'
@@ -32,6 +32,8 @@ export interface StackOptions {
   /** The simulated Solana cluster, a network of its own for both programs. Default: none. */
   readonly solana?: StackSolanaOptions
   readonly controllerManager?: boolean
+  /** Installs the definitions and the operator's rights, and says under whose the operator runs. Default: `crds` and `deploy/rbac.yaml`. */
+  readonly install?: (cluster: ControlPlane) => Promise<ServiceAccount>
   /** Put proxies in front of the chain and the service that can misbehave on demand. */
   readonly faults?: boolean
   readonly bumpAfterMs?: number
@@ -147,13 +149,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     if (apiFaults) undo.push(() => apiFaults.stop())
 
     log('installing the CRDs and the rights of the operator')
-    await cluster.kubectlOk(['apply', '-f', join(repository, 'crds')])
-    await cluster.kubectlOk(['apply', '-f', join(repository, 'deploy/rbac.yaml')])
+    const serviceAccount = await (options.install ?? installByFiles)(cluster)
     await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '-l', '!none', '--all', '--timeout=30s'])
     const operatorKubeconfig = join(dir, 'operator.kubeconfig')
-    writeFileSync(operatorKubeconfig, await cluster.kubeconfigFor({ namespace: 'staking-system', name: 'staking-operator' }), {
-      mode: 0o600,
-    })
+    writeFileSync(operatorKubeconfig, await cluster.kubeconfigFor(serviceAccount), { mode: 0o600 })
 
     const keysDir = join(dir, 'keys')
     const [payer] = ethereum.accounts
@@ -237,6 +236,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     await stop()
     throw error
   }
+}
+
+async function installByFiles({ kubectlOk }: ControlPlane): Promise<ServiceAccount> {
+  await kubectlOk(['apply', '-f', join(repository, 'crds'), '-f', join(repository, 'deploy/rbac.yaml')])
+  return { namespace: 'staking-system', name: 'staking-operator' }
 }
 
 const readIfThere = (path: string): string => {

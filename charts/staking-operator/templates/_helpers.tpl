@@ -1,0 +1,104 @@
+{{- define "staking.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (.Values.nameOverride | default .Chart.Name) | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "staking.service.fullname" -}}
+{{- printf "%s-service" (include "staking.fullname" .) -}}
+{{- end -}}
+
+{{- define "staking.selector" -}}
+app.kubernetes.io/name: {{ .root.Values.nameOverride | default .root.Chart.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- define "staking.labels" -}}
+{{- include "staking.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "staking.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "staking.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "staking.fullname" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* URL of the staking API: that of the values, or of this chart's service. */ -}}
+{{- define "staking.apiUrl" -}}
+{{- if .Values.stakingApi.url -}}
+{{- .Values.stakingApi.url -}}
+{{- else -}}
+http://{{ include "staking.service.fullname" . }}.{{ .Release.Namespace }}:8080
+{{- end -}}
+{{- end -}}
+
+{{- /* Whether the service keeps its data in a PostgreSQL of its own. */ -}}
+{{- define "staking.embedded" -}}
+{{- if not .Values.service.database.urlSecret.name -}}true{{- end -}}
+{{- end -}}
+
+{{- define "staking.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "staking.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- /* Where a pod may run: `values` has what every pod can be given. */ -}}
+{{- define "staking.scheduling" -}}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- if .values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- range .values.topologySpreadConstraints }}
+  {{- $own := dict "labelSelector" (dict "matchLabels" (include "staking.selector" $ | fromYaml)) }}
+  - {{- toYaml (merge (deepCopy .) $own) | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,207 @@
+import { z } from 'zod'
+
+/** The chart's values: values.yaml, values.schema.json and the chart's README are made from this. Every field is strict, so that a typo is refused. */
+
+const anyMap = z.record(z.string(), z.any())
+const labels = z.record(z.string(), z.string())
+const objects = z.array(anyMap)
+const name = z.string().max(253)
+
+const image = z
+  .strictObject({
+    repository: z.string().default('staking-operator').describe('Where the image is.'),
+    tag: z.string().default('').describe("Its tag; the chart's appVersion by default."),
+    digest: z
+      .string()
+      .regex(/^(sha256:[0-9a-f]{64})?$/)
+      .default('')
+      .describe('`sha256:…`: then the tag is not looked at.'),
+    pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']).default('IfNotPresent'),
+  })
+  .prefault({})
+  .describe('The image of both programs.')
+
+const secretKey = (secret: string, key: string) =>
+  z
+    .strictObject({
+      name: name.default(secret).describe('Name of the Secret.'),
+      key: name.default(key).describe('Which of its keys.'),
+    })
+    .prefault({})
+
+const resources = (cpu: string, memory: string, limit: string) =>
+  z
+    .strictObject({ requests: anyMap.optional(), limits: anyMap.optional(), claims: objects.optional() })
+    .default({ requests: { cpu, memory }, limits: { memory: limit } })
+
+/** What every pod of the chart can be given. */
+const pod = {
+  podAnnotations: labels.default({}),
+  podLabels: labels.default({}),
+  nodeSelector: labels.default({}),
+  tolerations: objects.default([]),
+  affinity: anyMap.default({}),
+  topologySpreadConstraints: objects.default([]).describe('Without a labelSelector, the pods of the Deployment are spread.'),
+  priorityClassName: z.string().default(''),
+  extraEnv: objects.default([]).describe('More environment variables, such as NODE_USE_ENV_PROXY.'),
+  extraVolumes: objects.default([]),
+  extraVolumeMounts: objects.default([]),
+}
+
+const disruption = z
+  .strictObject({
+    enabled: z.boolean().default(true),
+    minAvailable: z.union([z.int().min(0), z.string()]).default(1),
+  })
+  .prefault({})
+  .describe('PodDisruptionBudget; only where there is more than one replica.')
+
+const stakingApi = z.strictObject({
+  url: z.string().default('').describe('http(s) URL of the staking API. Empty: the service of this chart, which is then enabled.'),
+  apiKeySecret: secretKey('staking-api-key', 'key').describe('The Secret that holds its API key.'),
+  caSecret: z
+    .strictObject({ name: name.default('').describe('Empty: none.'), key: name.default('ca.crt') })
+    .prefault({})
+    .describe('A Secret with the PEM of the authority that its certificate is from, where that is no public one.'),
+  timeoutMs: z.int().min(100).max(120_000).default(15_000),
+})
+
+const signer = z.strictObject({
+  keyName: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/)
+    .describe('As `spec.keyName` of the StakingSigner has it.'),
+  secretName: name.min(1),
+  files: z
+    .array(z.enum(['privateKey', 'keystore.json', 'password', 'keypair.json']))
+    .min(1)
+    .default(['privateKey'])
+    .describe('Which keys of the Secret.'),
+})
+
+const leaderElection = z
+  .strictObject({
+    leaseName: name
+      .min(1)
+      .default('staking-operator')
+      .describe('One for a cluster, whatever its releases are called: two leaders would work against each other.'),
+    leaseDuration: z.string().default('15s'),
+    renewDeadline: z.string().default('10s'),
+    retryPeriod: z.string().default('2s'),
+  })
+  .prefault({})
+
+const monitor = (what: string) =>
+  z
+    .strictObject({
+      enabled: z.boolean().default(false),
+      interval: z.string().default('30s'),
+      labels: labels.default({}).describe('Labels that your Prometheus selects by.'),
+    })
+    .prefault({})
+    .describe(what)
+
+const service = z
+  .strictObject({
+    enabled: z.boolean().default(false).describe('Runs the staking service beside the operator. It holds the validators’ keys.'),
+    replicaCount: z.int().min(1).default(2).describe('More than one needs `database.urlSecret`.'),
+    database: z
+      .strictObject({
+        urlSecret: z
+          .strictObject({
+            name: name.default('').describe('Empty: an embedded PostgreSQL on a volume, for one replica.'),
+            key: name.default('url'),
+          })
+          .prefault({})
+          .describe('The Secret that holds the URL of a PostgreSQL database.'),
+        storage: z
+          .strictObject({
+            size: z.string().default('4Gi'),
+            storageClassName: z.string().default(''),
+            existingClaim: name.default('').describe('A PersistentVolumeClaim of your own.'),
+          })
+          .prefault({})
+          .describe('The volume of the embedded PostgreSQL.'),
+      })
+      .prefault({}),
+    seedSecret: secretKey('staking-seed', 'seed').describe('The Secret that holds the seed of all validator keys.'),
+    config: anyMap
+      .default({})
+      .describe('Everything else of the service’s configuration, such as `networks`. Left out, it serves the networks of `networks`.'),
+    resources: resources('100m', '256Mi', '1Gi'),
+    podDisruptionBudget: disruption,
+    ...pod,
+  })
+  .prefault({})
+
+export const chartValues = z.strictObject({
+  nameOverride: z.string().default(''),
+  fullnameOverride: z.string().default(''),
+  commonLabels: labels.default({}).describe('Labels of every object.'),
+  image,
+  imagePullSecrets: z.array(z.strictObject({ name })).default([]),
+  crds: z
+    .strictObject({
+      enabled: z.boolean().default(true).describe('Installs and upgrades the definitions with the chart.'),
+      keep: z.boolean().default(true).describe('They stay when the release is uninstalled: with them, every resource would go.'),
+      protect: z
+        .boolean()
+        .default(true)
+        .describe('A ValidatingAdmissionPolicy refuses to delete them unless they are annotated `staking.dev/allow-delete: "true"`.'),
+    })
+    .prefault({}),
+  replicaCount: z.int().min(0).default(2).describe('One leads, the others wait with filled caches.'),
+  networks: z
+    .array(z.looseObject({ name: z.string(), chain: z.enum(['Ethereum', 'Solana']), rpcUrls: z.array(z.string()).min(1) }))
+    .max(32)
+    .default([])
+    .describe('The networks, as the networks file has them. Give each two RPC nodes of different operators.'),
+  networksSecret: z
+    .strictObject({ name: name.default('').describe('Empty: `networks` is used.'), key: name.default('networks.yaml') })
+    .prefault({})
+    .describe('A Secret that holds the whole networks file in place of `networks` and `stakingApi`, where URLs of nodes hold keys.'),
+  stakingApi: stakingApi.prefault({}),
+  signers: z.array(signer).default([]).describe('The keys that are mounted: one entry for each StakingSigner.'),
+  leaderElection,
+  logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
+  workers: z.int().min(1).max(1_000).default(16).describe('Resources of one kind that are worked on at a time.'),
+  transactionRetention: z
+    .string()
+    .default('720h')
+    .describe('How long the StakingTransaction of an exit or withdrawal is kept after its resource.'),
+  extraArgs: z.array(z.string()).default([]).describe('More flags of `staking-operator operator`.'),
+  serviceAccount: z
+    .strictObject({
+      create: z.boolean().default(true),
+      name: name.default('').describe("By default the chart's full name."),
+      annotations: labels.default({}),
+    })
+    .prefault({}),
+  rbac: z
+    .strictObject({
+      create: z.boolean().default(true),
+      aggregate: z
+        .boolean()
+        .default(true)
+        .describe('Adds the resources to the roles view, edit and admin. None of them has anything of the transaction log or of signers.'),
+    })
+    .prefault({}),
+  resources: resources('100m', '256Mi', '512Mi').describe('Enough for 10,000 stakes.'),
+  podDisruptionBudget: disruption,
+  serviceMonitor: monitor('A ServiceMonitor of the Prometheus operator, for both programs.'),
+  podMonitor: monitor('A PodMonitor in place of it.'),
+  networkPolicy: z
+    .strictObject({
+      enabled: z.boolean().default(false),
+      egress: objects
+        .default([])
+        .describe(
+          'Where the operator may connect to besides DNS, the API server (443, 6443) and the staking API: its RPC nodes. Empty: anywhere by 443.',
+        ),
+      metricsFrom: objects.default([]).describe('Who may read the metrics. Empty: everybody.'),
+    })
+    .prefault({}),
+  ...pod,
+  service,
+})
+export type ChartValues = z.output<typeof chartValues>

@@ -1,0 +1,128 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseAllDocuments } from 'yaml'
+import { findHelm } from '../../cluster/helm.ts'
+import { type RunResult, runToEnd } from '../../cluster/run.ts'
+
+export const chart = join(import.meta.dirname, '../../../charts/staking-operator')
+
+export interface Rendered {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly labels?: Record<string, string>
+    readonly annotations?: Record<string, string>
+  }
+  readonly [field: string]: unknown
+}
+
+/** A real Helm, with folders of its own. */
+export async function startHelm(kubeconfig: string | undefined, signal: AbortSignal) {
+  const helm = await findHelm({ env: process.env, log: (line) => console.log(line), signal })
+  const dir = mkdtempSync(join(tmpdir(), 'chart-'))
+  const env = {
+    HELM_CACHE_HOME: join(dir, 'cache'),
+    HELM_CONFIG_HOME: join(dir, 'config'),
+    HELM_DATA_HOME: join(dir, 'data'),
+    KUBECONFIG: kubeconfig ?? join(dir, 'no-cluster'),
+  }
+  let files = 0
+  const valuesFile = (values: object): string => {
+    const path = join(dir, `values-${files++}.yaml`)
+    writeFileSync(path, JSON.stringify(values))
+    return path
+  }
+  const run = (args: readonly string[]): Promise<RunResult> =>
+    runToEnd({ command: helm, args, env, signal: AbortSignal.any([signal, AbortSignal.timeout(60_000)]) })
+  async function ok(args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await run(args)
+    if (code !== 0) throw new Error(`helm ${args.join(' ')}: ${stderr}`)
+    return stdout
+  }
+  mkdirSync(env.HELM_CACHE_HOME, { recursive: true })
+  return {
+    run,
+    ok,
+    valuesFile,
+    async render(values: object, release = 'staking-operator'): Promise<readonly Rendered[]> {
+      const text = await ok(['template', release, chart, '--namespace', 'staking-system', '--values', valuesFile(values)])
+      return parseAllDocuments(text).flatMap((document) => (document.contents === null ? [] : [document.toJS() as Rendered]))
+    },
+    /** Why values are refused. */
+    async refusal(values: object): Promise<string> {
+      const { code, stderr } = await run(['template', 'staking-operator', chart, '--values', valuesFile(values)])
+      return code === 0 ? '' : stderr
+    },
+    stop: () => rmSync(dir, { recursive: true, force: true }),
+  }
+}
+export type Helm = Awaited<ReturnType<typeof startHelm>>
+
+const hoodi = { name: 'hoodi', chain: 'Ethereum', rpcUrls: ['https://rpc-1.example', 'https://rpc-2.example'] }
+const devnet = { name: 'devnet', chain: 'Solana', rpcUrls: ['https://solana.example'] }
+
+/** What people set, one thing at a time and much of it together. */
+export const matrix: readonly { readonly what: string; readonly values: object }[] = [
+  { what: 'an operator in front of a staking API', values: { networks: [hoodi], stakingApi: { url: 'https://staking.example' } } },
+  {
+    what: 'an operator and the service on its embedded database',
+    values: { networks: [hoodi, devnet], service: { enabled: true, replicaCount: 1, config: { solana: { domain: 'staking.example' } } } },
+  },
+  {
+    what: 'an operator and the service on PostgreSQL',
+    values: {
+      networks: [{ ...hoodi, beaconApiUrls: ['https://beacon.example'] }],
+      service: { enabled: true, database: { urlSecret: { name: 'staking-database' } } },
+    },
+  },
+  {
+    what: 'everything at once',
+    values: {
+      fullnameOverride: 'stakes',
+      commonLabels: { 'example.com/team': 'staking' },
+      image: { repository: 'registry.example/staking-operator', digest: `sha256:${'ab'.repeat(32)}` },
+      imagePullSecrets: [{ name: 'pull' }],
+      networksSecret: { name: 'networks', key: 'file.yaml' },
+      stakingApi: { url: 'https://staking.example', caSecret: { name: 'api-ca' } },
+      signers: [
+        { keyName: 'treasury', secretName: 'treasury-key' },
+        { keyName: 'vault', secretName: 'vault-key', files: ['keystore.json', 'password'] },
+        { keyName: 'solana', secretName: 'solana-key', files: ['keypair.json'] },
+      ],
+      extraArgs: ['--observe-settled=1h'],
+      extraEnv: [{ name: 'NODE_USE_ENV_PROXY', value: '1' }],
+      extraVolumes: [{ name: 'history', persistentVolumeClaim: { claimName: 'history' } }],
+      extraVolumeMounts: [{ name: 'history', mountPath: '/var/lib/staking', readOnly: true }],
+      podAnnotations: { 'example.com/scraped': 'yes' },
+      podLabels: { 'example.com/zone': 'a' },
+      nodeSelector: { 'kubernetes.io/os': 'linux' },
+      tolerations: [{ key: 'staking', operator: 'Exists' }],
+      affinity: { nodeAffinity: {} },
+      topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' }],
+      priorityClassName: 'system-cluster-critical',
+      serviceAccount: { create: true, annotations: { 'example.com/role': 'staking' } },
+      networkPolicy: { enabled: true, egress: [{ to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] }], metricsFrom: [{ namespaceSelector: {} }] },
+      service: {
+        enabled: true,
+        replicaCount: 3,
+        database: { urlSecret: { name: 'staking-database' } },
+        config: { networks: [hoodi], logLevel: 'debug' },
+        extraEnv: [{ name: 'TZ', value: 'UTC' }],
+      },
+    },
+  },
+  {
+    what: 'one replica, no rights and no definitions of its own',
+    values: {
+      networks: [devnet],
+      stakingApi: { url: 'https://staking.example' },
+      replicaCount: 1,
+      crds: { enabled: false, protect: false },
+      rbac: { create: false },
+      serviceAccount: { create: false, name: 'mine' },
+    },
+  },
+]

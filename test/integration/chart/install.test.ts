@@ -1,0 +1,133 @@
+import { writeFileSync } from 'node:fs'
+import { afterAll, describe, expect, test } from 'vitest'
+import { operatorCommand } from '../../../src/cli/operator-command.ts'
+import { applyAll, eventually, getSigner, getStake, namespace, seen, signer, stake } from '../../stack/resources.ts'
+import { untilPaidOnce, useStack } from '../operator/harness.ts'
+import { chart, type Helm, matrix, startHelm } from './harness.ts'
+
+/** The chart, installed by a real Helm on a real API server; the operator runs under the ServiceAccount and with the rights that come of it. */
+let helm: Helm
+const stopping = new AbortController()
+const RELEASE = ['staking-operator', chart, '--namespace', 'staking-system']
+const values = (change: object = {}) =>
+  helm.valuesFile({ ...matrix[0]?.values, signers: [{ keyName: 'treasury', secretName: 'treasury-key' }], ...change })
+
+const stack = useStack({
+  controllerManager: true,
+  startOperator: false,
+  async install(cluster) {
+    helm = await startHelm(cluster.adminKubeconfigPath, stopping.signal)
+    await helm.ok(['install', ...RELEASE, '--create-namespace', '--values', values()])
+    return { namespace: 'staking-system', name: 'staking-operator' }
+  },
+})
+afterAll(() => {
+  stopping.abort()
+  helm?.stop()
+})
+
+interface Deployed {
+  readonly spec: { readonly template: { readonly spec: { readonly containers: readonly [{ readonly args: readonly string[] }] } } }
+}
+const deployed = async (): Promise<Deployed> =>
+  JSON.parse(await stack().cluster.kubectlOk(['-n', 'staking-system', 'get', 'deployment', 'staking-operator', '-o', 'json'])) as Deployed
+const definitions = async (): Promise<readonly string[]> =>
+  (await stack().cluster.kubectlOk(['get', 'crd', '-o', 'name'])).split('\n').filter((name) => name.endsWith('.staking.dev'))
+
+describe.each(matrix)('$what', ({ values: given }) => {
+  test('each object is what the API server takes', async () => {
+    const objects = (await helm.render(given)).filter(({ apiVersion }) => !apiVersion.startsWith('monitoring.coreos.com'))
+    const { code, stderr } = await stack().cluster.kubectl(['apply', '--dry-run=server', '-f', '-'], {
+      input: objects.map((object) => JSON.stringify(object)).join('\n---\n'),
+    })
+    expect(code, stderr).toBe(0)
+  })
+})
+
+test('the rendered flags are those that the operator has', async () => {
+  const { args } = (await deployed()).spec.template.spec.containers[0]
+  expect(args[0]).toBe('operator')
+  expect(
+    operatorCommand('0')
+      .exitOverride()
+      .parseOptions([...args.slice(1)]).unknown,
+  ).toEqual([])
+})
+
+test('from the installation to a stake, an upgrade, a step back, and the end of the release: what holds money stays', {
+  timeout: 300_000,
+}, async () => {
+  const { cluster, operator } = stack()
+  await operator.start()
+  await applyAll(cluster, [namespace('team-a'), signer({ policy: { allowedNamespaces: { names: ['default'] } } })])
+  await eventually(
+    'the signer is ready',
+    () => getSigner(cluster),
+    (value) => seen(value).ready === 'True',
+  )
+  await applyAll(cluster, [stake('one')])
+  const paid = await untilPaidOnce(stack(), 'one')
+
+  await helm.ok(['upgrade', ...RELEASE, '--values', values({ workers: 8, commonLabels: { 'example.com/team': 'staking' } })])
+  expect((await deployed()).spec.template.spec.containers[0].args).toContain('--workers=8')
+  await operator.stop()
+  await operator.start()
+  await applyAll(cluster, [stake('two')])
+  await untilPaidOnce(stack(), 'two')
+
+  await helm.ok(['rollback', 'staking-operator', '1', '--namespace', 'staking-system'])
+  expect((await deployed()).spec.template.spec.containers[0].args).toContain('--workers=16')
+  await applyAll(cluster, [stake('three')])
+  await untilPaidOnce(stack(), 'three')
+
+  await operator.stop()
+  await helm.ok(['uninstall', 'staking-operator', '--namespace', 'staking-system'])
+  expect(await definitions()).toHaveLength(7)
+  expect((await getStake(cluster, 'one'))?.status?.transaction?.minedHash).toBe(paid.status?.transaction?.minedHash)
+
+  // Installed again, it goes on with what is there.
+  await helm.ok(['install', ...RELEASE, '--values', values()])
+  // Another ServiceAccount of the same name, and so another token, as its pods get it.
+  writeFileSync(stack().operatorKubeconfig, await cluster.kubeconfigFor({ namespace: 'staking-system', name: 'staking-operator' }))
+  await operator.start()
+  await applyAll(cluster, [stake('four')])
+  await untilPaidOnce(stack(), 'four')
+  expect((await getStake(cluster, 'one'))?.status?.transaction?.minedHash).toBe(paid.status?.transaction?.minedHash)
+})
+
+test('a definition that holds resources is not deleted by a slip of the hand', async () => {
+  const { cluster } = stack()
+  // A policy is in force a moment after it was made.
+  const refused = await eventually(
+    'the policy is in force',
+    () => cluster.kubectl(['delete', 'crd', 'validatorexits.staking.dev', '--dry-run=server']),
+    ({ code }) => code !== 0,
+  )
+  expect(refused.stderr).toMatch(
+    /every resource of it is deleted.*kubectl annotate crd validatorexits\.staking\.dev staking\.dev\/allow-delete=true/,
+  )
+  await cluster.kubectlOk(['annotate', 'crd', 'validatorexits.staking.dev', 'staking.dev/allow-delete=true'])
+  await cluster.kubectlOk(['delete', 'crd', 'validatorexits.staking.dev', '--dry-run=server'])
+})
+
+test('who may edit a namespace may make stakes in it, and sees nothing of signers and of the log', async () => {
+  const { cluster } = stack()
+  await cluster.kubectlOk(['create', 'rolebinding', 'editors', '--clusterrole=edit', '--user=dana', '-n', 'default'])
+  const may = async (...what: readonly string[]): Promise<string> =>
+    (await cluster.kubectl(['auth', 'can-i', ...what, '-n', 'default'], { asUser: 'dana' })).stdout.trim()
+  // The roles are put together by the controller manager.
+  await eventually(
+    'the roles are aggregated',
+    () => may('create', 'ethereumstakes.staking.dev'),
+    (answer) => answer === 'yes',
+  )
+  expect(await may('delete', 'solanastakes.staking.dev')).toBe('yes')
+  expect(await may('list', 'validatorexits.staking.dev')).toBe('yes')
+  for (const what of [
+    ['get', 'stakingtransactions.staking.dev'],
+    ['list', 'signernonces.staking.dev'],
+    ['get', 'stakingsigners.staking.dev'],
+    ['patch', 'ethereumstakes.staking.dev', '--subresource=status'],
+  ])
+    expect(await may(...what), what.join(' ')).toBe('no')
+})

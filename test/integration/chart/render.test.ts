@@ -1,0 +1,180 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { parseNetworksFile } from '../../../src/operator/networks/networks-file.ts'
+import { parseServiceConfig } from '../../../src/service/config.ts'
+import { chart, type Helm, matrix, type Rendered, startHelm } from './harness.ts'
+
+let helm: Helm
+const stopping = new AbortController()
+beforeAll(async () => {
+  helm = await startHelm(undefined, stopping.signal)
+}, 300_000)
+afterAll(() => {
+  stopping.abort()
+  helm?.stop()
+})
+
+const find = (rendered: readonly Rendered[], kind: string, name: RegExp): Rendered => {
+  const found = rendered.find((object) => object.kind === kind && name.test(object.metadata.name))
+  if (found === undefined) throw new Error(`no ${kind} ${name}`)
+  return found
+}
+const dataOf = (object: Rendered, file: string): string => (object.data as Record<string, string>)[file] ?? ''
+
+describe.each(matrix)('$what', ({ values }) => {
+  test('passes helm lint --strict', async () => {
+    const { code, stdout, stderr } = await helm.run(['lint', '--strict', chart, '--values', helm.valuesFile(values)])
+    expect(code, stdout + stderr).toBe(0)
+  })
+
+  test('each object is there once, in the namespace of the release or in none', async () => {
+    const rendered = await helm.render(values)
+    const names = rendered.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    expect(names.toSorted()).toEqual([...new Set(names)].toSorted())
+    for (const { metadata } of rendered) expect([undefined, 'staking-system']).toContain(metadata.namespace)
+  })
+
+  test('every pod is what the restricted Pod Security Standard asks for, and its volumes are there', async () => {
+    const deployments = (await helm.render(values)).filter(({ kind }) => kind === 'Deployment')
+    expect(deployments.length).toBeGreaterThan(0)
+    for (const { spec } of deployments as unknown as { spec: { template: { spec: Pod } } }[]) {
+      const pod = spec.template.spec
+      expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
+      for (const container of pod.containers) {
+        expect(container.securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        })
+        expect(container.resources.limits.memory).toMatch(/^\d+(Mi|Gi)$/)
+        expect(pod.volumes.map(({ name }) => name).toSorted()).toEqual(container.volumeMounts.map(({ name }) => name).toSorted())
+      }
+    }
+  })
+})
+interface Pod {
+  readonly securityContext: object
+  readonly volumes: readonly { readonly name: string }[]
+  readonly containers: readonly {
+    readonly args: readonly string[]
+    readonly image: string
+    readonly securityContext: object
+    readonly resources: { readonly limits: { readonly memory: string } }
+    readonly volumeMounts: readonly { readonly name: string }[]
+  }[]
+}
+
+test('what both programs are given is what they read', async () => {
+  const rendered = await helm.render(matrix[1]?.values ?? {})
+  const networks = parseNetworksFile(dataOf(find(rendered, 'ConfigMap', /-networks$/), 'networks.yaml'), 'networks.yaml')
+  expect(networks.ethereum[0]).toMatchObject({
+    config: { name: 'hoodi', chainId: 560048 },
+    api: { url: 'http://staking-operator-service.staking-system:8080', apiKeyFile: '/var/run/staking/api/key' },
+  })
+  expect(networks.solana[0]?.config.name).toBe('devnet')
+  const service = parseServiceConfig(dataOf(find(rendered, 'ConfigMap', /-service$/), 'service.yaml'), 'service.yaml')
+  expect(service).toMatchObject({
+    listen: { port: 8080 },
+    operations: { port: 8081 },
+    database: { dataDir: '/var/lib/staking-service' },
+    seedFile: '/var/run/staking/seed/seed',
+    solana: { domain: 'staking.example' },
+  })
+  expect(service.networks.map(({ name }) => name)).toEqual(['hoodi', 'devnet'])
+})
+
+test("what stands in the service's own configuration goes before the networks of the chart", async () => {
+  const rendered = await helm.render(matrix[3]?.values ?? {})
+  const service = parseServiceConfig(dataOf(find(rendered, 'ConfigMap', /-service$/), 'service.yaml'), 'service.yaml')
+  expect(service).toMatchObject({ logLevel: 'debug', database: { urlFile: '/var/run/staking/database/url' } })
+})
+
+test('the rights of the operator are those that the tests of the operator run with', async () => {
+  const rendered = await helm.render(matrix[0]?.values ?? {})
+  const role = find(rendered, 'ClusterRole', /^staking-operator$/)
+  const tested = parseAllDocuments(readFileSync(join(chart, '../../deploy/rbac.yaml'), 'utf8'))
+    .map((document) => document.toJS() as Rendered)
+    .find(({ kind }) => kind === 'ClusterRole')
+  expect(role.rules).toEqual(tested?.rules)
+})
+
+test('no role that tenants get has anything of the log, of signers, or of a status', async () => {
+  const rendered = await helm.render(matrix[0]?.values ?? {})
+  const aggregated = rendered.filter(({ metadata }) => Object.keys(metadata.labels ?? {}).some((label) => label.includes('/aggregate-to-')))
+  expect(aggregated).toHaveLength(2)
+  const resources = aggregated.flatMap(({ rules }) => (rules as { resources: string[] }[]).flatMap((rule) => rule.resources))
+  expect([...new Set(resources)].toSorted()).toEqual(['ethereumstakes', 'solanastakes', 'validatorexits', 'validatorwithdrawals'])
+})
+
+test('definitions are kept when the release goes, unless that is asked for', async () => {
+  const policies = async (values: object) =>
+    (await helm.render({ ...matrix[0]?.values, ...values }))
+      .filter(({ kind }) => kind === 'CustomResourceDefinition')
+      .map(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'])
+  expect(new Set(await policies({}))).toEqual(new Set(['keep']))
+  expect(await policies({ crds: { keep: false } })).toHaveLength(7)
+  expect(new Set(await policies({ crds: { keep: false } }))).toEqual(new Set([undefined]))
+  expect(await policies({ crds: { enabled: false } })).toEqual([])
+})
+
+test('an image by digest is not looked up by its tag', async () => {
+  const [operator] = (await helm.render(matrix[3]?.values ?? {})).filter(({ kind }) => kind === 'Deployment')
+  const { spec } = operator as unknown as { spec: { template: { spec: Pod } } }
+  expect(spec.template.spec.containers[0]?.image).toBe(`registry.example/staking-operator@sha256:${'ab'.repeat(32)}`)
+})
+
+describe('refused with a word, before anything is installed', () => {
+  const fine = matrix[0]?.values as { readonly networks: object[] }
+  test.each<{ what: string; values: object; says: RegExp }>([
+    { what: 'nothing set', values: {}, says: /networks is empty: name the networks/ },
+    { what: 'no staking API', values: { networks: fine.networks }, says: /stakingApi\.url is empty: set it, or run the service/ },
+    { what: 'a typo at the top', values: { ...fine, replicas: 2 }, says: /additional properties 'replicas' not allowed/ },
+    {
+      what: 'a typo below',
+      values: { ...fine, stakingApi: { uri: 'https://a.example' } },
+      says: /at '\/stakingApi': additional properties 'uri' not allowed/,
+    },
+    { what: 'a number as a text', values: { ...fine, replicaCount: 'two' }, says: /at '\/replicaCount': got string, want integer/ },
+    {
+      what: 'a network without nodes',
+      values: { ...fine, networks: [{ name: 'hoodi', chain: 'Ethereum' }] },
+      says: /missing property 'rpcUrls'/,
+    },
+    {
+      what: 'a chain that is none',
+      values: { ...fine, networks: [{ name: 'a', chain: 'Bitcoin', rpcUrls: ['https://a.example'] }] },
+      says: /'\/networks\/0\/chain'/,
+    },
+    {
+      what: 'a folder of a key that leaves the folder of keys',
+      values: { ...fine, signers: [{ keyName: '../etc', secretName: 'a' }] },
+      says: /'\/signers\/0\/keyName'/,
+    },
+    {
+      what: 'one folder for two keys',
+      values: {
+        ...fine,
+        signers: [
+          { keyName: 'a', secretName: 'b' },
+          { keyName: 'a', secretName: 'c' },
+        ],
+      },
+      says: /signers has keyName a twice/,
+    },
+    { what: 'an image digest that is none', values: { ...fine, image: { digest: 'latest' } }, says: /'\/image\/digest'/ },
+    {
+      what: 'an embedded database for two',
+      values: { ...fine, service: { enabled: true, replicaCount: 2 } },
+      says: /the embedded database serves one replica\. Set service\.replicaCount=1/,
+    },
+    {
+      what: 'two monitors',
+      values: { ...fine, serviceMonitor: { enabled: true }, podMonitor: { enabled: true } },
+      says: /Choose one/,
+    },
+  ])('$what', async ({ values, says }) => {
+    expect(await helm.refusal(values)).toMatch(says)
+  })
+})
