@@ -90,7 +90,7 @@ export interface OperatorParts {
 
 /** A kind's objects, whatever they are besides. */
 interface Owned {
-  readonly client: Pick<ResourceClient<KubeObject>, 'get'>
+  readonly client: Pick<ResourceClient<KubeObject>, 'get' | 'list' | 'definition'>
   readonly cache: Pick<Cache<KubeObject>, 'get' | 'put'>
 }
 
@@ -381,8 +381,14 @@ export function composeOperator(parts: OperatorParts) {
   const effects = composeEffects(ground)
   const legacy = composeLegacy(ground, effects)
   const hold = createSignerHold({ ...parts.caches.signers, fieldManager: parts.fieldManager, assertHeld: parts.assertHeld, transactions })
-  const { records, places } = parts.caches
-  const caughtUp = createCatchUp({ records, places, importing: legacy.importing, signal: parts.signal })
+  const { records, places, stakes, exits, withdrawals } = parts.caches
+  const caughtUp = createCatchUp({
+    records,
+    places,
+    sources: [stakes, exits, withdrawals].map((one) => one as unknown as Owned),
+    importing: legacy.importing,
+    signal: parts.signal,
+  })
   const informed =
     (reconcile: Reconcile): Reconcile =>
     async (key, signal) => {

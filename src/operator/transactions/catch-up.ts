@@ -14,6 +14,8 @@ interface Followed<T extends KubeObject> {
 export interface CatchUpDeps {
   readonly records: Followed<RecordObject>
   readonly places: Followed<PlaceObject>
+  /** The kinds whose resources show transactions of an earlier version: read as well where something is to be imported, which goes by what they show. */
+  readonly sources: readonly Followed<KubeObject>[]
   /** Names of the signers whose ledger of an earlier version is not in the log yet, by the cache. */
   readonly importing: () => Iterable<string>
   /** Of the leadership. */
@@ -28,7 +30,13 @@ export interface CatchUpDeps {
  * Places are read once more when the ledger of an earlier version is gone, whoever imported it: each of its places was made before it went.
  * @returns what every reconcile waits for; it rejects with the API server's error, and is tried again by whoever asks next
  */
-export function createCatchUp({ records, places, importing, signal: leading }: CatchUpDeps): (signal: AbortSignal) => Promise<void> {
+export function createCatchUp({
+  records,
+  places,
+  sources,
+  importing,
+  signal: leading,
+}: CatchUpDeps): (signal: AbortSignal) => Promise<void> {
   let hasRecords = false
   /** Signers whose ledger was there when the places were read last, or since. */
   let pending: Set<string> | undefined
@@ -42,7 +50,8 @@ export function createCatchUp({ records, places, importing, signal: leading }: C
   const catchUp = shareCall(async () => {
     // Whose ledger goes while the places are read is among them, and they are read again.
     const before = new Set(importing())
-    await Promise.all([hasRecords ? undefined : takeIn(records, leading), takeIn(places, leading)])
+    const first = hasRecords ? [] : [takeIn(records, leading), ...(before.size > 0 ? sources.map((one) => takeIn(one, leading)) : [])]
+    await Promise.all([...first, takeIn(places, leading)])
     hasRecords = true
     pending = before
   })

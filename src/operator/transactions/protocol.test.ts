@@ -592,6 +592,12 @@ describe('testimony', () => {
       gives: { is: 'follow', transaction: ours('0xd', { pending: true }) },
     },
     {
+      that: 'what a person disregarded is final by the staking API’s word, and no node shows it yet',
+      told: { hash: '0xd', transaction: undefined, landed: true },
+      done: undefined,
+      gives: { is: 'unknown-submission', hash: '0xd' },
+    },
+    {
       that: 'what a person disregarded waits in a pool, from another address',
       told: { hash: '0xd', transaction: ours('0xd', { from: '0xother', pending: true }) },
       done: undefined,

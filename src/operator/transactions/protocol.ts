@@ -334,7 +334,14 @@ export function takenOver(
 /** What the witnesses say of a transaction that is about to take a place. */
 export interface Witnesses {
   /** The hash that the staking API was told last; undefined when none was. */
-  readonly told: { readonly hash: string; readonly transaction: WitnessedTransaction | undefined } | undefined
+  readonly told:
+    | {
+        readonly hash: string
+        readonly transaction: WitnessedTransaction | undefined
+        /** By the API's own word it is final. */
+        readonly landed?: boolean
+      }
+    | undefined
   /** What was done for this purpose according to the chain's history, less what the log accounts for. */
   readonly done: WitnessedTransaction | undefined
 }
@@ -365,7 +372,8 @@ export const disregardedIn = (annotation: string | undefined): readonly string[]
 
 /**
  * ▸ The witnesses are asked before every place, the first and each later one: any of them may have been set back.
- * @param disregarded the annotation in which a person says what will never land. ▸ What a node holds all the same, and makes the call, may.
+ * @param disregarded the annotation in which a person says what will never land. ▸ What a node holds all the same, and makes the call, may; what the API
+ * itself says is final, has.
  */
 export function testimony(
   record: TransactionRecord,
@@ -379,7 +387,7 @@ export function testimony(
   if (done !== undefined) return followable(done) ? { is: 'follow', transaction: done } : { is: 'done-elsewhere', hash: done.hash }
   // Of ours: its place is proven closed, or none would be taken.
   if (told === undefined || isOurs(told.hash)) return { is: 'none' }
-  const mayLand = told.transaction?.sameCall === true && told.transaction.pending === true
+  const mayLand = told.landed === true || (told.transaction?.sameCall === true && told.transaction.pending === true)
   if (disregardedIn(disregarded).includes(told.hash.toLowerCase()) && !mayLand) return { is: 'none' }
   if (told.transaction === undefined) return { is: 'unknown-submission', hash: told.hash }
   return followable(told.transaction) ? { is: 'follow', transaction: told.transaction } : { is: 'done-elsewhere', hash: told.hash }

@@ -219,6 +219,16 @@ describe.each(kinds)('%s: somebody has reported a hash by hand, without its send
     expect(calls(world), said(world, key)).toEqual([])
   })
 
+  test('the staking API says that it is final, which the nodes do not show yet: nothing is signed, whoever disregards it', async () => {
+    const world = await reported()
+    disregard(world, mistyped)
+    world.service.state.lie = (body) => ({ ...body, transaction: { ...body.transaction, status: 'confirmed' } })
+    world.requests.state.lie = (body) => ({ ...body, status: 'confirmed' })
+    await world.settle(world.start(), [key], 4)
+    expect(world.stalled(key), said(world, key)).toBe('UnknownSubmission')
+    expect(calls(world)).toEqual([])
+  })
+
   test('others on the signer wait for none of it', async () => {
     const world = await reported()
     world.addStake(other)

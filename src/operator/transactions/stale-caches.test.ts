@@ -109,6 +109,41 @@ describe('what an earlier version has signed for a stake that is gone, and anoth
   })
 })
 
+test.each([KEY, EXIT, WITHDRAWAL])(
+  '%s shows a transaction of an earlier version that its ledger does not have, and the importing leader has not heard of the resource',
+  async (key) => {
+    const world = createWorld()
+    world.addSigner()
+    const next = world.start()
+    for (const cache of [next.caches.stakes, next.caches.exits, next.caches.withdrawals]) cache.frozen = true
+    if (key === KEY) world.addStake()
+    else if (key === EXIT) world.addExit()
+    else world.addWithdrawal()
+    const dying = world.start((point, self) => {
+      if (point === 'before chain.send') self.kill()
+    })
+    await world.visit(dying, key)
+    await world.visit(world.start(), key)
+    world.loseLog()
+    world.chain.forget()
+    // Neither is it told.
+    if (key === KEY) world.service.state.lie = (body) => ({ ...body, transaction: { status: 'awaiting_submission' } })
+    else world.requests.state.lie = (body) => ({ ...body, status: 'awaiting_submission', transaction: {} })
+    const ledgers = [{ network: 'hoodi', nextNonce: 1 }]
+    world.signers.edit('signer-1', (signer) => ({ ...signer, status: { ...signer.status, ledgers } }))
+    await next.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')?.status?.ledgers).toBeUndefined()
+    expect(world.record(key)?.status?.claims).toHaveLength(1)
+    const sent = calls(world).length
+    for (let poll = 0; poll < 3; poll++) {
+      await world.visit(next, key)
+      world.clock.advance(12_000)
+    }
+    expect(calls(world), said(world, key)).toHaveLength(sent)
+    expect(world.stalled(key)).toBe('UnknownSubmission')
+  },
+)
+
 describe.each([KEY, EXIT, WITHDRAWAL])('%s was sent by the leader before, and the new one has not heard of it', (key) => {
   async function sent(): Promise<{ readonly world: World; readonly next: Operator }> {
     const world = worldOf(key)

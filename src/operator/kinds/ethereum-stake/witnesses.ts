@@ -43,7 +43,8 @@ export function createDepositWitnesses(
     async witnesses(record, signal) {
       const { api, chain } = networkOfRecord(record)
       const { apiId } = record.spec
-      const hash = apiId === undefined ? undefined : (await api.ethereumStake(apiId, signal)).transaction.hash
+      const said = apiId === undefined ? undefined : (await api.ethereumStake(apiId, signal)).transaction
+      const hash = said?.hash
       const told = hash === undefined ? undefined : await chain.transaction(hash, signal)
       const [first] = await chain.depositsFor(record.spec.subject as Hex, signal)
       const done = first && { hash: first.transactionHash, ...(await makerOf(first.transactionHash, record, signal)) }
@@ -53,6 +54,7 @@ export function createDepositWitnesses(
             ? undefined
             : {
                 hash,
+                landed: said?.status === 'confirmed',
                 transaction: told && {
                   hash,
                   from: told.from,

@@ -69,7 +69,14 @@ export function createRequestWitnesses(
       if (first !== undefined && done === undefined)
         throw retry('ChainUnavailable', `A node has logged this request in transaction ${first}, and none shows that transaction.`)
       return {
-        told: told === undefined ? undefined : { hash: told, transaction: shown && witnessed(record, shown, !isAnothers(record, told)) },
+        told:
+          told === undefined
+            ? undefined
+            : {
+                hash: told,
+                landed: body?.status === 'confirmed',
+                transaction: shown && witnessed(record, shown, !isAnothers(record, told)),
+              },
         done: done && witnessed(record, done, true),
       }
     },
