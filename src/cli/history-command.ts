@@ -23,8 +23,8 @@ export function historyCommand(): Command {
     .action(async (flags: BuildFlags) => {
       const { buildHistory } = await import('../operator/networks/build-history.ts')
       const log = createLogger({ program: 'operator', level: 'info', pretty: process.stderr.isTTY })
-      const { count, block } = await buildHistory({ ...flags, log, signal: stopSignal() })
-      process.stdout.write(`wrote ${count} deposits up to block ${block} to ${flags.out}\n`)
+      const { count, block, sha256 } = await buildHistory({ ...flags, log, signal: stopSignal() })
+      process.stdout.write(`wrote ${count} deposits up to block ${block} to ${flags.out}\ndepositHistorySha256: ${sha256}\n`)
       process.exit(0)
     })
   return command

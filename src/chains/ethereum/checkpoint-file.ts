@@ -1,4 +1,6 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex } from '@noble/hashes/utils.js'
 import { type DepositCheckpoint, DepositCheckpointError, decodeCheckpoint, encodeCheckpoint } from './deposit-checkpoint.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import type { ChainLog } from './rpc-nodes.ts'
@@ -8,7 +10,7 @@ import type { ChainLog } from './rpc-nodes.ts'
  * takes longer and is as right.
  */
 export function readCheckpointFile(
-  { name, chainId, depositContractAddress, depositHistoryFile: file }: EthereumNetworkConfig,
+  { name, chainId, depositContractAddress, depositHistoryFile: file, depositHistorySha256: expected }: EthereumNetworkConfig,
   log: ChainLog | undefined,
 ): DepositCheckpoint | undefined {
   if (file === undefined) return undefined
@@ -20,6 +22,8 @@ export function readCheckpointFile(
   } catch (error) {
     return unused(`it cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'})`)
   }
+  if (expected !== undefined && sha256Of(bytes) !== expected)
+    return unused('it is another file than the one that depositHistorySha256 is of: it was changed, damaged, or made anew')
   try {
     const checkpoint = decodeCheckpoint(bytes)
     if (checkpoint.chainId !== chainId || checkpoint.contract !== depositContractAddress.toLowerCase())
@@ -35,9 +39,13 @@ export function readCheckpointFile(
   }
 }
 
-/** Whole or not at all: beside the file, and then in its place. */
-export function writeCheckpointFile(file: string, checkpoint: DepositCheckpoint): void {
+/** Whole or not at all: beside the file, and then in its place. @returns its SHA-256, for `depositHistorySha256` */
+export function writeCheckpointFile(file: string, checkpoint: DepositCheckpoint): string {
   const beside = `${file}.new`
-  writeFileSync(beside, encodeCheckpoint(checkpoint))
+  const bytes = encodeCheckpoint(checkpoint)
+  writeFileSync(beside, bytes)
   renameSync(beside, file)
+  return sha256Of(bytes)
 }
+
+const sha256Of = (bytes: Uint8Array): string => bytesToHex(sha256(bytes))

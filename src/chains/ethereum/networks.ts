@@ -60,6 +60,11 @@ export const ethereumNetworkConfig = z
     depositContractBlock: z.int().nonnegative().optional(),
     /** Absolute path of a deposit history, as `staking-operator history build` writes it: without one all deposits are read from the chain at every start. */
     depositHistoryFile: z.string().min(1).max(4096).optional(),
+    /** SHA-256 of that file, in hex, as `history build` prints it: a file that is another one is not used. Nothing else finds out a key that was taken out of it. */
+    depositHistorySha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, 'must be 32 bytes in lower-case hex')
+      .optional(),
     /** Epochs of forks that the nodes' `config/spec` does not name yet: a node that gives a date of its own is believed. */
     forks: z.strictObject({ gloasEpoch: z.int().nonnegative().optional() }).optional(),
     /** What counts as final: the node's `finalized` block, or a number of blocks on top. */
@@ -87,6 +92,8 @@ export const ethereumNetworkConfig = z
         context.addIssue({ code: 'custom', path: [field], message: `must be ${known[field]}, the constant of ${value.name}, or left out` })
       }
     }
+    if (value.depositHistorySha256 !== undefined && value.depositHistoryFile === undefined)
+      context.addIssue({ code: 'custom', path: ['depositHistorySha256'], message: 'is of no use without depositHistoryFile' })
     return { ...value, ...constants } as typeof value & EthereumNetworkConstants
   })
 export type EthereumNetworkConfig = z.output<typeof ethereumNetworkConfig>

@@ -14,14 +14,14 @@ export async function buildHistory(options: {
   readonly out: string
   readonly log: Logger
   readonly signal: AbortSignal
-}): Promise<{ readonly count: bigint; readonly block: bigint }> {
+}): Promise<{ readonly count: bigint; readonly block: bigint; readonly sha256: string }> {
   const { log, signal } = options
   const { ethereum } = await readNetworksFile(options.networks)
   const found = ethereum.find(({ config }) => config.name === options.network)
   if (found === undefined) throw new NetworksFileError(`${options.networks} has no Ethereum network ${options.network}`)
-  const { depositHistoryFile: _before, ...config } = found.config
-  const chain = createEthereumChain({ config: { ...config, depositHistoryFile: undefined }, clock: systemClock, log, signal })
+  const config = { ...found.config, depositHistoryFile: undefined, depositHistorySha256: undefined }
+  const chain = createEthereumChain({ config, clock: systemClock, log, signal })
   const checkpoint = await chain.depositCheckpoint(signal)
-  writeCheckpointFile(options.out, checkpoint)
-  return checkpoint
+  const { count, block } = checkpoint
+  return { count, block, sha256: writeCheckpointFile(options.out, checkpoint) }
 }
