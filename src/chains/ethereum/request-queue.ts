@@ -16,7 +16,7 @@ const queueOffset = 4n
 const slotsPerEntry = 3n
 const perBlock = BigInt(maxRequestsPerBlock)
 /** So far back the logs of the contract are counted: two days of mainnet, in which 230,000 requests are handed on. */
-const maxBlocksBack = 14_400n
+export const maxBlocksBack = 14_400n
 
 export interface ChainBlock {
   readonly number: bigint
@@ -45,6 +45,15 @@ export interface QueueReads {
   ): Promise<readonly { readonly topics: readonly Hex[]; readonly data: Hex; readonly transactionHash: Hex }[]>
   /** How many logs of a contract canonical blocks have, both ends included. */
   countLogs(address: Address, from: bigint, to: bigint, signal: AbortSignal): Promise<number>
+}
+
+/** Whether a block that something was judged by is still in the chain. */
+export interface BlockWitness {
+  /**
+   * True when any node has it there; false when every node has another one: one alone may be on a fork. Undefined: neither is known. Never throws
+   * for nodes that fail.
+   */
+  stands(block: { readonly number: bigint; readonly hash: Hex }, signal: AbortSignal): Promise<boolean | undefined>
 }
 
 /** Where a request stands in the queue, and the block whose turn it then is. It holds as long as the block that logged it is canonical. */

@@ -331,3 +331,22 @@ test('a node that failed is left out of what goes to all until its rest is over 
   await chain.head(never)
   expect(await chain.trace([testHash(1)], never)).toMatchObject({ silent: [] })
 })
+
+describe('a block that something was judged by', () => {
+  const judgedBy = { number: 50n, hash: chainOfBlocks(50)[50]?.hash ?? '0x' }
+  const has = () => createTestNode()
+  const hasAnother = () => createTestNode({ blocks: chainOfBlocks(100, {}, { from: 50, name: 'another' }) })
+  const isShorter = () => createTestNode({ blocks: chainOfBlocks(49) })
+  const isDown = () => createTestNode({ down: true })
+  test.each([
+    { what: 'one node has it, and another is on a fork', nodes: [hasAnother(), has()], stands: true },
+    { what: 'one node has it, and another is down', nodes: [isDown(), has()], stands: true },
+    { what: 'every node has another', nodes: [hasAnother(), hasAnother()], stands: false },
+    { what: 'the only node has another', nodes: [hasAnother()], stands: false },
+    { what: 'one node has another, and one is down', nodes: [hasAnother(), isDown()], stands: undefined },
+    { what: 'one node has another, and one has not come that far', nodes: [hasAnother(), isShorter()], stands: undefined },
+    { what: 'the only node has not come that far', nodes: [isShorter()], stands: undefined },
+  ])('stands: $stands, when $what', async ({ nodes, stands }) => {
+    expect(await chainOverNodes(nodes).chain.stands(judgedBy, never)).toBe(stands)
+  })
+})

@@ -1,12 +1,13 @@
 import { z } from 'zod'
+import { sameHex } from '../../lib/hex.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
 import { ChainError } from './chain.ts'
-import type { QueueReads } from './request-queue.ts'
-import { chainBlock, quantity, rawLog, read, toHex } from './rpc-formats.ts'
+import type { BlockWitness, QueueReads } from './request-queue.ts'
+import { blockRef, chainBlock, quantity, rawLog, read, toHex } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
 
 /** `QueueReads` by JSON-RPC. A node may lack what another has, an old state above all, so every node is asked until one answers. */
-export function createQueueReads(nodes: Pick<RpcNodes, 'race'>): QueueReads {
+export function createQueueReads(nodes: Pick<RpcNodes, 'race' | 'each'>): QueueReads & BlockWitness {
   const found = async <T>(ask: (node: RpcNode) => Promise<T | undefined>, signal: AbortSignal): Promise<T | undefined> => {
     const answers = await nodes.race(ask, (value) => value !== undefined, signal)
     for (const answer of answers) if ('value' in answer && answer.value !== undefined) return answer.value
@@ -25,6 +26,16 @@ export function createQueueReads(nodes: Pick<RpcNodes, 'race'>): QueueReads {
             : await node.call('eth_getBlockByHash', [at, false], signal)
         return answer === null ? undefined : read(chainBlock, answer, 'eth_getBlock')
       }, signal),
+
+    stands: async ({ number, hash }, signal) => {
+      const answers = await nodes.each(async (node) => {
+        const answer = await node.call('eth_getBlockByNumber', [toHex(number), false], signal)
+        return answer === null ? undefined : read(blockRef, answer, 'eth_getBlockByNumber').hash
+      }, signal)
+      const hashes = answers.map((answer) => (answer !== undefined && 'value' in answer ? answer.value : undefined))
+      if (hashes.some((one) => one !== undefined && sameHex(one, hash))) return true
+      return hashes.includes(undefined) ? undefined : false
+    },
 
     storageAt: (address, slots, blockHash, signal) =>
       found(async (node) => {

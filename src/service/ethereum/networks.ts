@@ -2,7 +2,7 @@ import { type BeaconChain, BeaconError } from '../../chains/ethereum/beacon.ts'
 import { ChainError, type ContractReads, type EthereumChain } from '../../chains/ethereum/chain.ts'
 import type { DepositScan } from '../../chains/ethereum/deposit-scan.ts'
 import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
-import type { QueueReads } from '../../chains/ethereum/request-queue.ts'
+import type { BlockWitness, QueueReads } from '../../chains/ethereum/request-queue.ts'
 import type { Metrics } from '../metrics.ts'
 
 /** A network that the service serves: its constants, and its chain. */
@@ -17,7 +17,7 @@ export interface EthereumNetwork {
 /** What exits, withdrawals and the status of validators need besides. */
 export interface ValidatorAccess {
   readonly beacon: BeaconChain
-  readonly reads: ContractReads & QueueReads
+  readonly reads: ContractReads & QueueReads & BlockWitness
 }
 export type EthereumNetworks = ReadonlyMap<string, EthereumNetwork>
 
@@ -73,12 +73,13 @@ const countChain = (chain: EthereumChain, counted: Counted): EthereumChain => ({
   view: counted((signal) => chain.view(signal)),
 })
 
-const countReads = (reads: ContractReads & QueueReads, counted: Counted): ContractReads & QueueReads => ({
+const countReads = (reads: ValidatorAccess['reads'], counted: Counted): ValidatorAccess['reads'] => ({
   call: counted((call, signal) => reads.call(call, signal)),
   blockTime: counted((blockNumber, signal) => reads.blockTime(blockNumber, signal)),
   blockAt: counted((at, signal) => reads.blockAt(at, signal)),
   storageAt: counted((address, slots, blockHash, signal) => reads.storageAt(address, slots, blockHash, signal)),
   logsIn: counted((address, blockHash, signal) => reads.logsIn(address, blockHash, signal)),
+  stands: counted((block, signal) => reads.stands(block, signal)),
   countLogs: counted((address, from, to, signal) => reads.countLogs(address, from, to, signal)),
 })
 

@@ -4,6 +4,7 @@ import { apiKeyLimits } from './api-key-limits-migration.ts'
 import { cancelledStakes } from './cancelled-stakes-migration.ts'
 import { cancelledWithdrawals } from './cancelled-withdrawals-migration.ts'
 import { changesTold } from './changes-migration.ts'
+import { consensusBlock } from './consensus-block-migration.ts'
 import { depositFate } from './deposit-fate-migration.ts'
 import { keysProvisioned } from './keys-provisioned-migration.ts'
 import { missingStakes } from './missing-stakes-migration.ts'
@@ -151,6 +152,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0013_webhooks': webhooks,
   '0014_missing_stakes': missingStakes,
   '0015_keys_provisioned': keysProvisioned,
+  '0016_consensus_block': consensusBlock,
 }
 
 /**

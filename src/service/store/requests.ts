@@ -158,6 +158,7 @@ export const rememberRequestSender = (db: Db, id: string, hash: Hex, sentBy: Sen
 
 const noPayment = {
   consensus_block: null,
+  consensus_block_hash: null,
   queue_position: null,
   queue_turn: null,
   payment_status: null,
@@ -263,6 +264,7 @@ export type SeenOfRequest = Pick<
   | 'consensus_status'
   | 'consensus_reason'
   | 'consensus_block'
+  | 'consensus_block_hash'
   | 'queue_position'
   | 'queue_turn'
   | 'queued_deposits_gwei'

@@ -211,6 +211,8 @@ export interface EthereumRequestsTable {
   consensus_reason: string | null
   /** The block that handed the request on to the consensus layer, which the judgement depends on. */
   consensus_block: bigint | null
+  /** Its hash; null of one that was judged before this was kept. */
+  consensus_block_hash: Hex | null
   /** While it waits in the EIP-7002 contract's queue: its place, and the block whose turn it is; both hold for `block_hash` alone. */
   queue_position: bigint | null
   queue_turn: bigint | null

@@ -8,7 +8,7 @@ import {
   type StateAt,
   type WithdrawalView,
 } from '../../../chains/ethereum/beacon.ts'
-import { ChainError, type ContractReads, type Hex } from '../../../chains/ethereum/chain.ts'
+import { ChainError, type ContractReads, type EthereumChain, type Hex } from '../../../chains/ethereum/chain.ts'
 import type { KnownPlace, QueueReads } from '../../../chains/ethereum/request-queue.ts'
 import { encodeRequestCalldata, type LoggedRequest, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
 import { createContractQueue } from '../../../chains/ethereum/testing.ts'
@@ -83,6 +83,8 @@ interface Given {
   readonly gloasForkEpoch?: number
   readonly missed?: readonly number[]
   readonly head?: number
+  /** Withdrawals of this validator by its owner, as the contract logged them; `ours` is this one. Default: this one alone. */
+  readonly logs?: readonly (bigint | 'ours')[]
 }
 
 async function judge(request: ValidatorRequest, given: Given) {
@@ -130,7 +132,14 @@ async function judge(request: ValidatorRequest, given: Given) {
     countLogs: async (_address, from) => (from <= 9n ? inBlock.length : 0),
   }
   const mined = { logged: ours, blockNumber: 9n, blockHash: blockHash(9n), transactionHash, latest, known: given.known }
-  return { verdict: await judgeRequest({ beacon, reads }, mined, never), asked }
+  const requestLogs: EthereumChain['requestLogs'] = async () =>
+    (given.logs ?? ['ours']).map((amount, number) => ({
+      amountGwei: amount !== 'ours' ? amount : request.kind === 'exit' ? 0n : request.amountGwei,
+      transactionHash: amount === 'ours' ? transactionHash : `0x${number.toString(16).padStart(64, '0')}`,
+      blockNumber: 9n,
+      blockHash: blockHash(9n),
+    }))
+  return { verdict: await judgeRequest({ beacon, reads, requestLogs }, mined, never), asked }
 }
 const paidOf = (verdict: Verdict): bigint | undefined => (verdict.status === 'accepted' ? verdict.payment?.amountGwei : undefined)
 const changesAt = (from: number, after: WithdrawalView) => (at: StateAt) => (typeof at === 'number' && at >= from ? after : view())
@@ -159,7 +168,7 @@ describe('a mined request', () => {
     },
   ])('is accepted when the state of its block shows it: $what', async ({ request, after, reason, paid }) => {
     const { verdict, asked } = await judge(request, { stateAt: changesAt(slot, after) })
-    expect(verdict).toEqual({ status: 'accepted', reason: expect.stringMatching(reason), judgedAt: 9n, ...paid })
+    expect(verdict).toEqual({ status: 'accepted', reason: expect.stringMatching(reason), judgedAt: 9n, judgedBy: blockHash(9n), ...paid })
     expect(asked).toEqual([slot - 1, slot])
   })
 
@@ -170,6 +179,7 @@ describe('a mined request', () => {
       rules: ['sender-not-withdrawal-address'],
       reason: expect.stringMatching(/^sender-not-withdrawal-address: .*0x1111/),
       judgedAt: 9n,
+      judgedBy: blockHash(9n),
     })
   })
 
@@ -317,6 +327,54 @@ describe('a mined request whose states are gone', () => {
       const { verdict } = await judge(request, { stateAt: notKept(head), sender, ...(storage === undefined ? {} : { storage }) })
       expect(verdict).toMatchObject({ status, reason: expect.stringContaining('any more') })
     }
+  })
+
+  const eth = 1_000_000_000n
+  const entries = (...epochs: number[]) =>
+    view({ queue: epochs.map((withdrawableEpoch) => ({ validatorIndex: 7, amountGwei: gwei(3n * eth), withdrawableEpoch })) })
+  test.each([
+    { what: 'one waits, and two of the same amount were made', head: entries(1_300), logs: ['ours', 3n * eth] as const, paid: undefined },
+    {
+      what: 'one waits, and another of more may have been cut to it',
+      head: entries(1_300),
+      logs: [5n * eth, 'ours'] as const,
+      paid: undefined,
+    },
+    { what: 'two wait, and only one was made lately', head: entries(1_300, 1_301), logs: ['ours'] as const, paid: undefined },
+    { what: 'one waits, and no node shows the log', head: entries(1_300), logs: [] as const, paid: undefined },
+    { what: 'two wait, and two were made: the first', head: entries(1_300, 1_301), logs: ['ours', 3n * eth] as const, paid: 1_300 },
+    { what: 'two wait, and two were made: the second', head: entries(1_300, 1_301), logs: [3n * eth, 'ours'] as const, paid: 1_301 },
+    { what: 'one waits, and others are smaller, or exits', head: entries(1_300), logs: [2n * eth, 0n, 'ours'] as const, paid: 1_300 },
+    { what: 'one waits that began before it', head: entries(1_260), logs: ['ours'] as const, paid: undefined },
+  ])('is not taken for another of the same amount: $what', async ({ head, logs, paid }) => {
+    for (const { storage } of gone) {
+      const { verdict } = await judge(withdrawal, { stateAt: notKept(head), logs, ...(storage === undefined ? {} : { storage }) })
+      expect(verdict).toMatchObject(
+        paid === undefined ? { status: 'pending', cannotTell: true } : { status: 'accepted', payment: { withdrawableEpoch: paid } },
+      )
+    }
+  })
+
+  test('is not taken for another of the same amount where only the queue of the contract is gone', async () => {
+    const given = { storage: 'not kept' as const, stateAt: changesAt(slot + 1, queued(3n * eth)) }
+    expect((await judge(withdrawal, given)).verdict).toMatchObject({ status: 'accepted' })
+    expect((await judge(withdrawal, { ...given, logs: ['ours', 3n * eth] })).verdict).toMatchObject({ status: 'pending', cannotTell: true })
+  })
+
+  test.each([
+    { what: 'that was under way before it', more: { exitEpoch: 1_004 }, expected: { status: 'dropped', rules: ['already-exiting'] } },
+    { what: 'that may be its own', more: { exitEpoch: 1_005 }, expected: { status: 'accepted' } },
+    { what: 'by a slashing before it', more: { exitEpoch: 1_004, slashed: true }, expected: { status: 'dropped', rules: ['slashed'] } },
+    { what: 'by a slashing, or its own', more: { exitEpoch: 1_005, slashed: true }, expected: { status: 'pending', cannotTell: true } },
+  ])('an exit is told from one $what', async ({ more, expected }) => {
+    const head = view({ validator: { status: 'active_exiting', withdrawableEpoch: 1_300, ...more } })
+    for (const { storage } of gone)
+      expect((await judge(exit, { stateAt: notKept(head), ...(storage === undefined ? {} : { storage }) })).verdict).toMatchObject(expected)
+  })
+
+  test('an exit of another than the owner is dropped, though the validator exits', async () => {
+    const { verdict } = await judge(exit, { stateAt: notKept(exiting), sender: stranger })
+    expect(verdict).toMatchObject({ status: 'dropped', rules: expect.arrayContaining(['sender-not-withdrawal-address']) })
   })
 
   test('an exit that did not begin is never dropped without a rule, though the queue has passed it for sure', async () => {

@@ -1,12 +1,19 @@
 import { type BeaconChain, BeaconError, type WithdrawalView } from '../../../chains/ethereum/beacon.ts'
 import { type RequestOutcome, requestOutcome } from '../../../chains/ethereum/beacon-outcome.ts'
 import { slotAt } from '../../../chains/ethereum/beacon-time.ts'
-import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import { ChainError, type ContractReads, type EthereumChain, type Hex } from '../../../chains/ethereum/chain.ts'
 import { maxMissedSlots, processingSlot } from '../../../chains/ethereum/processing-slot.ts'
-import { type ChainBlock, type HandedOn, type KnownPlace, placeInQueue } from '../../../chains/ethereum/request-queue.ts'
+import {
+  type ChainBlock,
+  type HandedOn,
+  type KnownPlace,
+  maxBlocksBack,
+  placeInQueue,
+  type QueueReads,
+} from '../../../chains/ethereum/request-queue.ts'
 import { type LoggedRequest, maxRequestsPerBlock } from '../../../chains/ethereum/requests.ts'
-import type { ValidatorAccess } from '../networks.ts'
-import { byHead } from './consensus-by-head.ts'
+import { sameHex } from '../../../lib/hex.ts'
+import { type Alike, byHead } from './consensus-by-head.ts'
 import { cannotTell, type Decided, droppedBy, type Seen, type Verdict } from './verdict.ts'
 
 export interface MinedRequest {
@@ -20,6 +27,13 @@ export interface MinedRequest {
   readonly known?: KnownPlace | undefined
 }
 
+/** What a judgement reads. */
+export interface JudgeAccess {
+  readonly beacon: BeaconChain
+  readonly reads: ContractReads & QueueReads
+  readonly requestLogs: EthereumChain['requestLogs']
+}
+
 /** Where the queue can't be read, so many slots are looked at. */
 const maxSlots = 8
 
@@ -28,13 +42,13 @@ const maxSlots = 8
  * it is pending. It is dropped only by a rule that it broke in that state. Never throws a BeaconError or ChainError: what can't be told is pending, and
  * says why.
  */
-export async function judgeRequest(access: ValidatorAccess, mined: MinedRequest, signal: AbortSignal): Promise<Verdict> {
+export async function judgeRequest(access: JudgeAccess, mined: MinedRequest, signal: AbortSignal): Promise<Verdict> {
   const { reads } = access
   try {
     const place = await placeInQueue(reads, mined, signal)
     switch (place.is) {
       case 'handed on':
-        return await byProcessingState(access.beacon, mined.logged, place, signal)
+        return by(place.block.hash, await byProcessingState(access, mined, place, signal))
       case 'waiting':
         return {
           status: 'pending',
@@ -46,9 +60,12 @@ export async function judgeRequest(access: ValidatorAccess, mined: MinedRequest,
       case 'unexpected':
         return cannotTell('the queue of the EIP-7002 contract does not move as EIP-7002 says, so it is not known which block handed it on')
       case 'no queue':
-        return await byLooking(access, mined, { queue: 'none' }, signal)
+        return by(mined.blockHash, await byLooking(access, mined, { queue: 'none' }, signal))
       case 'not kept':
-        return await byLooking(access, mined, { queue: place.passed ? 'passed' : 'unknown', block: place.block }, signal)
+        return by(
+          place.block?.hash ?? mined.blockHash,
+          await byLooking(access, mined, { queue: place.passed ? 'passed' : 'unknown', block: place.block }, signal),
+        )
     }
   } catch (error) {
     // A beacon node shows a block a moment after the node of the execution layer: nothing to tell anybody.
@@ -59,7 +76,11 @@ export async function judgeRequest(access: ValidatorAccess, mined: MinedRequest,
   }
 }
 
-async function byProcessingState(beacon: BeaconChain, logged: LoggedRequest, place: HandedOn, signal: AbortSignal): Promise<Verdict> {
+const by = (judgedBy: Hex, verdict: Verdict): Verdict => (verdict.status === 'pending' ? verdict : { ...verdict, judgedBy })
+
+async function byProcessingState(access: JudgeAccess, mined: MinedRequest, place: HandedOn, signal: AbortSignal): Promise<Verdict> {
+  const { beacon } = access
+  const { logged } = mined
   const { pubkey } = logged.request
   const { block, batch, index } = place
   const [genesis, spec] = await Promise.all([beacon.genesis(signal), beacon.spec(signal)])
@@ -83,7 +104,7 @@ async function byProcessingState(beacon: BeaconChain, logged: LoggedRequest, pla
   } catch (error) {
     if (!(error instanceof BeaconError) || error.code !== 'state-not-kept') throw error
     const head = await beacon.withdrawalView(pubkey, 'head', signal)
-    return byHead({ head, spec, logged, slot, passed: true, judgedAt: block.number })
+    return byHead({ head, spec, logged, slot, passed: true, judgedAt: block.number, alike: () => alikeOf(access, mined, signal) })
   }
 }
 
@@ -92,12 +113,15 @@ async function byProcessingState(beacon: BeaconChain, logged: LoggedRequest, pla
  * told too; elsewhere it may still wait for its turn, and the rules of another time are not its own.
  */
 async function byLooking(
-  { beacon, reads }: ValidatorAccess,
-  { logged, blockNumber }: MinedRequest,
+  access: JudgeAccess,
+  mined: MinedRequest,
   { queue, block }: { readonly queue: 'none' | 'passed' | 'unknown'; readonly block?: ChainBlock | undefined },
   signal: AbortSignal,
 ): Promise<Verdict> {
+  const { beacon, reads } = access
+  const { logged, blockNumber } = mined
   const { pubkey } = logged.request
+  const alike = () => alikeOf(access, mined, signal)
   // From the block whose turn it was, where that is known.
   const judgedAt = block?.number ?? blockNumber
   const seconds = block?.timestamp ?? (await reads.blockTime(blockNumber, signal))
@@ -109,7 +133,11 @@ async function byLooking(
     for (let at = slot; at < slot + maxSlots; at += 1) {
       const after = await beacon.withdrawalView(pubkey, at, signal)
       const outcome = requestOutcome({ logged, spec, before, after })
-      if (outcome.status !== 'not shown' && (queue === 'none' || isOurs(outcome, logged))) return verdictOf(outcome, logged, judgedAt)
+      if (outcome.status !== 'not shown' && (queue === 'none' || isOurs(outcome, logged))) {
+        // Another one of the same amount may have had its turn here.
+        if (queue !== 'none' && logged.request.kind === 'withdrawal' && (await alike()).count !== 1) break
+        return verdictOf(outcome, logged, judgedAt)
+      }
       before = after
     }
   } catch (error) {
@@ -119,7 +147,27 @@ async function byLooking(
     return cannotTell(`nothing came of it in ${maxSlots} slots, and the states show no rule that it breaks`)
   }
   const head: WithdrawalView = await beacon.withdrawalView(pubkey, 'head', signal)
-  return byHead({ head, spec, logged, slot, passed: queue === 'passed', judgedAt })
+  return byHead({ head, spec, logged, slot, passed: queue === 'passed', judgedAt, alike })
+}
+
+/**
+ * The validator's withdrawals, as the contract logged them, that may have made an entry of this one's amount: of as much or more, since one is cut to what is
+ * available. Those of two days before are counted: an older one has its entry still only where exits wait for longer than that.
+ */
+async function alikeOf(
+  { requestLogs }: JudgeAccess,
+  { logged, blockNumber, transactionHash }: MinedRequest,
+  signal: AbortSignal,
+): Promise<Alike> {
+  const { request, source } = logged
+  const asked = request.kind === 'withdrawal' ? request.amountGwei : 0n
+  const fromBlock = blockNumber > maxBlocksBack ? blockNumber - maxBlocksBack : 0n
+  const logs = await requestLogs({ sender: source, pubkey: request.pubkey, fromBlock }, signal)
+  const alike = logs.filter(({ amountGwei }) => amountGwei > 0n && amountGwei >= asked)
+  return {
+    count: alike.length,
+    rank: alike.findIndex((log) => sameHex(log.transactionHash, transactionHash) && log.amountGwei === asked),
+  }
 }
 
 /** An effect that may be another request's is none: a cut withdrawal looks like a smaller one. */

@@ -1,4 +1,4 @@
-import type { ChainHead } from '../../../chains/ethereum/chain.ts'
+import type { ChainHead, ChainReceipt } from '../../../chains/ethereum/chain.ts'
 import { queuedDeposits } from '../../../chains/ethereum/queued-deposits.ts'
 import { type Gwei, gwei } from '../../../lib/amounts.ts'
 import type { Logger } from '../../../lib/log.ts'
@@ -21,7 +21,8 @@ import { createCancelledRequests } from './cancelled-requests.ts'
 import { judgeRequest } from './consensus.ts'
 import { madeRequest, requestMismatch, requestOf } from './made-request.ts'
 import type { PaymentTracker } from './payments.ts'
-import { type Decided, maxReason, rulesIn, type Verdict } from './verdict.ts'
+import { type Standing, withEarlier } from './standing.ts'
+import { cannotTell, type Decided, maxReason, rulesIn, type Verdict } from './verdict.ts'
 
 const batchSize = 50
 const concurrency = 4
@@ -88,25 +89,35 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
     const receipt = observed.find(({ hash }) => hash === outcome.hash)?.receipt
     if (outcome.status === 'failed' || receipt === undefined || !receipt.success) return { status: 'pending' }
     const earlier = row.block_hash === receipt.blockHash ? storedVerdict(row) : undefined
-    // Judged by this very block: once more when all that the judgement depends on is final.
-    if (earlier !== undefined && (outcome.status === 'submitted' || earlier.judgedAt > head.final)) return earlier
+    if (earlier === undefined) return judged(network, head, row, receipt, signal)
+    return withEarlier(earlier, {
+      isFinal: outcome.status === 'confirmed' && earlier.judgedAt <= head.final,
+      standing: () => standingOf(network, receipt, earlier, signal),
+      judge: () => judged(network, head, row, receipt, signal),
+    })
+  }
+
+  async function judged(
+    { chain, config, validators }: EthereumNetwork,
+    head: ChainHead,
+    row: RequestRow,
+    receipt: ChainReceipt,
+    signal: AbortSignal,
+  ): Promise<Verdict> {
     const made = madeRequest(receipt, requestOf(row))
     if ('mismatch' in made) return { status: 'pending' }
     const { times, ...logged } = made
-    if (network.validators === undefined) {
-      return { status: 'pending', reason: `${network.config.name} has no beaconApiUrls in the service's configuration any more` }
-    }
+    if (validators === undefined) return cannotTell(`${config.name} has no beaconApiUrls in the service's configuration any more`)
     const { blockNumber, blockHash } = receipt
     const known =
       row.block_hash !== blockHash || row.queue_position === null || row.queue_turn === null
         ? undefined
         : { position: row.queue_position, turn: row.queue_turn }
     const mined = { logged, blockNumber, blockHash, transactionHash: receipt.hash, latest: head.latest, known }
-    const verdict = withTimes(await judgeRequest(network.validators, mined, signal), times)
+    const verdict = withTimes(await judgeRequest({ ...validators, requestLogs: chain.requestLogs }, mined, signal), times)
     if (verdict.status !== 'pending' || verdict.cannotTell !== true) return verdict
-    // The states that it was judged by are gone, or nobody answers now: on the same block it stays true, and so does its place in the queue.
-    if (earlier === undefined) return { ...verdict, ...(known === undefined ? {} : { place: known }) }
-    return { ...earlier, ...(verdict.askAgain === true ? { askAgain: true } : {}) }
+    // Nobody answers now, or the states are gone: its place in the queue stays as it was told.
+    return { ...verdict, ...(known === undefined ? {} : { place: known }) }
   }
 
   const rememberSenders = (row: RequestRow, hashes: readonly RequestHashRow[], observed: readonly Observed[]) =>
@@ -162,6 +173,7 @@ const columnsOf = (
   consensus_status: verdict.status,
   consensus_reason: verdict.reason ?? null,
   consensus_block: verdict.status === 'pending' ? null : verdict.judgedAt,
+  consensus_block_hash: (verdict.status === 'pending' ? undefined : verdict.judgedBy) ?? null,
   queue_position: (verdict.status === 'pending' ? verdict.place?.position : undefined) ?? null,
   queue_turn: (verdict.status === 'pending' ? verdict.place?.turn : undefined) ?? null,
   ...paymentColumns(verdict.status === 'accepted' ? verdict.payment : undefined),
@@ -172,19 +184,32 @@ const paymentColumns = (payment: { readonly amountGwei: Gwei; readonly withdrawa
     ? { payment_status: null, payable_gwei: null, withdrawable_epoch: null }
     : { payment_status: 'waiting' as const, payable_gwei: payment.amountGwei, withdrawable_epoch: BigInt(payment.withdrawableEpoch) }
 
+/** The receipt's own block is in the chain: only a later one, which handed the request on, may have left it. */
+async function standingOf(
+  { validators }: EthereumNetwork,
+  { blockNumber }: ChainReceipt,
+  { judgedAt, judgedBy }: Decided,
+  signal: AbortSignal,
+): Promise<Standing> {
+  if (judgedBy === undefined || judgedAt === blockNumber || validators === undefined) return true
+  return validators.reads.stands({ number: judgedAt, hash: judgedBy }, signal)
+}
+
 /** The judgement that stands in the row, if there is one. */
 function storedVerdict(row: RequestRow): Decided | undefined {
   const { consensus_status: status, consensus_reason: reason, payable_gwei: amount, withdrawable_epoch: epoch } = row
   const judgedAt = row.consensus_block ?? row.block_number ?? 0n
+  const judgedBy = row.consensus_block_hash === null ? {} : { judgedBy: row.consensus_block_hash }
   if (status === 'dropped') {
     const rules = rulesIn(reason ?? '')
     // Of a version that judged without a rule: judged anew.
-    return reason === null || rules === undefined ? undefined : { status, judgedAt, reason, rules }
+    return reason === null || rules === undefined ? undefined : { status, judgedAt, ...judgedBy, reason, rules }
   }
   if (status === 'pending') return undefined
   return {
     status,
     judgedAt,
+    ...judgedBy,
     ...(reason === null ? {} : { reason }),
     ...(amount === null || epoch === null ? {} : { payment: { amountGwei: gwei(amount), withdrawableEpoch: Number(epoch) } }),
   }

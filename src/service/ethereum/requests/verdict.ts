@@ -1,4 +1,5 @@
 import type { RequestOutcome } from '../../../chains/ethereum/beacon-outcome.ts'
+import type { Hex } from '../../../chains/ethereum/chain.ts'
 import type { KnownPlace } from '../../../chains/ethereum/request-queue.ts'
 import { type BrokenRule, isRuleCode, type RuleCode } from '../../../chains/ethereum/withdrawal-rules.ts'
 import type { Gwei } from '../../../lib/amounts.ts'
@@ -22,6 +23,10 @@ export interface Pending extends Told {
 interface Judged extends Told {
   /** The block that handed the request on. A verdict is final when this block is. */
   readonly judgedAt: bigint
+  /** Its hash: another block at that height may judge otherwise. */
+  readonly judgedBy?: Hex
+  /** By what the head shows, and not by the states that processed it. */
+  readonly inferred?: true
 }
 export interface Accepted extends Judged {
   readonly status: 'accepted'
