@@ -40,6 +40,9 @@ export function unfitDestination(address: SolanaAddress, account: ChainAccount |
       return { code: 'destination-of-program', what: `is ${kindOf(account.owner)}, and not a wallet`, mayBeMeant: true }
     }
   }
+  if (account !== undefined && account.data.length > 0) {
+    return { code: 'destination-of-program', what: 'is a nonce account, and not a wallet: no transfer leaves it', mayBeMeant: true }
+  }
   if (isOnCurve(address)) return undefined
   return { code: 'destination-off-curve', what: 'is off the curve: no key signs for it, at most a program does', mayBeMeant: true }
 }

@@ -99,6 +99,11 @@ describe('money is withdrawn to', () => {
     expect(refused(testAddress(2), account(owner))).toEqual(['/body/destination destination-of-program'])
     expect(refused(testAddress(2), account(owner), true)).toEqual([])
   })
+  test('not a nonce account, which the System program owns too, unless it is named as an exception', () => {
+    const nonce = { ...account(systemProgram), data: new Uint8Array(80) }
+    expect(refused(testAddress(2), nonce)).toEqual(['/body/destination destination-of-program'])
+    expect(refused(testAddress(2), nonce, true)).toEqual([])
+  })
   test('not an address off the curve, unless it is named as an exception', () => {
     expect(refused(derived ?? '')).toEqual(['/body/destination destination-off-curve'])
     expect(refused(derived ?? '', account(systemProgram))).toEqual(['/body/destination destination-off-curve'])
