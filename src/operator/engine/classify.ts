@@ -48,7 +48,7 @@ function ofStakingApi(error: StakingApiError): Verdict {
     case 'reference-exists':
       return stalled(
         'AlreadyStaked',
-        `The staking API has a stake for this namespace and name already${error.existingId === undefined ? '' : `: ${error.existingId}`}. Nothing was bought again. To take it over, set spec.adopt.stakeId${error.existingId === undefined ? '' : ` to ${error.existingId}`}; for another stake, choose another name.`,
+        `The staking API has a stake for this namespace and name already${error.existingId === undefined ? '' : `: ${error.existingId}`}. Nothing was bought again. To take it over as it is (with the amount and the addresses that it was made with), set spec.adopt.stakeId${error.existingId === undefined ? '' : ` to ${error.existingId}`}; for another stake, choose another name.`,
       )
     case 'idempotency-key-in-progress':
       return {

@@ -146,7 +146,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
         )
       if (status !== 'confirmed' || body.transaction.hash === undefined || !sameHex(body.transaction.hash, outcome.hash))
         throw undecided('The staking API has not seen it there yet.')
-      if (consensus.status === 'pending') throw undecided('The consensus layer has not decided on it yet.')
+      if (consensus.status === 'pending') throw undecided(pendingText(requestId, consensus.reason))
       if (consensus.status === 'accepted') return { consensus: acceptedOf(body) }
       const [rule, ...others] = new Set(
         [...(consensus.reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)].map(([, code = '']) => code).filter(isKnownRule),
@@ -164,6 +164,12 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
   const legacy = requestKindNames.map((name) => createLegacyRequests(name, deps, targets, service))
   return { effects: noting(effects, turns.note), requests: kind, legacy }
 }
+
+/** The staking API's own words are not copied: they are read there. */
+const pendingText = (requestId: string, reason: string | undefined): string =>
+  reason === undefined
+    ? 'The consensus layer has not decided on it yet.'
+    : `The consensus layer has not decided on it yet, or it can't be told: the staking API gives its reason with request ${requestId}.`
 
 /** Every effect that has an order leaves word how it ended: whose turn it is does not hang on what a tenant can write. */
 function noting(

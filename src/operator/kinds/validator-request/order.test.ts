@@ -33,6 +33,29 @@ describe('two requests on one validator', () => {
     expect(world.ready(YOUNGER)).toBe(true)
   })
 
+  test('what came of the older can not be told any more: both say so, and a person who deletes it lets the younger go', async () => {
+    const world = worldWithBoth()
+    world.requests.state.consensus = ({ kind }) =>
+      kind === 'withdrawal' ? { status: 'pending', reason: 'the states are gone at https://secret' } : { status: 'accepted' }
+    const operator = world.start()
+    await world.settle(operator, [YOUNGER, OLDER], 8)
+    const said = world.condition('Ready', OLDER)?.message
+    expect(said).toMatch(/or it can't be told: the staking API gives its reason with request/)
+    expect(said).not.toContain('secret')
+    expect(world.condition('Ready', YOUNGER)?.message).toMatch(
+      /its outcome is not known yet.*delete that one, and confirm it as its message says/,
+    )
+    world.remove(OLDER)
+    await world.settle(operator, [YOUNGER, OLDER], 8)
+    const [, annotation = ''] = /kubectl annotate \S+ \S+ -n \S+ (\S+)=b-older/.exec(world.condition('Ready', OLDER)?.message ?? '') ?? []
+    world.editRequest(OLDER, (one) => ({
+      ...one,
+      metadata: { ...one.metadata, annotations: { ...(one.metadata as { annotations?: object }).annotations, [annotation]: 'b-older' } },
+    }))
+    await world.settle(operator, [YOUNGER, OLDER], 20)
+    expect(world.ready(YOUNGER), JSON.stringify(world.condition('Ready', YOUNGER))).toBe(true)
+  })
+
   test.each<{ while: string; change: (world: World) => void }>([
     { while: 'is suspended', change: (world) => world.editRequest(OLDER, (one) => ({ ...one, spec: { ...one.spec, suspend: true } })) },
     {

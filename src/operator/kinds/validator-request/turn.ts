@@ -27,6 +27,14 @@ const PATIENCE_POLLS = 10
 /** How long what was noted of a resource counts, in ms. */
 const NOTED_MS = 600_000
 
+/** A request that this one comes after. */
+interface InFlight {
+  readonly record: RecordObject
+  readonly needsPerson: boolean
+  /** Its transaction has, and what the consensus layer made of it is not known. */
+  readonly hasLanded: boolean
+}
+
 export type Turns = ReturnType<typeof createTurns>
 
 /**
@@ -78,7 +86,7 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
     validator: FoundValidator,
     peers: readonly ValidatorRequestResource[],
     signal: AbortSignal,
-  ): Promise<{ readonly record: RecordObject; readonly needsPerson: boolean } | undefined> {
+  ): Promise<InFlight | undefined> {
     const { chainId } = networkOf(validator.network).config
     const ownPlace = own?.status?.place
     for (const record of log.ofSubject(validator.pubkey)) {
@@ -87,12 +95,13 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
       if (isOpen(recordOf(record))) {
         // Of two that both have places the lower one goes first: it is mined first.
         if (ownPlace !== undefined && (status?.place ?? 0) > ownPlace) continue
-        return { record, needsPerson: log.standing(metadata.name)?.kind === 'stall' }
+        return { record, needsPerson: log.standing(metadata.name)?.kind === 'stall', hasLanded: false }
       }
       if (status?.outcome?.is !== 'Landed') continue
       const owner = peers.find((peer) => ownsRecord(peer, record))
       if (owner === undefined || isDecided(owner.status)) continue
-      if (!(await isDecidedOn(record, validator, signal))) return { record, needsPerson: isTrue(owner.status?.conditions, 'Stalled') }
+      if (!(await isDecidedOn(record, validator, signal)))
+        return { record, needsPerson: isTrue(owner.status?.conditions, 'Stalled'), hasLanded: true }
     }
     return undefined
   }
@@ -145,8 +154,13 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
       const busy = await inFlight(own, ownName, validator, peers, signal)
       if (busy !== undefined) {
         const { kind, namespace, name } = busy.record.spec.owner
+        const person = busy.needsPerson ? 'That one needs a person: see its condition Stalled. ' : ''
+        // What can't be told any more would be waited for for ever.
+        const landed = busy.hasLanded
+          ? 'Its transaction has landed: should nobody be able to tell any more what came of it, look at the validator, delete that one, and confirm it as its message says. '
+          : ''
         throw waiting(
-          `${kind} ${namespace}/${name} is for the same validator and its outcome is not known yet: this one comes after it. ${busy.needsPerson ? 'That one needs a person: see its condition Stalled. ' : ''}It goes on by itself${busy.needsPerson ? ' once that is settled' : ''}.`,
+          `${kind} ${namespace}/${name} is for the same validator and its outcome is not known yet: this one comes after it. ${person}${landed}It goes on by itself${busy.needsPerson ? ' once that is settled' : ''}.`,
           pollIntervalMs,
         )
       }
