@@ -7,6 +7,7 @@ import { customResourceDefinition, type JsonObject, structuralSchema } from '../
 import { kinds } from '../src/resources/kinds.ts'
 import { API_VERSION, GROUP, type KindDefinition } from '../src/resources/meta.ts'
 import { reasons } from '../src/resources/reasons.ts'
+import { alertReference, alertRules } from './alerts/files.ts'
 import { chartFiles } from './chart/files.ts'
 
 const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
@@ -21,6 +22,8 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
     files.set(`charts/staking-operator/files/crds/${kind.plural}.${GROUP}.yaml`, yaml)
   }
   for (const [path, content] of chartFiles(version)) files.set(`charts/staking-operator/${path}`, content)
+  files.set('charts/staking-operator/files/alerts.yaml', alertRules())
+  files.set('docs/reference/alerts.md', alertReference())
   files.set('docs/reference/resources.md', resourceReference())
   files.set('docs/reference/reasons.md', reasonReference())
   files.set('docs/reference/problems.md', problemReference())

@@ -190,6 +190,17 @@ export const chartValues = z.strictObject({
   podDisruptionBudget: disruption,
   serviceMonitor: monitor('A ServiceMonitor of the Prometheus operator, for both programs.'),
   podMonitor: monitor('A PodMonitor in place of it.'),
+  prometheusRule: z
+    .strictObject({
+      enabled: z.boolean().default(false),
+      labels: labels.default({}).describe('Labels that your Prometheus selects by.'),
+      runbookUrl: z
+        .string()
+        .default('')
+        .describe('Where docs/reference/alerts.md is to be read by people: each alert links to its part of it.'),
+    })
+    .prefault({})
+    .describe('Alerts, as a PrometheusRule.'),
   networkPolicy: z
     .strictObject({
       enabled: z.boolean().default(false),

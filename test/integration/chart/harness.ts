@@ -104,6 +104,8 @@ export const matrix: readonly { readonly what: string; readonly values: object }
       topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' }],
       priorityClassName: 'system-cluster-critical',
       serviceAccount: { create: true, annotations: { 'example.com/role': 'staking' } },
+      serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
+      prometheusRule: { enabled: true, runbookUrl: 'https://docs.example/alerts' },
       networkPolicy: { enabled: true, egress: [{ to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] }], metricsFrom: [{ namespaceSelector: {} }] },
       service: {
         enabled: true,

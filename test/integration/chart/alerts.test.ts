@@ -1,0 +1,84 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { alerts, moneyInQuestion } from '../../../scripts/alerts/alerts.ts'
+import { alertRules, alertTests } from '../../../scripts/alerts/files.ts'
+import { createOperatorMetrics } from '../../../src/operator/metrics.ts'
+import { reasons } from '../../../src/resources/reasons.ts'
+import { runToEnd } from '../../cluster/run.ts'
+import { type Helm, matrix, startHelm } from './harness.ts'
+
+/** Real Prometheus reads the rules and evaluates them: promtool, of Debian's package `prometheus`. */
+let dir: string
+const stopping = new AbortController()
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'alerts-'))
+})
+afterAll(() => {
+  stopping.abort()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+async function promtool(args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await runToEnd({ command: 'promtool', args, cwd: dir, signal: AbortSignal.timeout(60_000) }).catch(
+    (error: unknown) => {
+      throw new Error('promtool is not on this machine: install it, on Debian and Ubuntu by `apt-get install prometheus`', { cause: error })
+    },
+  )
+  expect(code, stdout + stderr).toBe(0)
+  return stdout
+}
+
+test('Prometheus takes the rules, with the texts in them', async () => {
+  writeFileSync(join(dir, 'alerts.yaml'), alertRules())
+  expect(await promtool(['check', 'rules', 'alerts.yaml'])).toContain(`SUCCESS: ${alerts.length} rules found`)
+})
+
+test('each alert fires when it should, with its labels, and stays silent when it should not', { timeout: 60_000 }, async () => {
+  writeFileSync(join(dir, 'bare.yaml'), alertRules({ bare: true }))
+  writeFileSync(join(dir, 'tests.yaml'), alertTests('bare.yaml'))
+  await promtool(['test', 'rules', 'tests.yaml'])
+})
+
+test('each alert asks for metrics that are there, and has a name of its own', () => {
+  const known = new Set(
+    createOperatorMetrics({ version: '0' })
+      .registry.getMetricsAsArray()
+      .map(({ name }) => name),
+  )
+  // Those that are read when they are scraped are named in the source alone.
+  const source = ['operator/metrics.ts', 'service/metrics.ts', 'service/scraped-metrics.ts']
+    .map((file) => readFileSync(join(import.meta.dirname, '../../../src', file), 'utf8'))
+    .join('')
+  const asked = new Set(alerts.flatMap(({ expr }) => expr.match(/staking_(operator|service)_[a-z_]+/g) ?? []))
+  expect(asked.size).toBeGreaterThan(10)
+  for (const name of asked) {
+    const metric = name.replace(/_count$/, '')
+    expect(known.has(metric) || source.includes(`'${metric}'`), name).toBe(true)
+  }
+  expect(new Set(alerts.map(({ name }) => name)).size).toBe(alerts.length)
+})
+
+test('money is in question by reasons that stall', () => {
+  for (const reason of moneyInQuestion) expect(reasons[reason].stalled, reason).toBe(true)
+})
+
+test('the chart brings them, each with a link to what to do', async () => {
+  const helm: Helm = await startHelm(undefined, stopping.signal)
+  try {
+    const rendered = (await helm.render(matrix[3]?.values ?? {})).find(({ kind }) => kind === 'PrometheusRule') as unknown as {
+      spec: { groups: { rules: { alert: string; annotations: { runbook_url: string; summary: string } }[] }[] }
+    }
+    const rules = rendered.spec.groups.flatMap((group) => group.rules)
+    expect(rules.map(({ alert }) => alert).toSorted()).toEqual(alerts.map(({ name }) => name).toSorted())
+    for (const { alert, annotations } of rules) {
+      expect(annotations.runbook_url).toBe(`https://docs.example/alerts#${alert.toLowerCase()}`)
+      expect(annotations.summary).toBe(alerts.find(({ name }) => name === alert)?.summary)
+    }
+    expect(parse(alertRules()).groups).toHaveLength(2)
+  } finally {
+    helm.stop()
+  }
+})
