@@ -115,8 +115,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: `${log}/call.ts`,
-        from: 'await tell(of, attempt, moment.signal)',
-        to: '',
+        from: '(await tell(of, attempt, moment.signal))',
+        to: 'true',
       },
     ],
     tests: [`${log}/rows-witnesses.test.ts`],
@@ -147,7 +147,7 @@ export const mutants: readonly Mutant[] = [
     without: 'a resource that is there keeps its record',
     patches: [
       {
-        file: `${log}/prune.ts`,
+        file: `${log}/held.ts`,
         from: 'if (await deps.ownerExists(owner, isFresh, signal)) return owner',
         to: 'if (isFresh && !(await deps.ownerExists(owner, isFresh, signal))) continue',
       },
@@ -158,7 +158,13 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fresh-labels',
     without: "the namespace's labels are read past the cache right before the first broadcast",
-    patches: [{ file: `${stake}/request.ts`, from: 'if (fresh) await deps.refreshNamespace(request.origin.namespace, signal)', to: '' }],
+    patches: [
+      {
+        file: `${log}/ethereum-signer.ts`,
+        from: 'if (fresh && goesByLabels(signer, namespace)) await deps.refreshNamespace(namespace, signal)',
+        to: '',
+      },
+    ],
     tests: [`${log}/rows-owners.test.ts`],
     titles: 'loses the label that the policy admits it by, right before the first sending: team-a/stake-1',
   },

@@ -1,8 +1,5 @@
-import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { FeeMarket } from '../../chains/ethereum/fees.ts'
-import { StakingApiError } from '../../contract/client-error.ts'
 import { formatWeiAsGwei, type Wei, wei } from '../../lib/amounts.ts'
-import { DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { wait } from '../engine/verdict.ts'
@@ -10,47 +7,16 @@ import { answering, type Delivery } from './delivery.ts'
 import type { Admission } from './kind.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { feesFor, feesOf, highestFees, isBelowBaseFee, isTooCheap } from './price.ts'
-import { disregardedIn, mayAttempt, openAttempts, PATIENCE_MS, testimony } from './protocol.ts'
+import { mayAttempt, openAttempts, PATIENCE_MS } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
+import { createTelling } from './telling.ts'
 
 export type Calls = ReturnType<typeof createCalls>
 
 /** Sends the call of a record under its place, again where a node lacks it, at a higher price where it waits too long. */
 export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, mayBumpNow }: Delivery) {
   const { memory, signing, clock } = deps
-
-  /**
-   * Nothing is sent that the staking API was not told of. That it refuses a hash now is no reason to take another nonce at once: it is told again.
-   * @returns whether it was told. ▸ It was not, and need not be, where it refuses every other hash for the sake of one that a person has disregarded.
-   */
-  async function tell(of: RecordObject, { hash, nonce = 0 }: TransactionAttempt, signal: AbortSignal): Promise<boolean> {
-    try {
-      await deps.kindOf(of).tell(of, { hash: hash as Hex, from: of.spec.from as Hex, nonce }, signal)
-      return true
-    } catch (error) {
-      if (!(error instanceof StakingApiError) || error.status !== 409) throw error
-      if (error.code === 'already-submitted' && (await insistsOnDisregarded(of, signal))) return false
-      throw wait(
-        'ServiceUnavailable',
-        `The staking API does not take transaction ${hash} for this now (409 ${error.code}): it was told of an earlier one, and does not see yet that it came to nothing. It is told again, and nothing is sent before.`,
-        error.retryAfterMs ?? 12_000,
-      )
-    }
-  }
-
-  /**
-   * Whether what the staking API holds on to is a hash of which a person has said, on the record, that it never lands, and of which no node says otherwise. Of
-   * one that was reported without its sender and nonce nothing else ends that: the API can't see it closed. It takes the hash of what has landed.
-   */
-  async function insistsOnDisregarded(of: RecordObject, signal: AbortSignal): Promise<boolean> {
-    const annotation = of.metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION]
-    const disregarded = disregardedIn(annotation)
-    if (disregarded.length === 0) return false
-    const witnesses = await deps.kindOf(of).witnesses(of, signal)
-    const told = witnesses.told?.hash.toLowerCase()
-    if (told === undefined || !disregarded.includes(told)) return false
-    return testimony(recordOf(of), { address: of.spec.from }, witnesses, annotation).is === 'none'
-  }
+  const tell = createTelling(deps)
 
   /** Tells the staking API, reads owner and signer past the cache where it was never sent from here, and sends. */
   async function sendCall(
