@@ -8,6 +8,7 @@ import { kinds } from '../src/resources/kinds.ts'
 import { API_VERSION, GROUP, type KindDefinition } from '../src/resources/meta.ts'
 import { reasons } from '../src/resources/reasons.ts'
 import { alertReference, alertRules } from './alerts/files.ts'
+import { argoCdConfig } from './argocd/files.ts'
 import { chartFiles } from './chart/files.ts'
 
 const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
@@ -24,6 +25,7 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   for (const [path, content] of chartFiles(version)) files.set(`charts/staking-operator/${path}`, content)
   files.set('charts/staking-operator/files/alerts.yaml', alertRules())
   files.set('docs/reference/alerts.md', alertReference())
+  files.set('examples/argocd/argocd-cm.yaml', argoCdConfig())
   files.set('docs/reference/resources.md', resourceReference())
   files.set('docs/reference/reasons.md', reasonReference())
   files.set('docs/reference/problems.md', problemReference())

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { operatorCommand } from '../../../src/cli/operator-command.ts'
 import { applyAll, eventually, getSigner, getStake, namespace, seen, signer, stake } from '../../stack/resources.ts'
@@ -93,6 +94,18 @@ test('from the installation to a stake, an upgrade, a step back, and the end of 
   await applyAll(cluster, [stake('four')])
   await untilPaidOnce(stack(), 'four')
   expect((await getStake(cluster, 'one'))?.status?.transaction?.minedHash).toBe(paid.status?.transaction?.minedHash)
+})
+
+test('what Argo CD is told of the kinds goes into its ConfigMap beside what is there', async () => {
+  const { kubectlOk } = stack().cluster
+  await kubectlOk(['create', 'namespace', 'argocd'])
+  await kubectlOk(['-n', 'argocd', 'create', 'configmap', 'argocd-cm', '--from-literal=url=https://argocd.example'])
+  await kubectlOk(['-n', 'argocd', 'patch', 'configmap', 'argocd-cm', '--patch-file', join(chart, '../../examples/argocd/argocd-cm.yaml')])
+  const { data } = JSON.parse(await kubectlOk(['-n', 'argocd', 'get', 'configmap', 'argocd-cm', '-o', 'json'])) as {
+    data: Record<string, string>
+  }
+  expect(Object.keys(data)).toContain('url')
+  expect(data['resource.customizations.health.staking.dev_EthereumStake']).toContain('return health')
 })
 
 test('a definition that holds resources is not deleted by a slip of the hand', async () => {

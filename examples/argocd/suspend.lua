@@ -1,0 +1,3 @@
+-- Nothing more is created, signed or sent; what is in flight is still followed.
+obj.spec.suspend = true
+return obj
