@@ -111,7 +111,7 @@ export async function startBenchCluster(
                 genesisForkVersion: GENESIS_FORK_VERSION,
                 rpcUrls: [`${fakes.url}/rpc`],
                 // A chain that mines at once is looked at often.
-                pollIntervalMs: 250,
+                pollIntervalMs: 500,
               },
             ],
           }),

@@ -27,7 +27,7 @@ import { wireWakes } from './wake.ts'
 
 const FIELD_MANAGER = 'staking-operator'
 /** Each transaction of a lane is news to it and to its signer: one look for all that come within so many ms. */
-const LANE_PACE_MS = 250
+const LANE_PACE_MS = 500
 const SIGNER_PACE_MS = 1_000
 
 /**
