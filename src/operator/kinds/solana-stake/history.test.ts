@@ -111,6 +111,19 @@ describe('a closed account was withdrawn to where the resource says', () => {
     expect(sought).toMatchObject({ is: 'elsewhere', message: expect.stringContaining(says) })
   })
 
+  const many = (count: number) => Array.from({ length: count }, () => dust)
+  test('and strangers who name it a hundred times since hide nothing', async () => {
+    const chain = chainOf(made, deactivated, withdrawn(destination), ...many(100))
+    expect(await history.withdrawalOf(chain, { account, destination, atSlot: 0n }, signal)).toMatchObject({ is: 'found', hash: 't2' })
+    const sought = await history.doerOf(chain, { account, kind: 'deactivation', atSlot: 0n }, signal)
+    expect(sought).toMatchObject({ is: 'found', hash: 't1' })
+  })
+  test('and where they do so more often than is read, that is said, and not that a history is missing', async () => {
+    const chain = chainOf(made, deactivated, withdrawn(destination), ...many(300))
+    const sought = await history.withdrawalOf(chain, { account, destination, atSlot: 0n }, signal)
+    expect(sought).toMatchObject({ is: 'elsewhere', message: expect.stringContaining('303 transactions or more name it') })
+  })
+
   test('not where nobody can say where that is', async () => {
     const sought = await history.withdrawalOf(
       chainOf(made, deactivated, withdrawn(destination)),

@@ -7,8 +7,8 @@ import type { ActionKind } from './steps.ts'
 
 type History = Pick<SolanaChain, 'past' | 'message'>
 
-/** Transactions of an account that are read; one that was made, deactivated and withdrawn has three. */
-const MOST = 64
+/** Transactions of an account that are read. One that was made, deactivated and withdrawn has three; but anyone may name it in more, for a fee each. */
+const MOST = 256
 
 /** Changes of a stake account that move no lamports out of it. */
 const harmless: ReadonlySet<string | undefined> = new Set([
@@ -128,7 +128,11 @@ export function createStakeHistory() {
         }
         if (instructions.some(({ kind }) => kind === 'initialize') && closing !== undefined) return closing
       }
-      return elsewhere('no RPC node has the history that tells where its money went')
+      return elsewhere(
+        past.length > MOST
+          ? `${past.length} transactions or more name it, as anyone may for a fee: those that tell where its money went are not among the ${MOST} that are read`
+          : 'no RPC node has the history that tells where its money went',
+      )
     },
   }
 }
