@@ -49,12 +49,17 @@ export interface QueueReads {
 
 /** Whether a block that something was judged by is still in the chain. */
 export interface BlockWitness {
-  /**
-   * True when any node has it there; false when every node has another one: one alone may be on a fork. Undefined: neither is known. Never throws
-   * for nodes that fail.
-   */
-  stands(block: { readonly number: bigint; readonly hash: Hex }, signal: AbortSignal): Promise<boolean | undefined>
+  /** By all nodes; those that are behind the others count only where there are no others. Never throws for nodes that fail. */
+  standing(block: { readonly number: bigint; readonly hash: Hex }, signal: AbortSignal): Promise<Standing>
 }
+export type Standing =
+  /** Every node that has come that far has it. */
+  | 'stands'
+  /** One has it and another doesn't: one of them is on a fork. */
+  | 'disputed'
+  /** Every node has another one. */
+  | 'left'
+  | 'unknown'
 
 /** Where a request stands in the queue, and the block whose turn it then is. It holds as long as the block that logged it is canonical. */
 export interface KnownPlace {

@@ -339,14 +339,25 @@ describe('a block that something was judged by', () => {
   const isShorter = () => createTestNode({ blocks: chainOfBlocks(49) })
   const isDown = () => createTestNode({ down: true })
   test.each([
-    { what: 'one node has it, and another is on a fork', nodes: [hasAnother(), has()], stands: true },
-    { what: 'one node has it, and another is down', nodes: [isDown(), has()], stands: true },
-    { what: 'every node has another', nodes: [hasAnother(), hasAnother()], stands: false },
-    { what: 'the only node has another', nodes: [hasAnother()], stands: false },
-    { what: 'one node has another, and one is down', nodes: [hasAnother(), isDown()], stands: undefined },
-    { what: 'one node has another, and one has not come that far', nodes: [hasAnother(), isShorter()], stands: undefined },
-    { what: 'the only node has not come that far', nodes: [isShorter()], stands: undefined },
-  ])('stands: $stands, when $what', async ({ nodes, stands }) => {
-    expect(await chainOverNodes(nodes).chain.stands(judgedBy, never)).toBe(stands)
+    { what: 'one node has it, and another is on a fork', nodes: [hasAnother(), has()], standing: 'disputed' },
+    { what: 'one node has it, and another is down', nodes: [isDown(), has()], standing: 'stands' },
+    { what: 'one node has it, and another has not come that far', nodes: [isShorter(), has()], standing: 'stands' },
+    { what: 'every node has another', nodes: [hasAnother(), hasAnother()], standing: 'left' },
+    { what: 'the only node has another', nodes: [hasAnother()], standing: 'left' },
+    { what: 'one node has another, and one is down', nodes: [hasAnother(), isDown()], standing: 'unknown' },
+    { what: 'the only node has not come that far', nodes: [isShorter()], standing: 'unknown' },
+  ])('is $standing, when $what', async ({ nodes, standing }) => {
+    expect(await chainOverNodes(nodes).chain.standing(judgedBy, never)).toBe(standing)
+  })
+
+  test('is told by the nodes that go on, and not by one that is stuck on a fork', async () => {
+    const nodes = [hasAnother(), has()] as const
+    const { chain, clock } = chainOverNodes(nodes)
+    for (let block = 101; block <= 110; block++) {
+      clock.advance(12_000)
+      nodes[1].blocks = chainOfBlocks(block)
+      await chain.head(never)
+    }
+    expect(await chain.standing(judgedBy, never)).toBe('stands')
   })
 })

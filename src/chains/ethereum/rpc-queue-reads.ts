@@ -7,7 +7,7 @@ import { blockRef, chainBlock, quantity, rawLog, read, toHex } from './rpc-forma
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
 
 /** `QueueReads` by JSON-RPC. A node may lack what another has, an old state above all, so every node is asked until one answers. */
-export function createQueueReads(nodes: Pick<RpcNodes, 'race' | 'each'>): QueueReads & BlockWitness {
+export function createQueueReads(nodes: Pick<RpcNodes, 'first' | 'race' | 'each' | 'isOut'>): QueueReads & BlockWitness {
   const found = async <T>(ask: (node: RpcNode) => Promise<T | undefined>, signal: AbortSignal): Promise<T | undefined> => {
     const answers = await nodes.race(ask, (value) => value !== undefined, signal)
     for (const answer of answers) if ('value' in answer && answer.value !== undefined) return answer.value
@@ -18,23 +18,33 @@ export function createQueueReads(nodes: Pick<RpcNodes, 'race' | 'each'>): QueueR
   }
 
   return {
-    blockAt: (at, signal) =>
-      found(async (node) => {
-        const answer =
-          typeof at === 'bigint'
-            ? await node.call('eth_getBlockByNumber', [toHex(at), false], signal)
-            : await node.call('eth_getBlockByHash', [at, false], signal)
+    blockAt: async (at, signal) => {
+      if (typeof at !== 'bigint') {
+        return found(async (node) => {
+          const answer = await node.call('eth_getBlockByHash', [at, false], signal)
+          return answer === null ? undefined : read(chainBlock, answer, 'eth_getBlock')
+        }, signal)
+      }
+      // Which block is canonical, a node that is behind the others is asked last: it may be on a fork, and be the fastest to answer.
+      const canonical = async (node: RpcNode) => {
+        const answer = await node.call('eth_getBlockByNumber', [toHex(at), false], signal)
         return answer === null ? undefined : read(chainBlock, answer, 'eth_getBlock')
-      }, signal),
+      }
+      return (await nodes.first(canonical, signal)) ?? found(canonical, signal)
+    },
 
-    stands: async ({ number, hash }, signal) => {
-      const answers = await nodes.each(async (node) => {
-        const answer = await node.call('eth_getBlockByNumber', [toHex(number), false], signal)
-        return answer === null ? undefined : read(blockRef, answer, 'eth_getBlockByNumber').hash
-      }, signal)
-      const hashes = answers.map((answer) => (answer !== undefined && 'value' in answer ? answer.value : undefined))
-      if (hashes.some((one) => one !== undefined && sameHex(one, hash))) return true
-      return hashes.includes(undefined) ? undefined : false
+    standing: async ({ number, hash }, signal) => {
+      const answers = await nodes.each((node) => blockBy(node, number, signal), signal)
+      const known = answers.flatMap((answer, index) => {
+        const has = answer !== undefined && 'value' in answer ? answer.value?.hash : undefined
+        return [{ has, isOut: nodes.isOut(index) }]
+      })
+      const healthy = known.filter(({ has, isOut }) => has !== undefined && !isOut)
+      const counted = healthy.length > 0 ? healthy : known.filter(({ has }) => has !== undefined)
+      const having = counted.filter(({ has }) => has !== undefined && sameHex(has, hash))
+      if (counted.length === 0) return 'unknown'
+      if (having.length > 0) return having.length === counted.length ? 'stands' : 'disputed'
+      return known.some(({ has, isOut }) => has === undefined && !isOut) ? 'unknown' : 'left'
     },
 
     storageAt: (address, slots, blockHash, signal) =>
@@ -77,3 +87,8 @@ export function createQueueReads(nodes: Pick<RpcNodes, 'race' | 'each'>): QueueR
  */
 const isNotKept = ({ code, message }: { readonly code: number; readonly message: string }): boolean =>
   code === -32601 || /missing trie node|state.{0,80}(not |un)available|no state available|historical state|prun|archive/i.test(message)
+
+const blockBy = async (node: RpcNode, number: bigint, signal: AbortSignal) => {
+  const answer = await node.call('eth_getBlockByNumber', [toHex(number), false], signal)
+  return answer === null ? undefined : read(blockRef, answer, 'eth_getBlockByNumber')
+}

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { gwei } from '../../lib/amounts.ts'
 import type { BeaconValidator, WithdrawalView } from './beacon.ts'
 import type { ChainBlock } from './request-queue.ts'
-import { paymentIn, queuedPayment } from './withdrawal-payment.ts'
+import { paymentIn, queuedPayment, unclaimed } from './withdrawal-payment.ts'
 
 const accepted = { amountGwei: gwei(2_000_000_000n), withdrawableEpoch: 1_300 }
 const validator: BeaconValidator = {
@@ -49,6 +49,25 @@ describe('an accepted withdrawal', () => {
     { what: 'a later one of the same size', queue: [{ ...own, withdrawableEpoch: 1_301 }] },
   ])('has left the queue when that holds $what', ({ queue }) => {
     expect(queuedPayment(view({ pendingPartialWithdrawals: queue, epoch: 1_300 }), accepted)).toEqual({ is: 'gone' })
+  })
+})
+
+describe('of withdrawals alike, a payment that another one has is not', () => {
+  const paid = (...amounts: readonly bigint[]): ChainBlock => ({
+    ...{ number: 20n, hash: '0x', parentHash: '0x', timestamp: 0 },
+    withdrawals: amounts.map((amount) => ({ validatorIndex: 7, amountGwei: gwei(amount) })),
+  })
+  const claim = (blockNumber: bigint, amount: bigint) => ({ blockNumber, amountGwei: gwei(amount) })
+  test.each([
+    { what: 'the only one of the block', block: paid(2n), claimed: [claim(20n, 2n)], left: [] },
+    { what: 'one of two alike', block: paid(2n, 2n), claimed: [claim(20n, 2n)], left: [2n] },
+    { what: 'both of two alike', block: paid(2n, 2n), claimed: [claim(20n, 2n), claim(20n, 2n)], left: [] },
+    { what: 'one of another amount', block: paid(2n, 3n), claimed: [claim(20n, 3n)], left: [2n] },
+    { what: 'none, where the claim is of another block', block: paid(2n), claimed: [claim(19n, 2n)], left: [2n] },
+  ])('counted: $what', ({ block, claimed, left }) => {
+    expect(unclaimed(block, 7, claimed).withdrawals?.map(({ amountGwei }) => amountGwei)).toEqual(left)
+    // Those of another validator are nobody's claim.
+    expect(unclaimed(block, 8, claimed)).toEqual(block)
   })
 })
 

@@ -35,6 +35,24 @@ export function queuedPayment(view: WithdrawalView, { amountGwei, withdrawableEp
   }
 }
 
+/** What another withdrawal of the validator was paid by. */
+export interface ClaimedPayment {
+  readonly blockNumber: bigint
+  readonly amountGwei: Gwei
+}
+
+/** A block without what others were paid by: of two withdrawals alike each has a payment of its own, or none. */
+export function unclaimed(block: ChainBlock, validatorIndex: number | undefined, claimed: readonly ClaimedPayment[]): ChainBlock {
+  const taken = claimed.filter(({ blockNumber }) => blockNumber === block.number).map(({ amountGwei }) => amountGwei)
+  if (taken.length === 0 || block.withdrawals === undefined) return block
+  const withdrawals = block.withdrawals.filter((one) => {
+    const at = one.validatorIndex === validatorIndex ? taken.indexOf(one.amountGwei) : -1
+    if (at >= 0) taken.splice(at, 1)
+    return at < 0
+  })
+  return { ...block, withdrawals }
+}
+
 export type Payment =
   | { readonly is: 'paid'; readonly amountGwei: Gwei; readonly blockNumber?: bigint }
   | { readonly is: 'void'; readonly reason: string }

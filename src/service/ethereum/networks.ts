@@ -79,7 +79,7 @@ const countReads = (reads: ValidatorAccess['reads'], counted: Counted): Validato
   blockAt: counted((at, signal) => reads.blockAt(at, signal)),
   storageAt: counted((address, slots, blockHash, signal) => reads.storageAt(address, slots, blockHash, signal)),
   logsIn: counted((address, blockHash, signal) => reads.logsIn(address, blockHash, signal)),
-  stands: counted((block, signal) => reads.stands(block, signal)),
+  standing: counted((block, signal) => reads.standing(block, signal)),
   countLogs: counted((address, from, to, signal) => reads.countLogs(address, from, to, signal)),
 })
 

@@ -1,7 +1,5 @@
+import type { Standing } from '../../../chains/ethereum/request-queue.ts'
 import { type Decided, maxReason, type Verdict } from './verdict.ts'
-
-/** Whether the block that handed the request on is still in the chain. Undefined: no node says so, and not every node says otherwise. */
-export type Standing = boolean | undefined
 
 /**
  * What is told of a request that was judged before, in the block that it is in now. A verdict depends on the block that handed the request on, which may be a
@@ -13,18 +11,19 @@ export async function withEarlier(
   given: {
     /** All that the judgement depends on is final: time to judge once more. */
     readonly isFinal: boolean
+    /** Whether the block that handed the request on is still in the chain. */
     readonly standing: () => Promise<Standing>
     readonly judge: () => Promise<Verdict>
   },
 ): Promise<Verdict> {
   const before = given.isFinal ? undefined : await given.standing()
-  if (!given.isFinal && before !== false) return earlier
+  if (!given.isFinal && before !== 'left') return earlier
   const verdict = await given.judge()
   if (verdict.status !== 'pending' && verdict.inferred !== true) return verdict
   const standing = before ?? (await given.standing())
-  if (standing === false) return verdict.status === 'pending' ? { ...verdict, reason: leftBy(earlier, verdict.reason) } : verdict
+  if (standing === 'left') return verdict.status === 'pending' ? { ...verdict, reason: leftBy(earlier, verdict.reason) } : verdict
   // "Waiting", or "no such block", of a block that was judged: a node that lags. It is looked at again before it counts as final.
-  const again = standing === undefined || (verdict.status === 'pending' && (verdict.askAgain === true || verdict.cannotTell !== true))
+  const again = standing !== 'stands' || (verdict.status === 'pending' && (verdict.askAgain === true || verdict.cannotTell !== true))
   return again ? { ...earlier, askAgain: true } : earlier
 }
 

@@ -1,5 +1,6 @@
 import type { ChainHead, ChainReceipt } from '../../../chains/ethereum/chain.ts'
 import { queuedDeposits } from '../../../chains/ethereum/queued-deposits.ts'
+import type { Standing } from '../../../chains/ethereum/request-queue.ts'
 import { type Gwei, gwei } from '../../../lib/amounts.ts'
 import type { Logger } from '../../../lib/log.ts'
 import type { Metrics } from '../../metrics.ts'
@@ -21,7 +22,7 @@ import { createCancelledRequests } from './cancelled-requests.ts'
 import { judgeRequest } from './consensus.ts'
 import { madeRequest, requestMismatch, requestOf } from './made-request.ts'
 import type { PaymentTracker } from './payments.ts'
-import { type Standing, withEarlier } from './standing.ts'
+import { withEarlier } from './standing.ts'
 import { cannotTell, type Decided, maxReason, rulesIn, type Verdict } from './verdict.ts'
 
 const batchSize = 50
@@ -50,7 +51,7 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
     await rememberSenders(row, hashes, observed)
     const outcome = outcomeOf([first, ...rest], head)
     const verdict = await verdictOn(network, head, row, outcome, observed, signal)
-    const judged = verdict.status !== 'pending' && verdict.askAgain !== true && verdict.judgedAt <= head.final
+    const judged = await isForGood(network, head, outcome, observed, verdict, signal)
     const settled = outcome.status === 'failed' || (outcome.status === 'confirmed' && judged)
     const queued = await queuedBehind(network, row, verdict, signal)
     const recorded = await recordRequest(db, row, hashes.length, {
@@ -66,6 +67,20 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
     if (result === 'accepted') log.info({ ...line, reason: verdict.reason }, 'the consensus layer has accepted a request')
     else if (result === 'dropped') log.warn({ ...line, reason: verdict.reason }, 'the consensus layer has dropped a request')
     else log.warn({ ...line, reason: outcome.status === 'failed' ? outcome.reason : undefined }, "a request's transaction has failed")
+  }
+
+  /** Judged by what is final, and by a block that no node disputes: one of them may be on a fork, and then tells the states of another time. */
+  async function isForGood(
+    network: EthereumNetwork,
+    head: ChainHead,
+    outcome: Outcome,
+    observed: readonly Observed[],
+    verdict: Verdict,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    if (verdict.status === 'pending' || verdict.askAgain === true || verdict.judgedAt > head.final) return false
+    const receipt = observed.find(({ hash }) => hash === outcome.hash)?.receipt
+    return receipt !== undefined && (await standingOf(network, receipt, verdict, signal)) === 'stands'
   }
 
   /** What is queued for a validator that exits, as it stands when the exit begins. */
@@ -191,8 +206,8 @@ async function standingOf(
   { judgedAt, judgedBy }: Decided,
   signal: AbortSignal,
 ): Promise<Standing> {
-  if (judgedBy === undefined || judgedAt === blockNumber || validators === undefined) return true
-  return validators.reads.stands({ number: judgedAt, hash: judgedBy }, signal)
+  if (judgedBy === undefined || judgedAt === blockNumber || validators === undefined) return 'stands'
+  return validators.reads.standing({ number: judgedAt, hash: judgedBy }, signal)
 }
 
 /** The judgement that stands in the row, if there is one. */
