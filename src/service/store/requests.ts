@@ -1,5 +1,6 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { Hex } from '../../chains/ethereum/chain.ts'
+import { type Gwei, gwei } from '../../lib/amounts.ts'
 import type { Database, EthereumRequestHashesTable, EthereumRequestsTable } from './schema.ts'
 import { type ReportedHash, releaseReference, retakeReference, type SentBy, sentByColumns, takeReference } from './stakes.ts'
 
@@ -335,14 +336,53 @@ export type SeenPayment = Partial<
   Pick<RequestRow, 'payment_status' | 'payable_gwei' | 'paid_block' | 'payment_reason' | 'payment_seen_slot'>
 >
 
-/** Writes what was seen of a payment that still waits. */
-export const recordPayment = async (db: Kysely<Database>, id: string, seen: SeenPayment): Promise<boolean> => {
-  const result = await db
-    .updateTable('ethereum_requests')
-    .set(seen)
-    .where('id', '=', id)
-    .where('settled', '=', true)
-    .where('payment_status', '=', 'waiting')
-    .executeTakeFirst()
-  return result.numUpdatedRows === 1n
+type Paid = Pick<RequestRow, 'hash' | 'network' | 'pubkey'>
+
+/**
+ * Blocks and amounts that other withdrawals of the same validator are known to be paid by, whoever asked for them. Rows of one transaction are one withdrawal:
+ * another account may follow it too, and must not take its payment away.
+ */
+export async function claimedPayments(
+  db: Db,
+  { hash, network, pubkey }: Paid,
+): Promise<readonly { readonly blockNumber: bigint; readonly amountGwei: Gwei }[]> {
+  const rows = await db
+    .selectFrom('ethereum_requests')
+    .select(['hash', 'paid_block', 'payable_gwei'])
+    .distinct()
+    .where('network', '=', network)
+    .where('pubkey', '=', pubkey)
+    .where('hash', '<>', hash)
+    .where('payment_status', '=', 'paid')
+    .execute()
+  return rows.flatMap(({ paid_block: blockNumber, payable_gwei: amount }) =>
+    blockNumber === null || amount === null ? [] : [{ blockNumber, amountGwei: gwei(amount) }],
+  )
 }
+
+/**
+ * Writes what was seen of a payment that still waits.
+ * @param claims How many payments other withdrawals of the validator had when this one's was looked for: one that has come meanwhile may be the same.
+ * @returns false where nothing was written: it is looked for again
+ */
+export const recordPayment = (
+  db: Kysely<Database>,
+  request: Paid & Pick<RequestRow, 'id'>,
+  seen: SeenPayment,
+  claims?: number,
+): Promise<boolean> =>
+  db.transaction().execute(async (transaction) => {
+    if (claims !== undefined) {
+      const what = `payments of ${request.network} ${request.pubkey}`
+      await sql`select pg_advisory_xact_lock(hashtextextended(${what}, 0))`.execute(transaction)
+      if ((await claimedPayments(transaction, request)).length !== claims) return false
+    }
+    const result = await transaction
+      .updateTable('ethereum_requests')
+      .set(seen)
+      .where('id', '=', request.id)
+      .where('settled', '=', true)
+      .where('payment_status', '=', 'waiting')
+      .executeTakeFirst()
+    return result.numUpdatedRows === 1n
+  })

@@ -2,11 +2,18 @@ import { BeaconError, type BeaconValidator } from '../../../chains/ethereum/beac
 import { firstSlotOf, slotAt } from '../../../chains/ethereum/beacon-time.ts'
 import { ChainError, type ChainHead } from '../../../chains/ethereum/chain.ts'
 import type { ChainBlock } from '../../../chains/ethereum/request-queue.ts'
-import { type AcceptedWithdrawal, type Payment, paymentIn, queuedPayment } from '../../../chains/ethereum/withdrawal-payment.ts'
+import {
+  type AcceptedWithdrawal,
+  type ClaimedPayment,
+  type Payment,
+  paymentIn,
+  queuedPayment,
+  unclaimed,
+} from '../../../chains/ethereum/withdrawal-payment.ts'
 import { gwei } from '../../../lib/amounts.ts'
 import type { Logger } from '../../../lib/log.ts'
 import type { Store } from '../../store/database.ts'
-import { type RequestRow, recordPayment, takeDuePayments } from '../../store/requests.ts'
+import { claimedPayments, type RequestRow, recordPayment, takeDuePayments } from '../../store/requests.ts'
 import type { EthereumNetwork, ValidatorAccess } from '../networks.ts'
 import { inParallel } from '../parallel.ts'
 import { maxReason } from './verdict.ts'
@@ -34,12 +41,15 @@ export function createPaymentTracker(deps: { store: Store; log: Logger }): Payme
     const view = await access.beacon.withdrawalView(row.pubkey, 'finalized', signal)
     const queued = queuedPayment(view, accepted)
     if (queued.is === 'waiting') {
-      await recordPayment(db, row.id, { payment_seen_slot: BigInt(view.slot) })
+      await recordPayment(db, row, { payment_seen_slot: BigInt(view.slot) })
       return
     }
+    const claimed = await claimedPayments(db, row)
     const payment =
-      queued.is === 'void' ? queued : await searched(access, { head, row, accepted, to: view.slot, validator: view.validator }, signal)
-    if (!(await recordPayment(db, row.id, columnsOf(payment)))) return
+      queued.is === 'void'
+        ? queued
+        : await searched(access, { head, row, accepted, to: view.slot, validator: view.validator, claimed }, signal)
+    if (!(await recordPayment(db, row, columnsOf(payment), claimed.length))) return
     const line = { requestId: row.id, network: row.network, pubkey: row.pubkey, payment: payment.is }
     if (payment.is === 'paid') log.info({ ...line, amountGwei: payment.amountGwei.toString() }, 'a withdrawal was paid')
     else log.warn({ ...line, reason: payment.reason }, 'an accepted withdrawal pays nothing, or can no longer be followed')
@@ -73,11 +83,13 @@ interface Search {
   /** Of the first finalized state that hasn't it in the queue. */
   readonly to: number
   readonly validator: BeaconValidator | undefined
+  /** What other withdrawals of the validator were paid by. */
+  readonly claimed: readonly ClaimedPayment[]
 }
 
 /** Searches the blocks since the withdrawal was last seen in the queue. */
 async function searched({ beacon, reads }: ValidatorAccess, search: Search, signal: AbortSignal): Promise<Payment> {
-  const { head, row, accepted, to, validator } = search
+  const { head, row, accepted, to, validator, claimed } = search
   const [genesis, spec] = await Promise.all([beacon.genesis(signal), beacon.spec(signal)])
   const after = row.payment_seen_slot === null ? firstSlotOf(accepted.withdrawableEpoch, spec) - 1 : Number(row.payment_seen_slot)
   const slotOf = ({ timestamp }: ChainBlock): number => slotAt(genesis, spec, timestamp)
@@ -102,7 +114,7 @@ async function searched({ beacon, reads }: ValidatorAccess, search: Search, sign
       complete = true
       break
     }
-    const block = await blockAt(number)
+    const block = unclaimed(await blockAt(number), validator?.index, claimed)
     blocks.push(block)
     if (slotOf(block) > to) later += 1n
     const found = paymentIn({ accepted, validator, blocks: [block], complete: false })
