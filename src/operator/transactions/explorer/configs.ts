@@ -176,6 +176,19 @@ export const configs: readonly Config[] = [
 
 /** Explored whole by `npm test`, and too slow for `npm run check`. */
 export const slow: readonly Config[] = [
+  {
+    ...base,
+    wants: [0, 1, 0],
+    lanes: 2,
+    laneOf: [0, 0, 1],
+    id: '28h',
+    title: 'as 28g, two leaders at work at once',
+    leaders: 2,
+    owner: 2,
+    ledger: true,
+    lateStart: true,
+    mayWait: true,
+  },
   { ...base, ...two, id: '28f', title: 'two leaders, the ledger of an earlier version, a crash', leaders: 2, crash: 1, ledger: true },
   {
     ...base,
@@ -205,19 +218,6 @@ export const slow: readonly Config[] = [
 /** Too large for the tests. */
 export const large: readonly Config[] = [
   { ...base, ...two, id: '17c', title: 'as 17b, two purposes', leaders: 2, prune: 1, bump: 1 },
-  {
-    ...base,
-    wants: [0, 1, 0],
-    lanes: 2,
-    laneOf: [0, 0, 1],
-    id: '28h',
-    title: 'as 28g, two leaders at work at once',
-    leaders: 2,
-    owner: 2,
-    ledger: true,
-    lateStart: true,
-    mayWait: true,
-  },
   { ...base, ...two, id: '10b', title: 'two leaders, etcd set back, two purposes', leaders: 2, setBack: 1, mayWait: true },
 ]
 

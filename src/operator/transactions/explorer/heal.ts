@@ -28,6 +28,7 @@ const order: readonly ActionKind[] = [
   'readOwner',
   'namePlace',
   'createPlace',
+  'catchUp',
   'refreshRecords',
   'refreshPlaces',
   'mine',

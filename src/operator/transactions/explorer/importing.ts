@@ -45,9 +45,7 @@ export function createImporting(ground: Ground) {
     t[at.store.ledger] = 0
     // Whoever saw the ledger looks past the cache once it is gone.
     if (config.lateStart === true && isFor(config, 'freshStart'))
-      at.leaders.forEach((other, index) => {
-        if (index !== leader && word(s, other.pc) === AT.idle) t[other.pc] = AT.catchUp
-      })
+      for (const each of at.leaders) if (word(s, each.pc) === AT.idle) t[each.pc] = AT.catchUp
     emit(t, action('dropLedger', leader))
   }
 
