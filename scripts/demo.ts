@@ -1,9 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+import { Command } from 'commander'
 import { reap } from '../test/cluster/reaper.ts'
 import { type Devnet, startDevnet } from '../test/devnet/devnet.ts'
 import { FAST_BEACON, type Stack, startStack, writeKey } from '../test/stack/stack.ts'
+import { columnsOf } from './demo/columns.ts'
 import { readEthereum } from './demo/ethereum.ts'
 import { isReady, isStalled } from './demo/resources.ts'
 import { createScene } from './demo/scene.ts'
@@ -20,14 +21,20 @@ const repository = new URL('..', import.meta.url).pathname
 /** `STAKING_DEMO_DIR`: elsewhere than .demo, so that a test's demo and a person's don't meet. */
 const demoDir = resolve(process.env.STAKING_DEMO_DIR ?? join(repository, '.demo'))
 const pidFile = join(demoDir, 'demo.pid')
-const flag = { type: 'boolean', default: false } as const
-const { values: flags } = parseArgs({ options: { keep: flag, stop: flag, devnet: flag } })
+const flags = new Command('npm run demo --')
+  .description('The whole system on this machine: from manifests to deposits, exits, withdrawals and Solana stakes.')
+  .option('--devnet', 'Ethereum is a real proof-of-stake network, geth with Prysm (built the first time)')
+  .option('--keep', 'leave it running, to look around in, until Ctrl-C')
+  .option('--stop', 'end a demo that was kept')
+  .allowExcessArguments(false)
+  .parse()
+  .opts<{ devnet?: boolean; keep?: boolean; stop?: boolean }>()
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const DEADLINE_MS = 180_000
 /** Mounted beside the stack's own: the key of the examples' withdrawal address, the second well-known account. */
 const WITHDRAWALS_KEY = 'withdrawals'
 
-if (flags.stop) await stopKept()
+if (flags.stop === true) await stopKept()
 else process.exitCode = await run()
 
 async function run(): Promise<number> {
@@ -44,12 +51,14 @@ async function run(): Promise<number> {
   let stack: Stack | undefined
   let devnet: Devnet | undefined
   try {
-    if (flags.devnet) devnet = await startDevnet({ dir: join(demoDir, 'devnet'), log: say, signal: interrupted.signal })
+    if (flags.devnet === true) devnet = await startDevnet({ dir: join(demoDir, 'devnet'), log: say, signal: interrupted.signal })
     stack = await startStack({
       dir: join(demoDir, 'stack'),
       ...(devnet === undefined ? { anvil: { mining: 1 }, beacon: FAST_BEACON } : { ethereum: devnet }),
       solana: {},
       operatorArgs: ['--observe-activating', '1s', '--observe-settled', '2s'],
+      // One that is kept is a person's own to end and to start.
+      restartOperator: flags.keep !== true,
       controllerManager: true,
       log: say,
       signal: interrupted.signal,
@@ -77,10 +86,12 @@ async function run(): Promise<number> {
     if (failures.length === 0) failures.push(...(await playValidators(scene, ethereum, before.withdrawer)))
     if (failures.length === 0) failures.push(...(await playSolana(scene, before.solana)))
     // The name is long and says little to a reader: the columns are the audit trail.
-    say(`\n$ kubectl get stx\n${columnsOf(await stack.cluster.kubectlOk(['get', 'stx', '--sort-by=.metadata.creationTimestamp']))}`)
+    say(
+      `\n$ kubectl get stx\n${columnsOf(process.stdout.columns, await stack.cluster.kubectlOk(['get', 'stx', '--sort-by=.metadata.creationTimestamp']))}`,
+    )
     if (failures.length > 0) say(`\nWhat does not hold:\n${failures.map((failure) => `  ${failure}`).join('\n')}`)
     else say('\nAll holds.')
-    if (flags.keep && !interrupted.signal.aborted) {
+    if (flags.keep === true && !interrupted.signal.aborted) {
       say(
         `\nIt goes on until Ctrl-C (or: npm run demo -- --stop). Look around:\n  export KUBECONFIG=${kubeconfig}\n  ${stack.cluster.assets.kubectl} get staking -A -o wide\nEndpoints and commands are in ${join(demoDir, 'endpoints.json')}.`,
       )
@@ -101,20 +112,11 @@ async function run(): Promise<number> {
     say('stopping everything')
     await stack?.stop()
     await devnet?.stop()
-    if (!flags.keep)
+    if (flags.keep !== true)
       for (const left of ['stack/keys', 'stack/seed', 'stack/api-key']) rmSync(join(demoDir, left), { recursive: true, force: true })
     rmSync(pidFile, { force: true })
     rmSync(join(demoDir, 'endpoints.json'), { force: true })
   }
-}
-
-/** Without the names: a terminal of 80 columns is to hold the rest. */
-function columnsOf(table: string): string {
-  return table
-    .trimEnd()
-    .split('\n')
-    .map((line) => line.replace(/^\S+\s+/, ''))
-    .join('\n')
 }
 
 function writeEndpoints(stack: Stack, kubeconfig: string): void {

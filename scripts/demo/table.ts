@@ -24,15 +24,20 @@ const rowsOf = ({ stakes, withdrawals, exits, solana }: Resources): readonly Row
   ...solana.map((one) => rowOf('solstake', one, sol(one.spec.amountLamports), one.status?.transactions?.stake?.signature)),
 ]
 const head = ['RESOURCE', 'AMOUNT', 'PHASE', 'REASON', 'TRANSACTION']
-const widths = [30, 10, 14, 22, 20]
-const line = (cells: readonly string[]): string =>
-  cells
-    .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-    .join(' ')
-    .trimEnd()
+const widths = [30, 10, 13, 23, 20]
+/** Columns that fit go whole, and one that doesn't is left out: a line that wraps is drawn over only in part. */
+const line = (cells: readonly string[], columns = Number.POSITIVE_INFINITY): string => {
+  let text = ''
+  for (const [index, cell] of cells.entries()) {
+    const next = `${text === '' ? '' : `${text} `}${cell.padEnd(widths[index] ?? 0)}`
+    if (next.length > columns) break
+    text = next
+  }
+  return text.trimEnd().slice(0, columns)
+}
 
 /** A table that is drawn over and over in a terminal; elsewhere a line for each change. */
-export function createTable(out: Pick<WriteStream, 'write' | 'isTTY'>): Table {
+export function createTable(out: Pick<WriteStream, 'write' | 'isTTY'> & Partial<Pick<WriteStream, 'columns'>>): Table {
   const started = Date.now()
   const shown = new Map<string, string>()
   let drawn = 0
@@ -41,7 +46,8 @@ export function createTable(out: Pick<WriteStream, 'write' | 'isTTY'>): Table {
       const rows = rowsOf(resources)
       if (out.isTTY) {
         if (drawn > 0) out.write(`\x1b[${drawn}A\x1b[J`)
-        const lines = [line(head), ...rows.map(line)]
+        const columns = out.columns ?? 80
+        const lines = [line(head, columns), ...rows.map((row) => line(row, columns))]
         out.write(`${lines.join('\n')}\n`)
         drawn = lines.length
         return

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Exit, type RunningProcess, startProcess } from '../cluster/process.ts'
 import { COMPILE_CACHE } from './compile-cache.ts'
 
@@ -22,35 +23,56 @@ export interface ProgramOptions {
   readonly logFile: string
   /** Answers 200 when it is ready. */
   readonly readyUrl: string
+  /** Started again where it ends by itself, as a kubelet does: told of each time. Default: it stays ended, as most tests want it. */
+  readonly onRestart?: (exit: Exit) => void
 }
 
+/** Restarts of a program that ends by itself; a kubelet would wait longer and longer. */
+const MOST_RESTARTS = 10
+const RESTART_MS = 1_000
+
 export function createProgram(options: ProgramOptions): Program {
-  const { name, command, args, env = {}, logFile, readyUrl } = options
+  const { name, command, args, env = {}, logFile, readyUrl, onRestart } = options
   let running: RunningProcess | undefined
+  let isWanted = false
+  let restarts = 0
   const current = (): RunningProcess => {
     if (running === undefined) throw new Error(`${name} was never started`)
     return running
+  }
+  async function start(): Promise<void> {
+    if (running?.alive() === true) return
+    isWanted = true
+    const started = await startProcess({
+      name,
+      command,
+      args,
+      env: { ...COMPILE_CACHE, ...env },
+      logFile,
+      readyTimeoutMs: 60_000,
+      readyWhen: async ({ signal }) => (await fetch(readyUrl, { signal })).ok,
+    })
+    running = started
+    if (onRestart !== undefined) void started.exited.then((exit) => restart(exit))
+  }
+  async function restart(exit: Exit): Promise<void> {
+    if (!isWanted || restarts >= MOST_RESTARTS) return
+    restarts++
+    onRestart?.(exit)
+    await delay(RESTART_MS)
+    if (isWanted) await start().catch(() => {})
   }
   return {
     command: [command, ...args],
     env,
     process: current,
-    async start() {
-      if (running?.alive() === true) return
-      running = await startProcess({
-        name,
-        command,
-        args,
-        env: { ...COMPILE_CACHE, ...env },
-        logFile,
-        readyTimeoutMs: 60_000,
-        readyWhen: async ({ signal }) => (await fetch(readyUrl, { signal })).ok,
-      })
-    },
+    start,
     async stop() {
+      isWanted = false
       return running?.alive() === true ? running.stop() : undefined
     },
     async kill() {
+      isWanted = false
       running?.kill('SIGKILL')
       await running?.exited
     },

@@ -7,6 +7,7 @@ import { type FaultyProxy, startFaultyHttp } from '../chains/faulty-http.ts'
 import { startFaultyRpc } from '../chains/faulty-rpc.ts'
 import { type ControlPlane, type ServiceAccount, startControlPlane } from '../cluster/control-plane.ts'
 import { freePort } from '../cluster/ports.ts'
+import type { Exit } from '../cluster/process.ts'
 import { type EthereumSource, ethereumNetwork, type StackBeaconOptions, startStackEthereum } from './ethereum.ts'
 import { writeKey, writeSolanaKey } from './keys.ts'
 import { createProgram, type Program } from './program.ts'
@@ -40,6 +41,8 @@ export interface StackOptions {
   /** `finalized` or a number of blocks. */
   readonly confirmations?: 'finalized' | number
   readonly operatorArgs?: readonly string[]
+  /** The operator is started again where it ends by itself, as a kubelet does. Default false. */
+  readonly restartOperator?: boolean
   /** Starts the operator at once. Default true. */
   readonly startOperator?: boolean
   /** The program that runs as operator and service. Default: its source. */
@@ -203,6 +206,12 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       ...(options.operatorEnv === undefined ? {} : { env: options.operatorEnv }),
       logFile: join(dir, 'operator.log'),
       readyUrl: `http://127.0.0.1:${operatorPort}/readyz`,
+      ...(options.restartOperator === true
+        ? {
+            onRestart: ({ code }: Exit) =>
+              log(`the operator has ended (${code ?? 'by a signal'}) and is started again: see ${join(dir, 'operator.log')}`),
+          }
+        : {}),
     })
     undo.push(() => operator.stop())
     if (options.startOperator !== false) {
