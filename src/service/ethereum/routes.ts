@@ -3,7 +3,7 @@ import type { BeaconValidator } from '../../chains/ethereum/beacon.ts'
 import { routes } from '../../contract/routes.ts'
 import { ProblemError } from '../errors.ts'
 import { answer, type Input, serve } from '../http/contract-route.ts'
-import { createWrittenAnswers, settledMs } from '../http/written-answers.ts'
+import { createWrittenAnswers } from '../http/written-answers.ts'
 import { findStakeVersion, listStakes, type StakeRow, stakeVersions } from '../store/stakes.ts'
 import { cancelStake } from './cancel-stake.ts'
 import { type CreateStakeDeps, createStake } from './create-stake.ts'
@@ -16,13 +16,10 @@ import { isSameValidator } from './validator-statuses.ts'
 export function ethereumStakeRoutes(app: FastifyInstance, deps: CreateStakeDeps & SubmitStakeDeps): void {
   const { db } = deps.store
 
-  serve(app, routes.createEthereumStake, createStake(deps))
-  serve(app, routes.submitEthereumStake, submitStake(deps), { answersAfterMs: settledMs })
-  serve(app, routes.cancelEthereumStake, cancelStake(deps), { answersAfterMs: settledMs })
-
   const { validators } = deps
   const written = createWrittenAnswers<StakeRow, Pick<StakeRow, 'network' | 'pubkey' | 'status'>, BeaconValidator | undefined>({
     clock: deps.clock,
+    isShared: deps.store.isShared,
     versions: (ids) => stakeVersions(deps.store.looks, ids),
     read: async (account, id) => {
       const row = await findStakeVersion(db, account, id)
@@ -32,6 +29,11 @@ export function ethereumStakeRoutes(app: FastifyInstance, deps: CreateStakeDeps 
     beside: { ...validators, refresh: (stake, signal) => validators.refresh([stake], signal), isSame: isSameValidator },
     write: (row, seen) => answer(routes.getEthereumStake, 200, stakeBody(row, seen)),
   })
+  const changes = { answers: written, idOf: ({ stakeId = '' }: Readonly<Record<string, string>>) => stakeId }
+  serve(app, routes.createEthereumStake, createStake(deps))
+  serve(app, routes.submitEthereumStake, submitStake(deps), { changes })
+  serve(app, routes.cancelEthereumStake, cancelStake(deps), { changes })
+
   const getStake = async (input: Input<typeof routes.getEthereumStake>) => {
     const { caller, params } = input
     const found = await written.get(caller.account, params.stakeId, () => input.signal)

@@ -67,8 +67,11 @@ class RequestInput {
 export interface ServeOptions {
   /** An answer that is there already. */
   readonly atHand?: (caller: Caller, params: Readonly<Record<string, string>>) => ReturnType<WrittenAnswers['atHand']>
-  /** Who asks is answered so much later: what was changed is seen everywhere by then. */
-  readonly answersAfterMs?: number
+  /** What this may change: its answers elsewhere are to show that, once who asks is told. */
+  readonly changes?: {
+    readonly answers: Pick<WrittenAnswers, 'forget' | 'settledMs'>
+    idOf(params: Readonly<Record<string, string>>): string
+  }
 }
 
 /** Serves one operation of the contract. */
@@ -76,7 +79,7 @@ export function serve<R extends Route>(
   app: FastifyInstance,
   route: R,
   handle: (input: Input<R>) => Promise<Handled<R>>,
-  { atHand, answersAfterMs }: ServeOptions = {},
+  { atHand, changes }: ServeOptions = {},
 ): void {
   app.route({
     method: route.method,
@@ -122,8 +125,11 @@ export function serve<R extends Route>(
       if (isWanted) request.resourceId = /^\{"(?:stakeId|requestId|txId)":"([0-9a-f]{32})"/.exec(payload)?.[1]
       if (reply.statusCode === 201) locate(request, reply, route)
       const sent = route.method === 'GET' && reply.statusCode === 200 ? tagged(request, reply, payload) : payload
-      if (answersAfterMs === undefined) done(null, sent)
-      else setTimeout(() => done(null, sent), answersAfterMs)
+      if (changes === undefined) return done(null, sent)
+      // Whatever the answer is: a refusal too may tell of a change, and a replay does.
+      changes.answers.forget(changes.idOf(request.params as Record<string, string>))
+      if (changes.answers.settledMs === 0) done(null, sent)
+      else setTimeout(() => done(null, sent), changes.answers.settledMs)
     },
   })
 }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { atHandMs, createWrittenAnswers, type WrittenAnswers } from './written-answers.ts'
+import { createWrittenAnswers, atHandMs as lease, type WrittenAnswers } from './written-answers.ts'
 
 /** A resource of `acme` in a database that counts what it is asked. */
 let version: string | undefined
@@ -12,7 +12,9 @@ let away: boolean
 /** While set, questions about versions wait for it. */
 let gate: Promise<void> | undefined
 let answers: WrittenAnswers
+let alone: WrittenAnswers
 
+const atHandMs = lease.shared
 const ids = ['one', 'two', 'three']
 const never = () => new AbortController().signal
 const atHand = (account = 'acme') => answers.atHand(account, 'one')?.written.body
@@ -29,31 +31,37 @@ beforeEach(() => {
   asked = []
   away = false
   gate = undefined
-  answers = createWrittenAnswers<{ id: string; state: string }, { network: string }, string>({
-    clock: { now: () => new Date(nowMs), monotonicMs: () => nowMs, sleep: async () => undefined },
-    versions: async (given) => {
-      asked.push(`versions ${given.join(' ')}`)
-      if (away) throw new Error('away')
-      const found = version
-      await gate
-      return new Map(found === undefined ? [] : given.map((id) => [id, found]))
-    },
-    read: async (account, id) => {
-      asked.push(`read ${id}`)
-      return version === undefined || account !== 'acme' || !ids.includes(id) ? undefined : { row: { id, state: version }, version }
-    },
-    keyOf: () => ({ network: 'devnet' }),
-    beside: {
-      known: () => shown,
-      isDue: () => due,
-      refresh: async () => {
-        shown = refreshed ?? shown
+  const create = (isShared: boolean) =>
+    createWrittenAnswers<{ id: string; state: string }, { network: string }, string>({
+      isShared,
+      clock: { now: () => new Date(nowMs), monotonicMs: () => nowMs, sleep: async () => undefined },
+      versions: async (given) => {
+        asked.push(`versions ${given.join(' ')}`)
+        if (away) throw new Error('away')
+        const found = version
+        await gate
+        return new Map(found === undefined ? [] : given.map((id) => [id, found]))
       },
-      isSame: (one, other) => one === other,
-    },
-    write: ({ id, state }, beside) => ({ status: 200, body: `${id} ${state} ${beside}` }),
-    max: 2,
-  })
+      read: async (account, id) => {
+        asked.push(`read ${id}`)
+        const read = version
+        await gate
+        return read === undefined || account !== 'acme' || !ids.includes(id) ? undefined : { row: { id, state: read }, version: read }
+      },
+      keyOf: () => ({ network: 'devnet' }),
+      beside: {
+        known: () => shown,
+        isDue: () => due,
+        refresh: async () => {
+          shown = refreshed ?? shown
+        },
+        isSame: (one, other) => one === other,
+      },
+      write: ({ id, state }, beside) => ({ status: 200, body: `${id} ${state} ${beside}` }),
+      max: 2,
+    })
+  answers = create(true)
+  alone = create(false)
 })
 
 describe('an answer at hand', () => {
@@ -173,6 +181,40 @@ describe('an answer that is asked for', () => {
     await get()
     away = true
     await expect(get()).rejects.toThrow('away')
+  })
+})
+
+describe('an answer of a resource that was changed', () => {
+  test('is not at hand, though nothing has asked for its version', async () => {
+    await get()
+    answers.forget('one')
+    expect(atHand()).toBeUndefined()
+  })
+
+  test('is not kept when it was read before', async () => {
+    const opened = Promise.withResolvers<void>()
+    gate = opened.promise
+    const asking = get()
+    await settled()
+    version = 'v2'
+    answers.forget('one')
+    opened.resolve()
+    expect(await asking).toBe('one v1 quiet')
+    expect(atHand()).toBeUndefined()
+  })
+
+  test('is what its changer waits for until every other instance has asked again, if there may be any', () => {
+    expect(answers.settledMs).toBeGreaterThan(lease.shared)
+    expect(alone.settledMs).toBe(0)
+  })
+
+  test('is at hand for longer where nobody else can change it', async () => {
+    await alone.get('acme', 'one', never)
+    nowMs += lease.alone
+    expect(alone.atHand('acme', 'one')?.written.body).toBe('one v1 quiet')
+    gate = new Promise(() => undefined)
+    nowMs += 1
+    expect(alone.atHand('acme', 'one')).toBeUndefined()
   })
 })
 

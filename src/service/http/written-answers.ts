@@ -9,13 +9,14 @@ export interface Written extends Answer {
 }
 
 export interface WrittenAnswers {
-  /**
-   * An answer that can be sent at once, of a state that the resource had within the last {@link atHandMs}: nobody was told meanwhile that he has changed it.
-   * Undefined when it must be asked for.
-   */
+  /** An answer that can be sent at once: nobody was told since it was true that he has changed the resource. Undefined when it must be asked for. */
   atHand(account: string, id: string): { readonly written: Written; readonly network: string } | undefined
   /** The answer of a state that the resource has after this was called. Undefined when the account has no such resource. @throws the database's error */
   get(account: string, id: string, signal: () => AbortSignal): Promise<Written | undefined>
+  /** To be called when a resource may have been changed by somebody who is about to be told so. */
+  forget(id: string): void
+  /** He is to be told so much later: other instances go by what they have seen before for so long. */
+  readonly settledMs: number
 }
 
 /** A resource as it was read, with what names the state that it was in. */
@@ -26,6 +27,8 @@ export interface Versioned<Row> {
 
 export interface WrittenAnswersDeps<Row, Key, Shown> {
   readonly clock: Clock
+  /** Whether other instances may change the resources. */
+  readonly isShared: boolean
   /** The version of each of the resources that there is, as it is when it is asked. @throws the database's error */
   readonly versions: (ids: readonly string[]) => Promise<ReadonlyMap<string, string>>
   readonly read: (account: string, id: string) => Promise<Versioned<Row> | undefined>
@@ -43,12 +46,10 @@ export interface WrittenAnswersDeps<Row, Key, Shown> {
   readonly max?: number
 }
 
-/** So long an answer is sent without asking whether it still holds. Whoever changes a resource is told so {@link settledMs} later than the database. */
-export const atHandMs = 10
+/** So long an answer is sent without asking whether it still holds, where other instances may change the resource, and where none can. */
+export const atHandMs = { shared: 10, alone: 50 } as const
 /** A timer may fire a millisecond early. */
-export const settledMs = atHandMs + 2
-/** While it goes on being asked for, it is looked whether it holds before the time is over, so that nobody waits. */
-const aheadMs = 5
+const marginMs = 2
 /** Of some 3 kB each. */
 const maxKept = 4_096
 /** Resources in one question. */
@@ -74,6 +75,10 @@ export function createWrittenAnswers<Row, Key extends { readonly network: string
 ): WrittenAnswers {
   const { clock, read, keyOf, beside, write, max = maxKept } = deps
   const kept = new Map<string, Kept<Key, Shown>>()
+  const leaseMs = deps.isShared ? atHandMs.shared : atHandMs.alone
+  /** While an answer goes on being asked for, it is looked whether it holds before its time is over, so that nobody waits. */
+  const aheadMs = leaseMs / 2
+  let changes = 0
   const ask = async (ids: readonly string[]) => {
     const askedAt = clock.monotonicMs()
     return { askedAt, versions: await deps.versions(ids) }
@@ -104,6 +109,7 @@ export function createWrittenAnswers<Row, Key extends { readonly network: string
 
   async function anew(account: string, id: string, signal: () => AbortSignal): Promise<Written | undefined> {
     const seenAt = clock.monotonicMs()
+    const before = changes
     const found = await read(account, id)
     if (found === undefined) return undefined
     const { row, version } = found
@@ -112,6 +118,8 @@ export function createWrittenAnswers<Row, Key extends { readonly network: string
     const shown = beside.known(key)
     const answer = write(row, shown)
     const written = { ...answer, tag: entityTag(answer.body) }
+    // What was read before a change may be of before it.
+    if (changes !== before) return written
     kept.delete(id)
     kept.set(id, { account, version, key, shown, written, seenAt, isAsking: false })
     const [oldest] = kept.size > max ? kept.keys() : []
@@ -120,12 +128,17 @@ export function createWrittenAnswers<Row, Key extends { readonly network: string
   }
 
   return {
+    settledMs: deps.isShared ? leaseMs + marginMs : 0,
+    forget(id) {
+      changes++
+      kept.delete(id)
+    },
     atHand(account, id) {
       const held = kept.get(id)
       if (held === undefined || held.account !== account) return undefined
       const age = clock.monotonicMs() - held.seenAt
       if (age > aheadMs && !held.isAsking) void lookAhead(id, held)
-      if (age > atHandMs || beside.isDue(held.key) || !beside.isSame(beside.known(held.key), held.shown)) return undefined
+      if (age > leaseMs || beside.isDue(held.key) || !beside.isSame(beside.known(held.key), held.shown)) return undefined
       return { written: held.written, network: held.key.network }
     },
     async get(account, id, signal) {

@@ -18,6 +18,8 @@ export type DatabaseConfig =
 
 export interface Store {
   readonly db: Kysely<Database>
+  /** Whether other processes may have it open. */
+  readonly isShared: boolean
   /** For looks that many wait for together: they don't wait behind all that waits for `db`. */
   readonly looks: Kysely<Database>
   /** Of a server's connections; the embedded database has none. */
@@ -64,6 +66,7 @@ async function openEmbedded(dataDir: string): Promise<Store> {
   const db = new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) })
   return {
     db,
+    isShared: false,
     // Those who use `db` wait for one another before they come here: of both, the next turn is never far.
     looks: new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) }),
     listen: notices.listen,
@@ -122,6 +125,7 @@ function openPostgres(
   const notices = createListeners((channel, handlers) => listenPostgres(url, channel, handlers))
   return {
     db,
+    isShared: true,
     looks,
     connections,
     listen: notices.listen,
