@@ -190,7 +190,7 @@ export const routes = {
     idempotencyKey: 'optional',
     scope: 'write',
     responses: { 200: exitRequest },
-    problems: ['not-found', 'invalid-state'],
+    problems: ['not-found', 'invalid-state', 'chain-unavailable'],
   }),
   createWithdrawalRequest: route({
     method: 'POST',
@@ -258,7 +258,7 @@ export const routes = {
     idempotencyKey: 'optional',
     scope: 'write',
     responses: { 200: withdrawalRequest },
-    problems: ['not-found', 'invalid-state'],
+    problems: ['not-found', 'invalid-state', 'chain-unavailable'],
   }),
   getWithdrawalCapacity: route({
     method: 'GET',

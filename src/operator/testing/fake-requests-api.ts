@@ -37,6 +37,8 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     consensus: (_request: ValidatorRequest, _hash: Hex): FakeRequestBody['consensus'] => ({ status: 'accepted' }),
     /** The service doesn't see the chain's pool. */
     blind: false,
+    /** The chain shows the same asked for by a transaction that nobody has reported. */
+    sentUnreported: false,
     capacity: {} as Partial<WithdrawalCapacityBody>,
     lie: undefined as ((body: FakeRequestBody) => FakeRequestBody) | undefined,
   }
@@ -133,7 +135,7 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     async cancelExitRequest(pubkey, id) {
       calls.push({ method: 'cancelExitRequest', pubkey })
       const one = find(pubkey, id, 'exit')
-      if (one.hashes.length > 0) throw refuse({ code: 'invalid-state', status: 409 })
+      if (one.hashes.length > 0 || state.sentUnreported) throw refuse({ code: 'invalid-state', status: 409 })
       stored.set(id, { ...one, cancelled: true })
       return (await bodyOf({ ...one, cancelled: true })) as ExitRequestBody
     },

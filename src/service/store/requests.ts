@@ -119,6 +119,17 @@ export const requestHashes = (db: Db, ids: readonly string[]): Promise<RequestHa
     ? Promise.resolve([])
     : db.selectFrom('ethereum_request_hashes').selectAll().where('request_id', 'in', ids).orderBy('submitted_at').orderBy('hash').execute()
 
+/** Which of these hashes were reported for any request, of whichever account. */
+export async function reportedAmong(db: Db, hashes: readonly Hex[]): Promise<ReadonlySet<Hex>> {
+  if (hashes.length === 0) return new Set()
+  const rows = await db
+    .selectFrom('ethereum_request_hashes')
+    .select('hash')
+    .where('hash', 'in', [...new Set(hashes)])
+    .execute()
+  return new Set(rows.map(({ hash }) => hash))
+}
+
 /**
  * Records a reported hash; the tracker looks at once. What was concluded without it no longer holds, and a request that had failed is in flight again.
  * @throws ProblemError `reference-exists` when another resource has taken its reference meanwhile

@@ -90,6 +90,21 @@ describe.each([
     expect((await ask(pubkey, 8n)).status).toBe(201)
   })
 
+  test('that were sent and never reported are not cancelled, and others alike are', async () => {
+    const pubkey = chain.fresh()
+    const [{ body: sent }, { body: other }] = [await ask(pubkey, 2n), await ask(pubkey, 2n)]
+    const cancel = ({ requestId }: { requestId: string }) => running.service.call('DELETE', `${path(pubkey)}/${requestId}`, { key })
+    const transactionHash = await createPayer(chain.anvil).pay(sent.unsignedTransaction)
+    for (const one of [sent, other])
+      expect(await cancel(one)).toMatchObject({
+        status: 409,
+        body: { code: 'invalid-state', detail: expect.stringContaining(`${transactionHash}, which nobody has reported`) },
+      })
+    await running.service.call('PUT', `${path(pubkey)}/${sent.requestId}/submission`, { key, body: { transactionHash } })
+    expect(await cancel(other)).toMatchObject({ status: 200, body: { status: 'cancelled' } })
+    expect(await cancel(sent)).toMatchObject({ status: 409 })
+  })
+
   test('that are cancelled, and sent all the same, are seen when their hash is told, and count again', async () => {
     const pubkey = chain.fresh()
     const externalReference = randomBytes(8).toString('hex')

@@ -505,6 +505,20 @@ describe('deleted', () => {
     await world.visit(world.start(), EXIT)
     expect(world.object(EXIT)).toBeUndefined()
   })
+  test('before it is sent, but the chain shows the same asked for by others: a person looks first', async () => {
+    const world = await visited(EXIT, (before) => {
+      before.chain.state.requestFee = 10n ** 18n
+      before.requests.state.sentUnreported = true
+    })
+    world.remove(EXIT)
+    await world.visit(world.start(), EXIT)
+    expect(world.object(EXIT)).toBeDefined()
+    expect(world.stalled(EXIT)).toBe('UnknownSubmission')
+    assertNothingMoved(world)
+    world.requests.state.sentUnreported = false
+    await world.settle(world.start(), [EXIT])
+    expect(world.object(EXIT)).toBeUndefined()
+  })
   test('before it is sent: a withdrawal just goes', async () => {
     const world = await visited(WITHDRAWAL, (before) => {
       before.chain.state.requestFee = 10n ** 18n

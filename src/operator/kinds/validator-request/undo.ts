@@ -29,6 +29,11 @@ export function createUndo(
     signal: AbortSignal,
   ): Promise<{ cancelled: true }> {
     const hash = body?.transaction.hash
+    if (body?.status === 'awaiting_submission')
+      throw stall(
+        'UnknownSubmission',
+        `The staking API does not cancel request ${body.requestId}: by the chain, the validator's owner has asked for the same in a transaction that nobody has reported. Look for it before you let this resource go.`,
+      )
     if (body === undefined || hash === undefined || body.status === 'cancelled' || body.status === 'failed') return { cancelled: true }
     const record = await log.read(nameOf(order, validator), signal)
     if (record === undefined || !knowsOf(record, hash))

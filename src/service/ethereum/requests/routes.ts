@@ -1,13 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { routes } from '../../../contract/routes.ts'
-import { ProblemError } from '../../errors.ts'
 import { answer, serve } from '../../http/contract-route.ts'
-import type { Answer, Idempotent } from '../../idempotency.ts'
-import { cancelRequest, findRequest, listRequests, lockRequest, type RequestKey, type RequestRow } from '../../store/requests.ts'
+import { findRequest, listRequests, type RequestKey } from '../../store/requests.ts'
 import { decodeCursor, defaultLimit, pageOf } from '../cursor.ts'
 import type { EthereumNetworks } from '../networks.ts'
 import { exitBody, withdrawalBody } from './body.ts'
+import { cancelUnsent } from './cancel.ts'
 import { readCapacity } from './capacity.ts'
 import { type CreateRequestDeps, createRequest } from './create.ts'
 import { checkOwner, checkPubkey, createLocate } from './locate.ts'
@@ -20,35 +19,18 @@ const visibleRetrySeconds = 2
 
 /** The operations on validators: exits, partial withdrawals, and what can be withdrawn. */
 export function validatorRoutes(app: FastifyInstance, deps: RequestRoutesDeps): void {
-  const { store, idempotency, metrics } = deps
+  const { store } = deps
   const { db } = store
   const locate = createLocate(deps)
   const create = createRequest({ ...deps, locate })
   const submit = submitRequest(deps)
+  const cancel = cancelUnsent(deps)
   const capacity = readCapacity({ store, locate })
 
   async function read(key: RequestKey) {
     const row = await findRequest(db, key)
     if (row === undefined) throw notFound(key)
     return row
-  }
-  async function cancel(key: RequestKey, idempotent: Idempotent | undefined, write: (row: RequestRow) => Answer) {
-    const answered = await idempotency.run(idempotent, (commit) =>
-      commit(async (transaction) => {
-        const row = await lockRequest(transaction, key)
-        if (row === undefined) throw notFound(key)
-        if (row.status === 'cancelled') return write(row)
-        if (row.status !== 'awaiting_submission') {
-          throw new ProblemError(
-            'invalid-state',
-            `the request was submitted (${row.hash}) and can't be cancelled any more: it is ${row.status}`,
-          )
-        }
-        return write(await cancelRequest(transaction, row.id))
-      }),
-    )
-    if (answered.replayed) metrics.replayed()
-    return answered
   }
   async function list(
     key: Omit<RequestKey, 'id'>,
@@ -109,11 +91,16 @@ export function validatorRoutes(app: FastifyInstance, deps: RequestRoutesDeps): 
     body: withdrawalBody(await read(keyOf('withdrawal', caller, params))),
   }))
 
-  serve(app, routes.cancelExitRequest, ({ caller, params, idempotent }) =>
-    cancel(keyOf('exit', caller, params), idempotent, (row) => answer(routes.cancelExitRequest, 200, exitBody(row))),
+  serve(app, routes.cancelExitRequest, ({ caller, params, idempotent, signal }) =>
+    cancel(keyOf('exit', caller, params), idempotent, (row) => answer(routes.cancelExitRequest, 200, exitBody(row)), signal),
   )
-  serve(app, routes.cancelWithdrawalRequest, ({ caller, params, idempotent }) =>
-    cancel(keyOf('withdrawal', caller, params), idempotent, (row) => answer(routes.cancelWithdrawalRequest, 200, withdrawalBody(row))),
+  serve(app, routes.cancelWithdrawalRequest, ({ caller, params, idempotent, signal }) =>
+    cancel(
+      keyOf('withdrawal', caller, params),
+      idempotent,
+      (row) => answer(routes.cancelWithdrawalRequest, 200, withdrawalBody(row)),
+      signal,
+    ),
   )
 
   serve(app, routes.listExitRequests, async ({ caller: { account }, params: { pubkey }, query }) => {
