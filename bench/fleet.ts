@@ -16,6 +16,9 @@ export interface FleetResult {
   /** The operator's CPU time until then; beside it, with no stakes at all. */
   readonly settledCpuMs: number
   readonly settledCpuMsEmpty: number
+  readonly requestsUntilSettled: number
+  readonly requestsUntilSettledEmpty: number
+  /** After the quiet. */
   readonly residentBytes: number
   /** The most since the start of the process. */
   readonly peakResidentBytes: number
@@ -29,6 +32,7 @@ export interface FleetResult {
 }
 
 const NAMESPACES = Array.from({ length: 20 }, (_, index) => `fleet-${index}`)
+const REQUESTS = 'staking_operator_kube_request_duration_seconds_count'
 const EVERY_MS = 60_000
 const DAY_MINUTES = 24 * 60
 const withHeap = ['--expose-gc', '--import', new URL('heap-on-signal.ts', import.meta.url).href]
@@ -37,6 +41,7 @@ interface Sample {
   readonly readyMs: number
   readonly settledMs: number
   readonly settledCpuMs: number
+  readonly requests: number
   readonly resident: number
   readonly peak: number
   readonly heap: number
@@ -70,6 +75,8 @@ export async function benchFleet(
       settledMs: full.settledMs,
       settledCpuMs: full.settledCpuMs,
       settledCpuMsEmpty: empty.settledCpuMs,
+      requestsUntilSettled: full.requests,
+      requestsUntilSettledEmpty: empty.requests,
       residentBytes: full.resident,
       peakResidentBytes: full.peak,
       residentBytesEmpty: empty.resident,
@@ -132,23 +139,26 @@ async function sample(
     const settledCpuMs = cpuMs(operator.process.pid)
     // What came with the start (the signer's first status, events) is over.
     await delay(3_000, undefined, { signal })
-    const resident = residentBytes(operator.process.pid)
-    const peak = peakResidentBytes(operator.process.pid)
     const before = await scrape(operator.metricsUrl)
+    const begun = sumBy(before, REQUESTS, 'resource')
+    begun.delete('leases')
     const cpuBefore = cpuMs(operator.process.pid)
     await delay(quietSeconds * 1000, undefined, { signal })
     const cpu = cpuMs(operator.process.pid) - cpuBefore
     const after = await scrape(operator.metricsUrl)
+    const resident = residentBytes(operator.process.pid)
+    const peak = peakResidentBytes(operator.process.pid)
     const grown = (name: string, by: string) => growth(sumBy(before, name, by), sumBy(after, name, by))
     const sum = (sums: ReadonlyMap<string, number>) => [...sums.values()].reduce((total, value) => total + value, 0)
     operator.process.kill('SIGUSR2')
     const [, heap] = await operator.process.waitForOutput(/heap-on-signal (\d+)/)
-    const requests = grown('staking_operator_kube_request_duration_seconds_count', 'resource')
+    const requests = grown(REQUESTS, 'resource')
     requests.delete('leases')
     return {
       readyMs: operator.readyMs,
       settledMs,
       settledCpuMs,
+      requests: sum(begun),
       resident,
       peak,
       heap: Number(heap),

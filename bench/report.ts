@@ -85,6 +85,7 @@ const fleetRows = (result: FleetResult): readonly Row[] => [
     what: '  CPU of the operator until then',
     value: `${number(result.settledCpuMs / 1000, 2)} s (without stakes ${number(result.settledCpuMsEmpty / 1000, 2)} s)`,
   },
+  { what: '  requests of the operator', value: `${result.requestsUntilSettled} (without stakes ${result.requestsUntilSettledEmpty})` },
   {
     what: `status writes in ${result.quietSeconds} s of quiet`,
     value: String(result.statusWritesWhileQuiet),
