@@ -17,14 +17,17 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** Whole bytes in hex, of which each takes one character instead of two. */
 const HEX = /^(?:0x)?(?:[0-9a-f]{2}){8,}$/
 
-/** RFC 3339 in seconds, as the API server writes times: each object has its own, and several. */
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/
-const timeOf = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
-/** Seconds since 1970; undefined for what is no time, or would be written otherwise. */
+/** RFC 3339 in seconds, as the API server writes times: each object has its own, and several. From 1970 on. */
+const TIME = /^(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/
+const timeOf = (seconds: number): string => `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
+/** Seconds since 1970; undefined for what is no time, or no day of its month. */
 function secondsIn(text: string): number | undefined {
   if (text.length !== 20 || !TIME.test(text)) return undefined
-  const seconds = Date.parse(text) / 1000
-  return seconds >= 0 && timeOf(seconds) === text ? seconds : undefined
+  const at = (from: number): number => Number(text.slice(from, from + 2))
+  const day = at(8)
+  const ms = Date.UTC(Number(text.slice(0, 4)), at(5) - 1, day, at(11), at(14), at(17))
+  const date = new Date(ms)
+  return date.getUTCDate() === day && date.getUTCMonth() === at(5) - 1 ? ms / 1000 : undefined
 }
 
 /** Decimal digits of 128: the last has no mark. */
@@ -53,21 +56,25 @@ export function createWriter(numberOf: (text: string) => number | undefined, giv
     parts.push(first + at < end ? String.fromCharCode(first + at) : String.fromCharCode(head) + varint(at))
   }
 
-  function literal(text: string): void {
+  /** As bytes, where it is nothing but hex. */
+  function bytes(text: string): boolean {
     if (UUID.test(text)) parts.push(String.fromCharCode(Head.uuid), bytesOf(text.replaceAll('-', '')))
     else if (HEX.test(text)) {
       const isPrefixed = text.startsWith('0x')
-      const bytes = bytesOf(isPrefixed ? text.slice(2) : text)
-      parts.push(String.fromCharCode(isPrefixed ? Head.prefixedHex : Head.hex), varint(bytes.length), bytes)
-    } else parts.push(String.fromCharCode(Head.literal), varint(text.length), text)
+      const packed = bytesOf(isPrefixed ? text.slice(2) : text)
+      parts.push(String.fromCharCode(isPrefixed ? Head.prefixedHex : Head.hex), varint(packed.length), packed)
+    } else return false
+    return true
   }
 
   function framed(text: string): boolean {
     if (text.length <= SHORTEST_FRAME || text.includes(HOLE)) return false
-    const differing = text.match(DIFFERING)
-    const frame = differing === null ? HOLE : text.replace(DIFFERING, HOLE)
-    if (differing === null || frame === HOLE) return false
-    const number = numberOf(frame)
+    const differing: string[] = []
+    const frame = text.replace(DIFFERING, (one) => {
+      differing.push(one)
+      return HOLE
+    })
+    const number = differing.length === 0 ? undefined : numberOf(frame)
     if (number === undefined) return false
     parts.push(String.fromCharCode(Head.frame), varint(number))
     for (const one of differing) write(one, false)
@@ -82,7 +89,7 @@ export function createWriter(numberOf: (text: string) => number | undefined, giv
     else if (number !== undefined) short(Head.word, FIRST_WORD, END, number)
     else {
       if (time !== undefined) parts.push(String.fromCharCode(Head.time), varint(time))
-      else if (!mayFrame || !framed(text)) literal(text)
+      else if (!bytes(text) && !(mayFrame && framed(text))) parts.push(String.fromCharCode(Head.literal), varint(text.length), text)
       earlier.set(text, earlier.size)
     }
   }

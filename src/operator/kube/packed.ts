@@ -46,9 +46,6 @@ function namesIn(key: string): readonly string[] {
   return namespace === undefined ? [name] : [name, namespace]
 }
 
-const fieldsOf = (value: object): readonly (readonly [string, unknown])[] =>
-  Object.entries(value).filter(([, field]) => field !== undefined)
-
 /** Tells of every text and number of plain JSON, in an order that the signature fixes: equal signatures, equal shapes. */
 function walk(value: unknown, signature: string[], onLeaf: (text: string) => void): void {
   if (typeof value === 'string') {
@@ -63,8 +60,11 @@ function walk(value: unknown, signature: string[], onLeaf: (text: string) => voi
     signature.push(']')
   } else if (typeof value === 'object' && value !== null) {
     signature.push('{')
-    for (const [key, field] of fieldsOf(value)) {
-      signature.push(JSON.stringify(key))
+    for (const key of Object.keys(value)) {
+      const field = (value as Record<string, unknown>)[key]
+      if (field === undefined) continue
+      // With its length, no key can be taken for something else.
+      signature.push(`${key.length} ${key}`)
       walk(field, signature, onLeaf)
     }
     signature.push('}')
@@ -84,7 +84,7 @@ function shapeOf(value: unknown): Shape {
   if (typeof value === 'number') return { is: 'number' }
   if (Array.isArray(value)) return { is: 'array', items: value.map(shapeOf) }
   if (typeof value !== 'object' || value === null) return { is: 'constant', value: typeof value === 'boolean' ? value : null }
-  const fields = fieldsOf(value)
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined)
   return { is: 'object', keys: fields.map(([key]) => key), values: fields.map(([, field]) => shapeOf(field)) }
 }
 
