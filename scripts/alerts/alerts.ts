@@ -77,9 +77,30 @@ export const alerts: readonly Alert[] = [
     silent: { series: { 'staking_operator_stalled_resources{kind="EthereumStake",reason="InvalidSpec",pod="a"}': '1x10' }, at: '3m' },
   },
   {
+    name: 'StakingValidatorSlashed',
+    of: 'operator',
+    expr: 'max by (kind) (staking_operator_stalled_resources{reason="Slashed"}) > 0',
+    for: '0m',
+    severity: 'critical',
+    summary: '{{ $value }} validators were slashed.',
+    means:
+      'A validator key has signed twice, mostly since it runs in two places. It loses a part of its balance and leaves by itself; the more that are slashed within 36 days, the more each of them loses.',
+    todo: [
+      '`kubectl get ethstake -A | grep Slashed`: which ones.',
+      'Stop every validator client that may hold keys of the same origin, before others are slashed too. Being offline costs next to nothing.',
+      'Find out where else the keys run: `staking-operator keystores` writes down each place that the service gave a key to.',
+    ],
+    fires: {
+      series: { 'staking_operator_stalled_resources{kind="EthereumStake",reason="Slashed",pod="a"}': '0x2 1x10' },
+      at: '5m',
+      labels: { kind: 'EthereumStake' },
+    },
+    silent: { series: { 'staking_operator_stalled_resources{kind="EthereumStake",reason="InvalidSpec",pod="a"}': '1x10' }, at: '5m' },
+  },
+  {
     name: 'StakingResourcesStalled',
     of: 'operator',
-    expr: `max by (kind, reason) (staking_operator_stalled_resources{reason!~"${inQuestion}"}) > 0`,
+    expr: `max by (kind, reason) (staking_operator_stalled_resources{reason!~"${inQuestion}|Slashed"}) > 0`,
     for: '30m',
     severity: 'warning',
     summary: '{{ $value }} {{ $labels.kind }} have been stalled with {{ $labels.reason }} for half an hour.',

@@ -70,9 +70,7 @@ export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Com
         .default(300_000, '5m'),
     )
     .addOption(
-      new Option('--observe-settled <duration>', 'how often an active validator is looked at')
-        .argParser(duration)
-        .default(21_600_000, '6h'),
+      new Option('--observe-settled <duration>', 'how often an active validator is looked at').argParser(duration).default(3_600_000, '1h'),
     )
     .addOption(
       new Option(

@@ -118,6 +118,7 @@ const status = z.object({
       pubkey: hexBytes(48).describe('BLS public key.'),
       index: integerText(20).optional().describe('Index on the beacon chain.'),
       status: z.string().max(64).describe("The Beacon API's validator status, or unknown before it is seen."),
+      slashed: z.boolean().optional().describe('It was slashed. This stays when it has left.'),
     })
     .optional()
     .describe('The validator on the beacon chain.'),
@@ -140,7 +141,7 @@ export const ethereumStake = {
   shortNames: ['ethstake', 'ethstakes'],
   scope: 'Namespaced',
   description:
-    'EthereumStake is one validator: a deposit of 32 to 2048 ETH, paid once by a StakingSigner to the deposit contract, with the withdrawal address given here. Ready means that the deposit is in a final block.',
+    'EthereumStake is one validator: a deposit of 32 to 2048 ETH, paid once by a StakingSigner to the deposit contract, with the withdrawal address given here. Ready means that the deposit is in a final block, and that the validator was not slashed.',
   spec: cel(
     spec,
     {
@@ -184,5 +185,6 @@ export const ethereumStakeConditions = [
   'Broadcast',
   'Confirmed',
   'Active',
+  'Slashed',
 ] as const
 export type EthereumStakeCondition = (typeof ethereumStakeConditions)[number]

@@ -68,7 +68,6 @@ export const reasons = {
   },
   Accepted: { stalled: false, means: 'The consensus layer has accepted the request.' },
   Exiting: { stalled: false, means: 'The validator leaves, or has left and its balance is still to be withdrawn.' },
-  Slashed: { stalled: false, means: 'The validator was slashed: it loses a part of its balance and leaves.' },
   Importing: {
     stalled: false,
     means: 'What an earlier version of the operator has signed is being taken into the transaction log; nothing is signed before.',
@@ -176,6 +175,11 @@ export const reasons = {
       "The validator's credentials or effective balance forbid the request: withdrawals need Compounding (0x02) credentials and 32 ETH.",
   },
   AlreadyExiting: { stalled: true, means: 'The validator is leaving or has left: there is nothing more to ask for.' },
+  Slashed: {
+    stalled: true,
+    means:
+      'The validator was slashed: it loses a part of its balance and leaves by itself. Its key has signed twice, mostly since it runs in two places: stop the others before they are slashed too.',
+  },
   ValidatorSlashed: { stalled: true, means: 'The validator was slashed: it leaves by itself, and no request is accepted.' },
   OverAvailable: { stalled: true, means: 'The amount is over what can be withdrawn from the validator.' },
   SignerNotWithdrawalAddress: {

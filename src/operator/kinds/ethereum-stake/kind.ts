@@ -14,7 +14,7 @@ import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { cancelFirst, type Deletion, decideDeletion, isConfirmedByPerson, type LoggedDeposit } from './deletion.ts'
 import { ownDeposit } from './records.ts'
-import { ethereumStakeStatus, isConfirmed, isDone, isEarning } from './status.ts'
+import { ethereumStakeStatus, isConfirmed, isDone, isEarning, wasSlashed } from './status.ts'
 import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps, undoStake } from './steps.ts'
 
 /** EthereumStake for the engine: the saga with what the engine must know besides. */
@@ -150,7 +150,12 @@ export function ethereumStakeKind(deps: {
       return {
         ...undecided,
         ...(decided === undefined ? {} : { consensus: decided }),
-        validator: { pubkey, status: validator.status, ...(validator.index === undefined ? {} : { index: String(validator.index) }) },
+        validator: {
+          pubkey,
+          status: validator.status,
+          ...(validator.index === undefined ? {} : { index: String(validator.index) }),
+          ...(wasSlashed(validator.status, status.validator) ? { slashed: true } : {}),
+        },
       }
     },
   }

@@ -4,7 +4,7 @@ import { type Condition, findCondition } from '../../../resources/conditions.ts'
 import { type EthereumStake, type EthereumStakeStatus, ethereumStake, ethereumStakeConditions } from '../../../resources/ethereum-stake.ts'
 import type { Progress } from '../../engine/progress.ts'
 import { createWorld, KEY, withdrawalAddress } from '../../testing/world.ts'
-import { ethereumStakeStatus } from './status.ts'
+import { ethereumStakeStatus, wasSlashed } from './status.ts'
 
 const root = `0x${'aa'.repeat(32)}`
 const depositData = {
@@ -258,9 +258,7 @@ describe('times', () => {
 test.each([
   { status: 'active_ongoing', phase: 'Active', active: 'True', reason: 'Active' },
   { status: 'active_exiting', phase: 'Exiting', active: 'True', reason: 'Exiting' },
-  { status: 'active_slashed', phase: 'Slashed', active: 'True', reason: 'Slashed' },
   { status: 'exited_unslashed', phase: 'Exiting', active: 'False', reason: 'Exiting' },
-  { status: 'exited_slashed', phase: 'Slashed', active: 'False', reason: 'Slashed' },
   { status: 'withdrawal_possible', phase: 'Withdrawing', active: 'False', reason: 'Exiting' },
   { status: 'withdrawal_done', phase: 'Exited', active: 'False', reason: 'ValidatorDone' },
   { status: 'pending_queued', phase: 'Confirmed', active: 'Unknown', reason: 'AwaitingActivation' },
@@ -269,6 +267,48 @@ test.each([
   expect(said.phase).toBe(phase)
   expect(findCondition(said.conditions, 'Active')).toMatchObject({ status: active, reason })
   expect(findCondition(said.conditions, 'Ready')?.status).toBe('True')
+})
+
+describe('a slashed validator', () => {
+  const seen = (status: string, slashed?: true) => ({
+    ...confirmed,
+    validator: { ...validator(status), index: '7', ...(slashed && { slashed }) },
+  })
+  test.each([
+    { status: 'active_slashed', phase: 'Slashed', active: 'True' },
+    { status: 'exited_slashed', phase: 'Slashed', active: 'False' },
+    { status: 'withdrawal_possible', phase: 'Slashed', active: 'False' },
+    { status: 'withdrawal_done', phase: 'Exited', active: 'False' },
+  ])('that is $status is told as that: not Ready, stalled, and what to do', ({ status, phase, active }) => {
+    const said = ethereumStakeStatus(resource(), seen(status, true), { at: 'settled' }, at(1))
+    expect(said.phase).toBe(phase)
+    expect(findCondition(said.conditions, 'Active')).toMatchObject({ status: active, reason: 'Slashed' })
+    for (const [type, value] of Object.entries({ Slashed: 'True', Ready: 'False', Stalled: 'True', Reconciling: 'False' }))
+      expect(findCondition(said.conditions, type), type).toMatchObject({ status: value })
+    expect(findCondition(said.conditions, 'Ready')?.message).toMatch(/^The validator 7 was slashed/)
+  })
+
+  test('of one that was not it is said too, and of one that nobody has seen nothing is', () => {
+    const of = (status: EthereumStakeStatus) =>
+      findCondition(ethereumStakeStatus(resource(), status, { at: 'settled' }, at(1)).conditions, 'Slashed')
+    expect(of(seen('active_ongoing'))).toMatchObject({ status: 'False' })
+    expect(of(seen('unknown'))).toMatchObject({ status: 'Unknown' })
+    expect(of(confirmed)).toMatchObject({ status: 'Unknown' })
+  })
+
+  test.each([
+    { now: 'active_slashed', before: undefined, slashed: true },
+    { now: 'exited_slashed', before: 'active_ongoing', slashed: true },
+    // The Beacon API has one word for all that have left: what was seen before tells.
+    { now: 'withdrawal_possible', before: 'exited_slashed', slashed: true },
+    { now: 'withdrawal_possible', before: 'exited_unslashed', slashed: false },
+    { now: 'withdrawal_done', before: 'withdrawal_possible', isKnown: true, slashed: true },
+    // What somebody wrote into the status of one that does its duties is corrected.
+    { now: 'active_ongoing', before: 'active_ongoing', isKnown: true, slashed: false },
+  ])('$now after $before, slashed as far as was known: $isKnown → $slashed', ({ now, before, isKnown, slashed }) => {
+    const known = before === undefined ? undefined : { ...validator(before), ...(isKnown === true ? { slashed: true } : {}) }
+    expect(wasSlashed(now, known)).toBe(slashed)
+  })
 })
 
 describe('a deposit that the consensus layer dropped', () => {

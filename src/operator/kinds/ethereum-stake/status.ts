@@ -16,6 +16,8 @@ const activeStatuses = new Set(['active_ongoing', 'active_exiting', 'active_slas
 /** …it leaves, or has left and its balance is still to be withdrawn. */
 const leavingStatuses = new Set(['active_exiting', 'active_slashed', 'exited_unslashed', 'exited_slashed', 'withdrawal_possible'])
 const slashedStatuses = new Set(['active_slashed', 'exited_slashed'])
+/** …it has left, which one that was slashed does too: the Beacon API's word is the same for both by then. */
+const leftStatuses = new Set(['withdrawal_possible', 'withdrawal_done'])
 
 export const isConfirmed = (status: EthereumStakeStatus | undefined): boolean => status?.transaction?.state === 'Confirmed'
 /** The consensus layer has made nothing of the deposit. A validator that is seen outranks that. */
@@ -25,7 +27,11 @@ export const isDone = (status: EthereumStakeStatus | undefined): boolean => done
 export const isActive = (status: EthereumStakeStatus | undefined): boolean => activeStatuses.has(status?.validator?.status ?? '')
 
 const isLeaving = (status: EthereumStakeStatus | undefined): boolean => leavingStatuses.has(status?.validator?.status ?? '')
-const isSlashed = (status: EthereumStakeStatus | undefined): boolean => slashedStatuses.has(status?.validator?.status ?? '')
+const isSlashed = (status: EthereumStakeStatus | undefined): boolean =>
+  slashedStatuses.has(status?.validator?.status ?? '') || status?.validator?.slashed === true
+/** Whether a validator that is in this state now was slashed. `before`: as it was seen the last time. */
+export const wasSlashed = (now: string, before: EthereumStakeStatus['validator']): boolean =>
+  slashedStatuses.has(now) || (leftStatuses.has(now) && (before?.slashed === true || slashedStatuses.has(before?.status ?? '')))
 /** Active, and nothing of that is about to change. */
 export const isEarning = (status: EthereumStakeStatus | undefined): boolean => isActive(status) && !isLeaving(status)
 
@@ -83,18 +89,20 @@ function evidenceStatements(resource: EthereumStake, status: EthereumStakeStatus
     ...transactionStatements(status, { what: 'The deposit', nothing: 'no stake was made' }),
     ...(status.transaction?.state === 'FrontRun' ? { Confirmed: say('False', 'FrontRun', frontRunMessage(status)) } : {}),
     Active: activity(status),
+    Slashed: slashing(status),
   }
+}
+
+function slashing(status: EthereumStakeStatus): Statement {
+  if (isSlashed(status)) return say('True', 'Slashed', slashedMessage(status))
+  if (status.validator === undefined || status.validator.status === 'unknown') return pending
+  return say('False', 'Succeeded', 'The validator was not slashed.')
 }
 
 function activity(status: EthereumStakeStatus): Statement {
   const { index, status: now = '' } = status.validator ?? {}
   const it = `The validator${index === undefined ? '' : ` ${index}`}`
-  if (isSlashed(status))
-    return say(
-      isActive(status) ? 'True' : 'False',
-      'Slashed',
-      `${it} was slashed (${now}): it loses a part of its balance and leaves by itself.`,
-    )
+  if (isSlashed(status)) return say(isActive(status) ? 'True' : 'False', 'Slashed', slashedMessage(status))
   if (now === 'active_exiting')
     return say('True', 'Exiting', `${it} is exiting: it is active until its exit epoch, and its balance is withdrawn after that.`)
   if (isActive(status)) return say('True', 'Active', `The validator is ${now}.`)
@@ -110,6 +118,7 @@ function activity(status: EthereumStakeStatus): Statement {
 
 function readiness(resource: EthereumStake, status: EthereumStakeStatus, progress: Progress): Readiness {
   if (isConfirmed(status) && isDropped(status) && progress.at !== 'deleting') return ended('DepositDropped', droppedMessage(status))
+  if (isSlashed(status) && progress.at !== 'deleting') return ended('Slashed', slashedMessage(status))
   const confirmed = isConfirmed(status)
     ? say('True', 'Succeeded', `${resource.spec.amountEth} ETH are deposited for validator ${status.depositData?.pubkey ?? ''}.`)
     : undefined
@@ -129,6 +138,13 @@ function readiness(resource: EthereumStake, status: EthereumStakeStatus, progres
 
 const frontRunMessage = ({ transaction, depositData }: EthereumStakeStatus): string =>
   `Transaction ${transaction?.minedHash ?? ''} is final in block ${transaction?.blockNumber ?? ''}, but somebody else's deposit for public key ${depositData?.pubkey ?? ''} came first: its withdrawal credentials count, and the amount topped up that validator. Treat the staking API as compromised: stop the operator and find out who made the first deposit.`
+
+function slashedMessage(status: EthereumStakeStatus): string {
+  const { index, status: now = '' } = status.validator ?? {}
+  const it = `The validator${index === undefined ? '' : ` ${index}`}`
+  if (isDone(status)) return `${it} was slashed. It has left, and what it had left was withdrawn.`
+  return `${it} was slashed (${now}): it loses a part of its balance and leaves by itself. Its key has signed twice, mostly since it runs in two places: look at all that hold keys of the same origin and stop them, before others are slashed too.`
+}
 
 const droppedMessage = ({ transaction, consensus, depositData }: EthereumStakeStatus): string =>
   `The deposit is in final block ${transaction?.blockNumber ?? ''}, and the consensus layer has dropped it when its turn came${consensus?.rule === 'invalid-signature' ? ': its signature is not valid on this network (another genesis fork version, say)' : ''}. No validator was made for public key ${depositData?.pubkey ?? ''}, and the money is lost. Stop staking on this network until it is known why: compare the fork version in the networks files of operator and staking API with the network's.`
