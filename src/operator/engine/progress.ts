@@ -82,11 +82,21 @@ function withTrouble<Domain extends string>(
 
 /**
  * How it goes with a resource that is not settled. `reached`: it is where it should be all the same, whatever is under way besides;
- * `stepMessage`: what is done in the step that is next; `isNew`: nothing was ever said of it.
+ * `stepMessage`: what is done in the step that is next; `isNew`: nothing was ever said of it; `mayLand`: what was signed and may still land, as a sentence.
  */
 export function underWay(
   progress: Exclude<Progress, { at: 'settled' }>,
-  { reached, stepMessage, isNew }: { readonly reached?: Statement | undefined; readonly stepMessage: string; readonly isNew: boolean },
+  {
+    reached,
+    stepMessage,
+    isNew,
+    mayLand,
+  }: {
+    readonly reached?: Statement | undefined
+    readonly stepMessage: string
+    readonly isNew: boolean
+    readonly mayLand?: string | undefined
+  },
 ): Readiness {
   switch (progress.at) {
     case 'step':
@@ -96,7 +106,11 @@ export function underWay(
         Stalled: notStalled,
       }
     case 'suspended': {
-      const suspended = say('False', 'Suspended', 'spec.suspend is true: nothing is created, signed or sent.')
+      const message =
+        mayLand === undefined
+          ? 'spec.suspend is true: nothing is created, signed or sent.'
+          : `spec.suspend is true: nothing more is signed or sent. ${mayLand}`
+      const suspended = say('False', 'Suspended', message)
       return { Ready: reached ?? suspended, Reconciling: suspended, Stalled: notStalled }
     }
     case 'deleting':

@@ -16,6 +16,15 @@ export const isFinal = ({ transaction }: WithTransaction): boolean =>
 export const isReported = ({ transaction }: WithTransaction): boolean =>
   transaction !== undefined && transaction.reportedHash === (transaction.minedHash ?? transaction.hash)
 
+/** What of it was signed and may still land, as a sentence for people. */
+export function mayLand({ transaction }: WithTransaction): string | undefined {
+  if (transaction === undefined || isFinal({ transaction })) return undefined
+  const { hash, nonce, state } = transaction
+  return state === 'Broadcast'
+    ? `Transaction ${hash} (nonce ${nonce}) was sent before and may still land; it is followed, and cancelled if others wait behind it.`
+    : `Transaction ${hash} (nonce ${nonce}) was signed before, and is cancelled if others wait behind it.`
+}
+
 /** The evidence of an earlier step. The order of the steps guarantees it; its absence is a bug, not a state. */
 export function evidence<T>(value: T | undefined, what: string): T {
   if (value === undefined) throw new Error(`a step ran before its evidence: status has no ${what}`)

@@ -269,6 +269,33 @@ test.each([
   expect(findCondition(said.conditions, 'Ready')?.status).toBe('True')
 })
 
+test.each([
+  { status: 'pending_queued', says: /^32 ETH are deposited for validator 7\.$/ },
+  { status: 'active_ongoing', says: /^32 ETH are staked: validator 7 is active\.$/ },
+  { status: 'active_exiting', says: /^The stake is ending: validator 7 is active_exiting\. Its balance goes to 0x5aAe/ },
+  { status: 'withdrawal_done', says: /^The stake has ended: validator 7 has left, and its balance was withdrawn to 0x5aAe/ },
+])('Ready says where a stake stands now: $status', ({ status, says }) => {
+  const said = ethereumStakeStatus(resource(), { ...confirmed, validator: { ...validator(status), index: '7' } }, { at: 'settled' }, at(1))
+  expect(findCondition(said.conditions, 'Ready')).toMatchObject({ status: 'True', message: expect.stringMatching(says) })
+})
+
+test.each([
+  { what: 'before anything was signed', status: verified, says: /nothing is created, signed or sent\.$/ },
+  {
+    what: 'signed, not sent',
+    status: prepared,
+    says: /nothing more is signed or sent\. Transaction 0xaa\w+ \(nonce 0\) was signed before/,
+  },
+  {
+    what: 'sent',
+    status: sent,
+    says: /nothing more is signed or sent\. Transaction 0xaa\w+ \(nonce 0\) was sent before and may still land/,
+  },
+])('suspended $what: it says what may still land', ({ status, says }) => {
+  const said = ethereumStakeStatus(resource(), status, { at: 'suspended' }, at(1))
+  expect(findCondition(said.conditions, 'Ready')?.message).toMatch(says)
+})
+
 describe('a slashed validator', () => {
   const seen = (status: string, slashed?: true) => ({
     ...confirmed,

@@ -7,7 +7,7 @@ import {
   ethereumStakeConditions,
 } from '../../../resources/ethereum-stake.ts'
 import { ended, type Progress, pending, type Readiness, reached, say, underWay, wholeStatus } from '../../engine/progress.ts'
-import { transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
+import { mayLand, transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
 
 /** Beacon API validator statuses that mean: it has left and nothing is staked any more. */
 const doneStatuses = new Set(['withdrawal_done'])
@@ -119,9 +119,7 @@ function activity(status: EthereumStakeStatus): Statement {
 function readiness(resource: EthereumStake, status: EthereumStakeStatus, progress: Progress): Readiness {
   if (isConfirmed(status) && isDropped(status) && progress.at !== 'deleting') return ended('DepositDropped', droppedMessage(status))
   if (isSlashed(status) && progress.at !== 'deleting') return ended('Slashed', slashedMessage(status))
-  const confirmed = isConfirmed(status)
-    ? say('True', 'Succeeded', `${resource.spec.amountEth} ETH are deposited for validator ${status.depositData?.pubkey ?? ''}.`)
-    : undefined
+  const confirmed = isConfirmed(status) ? say('True', 'Succeeded', confirmedMessage(resource, status)) : undefined
   if (progress.at === 'settled') {
     if (confirmed !== undefined) return reached(confirmed)
     return status.transaction?.state === 'FrontRun'
@@ -133,7 +131,18 @@ function readiness(resource: EthereumStake, status: EthereumStakeStatus, progres
     reached: progress.at === 'step' ? undefined : confirmed,
     stepMessage: progress.at === 'step' ? (stepMessages[progress.step] ?? 'Under way.') : '',
     isNew: status.conditions === undefined && status.transaction === undefined,
+    mayLand: mayLand(status),
   })
+}
+
+/** Where a stake that was paid stands now. */
+function confirmedMessage({ spec }: EthereumStake, status: EthereumStakeStatus): string {
+  const { index, status: now } = status.validator ?? {}
+  const validator = index === undefined ? `validator ${status.depositData?.pubkey ?? ''}` : `validator ${index}`
+  if (isDone(status)) return `The stake has ended: ${validator} has left, and its balance was withdrawn to ${spec.withdrawalAddress}.`
+  if (isLeaving(status)) return `The stake is ending: ${validator} is ${now}. Its balance goes to ${spec.withdrawalAddress} by itself.`
+  if (isActive(status)) return `${spec.amountEth} ETH are staked: ${validator} is active.`
+  return `${spec.amountEth} ETH are deposited for ${validator}.`
 }
 
 const frontRunMessage = ({ transaction, depositData }: EthereumStakeStatus): string =>

@@ -11,7 +11,7 @@ import {
 } from '../../../resources/solana-stake.ts'
 import { type Progress, pending, type Readiness, reached, say, underWay, waitsForPerson, wholeStatus } from '../../engine/progress.ts'
 import { NOT_CLOSED } from '../../transactions/solana/rules.ts'
-import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, isWithdrawn, transactionOf } from './steps.ts'
+import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, isWithdrawn, signaturesOf, transactionOf } from './steps.ts'
 
 /** The conditions that evidence alone decides. */
 type Domain = Exclude<SolanaStakeCondition, 'Ready' | 'Reconciling' | 'Stalled'>
@@ -265,8 +265,20 @@ function readiness(resource: SolanaStake, status: SolanaStakeStatus, progress: P
     reached: there,
     stepMessage: progress.at === 'step' ? stepMessage(progress.step) : '',
     isNew: status.conditions === undefined,
+    mayLand: mayLand(status),
   })
   return trouble === undefined ? readiness : { ...readiness, Stalled: trouble }
+}
+
+/** What was signed and may still land, as a sentence for people. */
+function mayLand(status: SolanaStakeStatus): string | undefined {
+  for (const kind of ['stake', 'deactivation', 'withdrawal'] as const) {
+    const transaction = transactionOf(status, kind)
+    const signature = transaction === undefined ? undefined : signaturesOf(transaction).at(-1)
+    if (signature !== undefined && isInFlight(transaction))
+      return `The ${kind} transaction ${signature} was signed before and may still land within two minutes; it is followed.`
+  }
+  return undefined
 }
 
 function stepMessage(step: string): string {

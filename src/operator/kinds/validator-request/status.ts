@@ -4,7 +4,7 @@ import type { Statement } from '../../../resources/conditions.ts'
 import type { ObjectMeta } from '../../../resources/meta.ts'
 import type { ValidatorRequestCondition, ValidatorRequestStatus } from '../../../resources/validator-request.ts'
 import { ended, type Progress, pending, type Readiness, reached, say, underWay, wholeStatus } from '../../engine/progress.ts'
-import { transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
+import { mayLand, transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
 import { type RequestKindName, requestKinds } from './request-kind.ts'
 import { meaningsOf } from './rules.ts'
 import type { ValidatorRequestSpec } from './steps.ts'
@@ -133,6 +133,7 @@ function readiness(resource: RequestResource, status: ValidatorRequestStatus, pr
   return underWay(progress, {
     stepMessage: progress.at === 'step' ? (stepMessages[progress.step] ?? 'Under way.') : '',
     isNew: status.conditions === undefined && status.transaction === undefined,
+    mayLand: mayLand(status),
   })
 }
 
