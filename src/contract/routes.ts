@@ -356,7 +356,7 @@ export const routes = {
     idempotencyKey: 'optional',
     scope: 'write',
     responses: { 200: solanaTransaction },
-    problems: ['not-found', 'invalid-state', 'chain-unavailable'],
+    problems: ['not-found', 'invalid-state', 'validation-failed', 'chain-unavailable'],
   }),
   submitSolanaTransaction: route({
     method: 'PUT',

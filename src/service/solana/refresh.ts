@@ -1,15 +1,16 @@
 import { routes } from '../../contract/routes.ts'
-import { ProblemError } from '../errors.ts'
+import { ProblemError, validationFailed } from '../errors.ts'
 import { answer, type Handled, type Input } from '../http/contract-route.ts'
-import { findSolanaStake, lockSolanaStake } from '../store/solana-stakes.ts'
+import { findSolanaStake, lockSolanaStake, type SolanaStakeRow } from '../store/solana-stakes.ts'
 import { findTransaction, refusingSecond, replaceMessage } from '../store/solana-transactions.ts'
 import { transactionBody } from './bodies.ts'
 import { refuseInState, refuseOthers } from './create-transaction.ts'
 import type { SolanaDeps } from './deps.ts'
 import { lookForTransaction, recordLanding } from './landing.ts'
-import { networkOf } from './networks.ts'
-import { actionOf, prepare } from './prepare.ts'
+import { networkOf, type SolanaNetwork } from './networks.ts'
+import { type Action, actionOf, prepare } from './prepare.ts'
 import { lookAtStake } from './protocol.ts'
+import { brokenDestinationRules, brokenVoteRules } from './rules.ts'
 
 const route = routes.refreshSolanaTransaction
 type Route = typeof route
@@ -67,6 +68,7 @@ export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => P
       refuseInState(row.kind, look.protocol)
       const options = { attempt: row.attempt + 1, maxPriorityFeeLamports: body?.maxPriorityFeeLamports }
       refuseOthers(row.kind, stake, look)
+      await refuseUnfit(network, stake, actionOf(row), signal)
       const prepared = await prepare(network, policy, stake, actionOf(row), options, signal)
 
       const refreshed = await refusingSecond(
@@ -83,6 +85,25 @@ export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => P
     if (answered.replayed) metrics.replayed()
     return answered
   }
+}
+
+/**
+ * What was right when it was made first may not be any more: the validator may have stopped, or an account of a program stand where the money goes. An
+ * exception that was named then still counts. @throws ProblemError `validation-failed`
+ */
+async function refuseUnfit({ chain }: SolanaNetwork, stake: SolanaStakeRow, action: Action, signal: AbortSignal): Promise<void> {
+  const broken =
+    action.kind === 'stake'
+      ? brokenVoteRules(await chain.voteAccount(stake.vote_account, signal))
+      : action.kind === 'withdrawal'
+        ? brokenDestinationRules({
+            destination: action.destination,
+            stakeAccount: stake.stake_account,
+            account: await chain.account(action.destination, 'confirmed', signal),
+            exception: true,
+          })
+        : []
+  if (broken.length > 0) throw validationFailed(broken)
 }
 
 const landed = (status: string) => new ProblemError('invalid-state', `the transaction is in a block (${status}): it can't be made anew`)

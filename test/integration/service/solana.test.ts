@@ -315,6 +315,21 @@ describe('a transaction', () => {
     expect((await refresh()).status).toBe(409)
   })
 
+  test('is not refreshed for a validator that has stopped meanwhile', async () => {
+    const { withTransaction, post, cluster } = await start()
+    const { path, transaction } = await withTransaction()
+    cluster.produce(152)
+    cluster.settle()
+    const refresh = () => post(`${path}/transactions/${transaction.txId}/refresh`)
+    solana.validator.delinquent = true
+    try {
+      expect(await refresh()).toMatchObject({ status: 422, body: { errors: [{ code: 'vote-account-delinquent' }] } })
+    } finally {
+      solana.validator.delinquent = false
+    }
+    expect((await refresh()).status).toBe(200)
+  })
+
   test('that landed and was not reported is not made anew, whatever its kind, and can be reported still', async () => {
     const { withTransaction, post, put, cluster, broadcast } = await start()
     const { path, transaction: staking } = await withTransaction()
