@@ -249,7 +249,7 @@ describe('an answer longer than what is taken', () => {
 describe('no answer', () => {
   test('in time is a TIMEOUT, and the next request works', async () => {
     let silent = true
-    const { client } = await setUp((_seen, response) => !silent && json(response, thing), { requestTimeoutMs: 100 })
+    const { client } = await setUp((_seen, response) => !silent && json(response, thing), { requestTimeoutMs: 750 })
     expect(await failure(client.get({ namespace: 'ns', name: 'one' }, signal))).toMatchObject({
       name: 'KubeTransportError',
       code: 'TIMEOUT',
