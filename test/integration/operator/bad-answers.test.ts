@@ -290,7 +290,7 @@ describe('a service that refuses', () => {
         cluster,
         'by-hand',
         'AlreadyStaked',
-        new RegExp(`Nothing was bought again\\. To take it over, set spec\\.adopt\\.stakeId to ${stakeId};`),
+        new RegExp(`Nothing was bought again\\. To take it over as it is .*, set spec\\.adopt\\.stakeId to ${stakeId};`),
       )
     })
     const before = await moneyOf(stack())
