@@ -3,7 +3,13 @@ import { gwei, gweiToWei, wei } from '../../lib/amounts.ts'
 import type { Address } from './chain.ts'
 import { encodeDepositCalldata, signDepositMessage, withdrawalCredentials } from './deposit.ts'
 import { knownNetworks } from './networks.ts'
-import { type ClaimedDeposit, type ClaimedTransaction, type ExpectedDeposit, verifyDeposit } from './verify-deposit.ts'
+import {
+  type ClaimedDeposit,
+  type ClaimedTransaction,
+  type ExpectedDeposit,
+  rememberingSignatures,
+  verifyDeposit,
+} from './verify-deposit.ts'
 
 const hoodi = knownNetworks.hoodi as NonNullable<(typeof knownNetworks)[string]>
 const mainnet = knownNetworks.mainnet as NonNullable<(typeof knownNetworks)[string]>
@@ -154,4 +160,40 @@ test('a message quotes what was expected, and nothing of the answer', () => {
 test('an address that nobody can spend from is refused, though the answer is as was asked for', () => {
   const lost: Address = '0x00000961Ef480Eb55e80D19ad83579A64c007002'
   expect(codes(answer({ address: lost }), { ...expected, withdrawalAddress: lost })).toEqual(['unspendable-address'])
+})
+
+describe('signatures that are remembered', () => {
+  const { depositData } = answer()
+  const asked: string[] = []
+  const counting = (holds: boolean) => {
+    asked.length = 0
+    return rememberingSignatures((data) => {
+      asked.push(data.signature)
+      return holds
+    })
+  }
+
+  test('a right one is verified once', () => {
+    const isSigned = counting(true)
+    expect([isSigned(depositData, hoodi.genesisForkVersion), isSigned(depositData, hoodi.genesisForkVersion)]).toEqual([true, true])
+    expect(asked).toHaveLength(1)
+  })
+
+  test('a wrong one is verified each time', () => {
+    const isSigned = counting(false)
+    expect([isSigned(depositData, hoodi.genesisForkVersion), isSigned(depositData, hoodi.genesisForkVersion)]).toEqual([false, false])
+    expect(asked).toHaveLength(2)
+  })
+
+  test.each<{ what: string; change: Partial<ClaimedDeposit>; fork?: `0x${string}` }>([
+    { what: 'another public key', change: { pubkey: `0x${'ab'.repeat(48)}` } },
+    { what: 'other credentials', change: { withdrawalCredentials: `0x${'02'.repeat(32)}` } },
+    { what: 'another amount', change: { amountGwei: gwei(amountGwei + 1n) } },
+    { what: 'another signature', change: { signature: `0x${'cd'.repeat(96)}` } },
+    { what: 'another network', change: {}, fork: mainnet.genesisForkVersion },
+  ])('a right one says nothing of one for $what', ({ change, fork }) => {
+    const isSigned = rememberingSignatures()
+    expect(isSigned(depositData, hoodi.genesisForkVersion)).toBe(true)
+    expect(isSigned({ ...depositData, ...change }, fork ?? hoodi.genesisForkVersion)).toBe(false)
+  })
 })

@@ -1,6 +1,7 @@
 import { bytesToHex, keccak256 } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { Hex } from '../../chains/ethereum/chain.ts'
+import { shareNextCallBy } from '../../lib/shared-call.ts'
 import { type EthereumKeys, KeyError } from '../ports.ts'
 import { decryptKeystore } from './ethereum-keystore.ts'
 import { type FileLimits, type KeyFiles, readKeyFiles } from './key-files.ts'
@@ -24,12 +25,16 @@ export function createEthereumKeys({
 }): EthereumKeys {
   const kept = new Map<string, { readonly digest: string; readonly account: Promise<PrivateKeyAccount> }>()
 
+  // What is asked for at the same time is read once, and never before it was asked for.
+  const readFiles = shareNextCallBy((keyName: string) => readKeyFiles(dir, keyName, limits))
+
   const accountOf = async (keyName: string, signal: AbortSignal): Promise<PrivateKeyAccount> => {
     signal.throwIfAborted()
     let files: KeyFiles
     try {
-      files = await readKeyFiles(dir, keyName, limits)
+      files = await readFiles(keyName, signal)
     } catch (error) {
+      signal.throwIfAborted()
       kept.delete(keyName)
       throw error
     }

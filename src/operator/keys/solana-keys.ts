@@ -3,6 +3,7 @@ import { addressOf, type SolanaAddress } from '../../chains/solana/addresses.ts'
 import { decodeBase58, encodeBase58 } from '../../chains/solana/base58.ts'
 import { encodeOffchainMessage, mayBeTransaction } from '../../chains/solana/challenge.ts'
 import { decodeMessage } from '../../chains/solana/message.ts'
+import { shareNextCallBy } from '../../lib/shared-call.ts'
 import { KeyError, type SolanaKeys } from '../ports.ts'
 import { type FileLimits, type KeyFiles, readKeyFiles } from './key-files.ts'
 
@@ -14,9 +15,11 @@ const limits: FileLimits = { 'keypair.json': 4096, privateKey: 1024 }
  * read for each use, so that a rotated Secret counts at once; nothing is kept.
  */
 export function createSolanaKeys({ dir }: { readonly dir: string }): SolanaKeys {
+  // What is asked for at the same time is read once, and never before it was asked for.
+  const readFiles = shareNextCallBy((keyName: string) => readKeyFiles(dir, keyName, limits))
   const keyOf = async (keyName: string, signal: AbortSignal) => {
     signal.throwIfAborted()
-    const key = readKey(await readKeyFiles(dir, keyName, limits))
+    const key = readKey(await readFiles(keyName, signal))
     signal.throwIfAborted()
     return key
   }

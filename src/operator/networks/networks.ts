@@ -9,6 +9,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
 import { createHttpAgent } from '../../lib/network-defaults.ts'
 import { Secret } from '../../lib/secret.ts'
+import { shareNextCall } from '../../lib/shared-call.ts'
 import { type EthereumNetwork, KeyError, type Networks, type SolanaNetwork } from '../ports.ts'
 import { type NetworksFile, NetworksFileError, readNetworksFile, type StakingApiConfig } from './networks-file.ts'
 import { apiOver } from './staking-api.ts'
@@ -38,17 +39,20 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
   let solana = new Map<string, SolanaNetwork>()
   let shown = ''
   let keyFiles: readonly string[] = []
+  // A file is read in no time, and others wait for the same.
+  const never = new AbortController().signal
 
   /** One client, and so one gate for Retry-After, for each URL and key file. */
   function clientOf(api: StakingApiConfig, kept: Map<string, StakingClient>): StakingClient {
     const id = JSON.stringify(api)
+    const readKey = shareNextCall(() => readApiKey(api.apiKeyFile))
     const client =
       kept.get(id) ??
       clients.get(id) ??
       createStakingClient({
         baseUrl: api.url,
         timeoutMs: api.timeoutMs,
-        apiKey: () => readApiKey(api.apiKeyFile),
+        apiKey: () => readKey(never),
         dispatcher,
         clock,
         userAgent: wiring.userAgent,

@@ -88,4 +88,4 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
 
 const DEPOSIT = 'The deposit transaction'
 /** A new record is looked after by its lane at once, which shows what it is about to send: that it is to be made is shown only where that takes longer, in ms. */
-const NEW_MS = 10_000
+const NEW_MS = 20_000

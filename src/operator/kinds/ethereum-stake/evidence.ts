@@ -2,7 +2,7 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { ChainReceipt, Hex } from '../../../chains/ethereum/chain.ts'
 import { decodeDepositLog, depositEventTopic, depositMessageRoot, encodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
-import { verifyDeposit } from '../../../chains/ethereum/verify-deposit.ts'
+import { rememberingSignatures, verifyDeposit } from '../../../chains/ethereum/verify-deposit.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { type Gwei, gweiToWei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
@@ -61,6 +61,7 @@ export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: D
     )
   }
 
+  const isSigned = rememberingSignatures()
   /** Deposits that were found right, by all that they were compared with: a signature is checked once, and not at each look at its lane. */
   const right = new Set<string>()
 
@@ -84,10 +85,10 @@ export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: D
     const text = JSON.stringify(claim, (_name, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))
     const key = bytesToHex(sha256(utf8ToBytes(text)))
     if (right.has(key)) return
-    refuse(verifyDeposit(claim), 'The deposit data')
+    refuse(verifyDeposit(claim, isSigned), 'The deposit data')
     if (right.size >= MAX_RIGHT) right.clear()
     right.add(key)
   }
 
-  return { refuse, verifyFields }
+  return { refuse, verifyFields, isSigned }
 }

@@ -18,7 +18,7 @@ const MOST_LOOKS = 1_000
 /** Compares what the staking API gave for a stake with the spec and the network, before anything is made of it. */
 export function createVerification(
   { networkOf, addressOf, serviceStake, expectedOf }: DepositRequests,
-  { refuse }: DepositEvidence,
+  { refuse, isSigned }: DepositEvidence,
   clock: Pick<Clock, 'monotonicMs'>,
 ): Perform<EthereumStakeEffects>['verifyDeposit'] {
   /** What was found out, by network and address, with the monotonic ms of when: the stakes of a team pay mostly one address. */
@@ -53,11 +53,14 @@ export function createVerification(
         'VerificationFailed',
         `status.stakeId or status.depositData is not what the staking API gave for this resource. Nothing was signed. Remove status.stakeId and status.depositData: they are read again.`,
       )
-    const mismatches = verifyDeposit({
-      expected: expectedOf(request, network),
-      depositData: body.depositData as ClaimedDeposit,
-      unsignedTransaction: body.unsignedTransaction as ClaimedTransaction,
-    })
+    const mismatches = verifyDeposit(
+      {
+        expected: expectedOf(request, network),
+        depositData: body.depositData as ClaimedDeposit,
+        unsignedTransaction: body.unsignedTransaction as ClaimedTransaction,
+      },
+      isSigned,
+    )
     const adopted = request.adoptStakeId !== undefined
     refuse(
       [...mismatches, ...mixedUp(body, request)],
