@@ -167,10 +167,13 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
             .filter(({ spec, status }) => spec.chainId !== undefined && status?.outcome === undefined)
             .map(({ spec }) => laneKey({ chainId: spec.chainId ?? 0, address: spec.from })),
         )
-        for (const lane of lanes) {
-          result = await operator.reconcile('records', lane)
-          if (result === KILLED) return KILLED
-        }
+        for (const lane of lanes)
+          for (let looks = 0; ; looks++) {
+            if (looks === 100) throw new Error(`${lane} is looked at again and again`)
+            result = await operator.reconcile('records', lane)
+            if (result === KILLED) return KILLED
+            if (result.kind !== 'again') break
+          }
         return result
       },
       /** `exit:` and `withdrawal:` before the key say the kind; a stake's has none. */

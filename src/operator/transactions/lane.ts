@@ -146,11 +146,13 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     )
     tellOfFinality(moment)
     let isFilling = true
+    let isCut = false
     if (lacking === undefined) {
       isFilling = (await tend(moment)).isOpen
-      await take({ ...moment, records: unfinished(lane), places: store.placesIn(lane) })
+      isCut = await take({ ...moment, records: unfinished(lane), places: store.placesIn(lane) })
     } else for (const record of unfinished(lane)) if (record.status?.place === undefined) memory.stand(record, lacking)
     await prune({ ...moment, places: store.placesIn(lane) })
+    if (isCut) return { kind: 'again', priority: Priority.high }
     const left = unfinished(lane)
     if (left.length === 0 && !isFilling) return rest(lane)
     return { kind: 'wait', afterMs: jitter(poll), priority: Priority.high }

@@ -439,6 +439,23 @@ describe('a hole in the sequence, and no new stake', () => {
 
 describe('many stakes for one signer', () => {
   const COUNT = 125
+  test('those that may not go hold no turn, however many they are and however old', async () => {
+    const world = createWorld({ depth: 64 })
+    world.addSigner()
+    world.chain.fund(addressOf(0), 100_000n * 10n ** 18n)
+    const operator = world.start()
+    const held = Array.from({ length: COUNT }, (_, index) => `team-a/held-${index}`)
+    // They pay no more than is asked at the quietest hour.
+    for (const key of held) world.addStake(key, { maxFeePerGasGwei: '0.000000001' })
+    for (const key of held) await operator.visit(key)
+    world.clock.advance(POLL)
+    world.addStake('team-a/free')
+    await operator.visit('team-a/free')
+    await operator.visitLanes()
+    expect(world.chain.pool()).toHaveLength(1)
+    expect(world.record('team-a/free')?.status?.place).toBe(0)
+  })
+
   test('are all in flight at once, and their waits cost nothing', async () => {
     const world = createWorld({ depth: 64 })
     world.addSigner()

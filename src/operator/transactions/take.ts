@@ -16,6 +16,8 @@ import { type RecordObject, recordOf } from './store.ts'
 
 /** How many records are worked on at once: each costs a few requests to the API server. */
 const AT_ONCE = 16
+/** Places that one look gives out at most: what was sent is to be seen to its end before all of a thousand others are. */
+const MOST_IN_ONE_LOOK = 64
 
 /** Gives places to the records of a lane that have none: after everything that can refuse them was asked, all of them in one look. */
 export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
@@ -82,45 +84,75 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     }
   }
 
-  return async function take(moment: Moment): Promise<void> {
+  /** Which nonce was taken for a record before, and may be gone on with: null for none. Undefined where the log does not say what became of one. */
+  async function takenBefore(moment: Moment, record: RecordObject): Promise<number | null | undefined> {
+    const forgotten = await forgottenBy(deps, moment, record)
+    const [own] = forgotten
+    if (own === undefined) return null
+    // A place that was taken for a record which never came to name it is its own.
+    if (forgotten.length === 1 && own.mayGoOn) return own.nonce
+    memory.stand(record, {
+      kind: 'wait',
+      reason: 'WaitingForNonce',
+      message: `Nonce ${own.nonce} was taken for this before, and the log does not say what became of it. It is made again once every RPC node counts beyond that nonce.`,
+      afterMs: moment.network.config.pollIntervalMs,
+    })
+    return undefined
+  }
+
+  /**
+   * The oldest that may go, as many as one look takes, and the nonces that some of them go on with. Those that may not hold no other's turn: however many
+   * there are, they are passed over.
+   */
+  async function firstReady(moment: Moment, waiting: readonly RecordObject[]) {
+    const prepared: Ready[] = []
+    const resumed = new Map<string, number>()
+    let ready: readonly Ready[] = []
+    let asked = 0
+    while (asked < waiting.length && ready.length < MOST_IN_ONE_LOOK) {
+      const next = waiting.slice(asked, asked + MOST_IN_ONE_LOOK - ready.length)
+      asked += next.length
+      const found = await each(next, AT_ONCE, (record) => guarded(moment, record, () => prepare(moment, record)))
+      for (const one of found) {
+        if (one === undefined) continue
+        const nonce = await takenBefore(moment, one.record)
+        if (nonce === undefined) continue
+        if (nonce !== null) resumed.set(one.record.metadata.uid, nonce)
+        prepared.push(one)
+      }
+      ready = await held(moment, await affordable(memory, moment, prepared))
+    }
+    return { ready, resumed, isCut: asked < waiting.length }
+  }
+
+  /** @returns whether others may go that this look had no time for */
+  return async function take(moment: Moment): Promise<boolean> {
     const { lane, counts, signal } = moment
     const waiting = moment.records.filter(({ status }) => status?.place === undefined && status?.outcome === undefined)
-    if (waiting.length === 0) return
-    const prepared = (await each(waiting, AT_ONCE, (record) => guarded(moment, record, () => prepare(moment, record)))).flatMap(
-      (one) => one ?? [],
-    )
-    const ready = await held(moment, await affordable(memory, moment, prepared))
-    if (ready.length === 0) return
+    const { ready, resumed, isCut } = await firstReady(moment, waiting)
+    if (ready.length === 0) return false
 
-    // A place that was taken for a record which never came to name it is its own.
-    const resumed = new Map<string, number>()
-    const free: Ready[] = []
-    for (const one of ready) {
-      const forgotten = await forgottenBy(deps, moment, one.record)
-      const [own] = forgotten
-      if (own === undefined) free.push(one)
-      else if (forgotten.length === 1 && own.mayGoOn) resumed.set(one.record.metadata.uid, own.nonce)
-      else
-        memory.stand(one.record, {
-          kind: 'wait',
-          reason: 'WaitingForNonce',
-          message: `Nonce ${own.nonce} was taken for this before, and the log does not say what became of it. It is made again once every RPC node counts beyond that nonce.`,
-          afterMs: moment.network.config.pollIntervalMs,
-        })
-    }
+    const uidOf = ({ record }: Ready): string => record.metadata.uid
+    const free = ready.filter((one) => !resumed.has(uidOf(one)))
     const given = new Map<string, number>(resumed)
     if (free.length > 0) {
       const use = keyUse(lane)
       let next = nextPlaces(moment.places, counts, use, free.length)
       // The cache may lag behind the log (a new leader's does): nobody is alarmed before it was read afresh.
       if (next.is === 'unaccounted') next = nextPlaces(await store.readPlaces(lane, signal), counts, use, free.length)
-      if (next.is === 'free') for (const [index, nonce] of next.nonces.entries()) given.set(free[index]?.record.metadata.uid ?? '', nonce)
+      if (next.is === 'free') for (const [index, one] of free.entries()) given.set(uidOf(one), next.nonces[index] as number)
       else for (const { record } of free) memory.stand(record, verdictOf(refusal(moment, next, signing.signerOf(lane, record.spec.signer))))
     }
-    await each(ready, AT_ONCE, async (one) => {
-      const nonce = given.get(one.record.metadata.uid)
-      if (nonce !== undefined) await guarded(moment, one.record, () => enter(moment, one, nonce, resumed.has(one.record.metadata.uid)))
+    const entered = await each(ready, AT_ONCE, async (one) => {
+      const nonce = given.get(uidOf(one))
+      if (nonce === undefined) return undefined
+      return guarded(moment, one.record, async () => {
+        await enter(moment, one, nonce, resumed.has(uidOf(one)))
+        return true
+      })
     })
+    // Where none could, the next would fare no better now.
+    return isCut && entered.includes(true)
   }
 }
 
