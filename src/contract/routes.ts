@@ -303,6 +303,18 @@ export const routes = {
     responses: { 200: solanaStake },
     problems: ['not-found', 'chain-unavailable'],
   }),
+  cancelSolanaStake: route({
+    method: 'DELETE',
+    path: '/v1/solana/stakes/{stakeId}',
+    summary:
+      'Cancel a stake that was never paid, so that its external reference is free again; 409 with Retry-After while a transaction that was handed out may land',
+    params: byStake,
+    addition: true,
+    idempotencyKey: 'optional',
+    scope: 'write',
+    responses: { 200: solanaStake },
+    problems: ['not-found', 'invalid-state', 'chain-unavailable'],
+  }),
   renewSolanaChallenge: route({
     method: 'PUT',
     path: '/v1/solana/stakes/{stakeId}/stake-transaction-challenge',

@@ -103,6 +103,8 @@ export const solanaStake = z
     challenge: challenge.optional(),
     protocol: solanaProtocol,
     transactions: z.array(solanaTransaction).max(256),
+    /** An addition to the interface: when it was cancelled by DELETE, before anything was paid. A stake that is paid all the same has none any more. */
+    cancelledAt: time.optional(),
     createdAt: time,
   })
   .meta({ id: 'SolanaStake' })

@@ -16,6 +16,7 @@ export const webhookTypes = [
   'withdrawal-request.consensus',
   'withdrawal-request.payment',
   'solana-transaction.transaction',
+  'solana-stake.cancellation',
 ] as const
 
 /** An address of the account to which changes of its resources are delivered. */

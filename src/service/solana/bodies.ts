@@ -56,6 +56,7 @@ export function stakeBody(
     ...(challenge === undefined ? {} : { challenge }),
     protocol,
     transactions: transactions.map((transaction) => transactionBody(transaction, row.network)),
+    ...(row.cancelled_at === null ? {} : { cancelledAt: row.cancelled_at.toISOString() }),
     createdAt: row.created_at.toISOString(),
   }
 }

@@ -54,6 +54,7 @@ export function renewChallenge(deps: SolanaDeps): (input: Input<Route>) => Promi
       if (stake === undefined) throw new ProblemError('not-found', `there is no stake ${stakeId}`)
       return commit(async (transaction) => {
         const current = await lockSolanaStake(transaction, stakeId)
+        refuseCancelled(current)
         refuseSecondStakeTransaction(await transactionsOf(transaction, stakeId))
         const challenge = issueChallenge(current, challengeDomain(policy, host), clock.now())
         await setChallenge(transaction, stakeId, challenge)
@@ -65,6 +66,11 @@ export function renewChallenge(deps: SolanaDeps): (input: Input<Route>) => Promi
     if (answered.replayed) metrics.replayed()
     return answered
   }
+}
+
+/** Nothing is handed out for a stake that was cancelled. @throws ProblemError `invalid-state` */
+export function refuseCancelled({ cancelled_at: at }: Pick<SolanaStakeRow, 'cancelled_at'>): void {
+  if (at !== null) throw new ProblemError('invalid-state', `the stake was cancelled (${at.toISOString()}): create another`)
 }
 
 /** One that failed on chain moved nothing, and may be followed by another. @throws ProblemError `invalid-state` */

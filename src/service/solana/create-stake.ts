@@ -53,9 +53,10 @@ export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<
         withdrawal_fee_payer: body.feePayer ?? withdrawAuthority,
         external_reference: reference ?? null,
         seen_slot: null,
+        cancelled_at: null,
         created_at: now,
       }
-      const { protocol } = await lookAtStake(store, network, named, signal)
+      const { protocol } = await lookAtStake(deps, network, named, signal)
       const stored = await commit(async (transaction) => {
         const row = await insertSolanaStake(transaction, { ...named, ...issueChallenge(named, challengeDomain(policy, host), now) })
         return answer(route, 201, stakeBody(row, protocol, [], validator))

@@ -9,7 +9,7 @@ import { newId } from '../ids.ts'
 import { findSolanaStake, lockSolanaStake, type SolanaStakeRow, setChallenge } from '../store/solana-stakes.ts'
 import { insertTransaction, refusingSecond, type SolanaTransactionRow, transactionsOf } from '../store/solana-transactions.ts'
 import { transactionBody } from './bodies.ts'
-import { refuseSecondStakeTransaction } from './challenge.ts'
+import { refuseCancelled, refuseSecondStakeTransaction } from './challenge.ts'
 import type { SolanaDeps } from './deps.ts'
 import { isLive, upToDate } from './landing.ts'
 import { networkOf, type SolanaNetwork } from './networks.ts'
@@ -97,6 +97,7 @@ export function createTransactions(deps: SolanaDeps) {
     const now = clock.now()
     const stored = commit(async (transaction) => {
       const current = await lockSolanaStake(transaction, stake.id)
+      refuseCancelled(current)
       stillAllowed(current, await transactionsOf(transaction, stake.id))
       const row = await insertTransaction(transaction, {
         ...prepared,
@@ -125,6 +126,7 @@ export function createTransactions(deps: SolanaDeps) {
     counted(
       idempotency.run(idempotent, async (commit) => {
         const { stake, network } = await find(caller.account, params.stakeId)
+        refuseCancelled(stake)
         refuseSecondStakeTransaction(await transactionsNow(network, stake.id, signal))
         const mayUse = (current: SolanaStakeRow) => refuseChallenge(current, body.challengeId, clock.now())
         mayUse(stake)
@@ -134,7 +136,7 @@ export function createTransactions(deps: SolanaDeps) {
         )
           throw wrongSignature("the signature is not the withdraw authority's of the challenge as an off-chain message")
         const [{ protocol }, vote] = await Promise.all([
-          lookAtStake(store, network, stake, signal),
+          lookAtStake(deps, network, stake, signal),
           network.chain.voteAccount(stake.vote_account, signal),
         ])
         refuseInState('stake', protocol)
@@ -164,7 +166,7 @@ export function createTransactions(deps: SolanaDeps) {
         throw new ProblemError('invalid-state', `the stake has the ${action.kind} transaction ${live.id} (${live.status})`)
     }
     refuseLive(await transactionsNow(network, stake.id, signal))
-    const look = await lookAtStake(store, network, stake, signal)
+    const look = await lookAtStake(deps, network, stake, signal)
     refuseInState(action.kind, look.protocol)
     refuseOthers(action.kind, stake, look)
     return make(commit, { ...given, stillAllowed: (_, transactions) => refuseLive(transactions) })

@@ -6,8 +6,8 @@ import { decodeStakeAccount, type StakeState } from '../../chains/solana/stake-a
 import type { SolanaStakeBody } from '../../contract/schemas/solana.ts'
 import { lamports } from '../../lib/amounts.ts'
 import { ProblemError } from '../errors.ts'
-import type { Store } from '../store/database.ts'
-import { markSeen, type SolanaStakeRow } from '../store/solana-stakes.ts'
+import { markSeen, reviveSolanaStake, type SolanaStakeRow } from '../store/solana-stakes.ts'
+import type { SolanaDeps } from './deps.ts'
 import type { SolanaNetwork } from './networks.ts'
 
 export type Protocol = SolanaStakeBody['protocol']
@@ -50,13 +50,13 @@ export interface StakeLook {
 
 /**
  * Asks the cluster where a stake is, at its finalized state: what is told once isn't taken back by a fork. The first sight of the account is
- * remembered, since an account that was withdrawn looks like one that never was.
+ * remembered, since an account that was withdrawn looks like one that never was. A cancelled stake whose account is there, or was, is cancelled no longer.
  * @throws ProblemError `chain-unavailable`
  */
 export async function lookAtStake(
-  store: Store,
+  { store, log }: Pick<SolanaDeps, 'store' | 'log'>,
   { chain }: SolanaNetwork,
-  stake: Pick<SolanaStakeRow, 'id' | 'stake_account' | 'seen_slot'>,
+  stake: Pick<SolanaStakeRow, 'id' | 'stake_account' | 'seen_slot' | 'external_reference' | 'cancelled_at'>,
   signal: AbortSignal,
 ): Promise<StakeLook> {
   const view = await chain.stakeView(stake.stake_account, 'finalized', signal)
@@ -66,6 +66,16 @@ export async function lookAtStake(
       retryAfterSeconds: 5,
     })
   if (there && stake.seen_slot === null) await markSeen(store.db, stake.id, view.slot)
+  if (stake.cancelled_at !== null && (there || stake.seen_slot !== null)) {
+    const revived = await store.db.transaction().execute((transaction) => reviveSolanaStake(transaction, stake.id))
+    const { referenceHeldBy } = revived ?? {}
+    const held = referenceHeldBy === undefined ? {} : { reference: stake.external_reference, heldBy: referenceHeldBy }
+    if (revived !== undefined)
+      log.error(
+        { stakeId: stake.id, network: chain.network, stakeAccount: stake.stake_account, ...held },
+        'a Solana stake that was cancelled was paid: it is cancelled no longer',
+      )
+  }
   try {
     const account = there && view.account !== undefined ? decodeStakeAccount(view.account) : undefined
     return { protocol: protocolOf(view, stake.seen_slot !== null), slot: view.slot, account, clock: view.clock }

@@ -4,6 +4,7 @@ import { answer, type Handled, type Input } from '../http/contract-route.ts'
 import { findSolanaStake, lockSolanaStake, type SolanaStakeRow } from '../store/solana-stakes.ts'
 import { findTransaction, refusingSecond, replaceMessage } from '../store/solana-transactions.ts'
 import { transactionBody } from './bodies.ts'
+import { refuseCancelled } from './challenge.ts'
 import { refuseInState, refuseOthers } from './create-transaction.ts'
 import type { SolanaDeps } from './deps.ts'
 import { lookForTransaction, recordLanding } from './landing.ts'
@@ -60,7 +61,8 @@ export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => P
           'invalid-state',
           `the transaction could still land: not every node of the service for ${stake.network} shows its end as final`,
         )
-      const look = await lookAtStake(store, network, stake, signal)
+      if (row.kind === 'stake') refuseCancelled(stake)
+      const look = await lookAtStake(deps, network, stake, signal)
       if (look.slot < slot)
         throw new ProblemError('chain-unavailable', `the service's nodes for ${stake.network} are not at the same height`, {
           retryAfterSeconds: 2,
@@ -73,7 +75,7 @@ export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => P
 
       const refreshed = await refusingSecond(
         commit(async (transaction) => {
-          await lockSolanaStake(transaction, stakeId)
+          refuseCancelled(await lockSolanaStake(transaction, stakeId))
           const next = await replaceMessage(transaction, row, prepared)
           if (next === undefined) throw meanwhile()
           return answer(route, 200, transactionBody(next, stake.network))

@@ -8,6 +8,7 @@ import { serve } from '../http/contract-route.ts'
 import { findSolanaStake, listSolanaStakes, type SolanaStakeRow } from '../store/solana-stakes.ts'
 import { transactionsOf } from '../store/solana-transactions.ts'
 import { stakeBody } from './bodies.ts'
+import { cancelStake } from './cancel-stake.ts'
 import { renewChallenge } from './challenge.ts'
 import { createStake } from './create-stake.ts'
 import { createTransactions } from './create-transaction.ts'
@@ -34,11 +35,14 @@ export function solanaStakeRoutes(app: FastifyInstance, deps: SolanaDeps): void 
     const current = await Promise.all(stored.map((one) => upToDate(store, network.chain, one, signal)))
     // Afterwards: a stake transaction that is final now says that the account was there.
     const stake = (await findSolanaStake(db, row.account, row.id)) ?? row
-    const { protocol } = await lookAtStake(store, network, stake, signal)
-    return stakeBody(stake, protocol, current)
+    const { protocol } = await lookAtStake(deps, network, stake, signal)
+    // The look may have shown that a cancelled stake was paid.
+    const shown = stake.cancelled_at === null ? stake : ((await findSolanaStake(db, row.account, row.id)) ?? stake)
+    return stakeBody(shown, protocol, current)
   }
 
   serve(app, routes.createSolanaStake, createStake(deps))
+  serve(app, routes.cancelSolanaStake, cancelStake(deps))
   serve(app, routes.renewSolanaChallenge, renewChallenge(deps))
   serve(app, routes.createStakeTransaction, transactions.stake)
   serve(app, routes.createDeactivationTransaction, transactions.deactivation)

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { apiKeyLimits } from './api-key-limits-migration.ts'
+import { cancelledSolanaStakes } from './cancelled-solana-stakes-migration.ts'
 import { cancelledStakes } from './cancelled-stakes-migration.ts'
 import { cancelledWithdrawals } from './cancelled-withdrawals-migration.ts'
 import { changesTold } from './changes-migration.ts'
@@ -153,6 +154,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0014_missing_stakes': missingStakes,
   '0015_keys_provisioned': keysProvisioned,
   '0016_consensus_block': consensusBlock,
+  '0017_cancelled_solana_stakes': cancelledSolanaStakes,
 }
 
 /**

@@ -26,6 +26,10 @@ export interface SolanaStakesTable {
   challenge_expires_at: Date | null
   /** A finalized slot at which the stake account was there: when it is gone later, it was withdrawn. */
   seen_slot: bigint | null
+  /** When it was cancelled, before anything was paid; null again once it was paid all the same. */
+  cancelled_at: Date | null
+  /** When the account of a cancelled stake is looked for again. */
+  look_at: Generated<Date>
   created_at: Date
 }
 

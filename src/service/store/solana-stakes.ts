@@ -1,7 +1,7 @@
-import type { Kysely, Selectable, Transaction } from 'kysely'
+import { type Insertable, type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import type { Database } from './schema.ts'
 import type { SolanaStakesTable } from './solana-schema.ts'
-import { takeReference } from './stakes.ts'
+import { releaseReference, retakeReference, takeReference } from './stakes.ts'
 
 export type SolanaStakeRow = Selectable<SolanaStakesTable>
 export type Db = Kysely<Database> | Transaction<Database>
@@ -20,8 +20,8 @@ export const lockSolanaStake = (transaction: Transaction<Database>, id: string):
   transaction.selectFrom('solana_stakes').selectAll().where('id', '=', id).forUpdate().executeTakeFirstOrThrow()
 
 /** @throws ProblemError `reference-exists` */
-export async function insertSolanaStake(transaction: Transaction<Database>, stake: SolanaStakeRow): Promise<SolanaStakeRow> {
-  await takeReference(transaction, stake)
+export async function insertSolanaStake(transaction: Transaction<Database>, stake: Insertable<SolanaStakesTable>): Promise<SolanaStakeRow> {
+  await takeReference(transaction, { ...stake, external_reference: stake.external_reference ?? null })
   return transaction.insertInto('solana_stakes').values(stake).returningAll().executeTakeFirstOrThrow()
 }
 
@@ -56,3 +56,64 @@ export const setChallenge = (db: Db, id: string, challenge: ChallengeColumns) =>
 /** Remembers that the stake account was there at this finalized slot. */
 export const markSeen = (db: Db, id: string, slot: bigint) =>
   db.updateTable('solana_stakes').set({ seen_slot: slot }).where('id', '=', id).where('seen_slot', 'is', null).execute()
+
+/** Ends a stake that nobody has paid: its reference is free, and its challenge is void. The stake is locked. */
+export async function cancelSolanaStake(transaction: Transaction<Database>, id: string, now: Date): Promise<SolanaStakeRow> {
+  await releaseReference(transaction, id)
+  return transaction
+    .updateTable('solana_stakes')
+    .set({
+      cancelled_at: now,
+      challenge_id: null,
+      challenge_message: null,
+      challenge_issued_at: null,
+      challenge_expires_at: null,
+      look_at: sql<Date>`now()`,
+    })
+    .where('id', '=', id)
+    .where('cancelled_at', 'is', null)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/**
+ * A cancelled stake was paid all the same: it is no longer cancelled, and holds its reference again unless another has taken it. Undefined: somebody else has
+ * written that down.
+ */
+export async function reviveSolanaStake(
+  transaction: Transaction<Database>,
+  id: string,
+): Promise<{ readonly referenceHeldBy?: string } | undefined> {
+  const stake = await lockSolanaStake(transaction, id)
+  if (stake.cancelled_at === null) return undefined
+  await transaction.updateTable('solana_stakes').set({ cancelled_at: null }).where('id', '=', id).execute()
+  return retakeReference(transaction, stake)
+}
+
+/**
+ * Takes up to `limit` cancelled stakes of a network that are due to be looked for on the chain, those first that have waited longest. Each is due again after
+ * `intervalMs`, or a tenth of the time since it was cancelled where that is more: a payment that comes late mostly comes soon.
+ */
+export const takeCancelled = (
+  db: Kysely<Database>,
+  { network, limit, intervalMs }: { network: string; limit: number; intervalMs: number },
+): Promise<SolanaStakeRow[]> =>
+  db
+    .updateTable('solana_stakes')
+    .set({
+      look_at: sql<Date>`now() + greatest(make_interval(secs => ${intervalMs / 1000}::double precision), (now() - cancelled_at) / 10)`,
+    })
+    .where('id', 'in', (query) =>
+      query
+        .selectFrom('solana_stakes')
+        .select('id')
+        .where('network', '=', network)
+        .where('cancelled_at', 'is not', null)
+        .where('look_at', '<=', sql<Date>`now()`)
+        .orderBy('look_at')
+        .limit(limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returningAll()
+    .execute()
