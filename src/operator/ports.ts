@@ -131,6 +131,11 @@ export interface SolanaStakingApi {
   solanaStake(stakeId: string, signal: AbortSignal): Promise<SolanaStakeBody>
   /** Stakes that were made under an external reference, the newest first. None where the API does not list stakes, which is beyond the interface. */
   solanaStakesNamed?(externalReference: string, signal: AbortSignal): Promise<readonly SolanaStakeBody[]>
+  /**
+   * Again and again: it stays cancelled. One that was paid answers 409 `invalid-state`, and with Retry-After one that may be paid yet. Beyond the interface: an
+   * API without it answers 404, or 405.
+   */
+  cancelSolanaStake(stakeId: string, signal: AbortSignal): Promise<SolanaStakeBody>
   renewChallenge(stakeId: string, signal: AbortSignal): Promise<ChallengeBody>
   createStakeTransaction(
     stakeId: string,

@@ -216,6 +216,12 @@ const status = z.object({
     .boolean()
     .optional()
     .describe('The chain and the staking API were looked at for a stake that is not wanted any more, and there is none.'),
+  cancelled: z
+    .boolean()
+    .optional()
+    .describe(
+      'Of a resource that is being deleted and was never paid: whether its stake was cancelled at the staking API, so that its name is free (true), or could not be, since that API cancels none (false).',
+    ),
   transactions: z
     .object({
       stake: transaction.optional().describe('Makes, funds and delegates the stake account.'),

@@ -191,7 +191,8 @@ async function visitDeleted<R extends KubeObject, S extends AnyStatus, View, Eff
   visit.set(WATCH_ONLY, true)
   const standing = { at: 'deleting', message: decision.message } as const
   if (decision.do === 'hold' || origin === undefined) return observe(context, false, standing)
-  return run(context, origin, standing, decision.do === 'undo' ? kind.undo : undefined)
+  const undo = decision.do !== 'undo' ? undefined : decision.unpaid === true ? kind.undoUnpaid : kind.undo
+  return run(context, origin, standing, undo)
 }
 
 /** Its steps, or what is taken back before it goes. Where it stands, only what watches is done. */

@@ -14,7 +14,8 @@ export interface AnyStatus {
 export type Halted = Exclude<Verdict, { kind: 'conflict' }>
 type AnyDeletion =
   | { readonly do: 'release'; readonly because: string }
-  | { readonly do: 'watch' | 'hold' | 'undo'; readonly message: string }
+  | { readonly do: 'watch' | 'hold'; readonly message: string }
+  | { readonly do: 'undo'; readonly message: string; readonly unpaid?: true }
 
 /** What is particular to a kind: its saga, its status, its deletion, what is watched once it is settled. */
 export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable> {
@@ -23,6 +24,8 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
   readonly steps: (resource: R) => readonly Step<View, S, Effects>[]
   /** What is to be taken back before a deleted resource goes, where its deletion says `undo`. They run in place of the steps. */
   readonly undo?: readonly Step<View, S, Effects>[]
+  /** The same where it says that nothing was paid, for a kind whose `undo` gets money out. */
+  readonly undoUnpaid?: readonly Step<View, S, Effects>[]
   readonly statusOf: (resource: R) => S | undefined
   readonly isSuspended: (resource: R) => boolean
   readonly view: (resource: R, origin: Origin, status: S) => View

@@ -100,6 +100,7 @@ export function apiOver(
     solanaStakesNamed: (externalReference, signal) =>
       listed('listSolanaStakes', () => client.listSolanaStakes({ query: { externalReference } }, signal)),
     solanaStake: (stakeId, signal) => bodyOf('getSolanaStake', () => client.getSolanaStake({ params: { stakeId } }, signal)),
+    cancelSolanaStake: (stakeId, signal) => bodyOf('cancelSolanaStake', () => client.cancelSolanaStake({ params: { stakeId } }, signal)),
     renewChallenge: (stakeId, signal) =>
       bodyOf('renewSolanaChallenge', () => client.renewSolanaChallenge({ params: { stakeId }, body: {} }, signal)),
     createStakeTransaction: (stakeId, { idempotencyKey, ...body }, signal) =>

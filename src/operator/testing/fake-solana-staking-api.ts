@@ -23,6 +23,7 @@ type Stake = Omit<SolanaStakeBody, 'protocol' | 'transactions' | 'challenge'> & 
   challenge: ChallengeBody | undefined
   transactions: Transaction[]
   wasThere: boolean
+  cancelledAt?: string
 }
 type Transaction = SolanaTransactionBody & { readonly destination?: string; readonly earlier: string[] }
 type Kind = SolanaTransactionBody['kind']
@@ -56,6 +57,8 @@ export function createFakeSolanaStakingApi(deps: {
     /** Compute units that are asked for, and what is offered for a million of them, in lamports; it takes no notice of any cap. */
     units: undefined as number | undefined,
     price: 1_000n,
+    /** It has no such addition. */
+    cancelsNone: false,
     /** The caps that it was told, in their order. */
     caps: [] as bigint[],
   }
@@ -194,6 +197,7 @@ export function createFakeSolanaStakingApi(deps: {
       if (before.fingerprint !== fingerprint) throw problem('idempotency-key-reused', 409)
       return structuredClone(transactionIn(stake, before.made))
     }
+    if (kind === 'stake' && stake.cancelledAt !== undefined) throw problem('invalid-state', 409)
     for (const one of stake.transactions) await upToDate(stake, one)
     const isTaken = stake.transactions.some(
       (one) => one.kind === kind && one.status !== 'failed' && (kind === 'stake' || one.status !== 'expired') && one.status !== 'confirmed',
@@ -230,7 +234,9 @@ export function createFakeSolanaStakingApi(deps: {
         if (before.fingerprint !== fingerprint) throw problem('idempotency-key-reused', 409)
         return bodyOf(find(before.made))
       }
-      const holder = [...stakes.values()].find(({ externalReference }) => externalReference === request.externalReference)
+      const holder = [...stakes.values()].find(
+        ({ externalReference, cancelledAt }) => externalReference === request.externalReference && cancelledAt === undefined,
+      )
       if (holder !== undefined) throw problem('reference-exists', 409, { existingId: holder.stakeId })
       const stakeId = newId()
       const stake: Stake = {
@@ -255,8 +261,24 @@ export function createFakeSolanaStakingApi(deps: {
     },
     solanaStakesNamed: (reference) =>
       Promise.all([...stakes.values()].filter(({ externalReference }) => externalReference === reference).map(bodyOf)),
+    async cancelSolanaStake(stakeId) {
+      if (state.cancelsNone) throw new StakingApiError('no route', { kind: 'problem', status: 405, outcomeUnknown: false })
+      const stake = find(stakeId)
+      if (stake.cancelledAt !== undefined) return bodyOf(stake)
+      for (const one of stake.transactions) await upToDate(stake, one)
+      if ((await protocolOf(stake)).status !== 'CREATED') throw problem('invalid-state', 409)
+      const [account, height] = [await chain.account(stake.stakeAccount, 'confirmed', signal), await chain.blockHeight('finalized', signal)]
+      const mayLand = stake.transactions.some(
+        ({ status, lastValidBlockHeight }) => status !== 'failed' && height <= BigInt(lastValidBlockHeight),
+      )
+      if (mayLand || account?.owner === stakeProgram) throw problem('invalid-state', 409, { retryAfterMs: 10_000 })
+      stake.cancelledAt = clock.now().toISOString()
+      stake.challenge = undefined
+      return bodyOf(stake)
+    },
     async renewChallenge(stakeId) {
       const stake = find(stakeId)
+      if (stake.cancelledAt !== undefined) throw problem('invalid-state', 409)
       if (stake.transactions.some(({ kind, status }) => kind === 'stake' && status !== 'failed')) throw problem('invalid-state', 409)
       return structuredClone(renew(stake))
     },
@@ -284,6 +306,7 @@ export function createFakeSolanaStakingApi(deps: {
       state.caps.push(maxPriorityFeeLamports)
       const stake = find(stakeId)
       const now = await upToDate(stake, transactionIn(stake, txId))
+      if (now.kind === 'stake' && stake.cancelledAt !== undefined) throw problem('invalid-state', 409)
       if (now.status !== 'expired' || !allowedIn[now.kind].includes((await protocolOf(stake)).status)) throw problem('invalid-state', 409)
       const { signature, ...rest } = now
       const earlier = [...now.earlier, ...(signature === undefined ? [] : [signature])]

@@ -299,7 +299,7 @@ describe('deleted,', () => {
     expect(world.stakes.get(key)).toBeUndefined()
   })
 
-  test('a stake that was verified and never paid goes at once, though neither the staking API nor its signer is there any more', async () => {
+  test('a stake that was verified and never paid waits while the staking API is away, and goes after it, cancelled, though its signer is gone', async () => {
     let isAway = false
     const { world, key, operator } = await newWorld(
       {},
@@ -312,11 +312,17 @@ describe('deleted,', () => {
     )
     await world.visit(operator, key)
     expect(world.status(key).verifiedStakeId, world.explain(key)).toBeDefined()
+    const { stakeId = '' } = world.status(key)
     isAway = true
     world.signers.vanish('payer')
     world.stakes.remove(key)
+    world.expire()
     await world.visit(operator, key)
-    expect(world.stakes.get(key)).toBeUndefined()
+    expect(world.stakes.get(key)).toBeDefined()
+    isAway = false
+    await world.visit(operator, key)
+    expect(world.stakes.get(key), world.explain(key)).toBeUndefined()
+    expect((await parts.api.solanaStake(stakeId, new AbortController().signal)).cancelledAt).toBeDefined()
   })
 
   test('a stake that holds money is held, whatever its status says, or does not say', async () => {

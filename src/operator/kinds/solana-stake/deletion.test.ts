@@ -8,7 +8,7 @@ import type { SolanaStakeSpec } from '../../../resources/solana-stake.ts'
 import { type StakingTransaction, stakingTransaction } from '../../../resources/staking-transaction.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { stakeWorld } from '../../testing/solana-stories.ts'
-import { AMOUNT, KEY, SOL, type SolanaWorld } from '../../testing/solana-world.ts'
+import { AMOUNT, KEY, SOL, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
 
 describe('a stake that was refused before anything was signed, deleted, goes at once', () => {
   test.each<{
@@ -82,7 +82,7 @@ describe('a stake that was refused before anything was signed, deleted, goes at 
     }
   })
 
-  test('though the staking API has made a transaction for it, which nobody has signed', async () => {
+  test('once the transaction that the staking API has made for it, which nobody has signed, has expired', async () => {
     const world = stakeWorld()
     const operator = world.start((point) => {
       if (point === 'before chain.simulate') throw new SolanaError('unavailable', 'no answer')
@@ -92,8 +92,10 @@ describe('a stake that was refused before anything was signed, deleted, goes at 
     world.editPolicy({ maxPerTransaction: '1' })
     world.stakes.remove(KEY)
     await world.visit(operator)
-    expect(world.stakes.get(KEY)).toBeUndefined()
+    expect(world.stakes.get(KEY)).toBeDefined()
     world.cluster.expire()
+    await world.visit(operator)
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
     world.assertMoney({ funded: 0, withdrawn: 0 })
   })
 
@@ -307,4 +309,166 @@ describe('suspended, it signs nothing', () => {
       world.assertMoney({ funded: 1, withdrawn: 0 })
     },
   )
+})
+
+describe('a stake that was never paid, deleted', () => {
+  /** The staking API has it, verified by a node that went silent then: nothing of it is signed. */
+  async function unpaid(change: Partial<SolanaStakeSpec> = {}) {
+    const world = stakeWorld(change)
+    await world.visit(
+      world.start((point) => {
+        if (point === 'before chain.stakeView') throw new SolanaError('unavailable', 'no answer')
+      }),
+    )
+    const stakeId = world.status().stakeId ?? ''
+    expect(stakeId).not.toBe('')
+    return { world, stakeId }
+  }
+  const at = (world: SolanaWorld, stakeId: string) => world.service.stakes().find((one) => one.stakeId === stakeId)
+  /** Visits, and lets blocks and time pass, until it is gone. */
+  async function untilGone(world: SolanaWorld, operator: SolanaOperator, key = KEY): Promise<void> {
+    for (let round = 0; round < 6 && world.stakes.get(key) !== undefined; round++) {
+      await world.visit(operator, key)
+      world.cluster.expire()
+      world.clock.advance(60_000)
+    }
+  }
+
+  test('is cancelled at the staking API, and its name is free for another amount', async () => {
+    const { world, stakeId } = await unpaid({ amountLamports: String(AMOUNT + SOL) })
+    world.stakes.remove(KEY)
+    const operator = world.start()
+    await untilGone(world, operator)
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+    expect(at(world, stakeId)?.cancelledAt).toBeDefined()
+    world.addStake()
+    await world.settle(operator)
+    expect(world.ready(), world.explain()).toBe(true)
+    expect(world.status().stakeId).not.toBe(stakeId)
+    world.assertMoney({ funded: 1, withdrawn: 0 })
+  })
+
+  test.each(['with its status lost', 'whose desired state is Withdrawn', 'whose attempt has died on the chain'])(
+    '%s, too',
+    async (which) => {
+      const { world, stakeId } = await unpaid()
+      if (which.includes('lost')) world.editStatus(() => undefined)
+      if (which.includes('Withdrawn')) world.editSpec({ desiredState: 'Withdrawn' })
+      const operator = world.start()
+      if (which.includes('died')) {
+        world.cluster.state.forgetful = true
+        await world.visit(operator)
+        expect(operator.records(KEY)[0]?.status?.attempts).toHaveLength(1)
+      }
+      world.stakes.remove(KEY)
+      await untilGone(world, operator)
+      expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+      expect(at(world, stakeId)?.cancelledAt).toBeDefined()
+      world.assertMoney({ funded: 0, withdrawn: 0 })
+    },
+  )
+
+  test('stays while a node is silent or behind, and is not cancelled before', async () => {
+    const { world, stakeId } = await unpaid()
+    world.cluster.state.secondAt = -1
+    world.stakes.remove(KEY)
+    const operator = world.start()
+    await untilGone(world, operator)
+    expect(world.stakes.get(KEY)).toBeDefined()
+    expect(at(world, stakeId)?.cancelledAt).toBeUndefined()
+    world.cluster.state.secondAt = undefined
+    await untilGone(world, operator)
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+    expect(at(world, stakeId)?.cancelledAt).toBeDefined()
+  })
+
+  test('paid by a transaction that was handed out and landed late: it is not cancelled, and stays', async () => {
+    const world = stakeWorld()
+    const operator = world.start()
+    await world.settle(operator)
+    const { stakeId = '' } = world.status()
+    const log = world.collection<StakingTransaction & KubeObject>(stakingTransaction)
+    for (const { metadata } of [...log.list()]) log.vanish(metadata.name)
+    world.editStatus(() => undefined)
+    world.stakes.remove(KEY)
+    await untilGone(world, world.start())
+    expect(world.stakes.get(KEY)).toBeDefined()
+    expect(at(world, stakeId)?.cancelledAt).toBeUndefined()
+    world.assertMoney({ funded: 1, withdrawn: 0 })
+  })
+
+  test.each(['before api.cancelSolanaStake', 'after api.cancelSolanaStake', 'before release'])(
+    'by an operator that ends %s, goes with the next one, cancelled',
+    async (where) => {
+      const { world, stakeId } = await unpaid()
+      world.stakes.remove(KEY)
+      const ending = world.start((point, self) => {
+        if (point.startsWith(where)) self.kill()
+      })
+      await untilGone(world, ending)
+      expect(ending.killed).toBe(true)
+      await untilGone(world, world.start())
+      expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+      expect(at(world, stakeId)?.cancelledAt).toBeDefined()
+    },
+  )
+
+  test('of an API that cancels no stakes goes all the same, and says that its name stays taken', async () => {
+    const { world, stakeId } = await unpaid()
+    world.service.state.cancelsNone = true
+    world.stakes.remove(KEY)
+    await untilGone(world, world.start())
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+    expect(at(world, stakeId)?.cancelledAt).toBeUndefined()
+    expect(world.events.map(({ text }) => text.note).join('\n')).toContain('its name stays taken there')
+  })
+
+  test.each<{ what: string; change: (world: SolanaWorld, stakeId: string) => void }>([
+    { what: 'adopted', change: (world, stakeId) => void world.editSpec({ adopt: { stakeId } }) },
+    {
+      what: 'another resource’s by its external reference',
+      change: (world) => (world.service.state.lie = (body) => ({ ...body, externalReference: 'SolanaStake/team-b/other' })),
+    },
+  ])('$what, is left alone', async ({ change }) => {
+    const { world, stakeId } = await unpaid()
+    change(world, stakeId)
+    world.stakes.remove(KEY)
+    await untilGone(world, world.start())
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+    expect(at(world, stakeId)?.cancelledAt).toBeUndefined()
+  })
+
+  test('that a resource elsewhere has taken over and begun to pay is left to that one', async () => {
+    const { world, stakeId } = await unpaid()
+    const before = world.status()
+    world.stakes.vanish(KEY)
+    const heir = 'team-a/heir'
+    world.addStake({ adopt: { stakeId } }, heir)
+    const operator = world.start()
+    await world.settle(operator, { key: heir })
+    expect(world.ready(heir), world.explain(heir)).toBe(true)
+    // The first one is back, by a restore, and is deleted.
+    world.addStake({}, KEY, { finalizers: ['staking.dev/holds-money'] })
+    world.editStatus(() => before)
+    world.stakes.remove(KEY)
+    await untilGone(world, operator)
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+    expect(at(world, stakeId)?.cancelledAt).toBeUndefined()
+    world.assertMoney({ funded: 1, withdrawn: 0 })
+  })
+
+  test('cancelled, and its resource there again as after a restore: it says so, and is not paid', async () => {
+    const { world, stakeId } = await unpaid()
+    const operator = world.start()
+    await world.service.api.cancelSolanaStake(stakeId, new AbortController().signal)
+    await world.settle(operator)
+    expect(world.stalled(), world.explain()).toBe('RequestCancelled')
+    expect(world.keys.signed.filter(({ what }) => what === 'message')).toEqual([])
+    world.stakes.remove(KEY)
+    await untilGone(world, operator)
+    world.addStake()
+    await world.settle(operator)
+    expect(world.ready(), world.explain()).toBe(true)
+    world.assertMoney({ funded: 1, withdrawn: 0 })
+  })
 })

@@ -1,5 +1,5 @@
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
-import type { SolanaStake } from '../../../resources/solana-stake.ts'
+import type { SolanaStake, SolanaStakeStatus } from '../../../resources/solana-stake.ts'
 
 /** What to do with a resource that is being deleted. Deletion never moves money by itself, and never leads to buying twice. */
 export type SolanaDeletion =
@@ -11,6 +11,8 @@ export type SolanaDeletion =
   | { readonly do: 'hold'; readonly message: string }
   /** Its spec asks for the money: it is deactivated and withdrawn before the resource goes. */
   | { readonly do: 'undo'; readonly message: string }
+  /** Nothing of it was paid: it is cancelled at the staking API, so that its name is free. */
+  | { readonly do: 'undo'; readonly message: string; readonly unpaid: true }
 
 /** What the log has of the resource's stake, whatever its status says. */
 export type LoggedStake =
@@ -66,5 +68,27 @@ export function decideSolanaDeletion(resource: SolanaStake, logged: LoggedStake)
         message: `Deleted, but ${holds}. It goes once they are. ${spec.desiredState === 'Withdrawn' ? 'spec.suspend keeps it from withdrawing.' : howToWithdraw(resource)} ${howToForget(resource)}`,
       }
     }
+  }
+}
+
+/**
+ * What is released since nothing was paid for it is cancelled at the staking API first: a stake that stays there keeps its name for ever. One that was adopted
+ * is not this resource's to cancel.
+ */
+export function cancelFirst(
+  resource: SolanaStake,
+  { cancelled }: Pick<SolanaStakeStatus, 'cancelled'>,
+  logged: LoggedStake,
+  decision: SolanaDeletion,
+): SolanaDeletion {
+  if (decision.do !== 'release' || isConfirmed(resource) || resource.spec.adopt !== undefined) return decision
+  if (logged.is !== 'none' && logged.is !== 'idle') return decision
+  if (cancelled === false)
+    return { do: 'release', because: `${decision.because}; the staking API cannot cancel stakes, so that its name stays taken there` }
+  if (cancelled === true) return decision
+  return {
+    do: 'undo',
+    unpaid: true,
+    message: `Deleted: nothing was paid for it, and its stake is being cancelled at the staking API. ${howToForget(resource)}`,
   }
 }

@@ -13,9 +13,11 @@ import { createObservation } from './observation.ts'
 import { isBegun, mirrored, ownSteps, stepName, stepSpec } from './records.ts'
 import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
 import { createSeenStakes, type SeenStakes } from './seen.ts'
+import { refuseCancelled } from './service-transaction.ts'
 import { createSettlement } from './settlement.ts'
 import type { FollowPlan, SolanaStakeEffects, SolanaStakeRequest, StakeTerms } from './steps.ts'
 import { createSolanaStepKind } from './transaction.ts'
+import { createUndo } from './undo.ts'
 
 /** The effects of a SolanaStake's saga, and what the log asks of its steps. */
 export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
@@ -76,6 +78,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         const parties = await partiesToBegin(request, terms.voteAccount, signal)
         const body = await serviceStake(request, parties, visit, signal)
         const own = verifiedTerms(request, body, parties)
+        if (request.wanted) refuseCancelled(body)
         if (request.adoptStakeId !== undefined) await assertAdoptable(request, own, signal)
         // Of a service that lied before and now tells the truth, the truth is taken: nothing stands on the lie yet.
         if (!tentative) await ownTerms({ request, terms }, parties, visit, signal)
@@ -95,6 +98,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
 
       settleStake: createSettlement(deps, requests, seen, ensured),
       observeStake: createObservation(deps, requests, seen),
+      undoStake: createUndo(deps, requests),
 
       async reportTransaction({ network, stakeId, txId, signature }, _visit, signal) {
         const { api } = networkOf(network)

@@ -9,7 +9,7 @@ import { showsLanding } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { isReached, lookAt, protocolOf } from './chain.ts'
-import { decideSolanaDeletion, isConfirmed, type LoggedStake } from './deletion.ts'
+import { cancelFirst, decideSolanaDeletion, isConfirmed, type LoggedStake } from './deletion.ts'
 import { isBegun, isLive, mirrored, ownSteps } from './records.ts'
 import { requiredKeys } from './required-keys.ts'
 import type { SeenStakes } from './seen.ts'
@@ -23,6 +23,7 @@ import {
   type SolanaStakeView,
   settleBeforeDeletion,
   solanaStakeSteps,
+  undoStake,
   withdrawBeforeDeletion,
 } from './steps.ts'
 import { createUnlogged } from './unlogged.ts'
@@ -89,22 +90,17 @@ export function solanaStakeKind(deps: {
   }
 
   /** Its status names no stake that was verified: either none was ever paid, or status was lost. */
-  async function unseen({ metadata, spec }: SolanaStake, signal: AbortSignal): Promise<LoggedStake> {
-    let network: SolanaNetwork
-    try {
-      network = networkOn(undefined, spec.network)
-    } catch (error) {
-      // On a network that is not configured nothing can be asked.
-      if (error instanceof Halt) return { is: 'none' }
-      throw error
-    }
-    return unlogged(network, { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name }, signal)
+  async function unseen(resource: SolanaStake, signal: AbortSignal): Promise<LoggedStake> {
+    const network = configured(() => networkOn(undefined, resource.spec.network))
+    if (network === undefined) return { is: 'none' }
+    return unlogged(network, { kind: 'SolanaStake', namespace: resource.metadata.namespace ?? '', name: resource.metadata.name }, signal)
   }
 
   return {
     kind: 'SolanaStake',
     steps: ({ metadata, spec }) => (metadata.deletionTimestamp === undefined ? solanaStakeSteps[spec.desiredState] : settleBeforeDeletion),
     undo: withdrawBeforeDeletion,
+    undoUnpaid: undoStake,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
     view: ({ spec, metadata }, origin, status) => ({ origin, spec, status, deleting: metadata.deletionTimestamp !== undefined }),
@@ -138,7 +134,13 @@ export function solanaStakeKind(deps: {
     },
 
     async decideDeletion(resource, status, origin, signal) {
-      const decision = decideSolanaDeletion(resource, await standing(resource, status, origin, signal))
+      const found = await standing(resource, status, origin, signal)
+      const decided = decideSolanaDeletion(resource, found)
+      // A copy cancels nothing, nor one whose network is gone from the configuration: they go.
+      const decision =
+        origin === undefined || configured(() => networkOn(undefined, resource.spec.network)) === undefined
+          ? decided
+          : cancelFirst(resource, status, found, decided)
       if (decision.do === 'release' && origin !== undefined) seen.forget(origin.uid)
       return decision
     },
@@ -171,6 +173,16 @@ export function solanaStakeKind(deps: {
       if (originUid !== undefined) seen.note(originUid, protocol)
       return { ...status, protocol }
     },
+  }
+}
+
+/** Undefined for a network that is not configured: nothing can be asked there. */
+function configured(find: () => SolanaNetwork): SolanaNetwork | undefined {
+  try {
+    return find()
+  } catch (error) {
+    if (error instanceof Halt) return undefined
+    throw error
   }
 }
 

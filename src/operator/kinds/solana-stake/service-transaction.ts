@@ -41,7 +41,10 @@ export function createServiceTransactions(deps: SolanaStakeDeps, requests: Solan
       stake = await network.api.solanaStake(terms.stakeId, signal)
       newest = unfinished(stake, kind)
     }
-    if (kind === 'stake') refuseMadeBefore(stake, network)
+    if (kind === 'stake') {
+      refuseMadeBefore(stake, network)
+      refuseCancelled(stake)
+    }
     const now = await network.chain.blockHeight('confirmed', signal)
     const height = now > heights.highest ? now : heights.highest
     const made =
@@ -147,6 +150,15 @@ export function createServiceTransactions(deps: SolanaStakeDeps, requests: Solan
   }
 
   return { obtain }
+}
+
+/** A stake that was cancelled is paid by nobody, though the resource is there again, as after a restore. @throws Halt */
+export function refuseCancelled({ stakeId, cancelledAt }: Pick<SolanaStakeBody, 'stakeId' | 'cancelledAt'>): void {
+  if (cancelledAt === undefined) return
+  throw stall(
+    'RequestCancelled',
+    `Stake ${stakeId} was cancelled at the staking API (${cancelledAt}), as it is when its resource is deleted before it was paid. Nothing is paid for it. To stake, delete this resource and create it anew: then another stake is made.`,
+  )
 }
 
 /** Every configured node has a final block beyond its last valid height. */

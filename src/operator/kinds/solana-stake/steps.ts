@@ -63,6 +63,11 @@ export type SolanaStakeEffects = {
   readonly followTransaction: { args: FollowPlan; result: { transaction: SolanaTransaction | undefined } }
   /** Sees a stake that is not wanted any more to its end; `nothing`: there is none, and none can come. */
   readonly settleStake: { args: FollowPlan; result: { transaction: SolanaTransaction | undefined; nothing: boolean } }
+  /** Cancels at the staking API what it has under the resource's name and was never paid; `cancelled` is false where the API can't. */
+  readonly undoStake: {
+    args: { origin: Origin; network: string; stakeId?: string; externalReference: string }
+    result: { cancelled: boolean }
+  }
   readonly reportTransaction: {
     args: { network: string; stakeId: string; txId: string; signature: string }
     result: { reportedSignature: string }
@@ -303,3 +308,18 @@ export const solanaStakeSteps: Readonly<Record<SolanaStakeSpec['desiredState'], 
 export const settleBeforeDeletion: readonly SolanaStep[] = settleStake
 /** A resource that is deleted with `desiredState: Withdrawn` still gets its money out. */
 export const withdrawBeforeDeletion: readonly SolanaStep[] = [...begin, ...settleStake, ...deactivate, ...withdraw]
+/** Before a deleted resource goes: a stake that was never paid is cancelled at the staking API, so that its name is free. */
+export const undoStake: readonly SolanaStep[] = [
+  step({
+    name: 'UndoStake',
+    done: (status) => status.cancelled !== undefined,
+    effect: 'undoStake',
+    args: ({ origin, spec, status }) => ({
+      origin,
+      network: spec.network,
+      externalReference: externalReference(origin),
+      ...(status.stakeId === undefined ? {} : { stakeId: status.stakeId }),
+    }),
+    absorb: (status, { cancelled }) => ({ ...status, cancelled }),
+  }),
+]
