@@ -8,9 +8,6 @@ const LONGEST = 1024
 /** Makes objects small for a cache: of the metadata only what is used, and equal texts held once. */
 export type Compact = <T extends KubeObject>(object: T) => T
 
-/** Only leaves out what of the metadata is not used: enough for an object that is held packed. */
-export const reduced = <T extends KubeObject>(object: T, kept: Kept): T => ({ ...object, metadata: keptMetadata(object.metadata, kept) })
-
 /**
  * JSON.parse makes a new string for every text beyond ten characters. Names of kinds, namespaces and networks, addresses, reasons and messages repeat over
  * a fleet, and hashes and keys within one object: they are taken from a pool.

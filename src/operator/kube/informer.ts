@@ -21,7 +21,7 @@ export interface InformerMetrics {
   failed?(error: unknown): void
 }
 
-/** What the store is told of its objects: how they are found and counted, and which are held packed. */
+/** What the store is told of its objects: how they are found and counted, and which are settled. */
 type HeldBy<T> = Pick<StoreOptions<T>, 'indexers' | 'ranks' | 'tallies' | 'isSettled'>
 
 export interface InformerOptions<T extends KubeObject> extends HeldBy<T> {

@@ -1,5 +1,4 @@
 import type { KubeObject } from './objects.ts'
-import { createPacking, Packed } from './packed.ts'
 
 /** The values under which an object is to be found. */
 export type Indexer<T> = (object: T) => readonly string[]
@@ -16,7 +15,7 @@ export interface StoreOptions<T> {
   readonly ranks?: Readonly<Record<string, (object: T) => Rank | undefined>>
   /** What objects are counted by. */
   readonly tallies?: Readonly<Record<string, (object: T) => string>>
-  /** Nothing goes on with it: it is held packed, and made anew for whoever asks for it. */
+  /** Nothing goes on with it: it is no part of `unsettled`. */
   readonly isSettled?: (object: T) => boolean
   /** Of the hashes, so that nobody can make values that collide. */
   readonly seed?: number
@@ -27,7 +26,7 @@ export interface Store<T> {
   set(key: string, object: T): void
   delete(key: string): void
   keys(): Iterable<string>
-  /** All objects. Each that is packed is made for this: see `unsettled`. */
+  /** All objects: see `unsettled`. */
   values(): Iterable<T>
   /** Those that are not settled, as they are. */
   unsettled(): Iterable<T>
@@ -131,17 +130,14 @@ function createTally<T>(name: string, of: (object: T) => string) {
 /** Objects by key, with what they are found by and counted by kept as they change. */
 export function createStore<T extends KubeObject>(options: StoreOptions<T> = {}): Store<T> {
   const { isSettled = () => false, seed = Math.floor(Math.random() * 2 ** 32) | 0 } = options
-  const packing = createPacking<T>()
-  const objects = new Map<string, T | Packed>()
+  const objects = new Map<string, T>()
+  const settled = new Set<string>()
   const indexes = Object.entries(options.indexers ?? {}).map(([name, values]) => createIndex(name, values, seed))
   const ranks = Object.entries(options.ranks ?? {}).map(([name, rankOf]) => createRanks(name, rankOf))
   const tallies = Object.entries(options.tallies ?? {}).map(([name, of]) => createTally(name, of))
   const followers = [...indexes, ...ranks, ...tallies]
 
-  const get = (key: string): T | undefined => {
-    const held = objects.get(key)
-    return held instanceof Packed ? packing.unpack(key, held) : held
-  }
+  const get = (key: string): T | undefined => objects.get(key)
 
   const forget = (key: string): void => {
     const old = get(key)
@@ -156,19 +152,22 @@ export function createStore<T extends KubeObject>(options: StoreOptions<T> = {})
   }
 
   function* unsettled(): Generator<T> {
-    for (const held of objects.values()) if (!(held instanceof Packed)) yield held
+    for (const [key, object] of objects) if (!settled.has(key)) yield object
   }
 
   return {
     get,
     set(key, object) {
       forget(key)
-      objects.set(key, isSettled(object) ? packing.pack(key, object) : object)
+      objects.set(key, object)
+      if (isSettled(object)) settled.add(key)
+      else settled.delete(key)
       for (const one of followers) one.add(key, object)
     },
     delete(key) {
       forget(key)
       objects.delete(key)
+      settled.delete(key)
     },
     keys: () => objects.keys(),
     values: () => these(objects.keys()),

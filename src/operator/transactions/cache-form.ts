@@ -1,5 +1,5 @@
 import { KEPT } from '../engine/kept.ts'
-import { createCompact, reduced } from '../kube/compact.ts'
+import { createCompact } from '../kube/compact.ts'
 import type { PlaceObject, RecordObject } from './store.ts'
 
 /**
@@ -13,11 +13,11 @@ export function createRecordCacheForm(): (record: RecordObject) => RecordObject 
     if (outcome === undefined) return compact(record)
     const { call: _call, amount: _amount, ...spec } = record.spec
     const { attempts: _attempts, ...status } = record.status ?? {}
-    return { ...reduced(record, KEPT), spec: { ...spec, amount: '' }, status }
+    return compact({ ...record, spec: { ...spec, amount: '' }, status })
   }
 }
 
-/** Nothing of it is signed any more, and nobody is told of it: it is held packed. */
+/** Nothing of it is signed any more, and nobody is told of it. */
 export const isSettledRecord = ({ metadata, status }: RecordObject): boolean =>
   status?.outcome !== undefined && metadata.deletionTimestamp === undefined
 

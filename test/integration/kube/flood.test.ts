@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { API_VERSION, FINALIZER } from '../../../src/resources/meta.ts'
+import { API_VERSION, CONFIRM_DELETE_ANNOTATION, FINALIZER } from '../../../src/resources/meta.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 import { freePort } from '../../cluster/ports.ts'
 import { type RunningProcess, startProcess } from '../../cluster/process.ts'
@@ -140,9 +140,12 @@ test(`${FLOOD} stakes with as many labels and annotations as the API server take
   await poking
   await until('the other namespace is served', () => isLookedAt('calm', 'meanwhile'), 30_000)
 
-  // The cache doesn't have what others have put there; they lose nothing of it.
+  // The cache doesn't have what others have put there; they lose nothing of it. Where the staking API can't say that nothing was made, a person does.
   const has = async (finalizer: string) => (await get('calm', 'held'))?.metadata.finalizers?.includes(finalizer) === true
-  await create('calm', stake('held', { finalizers: theirs, labels: { team: 'a' }, annotations: { note: 'kept' } }))
+  await create(
+    'calm',
+    stake('held', { finalizers: theirs, labels: { team: 'a' }, annotations: { note: 'kept', [CONFIRM_DELETE_ANNOTATION]: 'held' } }),
+  )
   await until('it is marked', () => has(FINALIZER), 60_000)
   expect((await get('calm', 'held'))?.metadata.finalizers).toEqual([...theirs, FINALIZER])
   await cluster.request({ method: 'DELETE', path: path('calm', 'held'), timeoutMs: 60_000 })

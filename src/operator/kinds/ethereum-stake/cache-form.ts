@@ -1,7 +1,7 @@
 import type { EthereumStake, EthereumStakeSpec, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { KEPT } from '../../engine/kept.ts'
 import { nextStep } from '../../engine/step.ts'
-import { createCompact, reduced } from '../../kube/compact.ts'
+import { createCompact } from '../../kube/compact.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { createPool } from '../../kube/pool.ts'
 import { isConfirmed } from './status.ts'
@@ -23,8 +23,7 @@ export function createStakeCacheForm(): (stake: CachedStake) => CachedStake {
   return (stake) => {
     const { status } = stake
     const isOver = status !== undefined && isConfirmed(status) && nextStep(ethereumStakeSteps, status) === undefined
-    if (isOver) return { ...reduced(stake, KEPT), status: withoutSignature(status) }
-    const held = compact(stake)
+    const held = compact(isOver ? { ...stake, status: withoutSignature(status) } : stake)
     // Most stakes of a fleet have the same spec.
     return Object.assign(held, { spec: specs.share(JSON.stringify(held.spec), held.spec) })
   }
