@@ -19,8 +19,8 @@ export interface Draft<R, S> {
   readonly unsaved: boolean
   /** Takes in evidence. It is written by the next flush. */
   learn(status: S): void
-  /** Writes what differs, fenced, and goes on with the object that comes back. */
-  flush(progress: Progress): Promise<void>
+  /** Writes what differs, fenced, and goes on with the object that comes back. @returns false where nothing differed, and nobody was asked */
+  flush(progress: Progress): Promise<boolean>
   /** The finalizer, and whose stake it is. @returns false where the resource is gone */
   mark(): Promise<boolean>
   /** Takes the finalizer away. */
@@ -72,7 +72,7 @@ export function createDraft<R extends KubeObject, S extends AnyStatus>(
       const next = kind.say(resource, status, progressInTime(progress, kind.hasSigned(status)), clock.now())
       const patch = diffMergePatch(before as Record<string, unknown> | undefined, next as Record<string, unknown>)
       unsaved = false
-      if (patch === undefined) return
+      if (patch === undefined) return false
       deps.assertHeld()
       point('before status write')
       const { name, namespace, resourceVersion } = resource.metadata
@@ -88,6 +88,7 @@ export function createDraft<R extends KubeObject, S extends AnyStatus>(
       tell({ kind, events, log }, written, before, next, progress)
       resource = written
       status = (kind.statusOf(written) ?? next) as S
+      return true
     },
 
     async mark() {

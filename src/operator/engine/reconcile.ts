@@ -96,12 +96,13 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
         return read(key, signal)
       }
       try {
-        await draft.flush({ at: 'step', step: nextStep(kind.steps(cached), draft.status)?.name ?? '' })
-        return draft.resource
+        const step = nextStep(kind.steps(cached), draft.status)?.name ?? ''
+        // ▸ Only what the API server has answered is known to be there now.
+        if (await draft.flush({ at: 'step', step })) return draft.resource
       } catch (error) {
         if (!isConflict(error) && !isNotFound(error)) throw error
-        return read(key, signal)
       }
+      return read(key, signal)
     },
   }
 }

@@ -323,6 +323,24 @@ describe('while the watches are silent', () => {
   )
 
   test.each(takenBack.flatMap((row) => kinds.map((key) => ({ ...row, key }))))(
+    '$what, after an operator ended right before the first sending: $key is not sent by the next, though its status shows all there is to show',
+    async ({ change, key }) => {
+      const world = worldOf(key)
+      const ended = world.start((point, self) => {
+        if (point.startsWith('before send')) self.kill()
+      })
+      await world.visit(ended, key)
+      expect(ended.killed).toBe(true)
+      const operator = world.start()
+      for (const cache of Object.values(operator.caches)) cache.frozen = true
+      change(world, key)
+      await operator.visitLanes()
+      await polls(world, operator, key, 3)
+      expect(calls(world)).toEqual([])
+    },
+  )
+
+  test.each(takenBack.flatMap((row) => kinds.map((key) => ({ ...row, key }))))(
     '$what, and the nodes have forgotten it: an operator that starts then sends nothing of $key again',
     async ({ change, key }) => {
       const world = worldOf(key)
