@@ -25,10 +25,10 @@ import { validatorRequestKind } from './kinds/validator-request/kind.ts'
 import { createRequestLookups } from './kinds/validator-request/requests.ts'
 import type { Cache } from './kube/collections.ts'
 import type { Result } from './kube/controller.ts'
-import { isNotFound } from './kube/errors.ts'
 import type { EventRecorder } from './kube/events.ts'
 import { type KubeObject, type Ref, refOf } from './kube/objects.ts'
 import { Priority } from './kube/queue.ts'
+import { readThrough } from './kube/read-through.ts'
 import type { ResourceClient } from './kube/resource-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
@@ -129,16 +129,7 @@ function composeGround(parts: OperatorParts) {
   async function resource(kind: string, ref: Ref, fresh: boolean, signal: AbortSignal): Promise<KubeObject | undefined> {
     const saga = sagas[kind]
     if (saga === undefined) return undefined
-    if (!fresh) return saga.cache.get(`${ref.namespace}/${ref.name}`)
-    try {
-      const found = await saga.client.get(ref, signal)
-      // A refusal that was read afresh stays: a watch that is silent would admit it again at the next look.
-      saga.cache.put(found)
-      return found
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
+    return fresh ? readThrough(saga, ref, signal) : saga.cache.get(`${ref.namespace}/${ref.name}`)
   }
   /** By kind, where a resource's status shows what is about to be sent: set once the kinds are put together. */
   const shows = new Map<string, Show>()

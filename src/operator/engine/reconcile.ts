@@ -5,6 +5,7 @@ import type { Result } from '../kube/controller.ts'
 import { isConflict, isNotFound } from '../kube/errors.ts'
 import { type KubeObject, refOf } from '../kube/objects.ts'
 import { Priority } from '../kube/queue.ts'
+import { readThrough } from '../kube/read-through.ts'
 import { conclude, type Standing } from './conclude.ts'
 import type { Context } from './context.ts'
 import type { ReconcilerDeps } from './deps.ts'
@@ -53,17 +54,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     return { kind, perform, deps, key, draft, visit: new Map(), log, signal, observations, carry }
   }
 
-  /** Past the cache, and into it: a refusal that was read afresh stays, where a watch that is silent would admit it again at the next look. */
-  async function read(key: string, signal: AbortSignal): Promise<R | undefined> {
-    try {
-      const found = await client.get(refOf(key), signal)
-      informer.put(found)
-      return found
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
-  }
+  const read = (key: string, signal: AbortSignal): Promise<R | undefined> => readThrough({ client, cache: informer }, refOf(key), signal)
 
   return {
     async reconcile(key, signal) {

@@ -59,7 +59,6 @@ export interface Informer<T extends KubeObject> extends Pick<Store<T>, 'get' | '
   /** Whether a whole list has been taken in. Stays true. */
   hasSynced(): boolean
   whenSynced(signal: AbortSignal): Promise<void>
-  /** All objects; those that are settled are made for this: `Store.values`. */
   list(): Iterable<T>
   readonly size: number
   /** When the server last gave a sign of life, monotonic ms; undefined before the first. */

@@ -26,9 +26,8 @@ export interface Store<T> {
   set(key: string, object: T): void
   delete(key: string): void
   keys(): Iterable<string>
-  /** All objects: see `unsettled`. */
   values(): Iterable<T>
-  /** Those that are not settled, as they are. */
+  /** Those that are not settled. */
   unsettled(): Iterable<T>
   /** @throws TypeError for an index that was not declared. */
   byIndex(index: string, value: string): T[]
@@ -131,46 +130,40 @@ function createTally<T>(name: string, of: (object: T) => string) {
 export function createStore<T extends KubeObject>(options: StoreOptions<T> = {}): Store<T> {
   const { isSettled = () => false, seed = Math.floor(Math.random() * 2 ** 32) | 0 } = options
   const objects = new Map<string, T>()
-  const settled = new Set<string>()
   const indexes = Object.entries(options.indexers ?? {}).map(([name, values]) => createIndex(name, values, seed))
   const ranks = Object.entries(options.ranks ?? {}).map(([name, rankOf]) => createRanks(name, rankOf))
   const tallies = Object.entries(options.tallies ?? {}).map(([name, of]) => createTally(name, of))
   const followers = [...indexes, ...ranks, ...tallies]
 
-  const get = (key: string): T | undefined => objects.get(key)
-
   const forget = (key: string): void => {
-    const old = get(key)
+    const old = objects.get(key)
     if (old !== undefined) for (const one of followers) one.remove(key, old)
   }
 
   function* these(found: Iterable<string>): Generator<T> {
     for (const key of found) {
-      const object = get(key)
+      const object = objects.get(key)
       if (object !== undefined) yield object
     }
   }
 
   function* unsettled(): Generator<T> {
-    for (const [key, object] of objects) if (!settled.has(key)) yield object
+    for (const object of objects.values()) if (!isSettled(object)) yield object
   }
 
   return {
-    get,
+    get: (key) => objects.get(key),
     set(key, object) {
       forget(key)
       objects.set(key, object)
-      if (isSettled(object)) settled.add(key)
-      else settled.delete(key)
       for (const one of followers) one.add(key, object)
     },
     delete(key) {
       forget(key)
       objects.delete(key)
-      settled.delete(key)
     },
     keys: () => objects.keys(),
-    values: () => these(objects.keys()),
+    values: () => objects.values(),
     unsettled,
     byIndex(name, value) {
       const index = named(indexes, name, 'index')

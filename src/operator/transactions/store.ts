@@ -16,6 +16,7 @@ import { changeMetadata } from '../kube/finalizers.ts'
 import type { Informer } from '../kube/informer.ts'
 import { diffMergePatch } from '../kube/merge-patch.ts'
 import type { KubeObject } from '../kube/objects.ts'
+import { readThrough } from '../kube/read-through.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
 import type { Rank } from '../kube/store.ts'
 import { type LaneId, laneKey, placeName } from './names.ts'
@@ -172,16 +173,7 @@ function createRecords(deps: TransactionStoreDeps): Omit<TransactionStore, Place
     }
   }
 
-  async function read(name: string, signal: AbortSignal): Promise<RecordObject | undefined> {
-    try {
-      const record = await records.client.get({ name }, signal)
-      records.cache.put(record)
-      return record
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
-  }
+  const read = (name: string, signal: AbortSignal): Promise<RecordObject | undefined> => readThrough(records, { name }, signal)
 
   async function releaseRecord(record: RecordObject, signal: AbortSignal): Promise<RecordObject | undefined> {
     const { name } = record.metadata

@@ -1,9 +1,10 @@
 import { shareNextCallBy } from '../../../lib/shared-call.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { conflict } from '../../engine/verdict.ts'
-import { isConflict, isNotFound } from '../../kube/errors.ts'
+import { isConflict } from '../../kube/errors.ts'
 import type { Informer } from '../../kube/informer.ts'
 import { diffMergePatch } from '../../kube/merge-patch.ts'
+import { readThrough } from '../../kube/read-through.ts'
 import type { ResourceClient } from '../../kube/resource-client.ts'
 import type { SignerStore } from '../../transactions/signer-store.ts'
 
@@ -19,18 +20,8 @@ export function createSignerStore(deps: {
   const { client, informer } = deps
   // Each read has a time-out of its own, and no caller's signal: others wait for it too.
   const never = new AbortController().signal
-  const readNow = async (name: string): Promise<StakingSigner | undefined> => {
-    try {
-      const signer = await client.get({ name }, never)
-      informer.put(signer)
-      return signer
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
-  }
   /** Many transactions of one signer are about to be signed at once: one read that begins after all of them asked serves them all. */
-  const read = shareNextCallBy(readNow)
+  const read = shareNextCallBy((name: string) => readThrough({ client, cache: informer }, { name }, never))
   return {
     get: (name) => informer.get(name),
     list: () => informer.list(),
