@@ -103,6 +103,19 @@ export const mutants: readonly Mutant[] = [
     titles: 'while the watches are silent .* team-a/stake-1 is not sent',
   },
   {
+    name: 'shown-look',
+    without: 'a status with nothing new to write is no look past the cache',
+    patches: [
+      {
+        file: 'src/operator/engine/reconcile.ts',
+        from: "if (await draft.flush({ at: 'step', step })) return draft.resource",
+        to: "await draft.flush({ at: 'step', step })\n        return draft.resource",
+      },
+    ],
+    tests: [`${log}/rows-owners.test.ts`],
+    titles: 'it is suspended, after an operator ended right before the first sending: team-a/stake-1',
+  },
+  {
     name: 'witnesses',
     without: 'whoever knows of a transaction is asked before every place',
     patches: [{ file: `${log}/preparation.ts`, from: 'switch (witness.is) {', to: "switch ('none' as typeof witness.is) {" }],

@@ -27,22 +27,27 @@ afterAll(() => {
 
 const found = findOnPath('promtool', process.env.PATH ?? '')
 const byPrometheus = test.skipIf(found === undefined)
+const why = found === undefined ? ' (skipped: install prometheus, for promtool)' : ''
 
 async function promtool(args: readonly string[]): Promise<void> {
   const { code, stdout, stderr } = await runToEnd({ command: found ?? '', args, cwd: dir, signal: AbortSignal.timeout(60_000) })
   expect(code, stdout + stderr).toBe(0)
 }
 
-byPrometheus('Prometheus takes the rules, with the texts in them', async () => {
+byPrometheus(`Prometheus takes the rules, with the texts in them${why}`, async () => {
   writeFileSync(join(dir, 'alerts.yaml'), alertRules())
   await promtool(['check', 'rules', 'alerts.yaml'])
 })
 
-byPrometheus('each alert fires when it should, with its labels, and stays silent when it should not', { timeout: 60_000 }, async () => {
-  writeFileSync(join(dir, 'bare.yaml'), alertRules({ bare: true }))
-  writeFileSync(join(dir, 'tests.yaml'), alertTests('bare.yaml'))
-  await promtool(['test', 'rules', 'tests.yaml'])
-})
+byPrometheus(
+  `each alert fires when it should, with its labels, and stays silent when it should not${why}`,
+  { timeout: 60_000 },
+  async () => {
+    writeFileSync(join(dir, 'bare.yaml'), alertRules({ bare: true }))
+    writeFileSync(join(dir, 'tests.yaml'), alertTests('bare.yaml'))
+    await promtool(['test', 'rules', 'tests.yaml'])
+  },
+)
 
 test('each alert asks for metrics that are there, and has a name of its own', () => {
   const known = new Set(

@@ -1,5 +1,3 @@
-import { sha256 } from '@noble/hashes/sha2.js'
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { ChainReceipt, Hex } from '../../../chains/ethereum/chain.ts'
 import { decodeDepositLog, depositEventTopic, depositMessageRoot, encodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
 import { rememberingSignatures, verifyDeposit } from '../../../chains/ethereum/verify-deposit.ts'
@@ -41,9 +39,6 @@ export function paysDeposit(receipt: ChainReceipt, fields: DepositFieldsRead, { 
 }
 export type DepositFieldsRead = ReturnType<typeof fieldsOf>
 
-/** Digests of some hundred bytes each. More than are in flight at once; when it is full, it begins anew. */
-const MAX_RIGHT = 4_096
-
 /** What is known of a deposit, from its data and from the chain. */
 export type DepositEvidence = ReturnType<typeof createDepositEvidence>
 
@@ -62,8 +57,6 @@ export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: D
   }
 
   const isSigned = rememberingSignatures()
-  /** Deposits that were found right, by all that they were compared with: a signature is checked once, and not at each look at its lane. */
-  const right = new Set<string>()
 
   /** Everything that must hold of a deposit at every signature, from the spec and the network's constants. What is to be signed is checked, not trusted. */
   function verifyFields(request: StakeRequest, fields: DepositFieldsRead, { config }: Pick<EthereumNetwork, 'config'>): void {
@@ -81,13 +74,7 @@ export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: D
       data: encodeDepositCalldata(fields),
       valueWei: gweiToWei(fields.amountGwei),
     }
-    const claim = { expected: expectedOf(request, { config }), depositData, unsignedTransaction }
-    const text = JSON.stringify(claim, (_name, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))
-    const key = bytesToHex(sha256(utf8ToBytes(text)))
-    if (right.has(key)) return
-    refuse(verifyDeposit(claim, isSigned), 'The deposit data')
-    if (right.size >= MAX_RIGHT) right.clear()
-    right.add(key)
+    refuse(verifyDeposit({ expected: expectedOf(request, { config }), depositData, unsignedTransaction }, isSigned), 'The deposit data')
   }
 
   return { refuse, verifyFields, isSigned }

@@ -99,9 +99,12 @@ function slashing(status: EthereumStakeStatus): Statement {
   return say('False', 'Succeeded', 'The validator was not slashed.')
 }
 
+const theValidator = ({ validator }: EthereumStakeStatus): string =>
+  `The validator${validator?.index === undefined ? '' : ` ${validator.index}`}`
+
 function activity(status: EthereumStakeStatus): Statement {
-  const { index, status: now = '' } = status.validator ?? {}
-  const it = `The validator${index === undefined ? '' : ` ${index}`}`
+  const { status: now = '' } = status.validator ?? {}
+  const it = theValidator(status)
   if (isSlashed(status)) return say(isActive(status) ? 'True' : 'False', 'Slashed', slashedMessage(status))
   if (now === 'active_exiting')
     return say('True', 'Exiting', `${it} is exiting: it is active until its exit epoch, and its balance is withdrawn after that.`)
@@ -149,8 +152,8 @@ const frontRunMessage = ({ transaction, depositData }: EthereumStakeStatus): str
   `Transaction ${transaction?.minedHash ?? ''} is final in block ${transaction?.blockNumber ?? ''}, but somebody else's deposit for public key ${depositData?.pubkey ?? ''} came first: its withdrawal credentials count, and the amount topped up that validator. Treat the staking API as compromised: stop the operator and find out who made the first deposit.`
 
 function slashedMessage(status: EthereumStakeStatus): string {
-  const { index, status: now = '' } = status.validator ?? {}
-  const it = `The validator${index === undefined ? '' : ` ${index}`}`
+  const { status: now = '' } = status.validator ?? {}
+  const it = theValidator(status)
   if (isDone(status)) return `${it} was slashed. It has left, and what it had left was withdrawn.`
   return `${it} was slashed (${now}): it loses a part of its balance and leaves by itself. Its key has signed twice, mostly since it runs in two places: look at all that hold keys of the same origin and stop them, before others are slashed too.`
 }
