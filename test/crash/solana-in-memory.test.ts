@@ -28,7 +28,7 @@ function assertLivedOnce(world: SolanaWorld): void {
 
 /** Where the world is about to be changed, or has just been: to end anywhere else is to end at the one before. */
 const changes = /^(before|after) (stakes\.mergePatch|api\.(create|renew|refresh|submit)|chain\.sendTransaction)/
-const { of: pointsOf, endAt } = pointsAt(changes)
+const { of: pointsOf, endAt, deletedAfterEach } = pointsAt(changes)
 
 test('ended at every point of its life and started again, the operator has funded one account once, and all came back but the fees', async () => {
   const points = await pointsOf(async (world, operator) => {
@@ -52,26 +52,7 @@ test('ended at every point of its life and started again, the operator has funde
 }, 120_000)
 
 test('deleted after an end at any point before its stake is active, it holds its money, or goes with nothing staked', async () => {
-  const points = await pointsOf((world, operator) => world.settle(operator))
-  const ends = { held: 0, gone: 0 }
-  for (let fatal = 0; fatal < points.length; fatal++) {
-    const world = stakeWorld()
-    await world.settle(world.start(endAt(fatal)))
-    world.stakes.remove(KEY)
-    const operator = world.start()
-    for (let round = 0; round < 6 && world.stakes.get(KEY) !== undefined; round++) {
-      await world.visit(operator)
-      world.cluster.expire()
-      world.clock.advance(60_000)
-    }
-    const isHeld = world.stakes.get(KEY) !== undefined
-    ends[isHeld ? 'held' : 'gone'] += 1
-    try {
-      world.assertMoney({ funded: isHeld ? 1 : 0, withdrawn: 0 })
-    } catch (error) {
-      throw new Error(`deleted after an end at ${points[fatal]}`, { cause: error })
-    }
-  }
+  const ends = await deletedAfterEach()
   expect(Math.min(ends.held, ends.gone)).toBeGreaterThan(5)
 }, 120_000)
 

@@ -81,7 +81,7 @@ async function live(world: SolanaWorld, operator: SolanaOperator): Promise<void>
 /** Where something has just been changed, or is about to be. */
 const changes =
   /^(before|after) (stakes\.mergePatch|api\.(create|renew|refresh|submit)|chain\.sendTransaction)|^(before|after) record write/
-const { of: pointsOf, endAt } = pointsAt(changes)
+const { of: pointsOf, endAt, deletedAfterEach } = pointsAt(changes)
 const stepOf = (operator: SolanaOperator, kind: ActionKind) => operator.records(KEY).find(({ spec }) => spec.purpose === purposes[kind])
 
 const remains: { readonly what: string; readonly change: (status: SolanaStakeStatus) => object | undefined }[] = [
@@ -141,28 +141,7 @@ describe.each(remains)('a stake of the version before, $what,', ({ what, change 
   })
 
   test('deleted at any point before it is active, holds its money, or goes with nothing staked', async () => {
-    const points = await pointsOf((world, operator) => world.settle(operator))
-    const ends = { held: 0, gone: 0 }
-    for (let fatal = 0; fatal < points.length; fatal++) {
-      const world = stakeWorld()
-      await world.settle(world.start(endAt(fatal)))
-      leaveAsBefore(world, change)
-      world.stakes.remove(KEY)
-      const operator = world.start()
-      for (let round = 0; round < 6 && world.stakes.get(KEY) !== undefined; round++) {
-        await world.visit(operator)
-        world.cluster.expire()
-        world.cluster.expire()
-        world.clock.advance(60_000)
-      }
-      const isHeld = world.stakes.get(KEY) !== undefined
-      ends[isHeld ? 'held' : 'gone'] += 1
-      try {
-        world.assertMoney({ funded: isHeld ? 1 : 0, withdrawn: 0 })
-      } catch (error) {
-        throw new Error(`deleted, left ${what} at ${points[fatal]}`, { cause: error })
-      }
-    }
+    const ends = await deletedAfterEach({ leave: (world) => leaveAsBefore(world, change), expiries: 2 })
     expect(Math.min(ends.held, ends.gone)).toBeGreaterThan(3)
   })
 })
