@@ -161,7 +161,17 @@ export const chartValues = z.strictObject({
     .prefault({})
     .describe('A Secret that holds the whole networks file in place of `networks` and `stakingApi`, where URLs of nodes hold keys.'),
   stakingApi: stakingApi.prefault({}),
-  signers: z.array(signer).default([]).describe('The keys that are mounted: one entry for each StakingSigner.'),
+  signerSecrets: z
+    .array(name.min(1))
+    .max(64)
+    .default(['staking-signer-keys'])
+    .describe(
+      'Secrets that hold the keys of signers, each as `<keyName>.privateKey` (or `.keystore.json` with `.password`, or `.keypair.json`). Any of them may come later, and so may a key in it: nothing is restarted.',
+    ),
+  signers: z
+    .array(signer)
+    .default([])
+    .describe('Secrets of single signers, where their keys are named otherwise. They may come later too; a new entry restarts the pods.'),
   leaderElection,
   logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
   workers: z.int().min(1).max(1_000).default(16).describe('Resources of one kind that are worked on at a time.'),

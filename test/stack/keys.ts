@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { Keypair } from '@solana/web3.js'
 
 /** Mounts a key as Kubernetes would: a folder with a file. */
@@ -21,4 +21,24 @@ function writeKeyFile(keysDir: string, keyName: string, name: string, content: s
   const file = join(keysDir, keyName, name)
   writeFileSync(`${file}.new`, content, { mode: 0o600 })
   renameSync(`${file}.new`, file)
+}
+
+/**
+ * Makes a folder what a kubelet makes of a volume with these files, by its order: a new version beside the old one, the link `..data` moved to it at once, links of
+ * new files, links of files that went, and the old version away. What isn't of the volume stays.
+ */
+export function swapVolume(dir: string, files: Readonly<Record<string, string>>): void {
+  const before = existsSync(join(dir, '..data')) ? readlinkSync(join(dir, '..data')) : undefined
+  const version = mkdtempSync(join(dir, '..version-'))
+  for (const [file, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(version, file)), { recursive: true })
+    writeFileSync(join(version, file), content, { mode: 0o600 })
+  }
+  symlinkSync(basename(version), join(dir, '..data_tmp'))
+  renameSync(join(dir, '..data_tmp'), join(dir, '..data'))
+  const shown = new Set(readdirSync(version))
+  for (const name of shown) if (!readdirSync(dir).includes(name)) symlinkSync(join('..data', name), join(dir, name))
+  for (const entry of readdirSync(dir, { withFileTypes: true }))
+    if (entry.isSymbolicLink() && !entry.name.startsWith('..') && !shown.has(entry.name)) rmSync(join(dir, entry.name))
+  if (before !== undefined) rmSync(join(dir, before), { recursive: true })
 }

@@ -1,7 +1,7 @@
 import { createCipheriv, pbkdf2Sync, randomBytes, scryptSync } from 'node:crypto'
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { inspect } from 'node:util'
 import { concat, keccak256, parseTransaction, recoverTransactionAddress } from 'viem'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -136,10 +136,79 @@ describe('a key is read from', () => {
   })
 })
 
+/** A volume of many keys, as Kubernetes mounts it and puts a new version in its place. */
+function mount(version: string, files: Files) {
+  for (const [file, content] of Object.entries(files)) {
+    const path = join(dir, version, file)
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, content)
+    const [top = ''] = file.split('/')
+    if (!readdirSync(dir).includes(top)) symlinkSync(`..data/${top}`, join(dir, top))
+  }
+  symlinkSync(version, join(dir, '..data_tmp'))
+  renameSync(join(dir, '..data_tmp'), join(dir, '..data'))
+}
+
+describe('one volume holds many keys', () => {
+  test('each as <keyName>.<file>, as a whole Secret has them', async () => {
+    mount('..1', { 'hot.privateKey': secret, 'cold.keystore.json': keystoreOf(secondSecret, 'pass'), 'cold.password': 'pass\n' })
+    expect(await addressOf('hot')).toBe(address)
+    expect(await addressOf('cold')).toBe(secondAddress)
+  })
+
+  test('or each in a folder, as items of many Secrets', async () => {
+    mount('..1', { 'hot/privateKey': secret, 'cold/privateKey': secondSecret })
+    expect(await addressOf('hot')).toBe(address)
+    expect(await addressOf('cold')).toBe(secondAddress)
+  })
+
+  test('a key that comes, one that is rotated and one that goes are seen at the next use', async () => {
+    const keys = createEthereumKeys({ dir })
+    mount('..1', { 'hot.privateKey': secret })
+    expect(await keys.address('hot', never)).toBe(address)
+    await expect(keys.address('late', never)).rejects.toMatchObject({ code: 'missing' })
+    mount('..2', { 'hot.privateKey': secondSecret, 'late.privateKey': secret })
+    rmSync(join(dir, '..1'), { recursive: true })
+    expect(await keys.address('hot', never)).toBe(secondAddress)
+    expect(await keys.address('late', never)).toBe(address)
+    mount('..3', { 'hot.privateKey': secondSecret })
+    rmSync(join(dir, '..2'), { recursive: true })
+    await expect(keys.address('late', never)).rejects.toMatchObject({ code: 'missing' })
+  })
+
+  test.each(['hot.', 'hot/'])('a keystore as %s… is read with the password of its own version', async (prefix) => {
+    mount('..1', { [`${prefix}keystore.json`]: keystoreOf(secret, 'old'), [`${prefix}password`]: 'old' })
+    const keys = createEthereumKeys({ dir })
+    const reads = [keys.address('hot', never)]
+    // While the first is read.
+    mount('..2', { [`${prefix}keystore.json`]: keystoreOf(secondSecret, 'new'), [`${prefix}password`]: 'new' })
+    reads.push(keys.address('hot', never))
+    for (const found of await Promise.all(reads)) expect([address, secondAddress]).toContain(found)
+    expect(await addressOf()).toBe(secondAddress)
+  })
+
+  test('a key of another name that begins alike is another key', async () => {
+    mount('..1', { 'hot-2.privateKey': secret, 'hot.2.privateKey': secret })
+    await expect(addressOf('hot')).rejects.toMatchObject({ code: 'missing' })
+  })
+
+  test('a key that is there twice is not guessed at', async () => {
+    mount('..1', { 'hot.privateKey': secret, 'hot/privateKey': secondSecret })
+    await expect(addressOf('hot')).rejects.toMatchObject({
+      code: 'malformed',
+      message: expect.stringMatching(/the key hot is there twice.*choose one/),
+    })
+  })
+})
+
 describe('a bad key file is named, with the mend, and never quoted', () => {
   const truncated = keystoreOf(secret, 'pass').slice(0, -9)
   test.each<{ name: string; files?: Files; code: string; says: RegExp }>([
-    { name: 'no folder', code: 'missing', says: /no key folder .*hot.*mount/ },
+    {
+      name: 'no folder',
+      code: 'missing',
+      says: /no key hot in .*mount its Secret as the folder .*hot, or add the file as hot\.privateKey/,
+    },
     { name: 'an empty folder', files: {}, code: 'missing', says: /needs privateKey, or keystore\.json with password/ },
     {
       name: 'a keystore without its password',

@@ -13,7 +13,7 @@ const maxKept = 256
 
 /**
  * Ethereum keys in mounted Secrets: `<dir>/<keyName>/privateKey` (64 hex digits, with or without 0x), or `keystore.json` (Web3, version 3) with
- * `password`. The files are read for each use, so that a rotated Secret counts at once. A keystore takes seconds to decrypt: the key is kept
+ * `password`; or the same as `<dir>/<keyName>.privateKey` and so on. The files are read for each use, so that a rotated Secret counts at once. A keystore takes seconds to decrypt: the key is kept
  * in memory for as long as the files' contents stay the same, one per name.
  */
 export function createEthereumKeys({
@@ -80,18 +80,18 @@ export function createEthereumKeys({
   }
 }
 
-async function readAccount({ folder, files }: KeyFiles, decrypt: typeof decryptKeystore): Promise<PrivateKeyAccount> {
+async function readAccount({ place, pathOf, files }: KeyFiles, decrypt: typeof decryptKeystore): Promise<PrivateKeyAccount> {
   const plain = files.get('privateKey')
   const keystore = files.get('keystore.json')
   if (plain !== undefined && keystore !== undefined) {
-    throw new KeyError('malformed', `${folder} holds both privateKey and keystore.json: choose one and remove the other`)
+    throw new KeyError('malformed', `${place} holds both privateKey and keystore.json: choose one and remove the other`)
   }
-  if (plain !== undefined) return toAccount(parsePrivateKey(plain, `${folder}/privateKey`), `${folder}/privateKey`)
-  if (keystore === undefined) throw new KeyError('missing', `${folder} holds no key: it needs privateKey, or keystore.json with password`)
+  if (plain !== undefined) return toAccount(parsePrivateKey(plain, pathOf('privateKey')), pathOf('privateKey'))
+  if (keystore === undefined) throw new KeyError('missing', `${place} holds no key: it needs privateKey, or keystore.json with password`)
   const password = files.get('password')
-  if (password === undefined) throw new KeyError('missing', `${folder} holds keystore.json without its password: add a file named password`)
-  const key = await decrypt(keystore.toString('utf8'), password.toString('utf8').replace(/\r?\n$/, ''), `${folder}/keystore.json`)
-  return toAccount(bytesToHex(key), `${folder}/keystore.json`)
+  if (password === undefined) throw new KeyError('missing', `${place} holds keystore.json without its password: add a file named password`)
+  const shown = pathOf('keystore.json')
+  return toAccount(bytesToHex(await decrypt(keystore.toString('utf8'), password.toString('utf8').replace(/\r?\n$/, ''), shown)), shown)
 }
 
 function parsePrivateKey(content: Buffer, shown: string): Hex {

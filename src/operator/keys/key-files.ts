@@ -4,55 +4,88 @@ import { type FileHandle, open, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { KeyError } from '../ports.ts'
 
-/** The names and the most bytes of the files that a key folder may hold. */
+/** The names and the most bytes of the files that a key may have. */
 export type FileLimits = Readonly<Record<string, number>>
 
-/** The files of one key folder, as they were at one moment. */
+/** The files of one key, as they were at one moment. */
 export interface KeyFiles {
-  /** For messages. */
-  readonly folder: string
+  /** Where the key is, for messages. */
+  readonly place: string
+  /** The path of a file, for messages. */
+  readonly pathOf: (file: string) => string
   /** The content of a file; absent when there is none. */
   readonly files: ReadonlyMap<string, Buffer>
   /** Changes when, and only when, a name or a content does. */
   readonly digest: string
 }
 
+/** Where the files of a key may be. */
+interface Layout {
+  readonly place: string
+  /** What a swap replaces: Kubernetes puts a new version of a volume in place by one symbolic link, `..data`, at the volume's top. */
+  readonly root: string
+  /** A file's path below `root`, and below the link's target. */
+  readonly nameOf: (file: string) => string
+}
+
 const dnsLabel = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
 /**
- * Reads the files of `<dir>/<keyName>/` that `limits` names. Kubernetes swaps a mounted Secret as a whole, by one symbolic link (`..data`):
- * all files are read through where it points now, so that a keystore is never read with another version's password.
- * @throws KeyError `missing` without the folder; `malformed` for a name that is none, or a file that is too large or no file.
+ * Reads the files of a key that `limits` names. A key has a folder of its own, `<dir>/<keyName>/<file>`, or stands beside others as `<dir>/<keyName>.<file>`, as
+ * the keys of a whole Secret do: a Secret's keys can't name folders. Kubernetes swaps a mounted volume as a whole, by one symbolic link (`..data`): all files are read
+ * through where it points now, so that a keystore is never read with another version's password.
+ * @throws KeyError `missing` where there is none; `malformed` for a name that is none, a key in both places, or a file that is too large or no file.
  */
 export async function readKeyFiles(dir: string, keyName: string, limits: FileLimits): Promise<KeyFiles> {
   if (!dnsLabel.test(keyName))
     throw new KeyError('malformed', 'the name of a key must be lower-case letters, digits and hyphens, at most 63 characters')
   const folder = join(dir, keyName)
+  const beside: Layout = { place: `${folder}.*`, root: dir, nameOf: (file) => `${keyName}.${file}` }
+  const inFolder: Layout = { place: folder, root: folder, nameOf: (file) => file }
+  const flat = await readLayout(beside, limits)
+  if (!(await isFolder(folder))) {
+    if (flat.files.size > 0) return flat
+    throw new KeyError(
+      'missing',
+      `there is no key ${keyName} in ${dir} that can be read: mount its Secret as the folder ${folder}, or add the file as ${keyName}.${Object.keys(limits)[0]} to a Secret that is mounted at ${dir}`,
+    )
+  }
+  if (flat.files.size > 0)
+    throw new KeyError(
+      'malformed',
+      `the key ${keyName} is there twice, as ${folder}/ and as ${beside.place}: choose one and remove the other`,
+    )
+  return readLayout(inFolder, limits)
+}
+
+async function readLayout(layout: Layout, limits: FileLimits): Promise<KeyFiles> {
+  const { place, root, nameOf } = layout
+  const pathOf = (file: string) => join(root, nameOf(file))
   for (let attempt = 1; ; attempt++) {
-    const snapshot = await currentData(folder)
+    const snapshot = await currentData(root)
     const files = new Map<string, Buffer>()
-    for (const [name, limit] of Object.entries(limits)) {
-      const content = await readSmallFile(join(snapshot, name), join(folder, name), limit)
-      if (content !== undefined) files.set(name, content)
+    for (const [file, limit] of Object.entries(limits)) {
+      const content = await readSmallFile(join(snapshot, nameOf(file)), pathOf(file), limit)
+      if (content !== undefined) files.set(file, content)
     }
-    // The folder that was read may have been swapped away meanwhile: then look again, once.
-    if (attempt < 2 && (await currentData(folder)) !== snapshot) continue
-    return { folder, files, digest: digestOf(files) }
+    // What was read may have been swapped away meanwhile: then look again, once.
+    if (attempt < 2 && (await currentData(root)) !== snapshot) continue
+    return { place, pathOf, files, digest: digestOf(files) }
   }
 }
 
-async function currentData(folder: string): Promise<string> {
+async function isFolder(path: string): Promise<boolean> {
   try {
-    if (!(await stat(folder)).isDirectory()) throw new KeyError('missing', `${folder} is not a folder: mount the key's Secret there`)
-  } catch (error) {
-    if (error instanceof KeyError) throw error
-    throw new KeyError('missing', `there is no key folder ${folder} that can be read: mount the key's Secret there`)
-  }
-  try {
-    return await realpath(join(folder, '..data'))
+    if ((await stat(path)).isDirectory()) return true
   } catch {
-    return folder
+    return false
   }
+  throw new KeyError('missing', `${path} is not a folder: mount the key's Secret there`)
+}
+
+/** Where a folder's files are now: what its own link names, or, in the folder of a volume of many keys, where the volume's link leads to. */
+async function currentData(root: string): Promise<string> {
+  return (await realpath(join(root, '..data')).catch(() => undefined)) ?? (await realpath(root).catch(() => undefined)) ?? root
 }
 
 /** @param shown the path for messages. */

@@ -11,7 +11,7 @@ const limits: FileLimits = { 'keypair.json': 4096, privateKey: 1024 }
 
 /**
  * Solana keys in mounted Secrets: `<dir>/<keyName>/keypair.json` (64 numbers, as solana-keygen writes it, or their base58) or `<dir>/<keyName>/privateKey` (the same 64
- * bytes in base58, as wallets export them). The first 32 bytes are the seed, the last 32 the address, which must be the seed's. The files are
+ * bytes in base58, as wallets export them); or the same as `<dir>/<keyName>.keypair.json` and so on. The first 32 bytes are the seed, the last 32 the address, which must be the seed's. The files are
  * read for each use, so that a rotated Secret counts at once; nothing is kept.
  */
 export function createSolanaKeys({ dir }: { readonly dir: string }): SolanaKeys {
@@ -55,14 +55,14 @@ export function createSolanaKeys({ dir }: { readonly dir: string }): SolanaKeys 
 /** PKCS #8 of ed25519 (RFC 8410) without its 32 bytes. */
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-function readKey({ folder, files }: KeyFiles): { readonly address: SolanaAddress; readonly key: KeyObject } {
+function readKey({ place, pathOf, files }: KeyFiles): { readonly address: SolanaAddress; readonly key: KeyObject } {
   const keypair = files.get('keypair.json')
   const plain = files.get('privateKey')
   if (keypair !== undefined && plain !== undefined)
-    throw new KeyError('malformed', `${folder} holds both keypair.json and privateKey: choose one and remove the other`)
-  if (keypair !== undefined) return toKey(parseKeypair(keypair, `${folder}/keypair.json`), `${folder}/keypair.json`)
-  if (plain !== undefined) return toKey(parseBase58(plain, `${folder}/privateKey`), `${folder}/privateKey`)
-  throw new KeyError('missing', `${folder} holds no key: it needs keypair.json as solana-keygen writes it, or privateKey in base58`)
+    throw new KeyError('malformed', `${place} holds both keypair.json and privateKey: choose one and remove the other`)
+  if (keypair !== undefined) return toKey(parseKeypair(keypair, pathOf('keypair.json')), pathOf('keypair.json'))
+  if (plain !== undefined) return toKey(parseBase58(plain, pathOf('privateKey')), pathOf('privateKey'))
+  throw new KeyError('missing', `${place} holds no key: it needs keypair.json as solana-keygen writes it, or privateKey in base58`)
 }
 
 function parseKeypair(content: Buffer, shown: string): Uint8Array {

@@ -70,6 +70,22 @@ test('sees the swap of a mounted Secret, even with the same size and time', asyn
   expect(await told([() => {}, swap, () => {}])).toEqual([[], ['hot'], []])
 })
 
+test('a volume of many keys tells the names of the keys, whatever files they have', async () => {
+  const write = (file: string, content: string) => writeFileSync(join(dir, file), content)
+  expect(
+    await told([
+      () => write('a.privateKey', '1'),
+      () => {
+        write('b.keystore.json', '{}')
+        write('b.password', 'x')
+      },
+      () => {},
+      () => write('b.password', 'yy'),
+      () => rmSync(join(dir, 'a.privateKey')),
+    ]),
+  ).toEqual([['a'], ['b'], [], ['b'], ['a']])
+})
+
 test('a folder that is not there yet has no keys', async () => {
   rmSync(dir, { recursive: true })
   expect(await told([() => {}, () => put('a', 'privateKey', '1')])).toEqual([[], ['a']])

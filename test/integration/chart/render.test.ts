@@ -66,6 +66,22 @@ interface Pod {
   }[]
 }
 
+test('the keys of all signers are one volume, of Secrets that may come later', async () => {
+  const sources = async (values: object) => {
+    const deployment = find(await helm.render({ ...matrix[0]?.values, ...values }), 'Deployment', /^staking-operator$/)
+    const { volumes } = (deployment.spec as { template: { spec: { volumes: { name: string; projected?: { sources: object[] } }[] } } })
+      .template.spec
+    return volumes.find(({ name }) => name === 'keys')?.projected?.sources
+  }
+  const whole = (name: string) => ({ secret: { name, optional: true } })
+  const own = { secret: { name: 'vault-key', optional: true, items: [{ key: 'privateKey', path: 'vault/privateKey' }] } }
+  const signers = [{ keyName: 'vault', secretName: 'vault-key' }]
+  expect(await sources({})).toEqual([whole('staking-signer-keys')])
+  expect(await sources({ signerSecrets: ['a', 'b'], signers })).toEqual([whole('a'), whole('b'), own])
+  expect(await sources({ signerSecrets: [], signers })).toEqual([own])
+  expect(await sources({ signerSecrets: [] })).toBeUndefined()
+})
+
 test('what both programs are given is what they read', async () => {
   const rendered = await helm.render(matrix[1]?.values ?? {})
   const networks = parseNetworksFile(dataOf(find(rendered, 'ConfigMap', /-networks$/), 'networks.yaml'), 'networks.yaml')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { findCondition } from '../../../src/resources/conditions.ts'
 import { wrongChainId } from '../../chains/faulty-rpc.ts'
+import { swapVolume } from '../../stack/keys.ts'
 import { applyAll, eventually, getSigner, getStake, namespace, OTHER_ADDRESS, seen, signer, stake } from '../../stack/resources.ts'
 import { writeKey } from '../../stack/stack.ts'
 import {
@@ -306,6 +307,33 @@ describe('keys', () => {
     writeKey(keysDir, 'vault', privateKey(2))
     await untilPaidOnce(stack(), 'after-removal')
   })
+})
+
+test('a signer whose Secret comes later, is rotated and goes, in a volume that holds many keys: seen without a restart', async () => {
+  const { cluster, keysDir, operator } = stack()
+  const { pid } = operator.process()
+
+  swapVolume(keysDir, { 'other.privateKey': privateKey(5) })
+  await whileNoMoneyMoves(stack(), async () => {
+    await applyAll(cluster, [signerOf(4, 'flat'), stake('flat', { signer: 'flat' })])
+    await untilStalls(cluster, 'flat', 'KeyMissing', /there is no key flat .*add the file as flat\.privateKey/)
+  })
+  swapVolume(keysDir, { 'other.privateKey': privateKey(5), 'flat.privateKey': privateKey(4) })
+  await untilSigner('flat', 'Succeeded')
+  await untilPaidOnce(stack(), 'flat')
+
+  swapVolume(keysDir, { 'flat.privateKey': privateKey(5) })
+  await untilSigner('flat', 'KeyAddressMismatch')
+  swapVolume(keysDir, {})
+  await untilSigner('flat', 'KeyMissing')
+  await whileNoMoneyMoves(stack(), async () => {
+    await applyAll(cluster, [stake('flat-2', { signer: 'flat' })])
+    await untilStalls(cluster, 'flat-2', 'KeyMissing', /flat/)
+  })
+  swapVolume(keysDir, { 'flat.privateKey': privateKey(4) })
+  await untilPaidOnce(stack(), 'flat-2')
+  expect(operator.process().alive()).toBe(true)
+  expect(operator.process().pid).toBe(pid)
 })
 
 test('an RPC URL of another chain: nothing is signed, until the right one answers', async () => {
