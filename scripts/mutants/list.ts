@@ -47,6 +47,14 @@ export const mutants: readonly Mutant[] = [
     tests: [`${log}/store.test.ts`],
   },
   {
+    name: 'one-deposit-of-a-resource',
+    without: 'of the stakes that a resource names one after the other, one is paid',
+    patches: [
+      { file: `${stake}/admission.ts`, from: 'await assertIsThePaidOne(record, request, network, signal)', to: 'void assertIsThePaidOne' },
+    ],
+    tests: [`${stake}/adopt-changes.test.ts`],
+  },
+  {
     name: 'place-collision',
     without: 'a place whose number is taken is the one that stands there',
     patches: [

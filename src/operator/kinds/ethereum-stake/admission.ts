@@ -2,17 +2,18 @@ import { gweiToWei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeSpec } from '../../../resources/ethereum-stake.ts'
 import { stall } from '../../engine/verdict.ts'
+import type { EthereumNetwork } from '../../ports.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
-import { assertOwnerAsks } from '../../transactions/owner.ts'
+import { assertOwnerAsks, isBegun } from '../../transactions/owner.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { DepositEvidence } from './evidence.ts'
-import { depositIn } from './records.ts'
+import { depositIn, otherDeposits, standsBefore } from './records.ts'
 import type { DepositRequests, EthereumStakeDeps } from './request.ts'
 import { type StakeRequest, stakeRequestOf } from './steps.ts'
 
 /** Whether a deposit may be signed now, by whom, and at which price at most. */
 export function createDepositAdmission(
-  deps: Pick<EthereumStakeDeps, 'stake'>,
+  deps: Pick<EthereumStakeDeps, 'stake' | 'log'>,
   { admittedSigner, capOf, networkOf }: DepositRequests,
   { verifyFields }: DepositEvidence,
 ): Pick<TransactionKind, 'mayBeSigned'> {
@@ -28,6 +29,34 @@ export function createDepositAdmission(
     return { request: stakeRequestOf({ origin, spec }), spec }
   }
 
+  /**
+   * That the record is of the one stake that its resource pays: one that has begun; before that, the stake that spec.adopt names now, or that was made for the
+   * resource. What spec.adopt named before, or what was made before it named anything, is not paid too. @throws Halt
+   */
+  async function assertIsThePaidOne(record: RecordObject, request: StakeRequest, network: EthereumNetwork, signal: AbortSignal) {
+    const { apiId } = record.spec
+    const others = otherDeposits(deps.log, record)
+    const before = others.find((other) => standsBefore(other, record))
+    if (before !== undefined)
+      throw stall(
+        'AdoptionMismatch',
+        `StakingTransaction ${before.metadata.name} is this resource's deposit. A resource pays one: ${record.metadata.name} is not signed.`,
+      )
+    if (isBegun(record) || apiId === undefined) return
+    if (request.adoptStakeId !== undefined && request.adoptStakeId !== apiId)
+      throw stall(
+        'AdoptionMismatch',
+        `spec.adopt.stakeId is ${request.adoptStakeId} now, and StakingTransaction ${record.metadata.name} was made for stake ${apiId}. It is not signed.`,
+      )
+    if (request.adoptStakeId !== undefined || others.length === 0) return
+    const { externalReference } = await network.api.ethereumStake(apiId, signal)
+    if (externalReference !== undefined && externalReference !== request.externalReference)
+      throw stall(
+        'AdoptionMismatch',
+        `spec.adopt does not name stake ${apiId} any more, for which StakingTransaction ${record.metadata.name} was made. It is not signed.`,
+      )
+  }
+
   return {
     async mayBeSigned(record, fresh, signal) {
       const { request, spec } = await requestOf(record, fresh, signal)
@@ -37,6 +66,7 @@ export function createDepositAdmission(
           'WrongChain',
           `The deposit's transaction was made for chain id ${record.spec.chainId}, and network ${request.network} has chain id ${network.config.chainId} now. It is followed where it was made; nothing is signed.`,
         )
+      await assertIsThePaidOne(record, request, network, signal)
       const signer = await admittedSigner(request, signal, fresh)
       if (!sameHex(signer.spec.address, record.spec.from))
         throw stall(

@@ -10,6 +10,7 @@ import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { shows } from '../../transactions/mirror.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
+import { isBegun } from '../../transactions/owner.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { cancelFirst, type Deletion, decideDeletion, isConfirmedByPerson, type LoggedDeposit } from './deletion.ts'
@@ -89,8 +90,11 @@ export function ethereumStakeKind(deps: {
 
     mirror(resource, status, origin) {
       const record = recordFor(resource, origin?.uid)
-      if (record !== undefined && status.depositData !== undefined && !isOf(record, status)) {
-        // Somebody wrote another stake there: it is read again.
+      const adopts = resource.spec.adopt?.stakeId
+      const isBound = record !== undefined && isBegun(record)
+      const isOther = isBound && status.depositData !== undefined && !isOf(record, status)
+      if (isOther || (!isBound && adopts !== undefined && status.stakeId !== undefined && status.stakeId !== adopts)) {
+        // Somebody wrote another stake there, or spec.adopt names another: it is read again, and verified again.
         const { transaction: _t, stakeId: _s, depositData: _d, verifiedRoot: _v, ...kept } = status
         return kept
       }
