@@ -1,7 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * `unit`: beside the source, pure, offline, no processes.
+ * `unit`: beside the source, pure, offline, no processes. Files of one worker share what they import: loading viem, web3.js and the Kubernetes client for
+ * each file anew took a third of the time. So a unit test keeps no state in a module.
  * `integration`: the real API server, chains, databases. Files share nothing but the machine (free ports, folders of their own), and wait more
  * than they compute: three at a time fill two cores.
  */
@@ -14,6 +15,7 @@ export default defineConfig({
           name: 'unit',
           include: ['src/**/*.test.ts', 'scripts/**/*.test.ts'],
           testTimeout: 10_000,
+          isolate: false,
         },
       },
       {
