@@ -1,4 +1,5 @@
 import type { KubeObject } from './objects.ts'
+import { createPacking, type Packed } from './packed.ts'
 
 /** The values under which an object is to be found. */
 export type Indexer<T> = (object: T) => readonly string[]
@@ -15,7 +16,7 @@ export interface StoreOptions<T> {
   readonly ranks?: Readonly<Record<string, (object: T) => Rank | undefined>>
   /** What objects are counted by. */
   readonly tallies?: Readonly<Record<string, (object: T) => string>>
-  /** Nothing goes on with it: it is no part of `unsettled`. */
+  /** Nothing goes on with it: it is held packed, made anew for whoever asks for it, and no part of `unsettled`. */
   readonly isSettled?: (object: T) => boolean
   /** Of the hashes, so that nobody can make values that collide. */
   readonly seed?: number
@@ -26,8 +27,9 @@ export interface Store<T> {
   set(key: string, object: T): void
   delete(key: string): void
   keys(): Iterable<string>
+  /** All objects. Each that is packed is made for this: see `unsettled`. */
   values(): Iterable<T>
-  /** Those that are not settled. */
+  /** Those that are not settled, as they are. */
   unsettled(): Iterable<T>
   /** @throws TypeError for an index that was not declared. */
   byIndex(index: string, value: string): T[]
@@ -129,33 +131,39 @@ function createTally<T>(name: string, of: (object: T) => string) {
 /** Objects by key, with what they are found by and counted by kept as they change. */
 export function createStore<T extends KubeObject>(options: StoreOptions<T> = {}): Store<T> {
   const { isSettled = () => false, seed = Math.floor(Math.random() * 2 ** 32) | 0 } = options
-  const objects = new Map<string, T>()
+  const packing = createPacking<T>()
+  const objects = new Map<string, T | Packed>()
   const indexes = Object.entries(options.indexers ?? {}).map(([name, values]) => createIndex(name, values, seed))
   const ranks = Object.entries(options.ranks ?? {}).map(([name, rankOf]) => createRanks(name, rankOf))
   const tallies = Object.entries(options.tallies ?? {}).map(([name, of]) => createTally(name, of))
   const followers = [...indexes, ...ranks, ...tallies]
 
+  const get = (key: string): T | undefined => {
+    const held = objects.get(key)
+    return typeof held === 'string' ? packing.unpack(held) : held
+  }
+
   const forget = (key: string): void => {
-    const old = objects.get(key)
+    const old = get(key)
     if (old !== undefined) for (const one of followers) one.remove(key, old)
   }
 
   function* these(found: Iterable<string>): Generator<T> {
     for (const key of found) {
-      const object = objects.get(key)
+      const object = get(key)
       if (object !== undefined) yield object
     }
   }
 
   function* unsettled(): Generator<T> {
-    for (const object of objects.values()) if (!isSettled(object)) yield object
+    for (const held of objects.values()) if (typeof held !== 'string') yield held
   }
 
   return {
-    get: (key) => objects.get(key),
+    get,
     set(key, object) {
       forget(key)
-      objects.set(key, object)
+      objects.set(key, isSettled(object) ? packing.pack(object) : object)
       for (const one of followers) one.add(key, object)
     },
     delete(key) {
@@ -163,7 +171,7 @@ export function createStore<T extends KubeObject>(options: StoreOptions<T> = {})
       objects.delete(key)
     },
     keys: () => objects.keys(),
-    values: () => objects.values(),
+    values: () => these(objects.keys()),
     unsettled,
     byIndex(name, value) {
       const index = named(indexes, name, 'index')
