@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { createTestClock } from '../operator/testing/test-clock.ts'
 import { shareCall, shareNextCall, shareNextCallBy } from './shared-call.ts'
 
 const signal = new AbortController().signal
@@ -69,4 +70,41 @@ test('a shared next call by key is one for each key, and what nobody waits for b
   expect(asked.toSorted()).toEqual(['a', 'a', 'b'])
   expect(await shared('b', signal)).toBe('b')
   expect(asked).toHaveLength(4)
+})
+
+test('a pace lets a call begin so long after the one before it, and who asks meanwhile shares it', async () => {
+  const clock = createTestClock()
+  const begun: number[] = []
+  const shared = shareNextCallBy(
+    async (key: string) => {
+      begun.push(clock.monotonicMs())
+      await turn()
+      return key
+    },
+    { clock, everyMs: 500 },
+  )
+  await shared('a', signal)
+  clock.advance(200)
+  await Promise.all([shared('a', signal), shared('a', signal), shared('b', signal), shared('a', signal)])
+  expect(begun).toEqual([0, 200, 500])
+  clock.advance(500)
+  await shared('a', signal)
+  expect(begun).toEqual([0, 200, 500, 1000])
+})
+
+test('with a pace, a call that fails leaves the next one to begin', async () => {
+  const clock = createTestClock()
+  let fails = true
+  const shared = shareNextCall(
+    async () => {
+      if (fails) throw new Error('no')
+      return 1
+    },
+    { clock, everyMs: 500 },
+  )
+  await expect(shared(signal)).rejects.toThrow('no')
+  await expect(shared(signal)).rejects.toThrow('no')
+  fails = false
+  expect(await shared(signal)).toBe(1)
+  expect(clock.monotonicMs()).toBe(1000)
 })

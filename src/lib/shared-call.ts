@@ -1,3 +1,5 @@
+import type { Clock } from './clock.ts'
+
 /**
  * Many callers at the same time share one call. It is not bound to one caller's signal, since others wait for it too; each leaves with the
  * reason of its own signal when that aborts.
@@ -18,14 +20,30 @@ export function shareCall<T>(call: () => Promise<T>): (signal: AbortSignal) => P
   }
 }
 
-/**
- * For what must not be older than the question: callers never share a call that had begun before they came. Those that come while one runs share the next.
- * As with `shareCall`, the call is bound to no caller's signal.
- */
-export function shareNextCall<T>(call: () => Promise<T>): (signal: AbortSignal) => Promise<T> {
+/** How often a call is made at most: `everyMs` (ms of monotonic time) lie between the beginnings of two. */
+export interface Pace {
+  readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
+  readonly everyMs: number
+}
+
+interface NextCall<T> {
+  readonly ask: (signal: AbortSignal) => Promise<T>
+  /** Nothing runs, and the next one who asks needs not wait. */
+  readonly isIdle: () => boolean
+}
+
+/** What is shared is bound to nobody's signal. */
+const never = new AbortController().signal
+
+function createNextCall<T>(call: () => Promise<T>, pace?: Pace): NextCall<T> {
   let running: Promise<unknown> | undefined
   let next: Promise<T> | undefined
+  let begunAt = Number.NEGATIVE_INFINITY
+  const pauseMs = (): number => (pace === undefined ? 0 : Math.max(0, begunAt + pace.everyMs - pace.clock.monotonicMs()))
+  const isIdle = (): boolean => running === undefined && next === undefined && pauseMs() === 0
+
   const start = (): Promise<T> => {
+    if (pace !== undefined) begunAt = pace.clock.monotonicMs()
     const started = call()
     running = started
     started
@@ -35,37 +53,44 @@ export function shareNextCall<T>(call: () => Promise<T>): (signal: AbortSignal) 
       })
     return started
   }
-  return async (signal) => {
-    signal.throwIfAborted()
-    if (running === undefined) return abortable(start(), signal)
-    if (next === undefined) {
-      const waiting = running.then(
-        () => {},
-        () => {},
-      )
-      next = waiting.then(() => {
-        next = undefined
-        return start()
-      })
-      next.catch(() => {})
-    }
-    return abortable(next, signal)
+
+  async function startNext(after: Promise<unknown> | undefined): Promise<T> {
+    await after?.catch(() => {})
+    if (pace !== undefined && pauseMs() > 0) await pace.clock.sleep(pauseMs(), never)
+    next = undefined
+    return start()
+  }
+
+  return {
+    isIdle,
+    async ask(signal) {
+      signal.throwIfAborted()
+      if (isIdle()) return abortable(start(), signal)
+      if (next === undefined) {
+        next = startNext(running)
+        // All callers may have left when it fails.
+        next.catch(() => {})
+      }
+      return abortable(next, signal)
+    },
   }
 }
 
-/** `shareNextCall` for each key apart. What nobody waits for is not kept. */
-export function shareNextCallBy<K, T>(call: (key: K) => Promise<T>): (key: K, signal: AbortSignal) => Promise<T> {
-  const shared = new Map<K, { readonly ask: (signal: AbortSignal) => Promise<T>; askers: number }>()
+/**
+ * For what must not be older than the question: callers never share a call that had begun before they came. Those that come while one runs, or before the pace
+ * lets the next one begin, share the next. As with `shareCall`, the call is bound to no caller's signal.
+ */
+export const shareNextCall = <T>(call: () => Promise<T>, pace?: Pace): ((signal: AbortSignal) => Promise<T>) =>
+  createNextCall(call, pace).ask
+
+/** `shareNextCall` for each key apart. What nobody waits for is not kept beyond its pace. */
+export function shareNextCallBy<K, T>(call: (key: K) => Promise<T>, pace?: Pace): (key: K, signal: AbortSignal) => Promise<T> {
+  const shared = new Map<K, NextCall<T>>()
   return async (key, signal) => {
-    const one = shared.get(key) ?? { ask: shareNextCall(() => call(key)), askers: 0 }
+    for (const [other, { isIdle }] of shared) if (other !== key && isIdle()) shared.delete(other)
+    const one = shared.get(key) ?? createNextCall(() => call(key), pace)
     shared.set(key, one)
-    one.askers += 1
-    try {
-      return await one.ask(signal)
-    } finally {
-      one.askers -= 1
-      if (one.askers === 0 && shared.get(key) === one) shared.delete(key)
-    }
+    return one.ask(signal)
   }
 }
 

@@ -113,6 +113,7 @@ function composeGround(parts: OperatorParts) {
     client: signers.client,
     informer: signers.cache,
     fieldManager,
+    clock,
     assertHeld,
     onWrite: () => report.statusWrite(stakingSigner.kind),
     ...onPoint,

@@ -1,3 +1,4 @@
+import type { Clock } from '../../../lib/clock.ts'
 import { shareNextCallBy } from '../../../lib/shared-call.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { conflict } from '../../engine/verdict.ts'
@@ -8,11 +9,15 @@ import { readThrough } from '../../kube/read-through.ts'
 import type { ResourceClient } from '../../kube/resource-client.ts'
 import type { SignerStore } from '../../transactions/signer-store.ts'
 
+/** Under load a transaction waits so long for the look at its signer, in ms: nothing beside a block. */
+const READ_EVERY_MS = 500
+
 /** The fenced store of signers: reads from the cache, writes with the resourceVersion of what was read. */
 export function createSignerStore(deps: {
   readonly client: ResourceClient<StakingSigner>
   readonly informer: Pick<Informer<StakingSigner>, 'get' | 'list' | 'put'>
   readonly fieldManager: string
+  readonly clock: Clock
   readonly assertHeld: () => void
   readonly onWrite: () => void
   readonly onPoint?: (point: string, key: string) => void
@@ -21,7 +26,10 @@ export function createSignerStore(deps: {
   // Each read has a time-out of its own, and no caller's signal: others wait for it too.
   const never = new AbortController().signal
   /** Many transactions of one signer are about to be signed at once: one read that begins after all of them asked serves them all. */
-  const read = shareNextCallBy((name: string) => readThrough({ client, cache: informer }, { name }, never))
+  const read = shareNextCallBy((name: string) => readThrough({ client, cache: informer }, { name }, never), {
+    clock: deps.clock,
+    everyMs: READ_EVERY_MS,
+  })
   return {
     get: (name) => informer.get(name),
     list: () => informer.list(),
