@@ -5,7 +5,7 @@ import { problemHelp } from '../src/contract/problem-help.ts'
 import { problems, problemType } from '../src/contract/problems.ts'
 import { customResourceDefinition, type JsonObject, structuralSchema } from '../src/resources/crd.ts'
 import { kinds } from '../src/resources/kinds.ts'
-import { API_VERSION, GROUP, type KindDefinition } from '../src/resources/meta.ts'
+import { API_VERSION, GROUP, type KindDefinition, type RootRule } from '../src/resources/meta.ts'
 import { reasons } from '../src/resources/reasons.ts'
 import { alertReference, alertRules } from './alerts/files.ts'
 import { argoCdConfig } from './argocd/files.ts'
@@ -36,7 +36,7 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
 function resourceReference(): string {
   const parts = kinds.map(
     (kind) =>
-      `## ${kind.kind}\n\n${kind.description}\n\n${namesOf(kind)}\n\n### spec\n\n${fieldTable(kind.spec)}\n\n### status\n\n${fieldTable(kind.status)}\n`,
+      `## ${kind.kind}\n\n${kind.description}\n\n${namesOf(kind)}\n\n### spec\n\n${fieldTable(kind.spec, rulesOf(kind))}\n\n### status\n\n${fieldTable(kind.status)}\n`,
   )
   return `# Custom resources\n\n<!-- ${header('src/resources')} -->\n\nAll are of \`${API_VERSION}\` and in the category \`staking\`: \`kubectl get staking -A\` lists them.\n\n${parts.join('\n')}`
 }
@@ -44,7 +44,14 @@ function resourceReference(): string {
 const namesOf = ({ plural, shortNames, scope }: KindDefinition): string =>
   `${scope === 'Cluster' ? 'Cluster-scoped' : 'Namespaced'}; \`kubectl get ${plural}\`, short \`${shortNames[0]}\`.`
 
-function fieldTable(schema: KindDefinition['spec']): string {
+/** The rules at a definition's root, by the field that they speak of. */
+function rulesOf(kind: KindDefinition): ReadonlyMap<string, string> {
+  const { spec } = customResourceDefinition(kind) as unknown as { spec: { versions: { schema: { openAPIV3Schema: JsonObject } }[] } }
+  const rules = (spec.versions[0]?.schema.openAPIV3Schema['x-kubernetes-validations'] ?? []) as unknown as readonly RootRule[]
+  return new Map(rules.map(({ fieldPath = '', message }) => [fieldPath.replace(/^\.spec\./, ''), message]))
+}
+
+function fieldTable(schema: KindDefinition['spec'], ofRoot: ReadonlyMap<string, string> = new Map()): string {
   const rows: string[] = []
   const walk = (node: JsonObject, path: string): void => {
     const required = new Set((node.required ?? []) as string[])
@@ -53,7 +60,7 @@ function fieldTable(schema: KindDefinition['spec']): string {
       const rules = ((child['x-kubernetes-validations'] ?? []) as { message: string }[]).map(({ message }) => message)
       const details = [
         child.default === undefined ? '' : `Default: \`${String(child.default)}\`.`,
-        ...rules.map((rule) => `Rule: ${rule}.`),
+        ...[...rules, ofRoot.get(here) ?? ''].filter((rule) => rule !== '').map((rule) => `Rule: ${rule}.`),
       ].filter((text) => text !== '')
       rows.push(
         `| \`${here}\` | ${typeOf(child)} | ${required.has(name) ? 'yes' : ''} | ${[child.description, ...details].filter(Boolean).join(' ').replaceAll('|', '\\|')} |`,

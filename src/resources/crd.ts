@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { GROUP, type KindDefinition, VERSION } from './meta.ts'
+import { GROUP, type KindDefinition, type RootRule, VERSION } from './meta.ts'
 import { UNSEEN_GENERATION } from './schema.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
@@ -37,7 +37,7 @@ export function structuralSchema(schema: z.ZodType): JsonObject {
 function clean(node: JsonObject, path: string): JsonObject {
   const out: JsonObject = {}
   for (const [key, value] of Object.entries(node)) {
-    if (key === '$schema' || key === 'propertyNames' || key === 'patternMessage') continue
+    if (key === '$schema' || key === 'propertyNames' || key === 'patternMessage' || key === 'immutable') continue
     if (!known.has(key) && !key.startsWith('x-kubernetes-'))
       throw new Error(`${path || 'schema'}: "${key}" cannot stand in a structural schema`)
     if (key === 'properties') {
@@ -64,6 +64,47 @@ function clean(node: JsonObject, path: string): JsonObject {
   return out
 }
 
+/** Fields that can't change, as rules at the root: only there can the message go by status. */
+function immutableFields({ spec, instead }: KindDefinition): RootRule[] {
+  const rules: RootRule[] = []
+  const walk = (node: JsonObject, path: string, mayLack: boolean): void => {
+    const required = new Set((node.required ?? []) as string[])
+    for (const [name, child] of Object.entries((node.properties ?? {}) as { [name: string]: JsonObject })) {
+      const here = { path: `${path}.${name}`, mayLack: mayLack || !required.has(name) }
+      if (typeof child.immutable === 'string') {
+        // CEL's optional values have no bound that the API server would reckon with.
+        if (mayLack) throw new Error(`${here.path}: what may lack the field can't be fixed by a rule of the field`)
+        rules.push(
+          unchanged(child.immutable, here.path, { isRequired: required.has(name), hasDefault: child.default !== undefined }, instead),
+        )
+      }
+      walk(child, here.path, here.mayLack)
+    }
+  }
+  walk(z.toJSONSchema(spec, { target: 'openapi-3.0', io: 'input' }) as JsonObject, '.spec', false)
+  return rules
+}
+function unchanged(
+  name: string,
+  path: string,
+  { isRequired, hasDefault }: { readonly isRequired: boolean; readonly hasDefault: boolean },
+  instead: KindDefinition['instead'] = { states: [], otherwise: 'delete this resource and create another' },
+): RootRule {
+  const said = `${name} cannot be changed${isRequired || hasDefault ? '' : ', added or removed'}: `
+  const advice = instead.states.reduceRight(
+    (otherwise, state) => `${state.when} ? ${JSON.stringify(state.advice)} : ${otherwise}`,
+    JSON.stringify(instead.otherwise),
+  )
+  return {
+    rule: isRequired
+      ? `self${path} == oldSelf${path}`
+      : `has(self${path}) == has(oldSelf${path}) && (!has(self${path}) || self${path} == oldSelf${path})`,
+    message: `${said}${instead.otherwise}`,
+    messageExpression: `${JSON.stringify(said)} + (${advice})`,
+    fieldPath: path,
+  }
+}
+
 /** Whether its status says how it goes, and of which generation it speaks: tools wait for such a kind. What only the operator writes is none. */
 export const tellsGeneration = ({ status }: Pick<KindDefinition, 'status'>): boolean =>
   status instanceof z.ZodObject && 'observedGeneration' in status.shape && 'conditions' in status.shape
@@ -77,6 +118,7 @@ export function customResourceDefinition(definition: KindDefinition): JsonObject
     description,
     ...(priority === undefined ? {} : { priority }),
   }))
+  const rules = [...(definition.rules ?? []), ...immutableFields(definition)]
   const initial = definition.initialStatus ?? (tellsGeneration(definition) ? { observedGeneration: UNSEEN_GENERATION } : undefined)
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
@@ -106,6 +148,7 @@ export function customResourceDefinition(definition: KindDefinition): JsonObject
               type: 'object',
               description: definition.description,
               required: ['spec'],
+              ...(rules.length === 0 ? {} : { 'x-kubernetes-validations': rules.map((rule) => ({ ...rule })) }),
               properties: {
                 apiVersion: { type: 'string', description: 'Version of the schema of this object.' },
                 kind: { type: 'string', description: 'Kind of this object.' },

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { reservedAddress, systemContracts } from '../lib/system-addresses.ts'
+import { adoption, adoptUntilThereIsAStake, stakeIdText } from './adoption.ts'
 import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { transactionFields } from './ethereum-transaction.ts'
@@ -21,13 +22,6 @@ export const gweiDecimalText = () =>
       .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/),
     'must be a plain decimal number of gwei such as "30" or "2.5"',
   )
-export const stakeIdText = () =>
-  z
-    .string()
-    .min(1)
-    .max(64)
-    .regex(/^[A-Za-z0-9_-]+$/)
-
 const spec = z.object({
   network: immutable(dnsLabel(), 'network').describe("Name of a network in the operator's configuration, such as mainnet or hoodi."),
   amountEth: immutable(
@@ -76,12 +70,7 @@ const spec = z.object({
   maxFeePerGasGwei: gweiDecimalText()
     .optional()
     .describe('Highest fee per gas in gwei for this stake; the signer’s own cap holds as well.'),
-  adopt: z
-    .object({ stakeId: immutable(stakeIdText(), 'adopt.stakeId').describe("The stake's id in the staking API.") })
-    .optional()
-    .describe(
-      'Takes over a stake that exists in the staking API instead of creating one. It may be added to a resource that is stalled with AlreadyStaked.',
-    ),
+  adopt: adoption(),
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
 })
 
@@ -142,19 +131,26 @@ export const ethereumStake = {
   scope: 'Namespaced',
   description:
     'EthereumStake is one validator: a deposit of 32 to 2048 ETH, paid once by a StakingSigner to the deposit contract, with the withdrawal address given here. Ready means that the deposit is in a final block, and that the validator was not slashed.',
-  spec: cel(
-    spec,
-    {
-      rule: "!has(self.credentialsType) || self.credentialsType != 'Execution' || double(self.amountEth) <= 32.0",
-      message: 'must be 32 with credentialsType Execution: a 0x01 validator earns nothing on more (use Compounding for 32 to 2048 ETH)',
-      fieldPath: '.amountEth',
-    },
-    { rule: '!has(oldSelf.adopt) || has(self.adopt)', message: 'adopt cannot be removed: delete this resource and create another' },
-  ),
+  spec: cel(spec, {
+    rule: "!has(self.credentialsType) || self.credentialsType != 'Execution' || double(self.amountEth) <= 32.0",
+    message: 'must be 32 with credentialsType Execution: a 0x01 validator earns nothing on more (use Compounding for 32 to 2048 ETH)',
+    fieldPath: '.amountEth',
+  }),
   status,
+  rules: [adoptUntilThereIsAStake({ stake: 'has(self.status.verifiedRoot) || has(self.status.transaction)' })],
+  instead: {
+    states: [
+      {
+        when: "self.?status.?transaction.hasValue() && self.status.transaction.state != 'Failed' && self.status.?validator.?status.orValue('') != 'withdrawal_done'",
+        advice:
+          'the deposit of this resource was made, or may be, as it was. Put the old value back and keep this resource; for another stake, create another resource under another name',
+      },
+    ],
+    otherwise: 'delete this resource and create another',
+  },
   printerColumns: [
     { name: 'Network', type: 'string', jsonPath: '.spec.network', description: 'Network of the stake.' },
-    { name: 'Amount', type: 'string', jsonPath: '.spec.amountEth', description: 'Amount in ETH.' },
+    { name: 'ETH', type: 'string', jsonPath: '.spec.amountEth', description: 'Amount in ETH.' },
     ...readyColumns('True once the deposit is final.'),
     {
       name: 'Transaction',

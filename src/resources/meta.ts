@@ -52,6 +52,15 @@ export interface PrinterColumn {
   readonly priority?: number
 }
 
+/** A CEL rule at the root of a CustomResourceDefinition. It sees spec and status, and with `oldSelf` what was there before. */
+export interface RootRule {
+  readonly rule: string
+  readonly message: string
+  /** CEL that says it with what is there. */
+  readonly messageExpression?: string
+  readonly fieldPath?: string
+}
+
 /** A custom resource, written once: the CRD, the types and the reference come from this. */
 export interface KindDefinition {
   readonly kind: string
@@ -66,6 +75,8 @@ export interface KindDefinition {
   readonly initialStatus?: Readonly<Record<string, string>>
   readonly printerColumns: readonly PrinterColumn[]
   readonly selectableFields: readonly string[]
+  /** What to do in place of changing what can't be: by the first of the states (CEL over the object) that it is in, or else `otherwise`. */
+  readonly instead?: { readonly states: readonly { readonly when: string; readonly advice: string }[]; readonly otherwise: string }
   /** CEL rules over the whole object. */
-  readonly rules?: readonly { rule: string; message: string; fieldPath?: string }[]
+  readonly rules?: readonly RootRule[]
 }

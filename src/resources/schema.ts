@@ -18,9 +18,15 @@ export function cel<T extends z.ZodType>(schema: T, ...rules: CelRule[]): T {
 export const inWords = <T extends z.ZodType>(schema: T, message: string): T =>
   schema.meta({ ...schema.meta(), patternMessage: message }) as T
 
-/** A field that can't change after creation. */
-export const immutable = <T extends z.ZodType>(schema: T, name: string): T =>
-  cel(schema, { rule: 'self == oldSelf', message: `${name} cannot be changed: delete this resource and create another` })
+/**
+ * A field that can't change after creation. The CRD gets a rule at its root, whose message goes by the object's own state (`KindDefinition.instead`): a rule of
+ * the field itself sees no status.
+ */
+export const immutable = <T extends z.ZodType>(schema: T, name: string): T => schema.meta({ ...schema.meta(), immutable: name }) as T
+
+/** A field of what only the operator writes, and writes once. */
+export const writtenOnce = <T extends z.ZodType>(schema: T, name: string): T =>
+  cel(schema, { rule: 'self == oldSelf', message: `${name} cannot be changed: it is written once, by the operator` })
 
 /** The metadata of a list whose entries are known by `keys` (x-kubernetes-list-type: map). */
 export const listMap = (...keys: string[]) => ({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys })

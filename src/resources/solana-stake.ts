@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { adoption, adoptUntilThereIsAStake, stakeIdText } from './adoption.ts'
 import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
-import { stakeIdText } from './ethereum-stake.ts'
+
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
 import { cel, dnsLabel, dnsSubdomain, immutable, integerText, inWords, observedGeneration, phase, time, wholeNumber } from './schema.ts'
 
@@ -75,7 +76,7 @@ const spec = z.object({
   ).describe(
     'What the stake authority pays into the stake account, in lamports, as text. The cluster’s rent reserve for a stake account is part of it and is not delegated; it comes back with the rest.',
   ),
-  voteAccount: address()
+  voteAccount: immutable(address(), 'voteAccount')
     .optional()
     .describe("Vote account that the stake is delegated to. Left out, the staking API chooses, and the signer's policy is asked."),
   stakeAuthority: z
@@ -98,10 +99,13 @@ const spec = z.object({
     .describe(
       'Active (delegated and earning), Inactive (deactivated, the money stays in the stake account) or Withdrawn (deactivated, all money at the destination, the account closed). It only goes forward.',
     ),
-  destination: cel(address(), {
-    rule: `!(self in [${[...noDestinations].map((one) => `'${one}'`).join(', ')}])`,
-    message: 'is a program, a sysvar or the incinerator: money that goes there is lost',
-  })
+  destination: immutable(
+    cel(address(), {
+      rule: `!(self in [${[...noDestinations].map((one) => `'${one}'`).join(', ')}])`,
+      message: 'is a program, a sysvar or the incinerator: money that goes there is lost',
+    }),
+    'destination',
+  )
     .optional()
     .describe("Where the money goes when it is withdrawn: a Solana address. Left out: the withdraw authority's own."),
   maxPriorityFeeLamports: inWords(
@@ -114,12 +118,7 @@ const spec = z.object({
   )
     .default('10000')
     .describe('Highest priority fee of one transaction, in lamports, on top of the base fee of 5000 lamports a signature.'),
-  adopt: z
-    .object({ stakeId: immutable(stakeIdText(), 'adopt.stakeId').describe("The stake's id in the staking API.") })
-    .optional()
-    .describe(
-      'Takes over a stake that exists in the staking API instead of creating one. It may be added to a resource that is stalled with AlreadyStaked.',
-    ),
+  adopt: adoption(),
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
 })
 
@@ -249,26 +248,23 @@ export const solanaStake = {
   scope: 'Namespaced',
   description:
     'SolanaStake is one stake account: funded once, delegated to one vote account, deactivated and withdrawn as desiredState says. Ready means that it is in its desired state.',
-  spec: cel(
-    spec,
-    { rule: '!has(oldSelf.adopt) || has(self.adopt)', message: 'adopt cannot be removed: delete this resource and create another' },
-    {
-      rule: 'has(self.voteAccount) == has(oldSelf.voteAccount) && (!has(self.voteAccount) || self.voteAccount == oldSelf.voteAccount)',
-      message: 'voteAccount cannot be changed, added or removed: delete this resource and create another',
-      fieldPath: '.voteAccount',
-    },
-    {
-      rule: 'has(self.destination) == has(oldSelf.destination) && (!has(self.destination) || self.destination == oldSelf.destination)',
-      message: 'destination cannot be changed, added or removed: delete this resource and create another',
-      fieldPath: '.destination',
-    },
-    {
-      rule: "self.desiredState == oldSelf.desiredState || oldSelf.desiredState == 'Active' || self.desiredState == 'Withdrawn'",
-      message: 'desiredState only goes forward: Active, Inactive, Withdrawn. To stake again, create another resource',
-      fieldPath: '.desiredState',
-    },
-  ),
+  spec: cel(spec, {
+    rule: "self.desiredState == oldSelf.desiredState || oldSelf.desiredState == 'Active' || self.desiredState == 'Withdrawn'",
+    message: 'desiredState only goes forward: Active, Inactive, Withdrawn. To stake again, create another resource',
+    fieldPath: '.desiredState',
+  }),
   status,
+  rules: [adoptUntilThereIsAStake({ stake: 'has(self.status.verifiedStakeId) || has(self.status.transactions)' })],
+  instead: {
+    states: [
+      {
+        when: "self.?status.?transactions.?stake.hasValue() && !(self.status.transactions.stake.state in ['Failed', 'Expired']) && self.status.?protocol.?status.orValue('') != 'Withdrawn'",
+        advice:
+          'the stake of this resource was paid, or may be, as it was. Put the old value back and keep this resource; for another stake, create another resource under another name',
+      },
+    ],
+    otherwise: 'delete this resource and create another',
+  },
   printerColumns: [
     { name: 'Network', type: 'string', jsonPath: '.spec.network', description: 'Network of the stake.' },
     { name: 'Amount', type: 'string', jsonPath: '.spec.amountLamports', description: 'Amount in lamports.' },

@@ -264,6 +264,7 @@ export const stakingSigner = {
     },
   ),
   status,
+  instead: { states: [], otherwise: 'create another StakingSigner under another name, and keep this one for what it has signed' },
   printerColumns: [
     { name: 'Chain', type: 'string', jsonPath: '.spec.chain', description: 'Chain of the key.' },
     { name: 'Address', type: 'string', jsonPath: '.spec.address', description: 'Address of the key.' },

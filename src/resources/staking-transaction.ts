@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, observedGeneration, time, wholeNumber } from './schema.ts'
+import { cel, dnsLabel, dnsSubdomain, hexBytes, integerText, observedGeneration, time, wholeNumber, writtenOnce } from './schema.ts'
 
 /** What a StakingTransaction is for. Each purpose is carried out once: the object's name is made of it. */
 export const transactionPurposes = ['Deposit', 'Exit', 'Withdrawal', 'SolanaStake', 'SolanaDeactivation', 'SolanaWithdrawal'] as const
@@ -15,14 +15,14 @@ const owner = z.object({
 export type TransactionOwner = z.output<typeof owner>
 
 const spec = z.object({
-  chain: immutable(z.enum(['Ethereum', 'Solana']), 'chain').describe('Ethereum or Solana.'),
+  chain: writtenOnce(z.enum(['Ethereum', 'Solana']), 'chain').describe('Ethereum or Solana.'),
   network: dnsLabel().describe(
     "Name of the network in the operator's configuration when the transaction was made. For people: the chain id or genesis hash counts.",
   ),
-  chainId: immutable(wholeNumber(), 'chainId').optional().describe('EIP-155 chain id. Ethereum only.'),
-  genesisHash: immutable(z.string().max(66), 'genesisHash').optional().describe('Genesis hash of the cluster. Solana only.'),
-  purpose: immutable(z.enum(transactionPurposes), 'purpose').describe('What is to be done, once.'),
-  subject: immutable(z.string().min(1).max(98), 'subject').describe("The validator's public key, or the stake account."),
+  chainId: writtenOnce(wholeNumber(), 'chainId').optional().describe('EIP-155 chain id. Ethereum only.'),
+  genesisHash: writtenOnce(z.string().max(66), 'genesisHash').optional().describe('Genesis hash of the cluster. Solana only.'),
+  purpose: writtenOnce(z.enum(transactionPurposes), 'purpose').describe('What is to be done, once.'),
+  subject: writtenOnce(z.string().min(1).max(98), 'subject').describe("The validator's public key, or the stake account."),
   amount: z.string().max(64).describe('Amount in words, such as "32 ETH".'),
   apiId: z
     .string()

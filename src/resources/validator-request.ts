@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { stakeIdText } from './adoption.ts'
 import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
-import { gweiDecimalText, stakeIdText } from './ethereum-stake.ts'
+import { gweiDecimalText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
 import { dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, observedGeneration, phase, wholeNumber } from './schema.ts'
@@ -95,3 +96,15 @@ export const requestColumns = (own: readonly PrinterColumn[]): readonly PrinterC
   ...lastColumns,
 ]
 export const requestSelectableFields = ['.spec.validator.network', '.spec.signer'] as const
+
+/** What to do in place of changing what can't be. */
+export const requestInstead = {
+  states: [
+    {
+      when: "self.?status.?transaction.hasValue() && self.status.transaction.state != 'Failed'",
+      advice:
+        'the request of this resource was made, or may be, as it was. Put the old value back; for another request, create another resource under another name',
+    },
+  ],
+  otherwise: 'delete this resource and create another',
+} as const

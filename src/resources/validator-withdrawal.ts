@@ -3,6 +3,7 @@ import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
 import { cel, immutable, inWords } from './schema.ts'
 import {
   requestColumns,
+  requestInstead,
   requestSelectableFields,
   requestSpecFields,
   requestStatus,
@@ -41,6 +42,7 @@ export const validatorWithdrawal = {
     'ValidatorWithdrawal asks the consensus layer once (EIP-7002) to pay a part of the balance of a validator with Compounding credentials to its withdrawal address. Ready means that the consensus layer has accepted it.',
   spec,
   status: requestStatus,
+  instead: requestInstead,
   printerColumns: requestColumns([
     { name: 'Amount', type: 'string', jsonPath: '.spec.amountGwei', description: 'Amount in gwei that is asked for.' },
     {

@@ -117,17 +117,65 @@ describe('an EthereumStake', () => {
     expect(stderr).toContain(`${field} cannot be changed: delete this resource and create another`)
   })
 
-  test('may change suspend and its fee cap, and set adopt once', async () => {
+  test('may change suspend and its fee cap, and adopt as long as it has no stake', async () => {
     const name = next()
     await apply(stake(name))
     const patch = (spec: unknown) => cluster.kubectl(['patch', 'ethstake', name, '--type=merge', '-p', JSON.stringify({ spec })])
     expect(await patch({ suspend: true, maxFeePerGasGwei: '7' })).toMatchObject({ code: 0 })
     expect(await patch({ suspend: null, maxFeePerGasGwei: null })).toMatchObject({ code: 0 })
-    expect(await patch({ adopt: { stakeId: 'a1' } })).toMatchObject({ code: 0 })
-    expect((await patch({ adopt: { stakeId: 'a2' } })).stderr).toContain('adopt.stakeId cannot be changed')
-    expect((await patch({ adopt: null })).stderr).toContain('adopt cannot be removed')
+    expect(await patch({ adopt: { stakeId: 'typo' } })).toMatchObject({ code: 0 })
+    expect(await patch({ adopt: { stakeId: 'a2' } })).toMatchObject({ code: 0 })
+    expect(await patch({ adopt: null })).toMatchObject({ code: 0 })
+    await writeStatus(name, { stakeId: 's1', phase: 'Created', verifiedRoot: `0x${'ab'.repeat(32)}` })
+    const { code, stderr } = await patch({ adopt: { stakeId: 'garbage' } })
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/spec\.adopt: .*only while this resource has no stake, and it has stake s1 \(Created\)/),
+    })
+    expect(await patch({ suspend: true })).toMatchObject({ code: 0 })
+  })
+
+  test('that has an adopted stake keeps naming it', async () => {
+    const name = next()
+    await apply(stake(name, { adopt: { stakeId: 's1' } }))
+    await writeStatus(name, { stakeId: 's1', phase: 'Active', verifiedRoot: `0x${'ab'.repeat(32)}` })
+    for (const adopt of [null, { stakeId: 's2' }]) {
+      const { stderr } = await cluster.kubectl(['patch', 'ethstake', name, '--type=merge', '-p', JSON.stringify({ spec: { adopt } })])
+      expect(stderr).toContain('it has stake s1 (Active). Put it back as it was')
+    }
+  })
+
+  test.each([
+    { state: 'Prepared', keeps: true },
+    { state: 'Broadcast', keeps: true },
+    { state: 'Confirmed', keeps: true },
+    { state: 'Failed', keeps: false },
+  ])('whose deposit is $state is told what to do with a change that can not be made', async ({ state, keeps }) => {
+    const name = next()
+    await apply(stake(name))
+    await writeStatus(name, { stakeId: 's1', transaction: { ...transaction, state } })
+    const { stderr } = await cluster.kubectl(['patch', 'ethstake', name, '--type=merge', '-p', '{"spec":{"amountEth":"64"}}'])
+    expect(stderr).toContain('amountEth cannot be changed: ')
+    expect(stderr).toContain(keeps ? 'Put the old value back and keep this resource' : 'delete this resource and create another')
+    if (keeps) expect(stderr).not.toContain('delete')
   })
 })
+
+const transaction = {
+  chainId: 1,
+  from: `0x${'11'.repeat(20)}`,
+  to: `0x${'22'.repeat(20)}`,
+  valueWei: '1',
+  dataHash: `0x${'33'.repeat(32)}`,
+  hash: `0x${'44'.repeat(32)}`,
+  nonce: 0,
+  gas: '1',
+  maxFeePerGasWei: '1',
+  maxPriorityFeePerGasWei: '1',
+  preparedAt: '2030-01-01T00:00:00Z',
+}
+const writeStatus = (name: string, status: object) =>
+  cluster.kubectlOk(['patch', 'ethstake', name, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status })])
 
 describe('a StakingSigner', () => {
   test.each([
