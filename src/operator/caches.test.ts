@@ -106,7 +106,11 @@ function record(at: number): KubeObject {
       generation: 0,
       signer: 'treasury',
       from: WALLET,
-      call: { to: CONTRACT, data: `0x${'12'.repeat(420)}`, valueWei: '32000000000000000000' },
+      call: {
+        to: CONTRACT,
+        data: `0x${Array.from({ length: 5 }, (_, part) => digest(`data ${part} of ${at}`)).join('')}`,
+        valueWei: '32000000000000000000',
+      },
     },
     status: {
       state: 'Landed',
@@ -126,8 +130,8 @@ createCaches(<R extends KubeObject>({ plural }: { readonly plural: string }, giv
 
 /** A cache takes besides, for each: 16 bytes for the text itself, its key, and 50 or so in the cache and in each index. */
 test.each([
-  { plural: 'ethereumstakes', make: stake, bytes: 360 },
-  { plural: 'stakingtransactions', make: record, bytes: 320 },
+  { plural: 'ethereumstakes', make: stake, bytes: 760 },
+  { plural: 'stakingtransactions', make: record, bytes: 760 },
 ])('of $plural that are settled the cache holds no more than $bytes bytes each', ({ plural, make, bytes }) => {
   const { transform = (object: KubeObject) => object, isSettled } = options.get(plural) ?? {}
   const packing = createPacking<KubeObject>()

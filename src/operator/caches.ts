@@ -6,14 +6,13 @@ import { stakingTransaction } from '../resources/staking-transaction.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
 import { type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { KEPT } from './engine/kept.ts'
-import { createStakeCacheForm, isSettledStake } from './kinds/ethereum-stake/cache-form.ts'
+import { isConfirmed } from './kinds/ethereum-stake/status.ts'
 import { isSettledSolanaStake } from './kinds/solana-stake/kind.ts'
 import { requestIndexers, stakesByValidator } from './kinds/validator-request/requests.ts'
 import { isRequestSettled } from './kinds/validator-request/status.ts'
 import type { KubeObject } from './kube/objects.ts'
 import { type Collections, createSagaCollection } from './saga-collection.ts'
-import { createPlaceCacheForm, createRecordCacheForm, isSettledRecord } from './transactions/cache-form.ts'
-import { type PlaceObject, placeIndexers, type RecordObject, recordIndexers, recordRanks } from './transactions/store.ts'
+import { isSettledRecord, type PlaceObject, placeIndexers, type RecordObject, recordIndexers, recordRanks } from './transactions/store.ts'
 
 /** What every instance of the operator has, leader or not: the caches of the kinds that it reconciles, by name. */
 export type Caches = ReturnType<typeof createCaches>
@@ -23,8 +22,8 @@ export function createCaches(collection: Collections) {
     stakes: createSagaCollection<EthereumStake & KubeObject>(collection, {
       definition: ethereumStake,
       signersOf: ({ spec }) => [spec.signer],
-      isSettled: isSettledStake,
-      transform: createStakeCacheForm(),
+      // Its transaction is final: it is looked at now and then, and nothing of it is signed.
+      isSettled: ({ status }) => isConfirmed(status),
       indexers: { stakeId: byStakeId, validator: stakesByValidator },
     }),
     exits: createSagaCollection<ValidatorExit & KubeObject>(collection, {
@@ -47,12 +46,12 @@ export function createCaches(collection: Collections) {
     }),
     signers: collection<StakingSigner & KubeObject>(stakingSigner, { kept: KEPT }),
     records: collection<RecordObject>(stakingTransaction, {
-      transform: createRecordCacheForm(),
+      kept: KEPT,
       indexers: recordIndexers,
       ranks: recordRanks,
       isSettled: isSettledRecord,
     }),
-    places: collection<PlaceObject>(signerNonce, { transform: createPlaceCacheForm(), indexers: placeIndexers }),
+    places: collection<PlaceObject>(signerNonce, { kept: KEPT, indexers: placeIndexers }),
   }
 }
 

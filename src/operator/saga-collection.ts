@@ -47,7 +47,6 @@ export function createSagaCollection<R extends SagaResource>(collection: Collect
   const { kind } = definition
   const { client, cache, onChange } = collection<R>(definition, {
     kept: KEPT,
-    ...(options.transform === undefined ? {} : { transform: options.transform }),
     ...(options.indexers === undefined ? {} : { indexers: options.indexers }),
     tallies: { state: stateOf },
     isSettled,

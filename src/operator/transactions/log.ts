@@ -11,8 +11,6 @@ export interface TransactionLog {
   find(name: string): RecordObject | undefined
   /** Past the cache. */
   read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
-  /** With its call and its versions, which the cache leaves out of a record that has its outcome. */
-  whole(record: RecordObject, signal: AbortSignal): Promise<RecordObject>
   /** Every record of a resource, by its kind, namespace and name. */
   ofOwner(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
   /** Every record about a validator or stake account. */
@@ -97,7 +95,6 @@ export function createTransactionLog(deps: {
   return {
     find: store.record,
     read: store.read,
-    whole: store.whole,
     ofOwner: store.recordsOf,
     ofSubject: store.recordsAbout,
     standing: memory.standing,

@@ -2,11 +2,10 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { StakingTransactionStatus } from '../../resources/staking-transaction.ts'
 import { createStore } from '../kube/store.ts'
-import { isSettledRecord } from './cache-form.ts'
 import type { LaneId } from './names.ts'
 import { isMissing, type Place, takenBack } from './protocol.ts'
 import { restore } from './restore.ts'
-import { type RecordObject, recordIndexers, recordOf, recordRanks, type TransactionStore } from './store.ts'
+import { isSettledRecord, type RecordObject, recordIndexers, recordOf, recordRanks, type TransactionStore } from './store.ts'
 
 const lane: LaneId = { chainId: 560_048, address: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266' }
 const signal = AbortSignal.timeout(60_000)

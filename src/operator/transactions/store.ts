@@ -57,6 +57,10 @@ export const recordRanks = {
 }
 const concludedIn = (lane: LaneId, purpose: TransactionPurpose): string => `${laneKey(lane)} ${purpose}`
 
+/** Nothing of it is signed any more, and nobody is told of it. */
+export const isSettledRecord = ({ metadata, status }: RecordObject): boolean =>
+  status?.outcome !== undefined && metadata.deletionTimestamp === undefined
+
 export const placeIndexers = {
   lane: ({ spec }: PlaceObject): readonly string[] => [laneKey(spec)],
   transaction: ({ spec }: PlaceObject): readonly string[] => (spec.transaction === undefined ? [] : [spec.transaction.uid]),
@@ -94,8 +98,6 @@ export interface TransactionStore {
   placesFor(record: TransactionRecord): readonly { readonly lane: LaneId; readonly place: Place }[]
   /** Past the cache. */
   read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
-  /** The record with what the cache leaves out of one that has its outcome: as this process has just written it, or read past the cache. */
-  whole(record: RecordObject, signal: AbortSignal): Promise<RecordObject>
   /** Every place of the lane, past the cache, which takes them in. */
   readPlaces(lane: LaneId, signal: AbortSignal): Promise<ReadonlyMap<number, Place>>
   /** Makes the record. What stands under this name already comes back as it is. */
@@ -136,15 +138,6 @@ function createRecords(deps: TransactionStoreDeps): Omit<TransactionStore, Place
   const { records, fieldManager } = deps
   const point = (name: string, key: string) => deps.onPoint?.(name, key)
 
-  /** Outcomes that were just written, for their owners, who come for them next. */
-  const written = new Map<string, RecordObject>()
-  const WRITTEN_AT_MOST = 256
-  const keep = (record: RecordObject): void => {
-    const [oldest] = written.keys()
-    if (oldest !== undefined && written.size >= WRITTEN_AT_MOST) written.delete(oldest)
-    written.set(record.metadata.name, record)
-  }
-
   /** A write that is fenced: by the version that it was computed from, and by the object's identity. */
   async function patch(
     record: RecordObject,
@@ -164,7 +157,6 @@ function createRecords(deps: TransactionStoreDeps): Omit<TransactionStore, Place
       )
       point('after record write', name)
       records.cache.put(now)
-      if (now.status?.outcome !== undefined) keep(now)
       return now
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error
@@ -200,15 +192,6 @@ function createRecords(deps: TransactionStoreDeps): Omit<TransactionStore, Place
     recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
     unsettledOf: (address) => records.cache.byIndex('holder', address.startsWith('0x') ? address.toLowerCase() : address),
     read,
-    async whole(record, signal) {
-      const { name, resourceVersion } = record.metadata
-      if (record.status?.outcome === undefined) return record
-      const kept = written.get(name)
-      written.delete(name)
-      if (kept?.metadata.resourceVersion === resourceVersion) return kept
-      return (await read(name, signal)) ?? record
-    },
-
     async create(name, spec, signal) {
       deps.assertHeld()
       point('before record create', name)

@@ -143,7 +143,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
       if (next.is === 'free') for (const [index, one] of free.entries()) given.set(uidOf(one), next.nonces[index] as number)
       else for (const { record } of free) memory.stand(record, verdictOf(refusal(moment, next, signing.signerOf(lane, record.spec.signer))))
     }
-    const entered = await each(ready, AT_ONCE, async (one) => {
+    const entered = await each(ready, MOST_IN_ONE_LOOK, async (one) => {
       const nonce = given.get(uidOf(one))
       if (nonce === undefined) return undefined
       return guarded(moment, one.record, async () => {

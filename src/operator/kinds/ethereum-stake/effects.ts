@@ -65,8 +65,6 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       }
       if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
       const outcome = record.status?.outcome
-      // The cache holds what landed without its versions.
-      if (outcome !== undefined) record = await log.whole(record, signal)
       const seen = { transaction: mirrored(log, record, plan.shown), ...(found === undefined ? {} : { found }) }
       if (outcome === undefined) {
         const standing = log.standing(record.metadata.name)

@@ -91,7 +91,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         let record = ownSteps(log, plan.request.origin)[plan.kind]
         if (plan.mayMake && (record === undefined || !isBegun(record))) record = await ensured(plan, visit, signal)
         if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', LOOK_AGAIN_MS).with({ transaction: undefined })
-        const evidence = { transaction: mirrored(log, await log.whole(record, signal), plan.shown) }
+        const evidence = { transaction: mirrored(log, record, plan.shown) }
         if (record.status?.outcome === undefined) throw pending(log.standing(record.metadata.name), 'The transaction').with(evidence)
         return evidence
       },

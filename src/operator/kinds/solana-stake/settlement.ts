@@ -52,7 +52,7 @@ export function createSettlement(
   return async (plan, visit, signal) => {
     const record = ownSteps(log, plan.request.origin)[plan.kind]
     if (record !== undefined && isBegun(record)) {
-      const transaction = mirrored(log, await log.whole(record, signal), plan.shown)
+      const transaction = mirrored(log, record, plan.shown)
       if (isLive(record)) throw mayStillLand(record).with({ transaction, nothing: false })
       return { transaction, nothing: record.status?.outcome === undefined }
     }

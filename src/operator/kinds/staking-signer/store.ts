@@ -10,7 +10,7 @@ import type { ResourceClient } from '../../kube/resource-client.ts'
 import type { SignerStore } from '../../transactions/signer-store.ts'
 
 /** Under load a transaction waits so long for the look at its signer, in ms: nothing beside a block. */
-const READ_EVERY_MS = 500
+const READ_EVERY_MS = 100
 
 /** The fenced store of signers: reads from the cache, writes with the resourceVersion of what was read. */
 export function createSignerStore(deps: {

@@ -75,9 +75,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       const record = isFollowed || watchOnly ? own : await made(plan, visit, signal)
       if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
       const outcome = asSeenBy(record, order.origin.uid).status?.outcome
-      // The cache holds what landed without its versions.
-      const whole = await log.whole(record, signal)
-      const seen = { transaction: mirrored(log, asSeenBy(whole, order.origin.uid), shown) }
+      const seen = { transaction: mirrored(log, asSeenBy(record, order.origin.uid), shown) }
       if (outcome === undefined) {
         const standing = log.standing(record.metadata.name)
         // That its owner does not ask for it is what the owner says itself.
