@@ -9,6 +9,7 @@ import { createMissingStakes } from '../src/service/ethereum/missing-stakes.ts'
 import type { EthereumNetwork } from '../src/service/ethereum/networks.ts'
 import { createPaymentTracker } from '../src/service/ethereum/requests/payments.ts'
 import { createRequestTracker } from '../src/service/ethereum/requests/tracker.ts'
+import { createUnreportedRequests } from '../src/service/ethereum/requests/unreported.ts'
 import { createTracker } from '../src/service/ethereum/tracker.ts'
 import { createUnreportedPayments } from '../src/service/ethereum/unreported-payments.ts'
 import { createValidatorStatuses } from '../src/service/ethereum/validator-statuses.ts'
@@ -133,7 +134,13 @@ export async function benchTracker(validators: number, say: (line: string) => vo
       unreported: createUnreportedPayments({ store, clock: systemClock, log }),
       missing: createMissingStakes({ store, clock: systemClock, log }),
       fates: createDepositFates({ store, log, metrics }),
-      requests: createRequestTracker({ store, log, metrics, payments: createPaymentTracker({ store, log }) }),
+      requests: createRequestTracker({
+        store,
+        log,
+        metrics,
+        payments: createPaymentTracker({ store, log }),
+        unreported: createUnreportedRequests({ store, clock: systemClock, log }),
+      }),
     })
     const { signal } = new AbortController()
     const timed = async (work: () => Promise<void>): Promise<number> => {

@@ -199,7 +199,7 @@ const connectNetworks = (config: ServiceConfig, clock: Clock, log: Logger, signa
                 }),
               },
             }
-      return [network.name, { config: network, chain, deposits: chain, ...validators }]
+      return [network.name, { config: network, chain, deposits: chain, requests: chain, ...validators }]
     }),
   )
 

@@ -18,6 +18,7 @@ import { checkPubkey, createLocate } from './ethereum/requests/locate.ts'
 import { createPaymentTracker } from './ethereum/requests/payments.ts'
 import { validatorRoutes } from './ethereum/requests/routes.ts'
 import { createRequestTracker } from './ethereum/requests/tracker.ts'
+import { createUnreportedRequests } from './ethereum/requests/unreported.ts'
 import { ethereumStakeRoutes } from './ethereum/routes.ts'
 import { createTracker, type Tracker } from './ethereum/tracker.ts'
 import { createUnreportedPayments } from './ethereum/unreported-payments.ts'
@@ -124,7 +125,13 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     unreported: createUnreportedPayments({ store, clock, log }),
     missing: createMissingStakes({ store, clock, log }),
     fates: createDepositFates({ store, log, metrics }),
-    requests: createRequestTracker({ store, log, metrics, payments: createPaymentTracker({ store, log }) }),
+    requests: createRequestTracker({
+      store,
+      log,
+      metrics,
+      payments: createPaymentTracker({ store, log }),
+      unreported: createUnreportedRequests({ store, clock, log }),
+    }),
   })
 
   const solanaFollower = createSolanaFollower({ store, networks: solanaNetworks, clock, log })

@@ -335,6 +335,24 @@ describe('logs of requests', () => {
     expect(await chain.requestLogs(query, never)).toHaveLength(2)
     await expect(chainOverNodes([refusing]).chain.requestLogs(query, never)).rejects.toThrow(/eth_getLogs/)
   })
+
+  test.each([
+    { name: 'all answer', nodes: () => [node(), node()], isWhole: true },
+    { name: 'one is down', nodes: () => [node(), down()], isWhole: false },
+    { name: 'one has not come that far', nodes: () => [node(), node({ blocks: chainOfBlocks(98) })], isWhole: false },
+    {
+      name: 'one never serves logs',
+      nodes: () => [node(), node({ says: new Map([['eth_getLogs', rpcError(-32601, 'no')]]) })],
+      isWhole: true,
+    },
+  ])('of everybody need not be read again: $isWhole where $name', async ({ nodes, isWhole }) => {
+    const all = nodes()
+    const [first] = all
+    if (first !== undefined) first.blocks = chainOfBlocks(100, { 10: [later], 30: [asking] })
+    const found = await chainOverNodes(all).chain.requestsBetween(20n, 100n, never)
+    expect(found.requests.map(({ blockNumber }) => blockNumber)).toEqual([30n, 30n, 30n])
+    expect(found.isWhole).toBe(isWhole)
+  })
 })
 
 test('a view is head and final block of the first healthy node', async () => {

@@ -1,22 +1,21 @@
-import { z } from 'zod'
 import { createGathering } from '../../lib/gather.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import { ChainError, type ChainErrorCode, type EthereumChain, type Hex, type RequestLog, type Sent } from './chain.ts'
+import { ChainError, type ChainErrorCode, type EthereumChain, type Hex, type Sent } from './chain.ts'
 import { countsOf, laneCountsOf } from './lane-counts.ts'
-import { createLogReader } from './log-reader.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { blocksOf, viewOf } from './node-view.ts'
 import { type BlockId, nameNonceUse, unproven } from './nonce-use.ts'
-import { decodeRequestLog, withdrawalRequestContract } from './requests.ts'
+import { createRequestLogs, type RequestScan } from './request-logs.ts'
 import { classifyNodeError } from './rpc-errors.ts'
-import { blockRef, type RawLog, rawLog, read, toHex } from './rpc-formats.ts'
+import { blockRef, read } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
 import { blocksAt, heightsOf, lookFor, traceOf } from './trace.ts'
 
 /** Transactions looked for in one look: two questions each, in batches of twenty. */
 const TRACED_AT_ONCE = 32
 
-type Agreement = Pick<EthereumChain, 'laneCounts' | 'trace' | 'finalEverywhere' | 'nonceUse' | 'send' | 'requestLogs' | 'view'>
+type Agreement = Pick<EthereumChain, 'laneCounts' | 'trace' | 'finalEverywhere' | 'nonceUse' | 'send' | 'requestLogs' | 'view'> &
+  RequestScan
 
 /** What decides about money: each question goes to all nodes, and each answer is one node's view. */
 export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; readonly config: EthereumNetworkConfig }): Agreement {
@@ -127,21 +126,7 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
       })
     },
 
-    requestLogs: async ({ sender, pubkey, fromBlock }, signal) => {
-      const logsOf = async (node: RpcNode): Promise<readonly RawLog[]> => {
-        const { latest } = await viewOf(node, confirmations, [], signal)
-        const logs: RawLog[] = []
-        const reader = createLogReader()
-        const source = { logs: (from: bigint, to: bigint) => requestLogsIn(node, from, to, signal) }
-        for await (const chunk of reader.read(source, fromBlock, latest.number, latest.number)) logs.push(...chunk.logs)
-        return logs
-      }
-      // Heads first, or it isn't known who is out.
-      const { values, errors } = await askAll(logsOf, signal)
-      const healthy = values.flatMap((logs, index) => (logs === undefined || nodes.isOut(index) ? [] : [logs]))
-      if (healthy.length === 0) throw worst(errors)
-      return unionOf(healthy, { sender, pubkey })
-    },
+    ...createRequestLogs({ nodes, confirmations, worst }),
 
     view: (signal) =>
       nodes.first(async (node) => {
@@ -175,37 +160,6 @@ export async function sendRaw(node: RpcNode, raw: Hex, signal: AbortSignal): Pro
     if (!known) throw error
   }
   return true
-}
-
-async function requestLogsIn(node: RpcNode, from: bigint, to: bigint, signal: AbortSignal): Promise<readonly RawLog[]> {
-  const filter = { address: withdrawalRequestContract, fromBlock: toHex(from), toBlock: toHex(to) }
-  const logs = read(z.array(rawLog), await node.call('eth_getLogs', [filter], signal), 'eth_getLogs')
-  const wrong = logs.some(
-    ({ address, blockNumber, removed }) =>
-      removed || address.toLowerCase() !== withdrawalRequestContract.toLowerCase() || blockNumber < from || blockNumber > to,
-  )
-  if (wrong) throw new RpcFailure('no-answer', 'the node answered eth_getLogs with logs that were not asked for')
-  return logs
-}
-
-/** Logs of one transaction are told apart by their order in it: their index in the block is another one on another fork. */
-function unionOf(views: readonly (readonly RawLog[])[], wanted: { readonly sender: Hex; readonly pubkey: Hex }): readonly RequestLog[] {
-  const found = new Map<string, RequestLog>()
-  for (const logs of views) {
-    const seen = new Map<Hex, number>()
-    for (const log of logs) {
-      if (log.topics.length !== 0 || log.data.length !== 2 + 2 * 76 || log.blockHash === undefined) continue
-      const { source, request } = decodeRequestLog(log)
-      if (source !== wanted.sender.toLowerCase() || request.pubkey !== wanted.pubkey.toLowerCase()) continue
-      const position = seen.get(log.transactionHash) ?? 0
-      seen.set(log.transactionHash, position + 1)
-      const key = `${log.transactionHash}/${position}`
-      if (found.has(key)) continue
-      const { transactionHash, blockNumber, blockHash } = log
-      found.set(key, { amountGwei: request.kind === 'exit' ? 0n : request.amountGwei, transactionHash, blockNumber, blockHash })
-    }
-  }
-  return [...found.values()].toSorted((a, b) => (a.blockNumber < b.blockNumber ? -1 : a.blockNumber > b.blockNumber ? 1 : 0))
 }
 
 /** What several nodes' refusals mean together: the one that says most about the transaction. */

@@ -14,6 +14,7 @@ import { createDepositScan, type DepositScan } from './deposit-scan.ts'
 import { countsOf } from './lane-counts.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { viewOf } from './node-view.ts'
+import type { RequestScan } from './request-logs.ts'
 import type { BlockWitness, QueueReads } from './request-queue.ts'
 import { block, blockRef, blockTimestamp, callData, quantity, read, smallNumber, toHex } from './rpc-formats.ts'
 import { type ChainLog, createRpcNodes, type RpcNode } from './rpc-nodes.ts'
@@ -49,7 +50,7 @@ export interface DepositReads {
 /** A network by JSON-RPC. Share one per network and process: the deposit history is read once. */
 export function createEthereumChain(
   options: EthereumChainOptions,
-): EthereumChain & ContractReads & QueueReads & BlockWitness & DepositReads & DepositScan {
+): EthereumChain & ContractReads & QueueReads & BlockWitness & DepositReads & DepositScan & RequestScan {
   const { config, clock, log, timeoutMs = 15_000, maxResponseBytes = 33_554_432 } = options
   const transport = {
     clock,

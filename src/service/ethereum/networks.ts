@@ -2,6 +2,7 @@ import { type BeaconChain, BeaconError } from '../../chains/ethereum/beacon.ts'
 import { ChainError, type ContractReads, type EthereumChain } from '../../chains/ethereum/chain.ts'
 import type { DepositScan } from '../../chains/ethereum/deposit-scan.ts'
 import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
+import type { RequestScan } from '../../chains/ethereum/request-logs.ts'
 import type { BlockWitness, QueueReads } from '../../chains/ethereum/request-queue.ts'
 import type { Metrics } from '../metrics.ts'
 
@@ -13,6 +14,8 @@ export interface EthereumNetwork {
   readonly validators?: ValidatorAccess
   /** The deposits of everybody, one after another. Without it, stakes that the database lacks are not looked for. */
   readonly deposits?: DepositScan
+  /** The EIP-7002 requests of everybody. Without it, requests that nobody has reported are not looked for. */
+  readonly requests?: RequestScan
 }
 /** What exits, withdrawals and the status of validators need besides. */
 export interface ValidatorAccess {
@@ -23,12 +26,15 @@ export type EthereumNetworks = ReadonlyMap<string, EthereumNetwork>
 
 /** The same network, with every failed call counted. */
 export const countErrors = (network: EthereumNetwork, metrics: Metrics): EthereumNetwork => {
-  const { config, chain, validators, deposits } = network
+  const { config, chain, validators, deposits, requests } = network
   const counted = counter(config.name, metrics)
   return {
     config,
     chain: countChain(chain, counted),
     ...(deposits === undefined ? {} : { deposits: countDeposits(deposits, counted) }),
+    ...(requests === undefined
+      ? {}
+      : { requests: { requestsBetween: counted((from, to, signal) => requests.requestsBetween(from, to, signal)) } }),
     ...(validators === undefined
       ? {}
       : { validators: { beacon: countBeacon(validators.beacon, counted), reads: countReads(validators.reads, counted) } }),

@@ -13,6 +13,7 @@ import { withdrawalPayment } from './payment-migration.ts'
 import { queuePlace } from './queue-place-migration.ts'
 import type { Database } from './schema.ts'
 import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
+import { unreportedRequests } from './unreported-requests-migration.ts'
 import { webhooks } from './webhooks-migration.ts'
 import { withdrawalContract } from './withdrawal-contract-migration.ts'
 
@@ -155,6 +156,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0015_keys_provisioned': keysProvisioned,
   '0016_consensus_block': consensusBlock,
   '0017_cancelled_solana_stakes': cancelledSolanaStakes,
+  '0018_unreported_requests': unreportedRequests,
 }
 
 /**

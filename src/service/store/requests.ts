@@ -119,17 +119,6 @@ export const requestHashes = (db: Db, ids: readonly string[]): Promise<RequestHa
     ? Promise.resolve([])
     : db.selectFrom('ethereum_request_hashes').selectAll().where('request_id', 'in', ids).orderBy('submitted_at').orderBy('hash').execute()
 
-/** Which of these hashes were reported for any request, of whichever account. */
-export async function reportedAmong(db: Db, hashes: readonly Hex[]): Promise<ReadonlySet<Hex>> {
-  if (hashes.length === 0) return new Set()
-  const rows = await db
-    .selectFrom('ethereum_request_hashes')
-    .select('hash')
-    .where('hash', 'in', [...new Set(hashes)])
-    .execute()
-  return new Set(rows.map(({ hash }) => hash))
-}
-
 /**
  * Records a reported hash; the tracker looks at once. What was concluded without it no longer holds, and a request that had failed is in flight again.
  * @throws ProblemError `reference-exists` when another resource has taken its reference meanwhile
@@ -140,9 +129,14 @@ export async function addRequestHash(
   { hash, sentBy, now }: ReportedHash,
 ): Promise<RequestRow> {
   if (request.status === 'failed') await takeReference(transaction, request)
+  return sendAgain(transaction, request.id, { hash, sentBy, now })
+}
+
+/** Adds a hash to a request, which is in flight by it from now on. */
+export async function sendAgain(transaction: Transaction<Database>, id: string, { hash, sentBy, now }: ReportedHash): Promise<RequestRow> {
   await transaction
     .insertInto('ethereum_request_hashes')
-    .values({ request_id: request.id, hash, submitted_at: now, ...sentByColumns(sentBy) })
+    .values({ request_id: id, hash, submitted_at: now, ...sentByColumns(sentBy) })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
   return transaction
@@ -160,7 +154,7 @@ export async function addRequestHash(
       check_at: sql<Date>`now()`,
       checked_head: null,
     })
-    .where('id', '=', request.id)
+    .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()
 }

@@ -15,6 +15,8 @@ export interface Database {
   ethereum_stake_hashes: EthereumStakeHashesTable
   ethereum_requests: EthereumRequestsTable
   ethereum_request_hashes: EthereumRequestHashesTable
+  request_marks: RequestMarksTable
+  unreported_requests: UnreportedRequestsTable
   keystore_exports: KeystoreExportsTable
   deposit_marks: DepositMarksTable
   unknown_deposits: UnknownDepositsTable
@@ -233,6 +235,26 @@ export interface EthereumRequestsTable {
   created_at: Date
   check_at: ColumnType<Date, Date | undefined, Date>
   checked_head: bigint | null
+}
+
+/** Up to which block the requests of everybody on a network were read. */
+export interface RequestMarksTable {
+  network: string
+  block: bigint
+  check_at: ColumnType<Date, Date | undefined, Date>
+}
+
+/** A request that the EIP-7002 contract logged in a final block, and that a stored request may have made which does not know it. */
+export interface UnreportedRequestsTable {
+  network: string
+  hash: Hex
+  pubkey: Hex
+  /** 0 for an exit. */
+  amount_gwei: bigint
+  /** In lower case. */
+  sender: Hex
+  block_number: bigint
+  seen_at: Date
 }
 
 export type RequestStatus = StakeTransactionStatus | 'cancelled'

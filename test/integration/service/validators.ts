@@ -99,7 +99,7 @@ export async function startTracked(
   const api = createBeaconChain({ network: config, urls, clock: systemClock, timeoutMs: 10_000 })
   const beacon = more.before?.(api) ?? api
   const networks: EthereumNetworks = new Map([
-    ['devnet', { config, chain: ethereum, ...(urls.length === 0 ? {} : { validators: { beacon, reads: ethereum } }) }],
+    ['devnet', { config, chain: ethereum, requests: ethereum, ...(urls.length === 0 ? {} : { validators: { beacon, reads: ethereum } }) }],
   ])
   const service = await startService(store, { networks })
   const tracking = service.service.tracker.run(ending.signal)

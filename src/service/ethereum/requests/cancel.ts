@@ -1,10 +1,11 @@
 import { getAddress } from 'viem'
-import { ChainError } from '../../../chains/ethereum/chain.ts'
+import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
 import { chainUnavailable, ProblemError } from '../../errors.ts'
 import type { Answer, Idempotency, Idempotent } from '../../idempotency.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Store } from '../../store/database.ts'
-import { cancelRequest, findRequest, lockRequest, type RequestKey, type RequestRow, reportedAmong } from '../../store/requests.ts'
+import { cancelRequest, findRequest, lockRequest, type RequestKey, type RequestRow } from '../../store/requests.ts'
+import { reportedAlike } from '../../store/unreported-requests.ts'
 import type { EthereumNetworks } from '../networks.ts'
 import { notFound } from './submit.ts'
 
@@ -17,7 +18,7 @@ export interface CancelRequestDeps {
 
 /**
  * Cancels a request that was not sent: no hash was reported, and the EIP-7002 contract has logged no request alike since it was made but those that others
- * have reported. What was sent and never reported would otherwise be asked for once more.
+ * of the account have reported. What was sent and never reported would otherwise be asked for once more.
  * @throws ProblemError `not-found`, `invalid-state`, `chain-unavailable`
  */
 export function cancelUnsent({ store, idempotency, networks, metrics }: CancelRequestDeps) {
@@ -53,8 +54,12 @@ async function refuseSent({ db }: Store, networks: EthereumNetworks, row: Reques
   const logs = await network.chain.requestLogs(query, signal).catch((error: unknown) => {
     throw error instanceof ChainError ? chainUnavailable(row.network, error) : error
   })
-  const alike = logs.filter(({ amountGwei }) => amountGwei === (row.amount_gwei ?? 0n)).map(({ transactionHash }) => transactionHash)
-  const reported = await reportedAmong(db, alike)
+  const amount = row.amount_gwei ?? 0n
+  const alike = logs.filter(({ amountGwei }) => amountGwei === amount).map(({ transactionHash }) => transactionHash)
+  // What another account reports is its own business: it must not free what this one has asked for.
+  const { account, network: name, pubkey } = row
+  const which = { account, network: name, pubkey, amount_gwei: amount, sender: row.sender.toLowerCase() as Hex }
+  const reported = await reportedAlike(db, which, alike)
   const sent = alike.find((hash) => !reported.has(hash))
   if (sent === undefined) return
   throw new ProblemError(

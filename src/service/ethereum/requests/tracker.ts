@@ -23,6 +23,7 @@ import { judgeRequest } from './consensus.ts'
 import { madeRequest, requestMismatch, requestOf } from './made-request.ts'
 import type { PaymentTracker } from './payments.ts'
 import { withEarlier } from './standing.ts'
+import type { UnreportedRequests } from './unreported.ts'
 import { cannotTell, type Decided, maxReason, rulesIn, type Verdict } from './verdict.ts'
 
 const batchSize = 50
@@ -38,7 +39,14 @@ export interface RequestTracker {
  * Follows exit and withdrawal requests: their transactions as those of stakes, and then what the consensus layer made of them, told soon after the block
  * and again when the block is final. It shares the work with other instances as the tracker of stakes does.
  */
-export function createRequestTracker(deps: { store: Store; log: Logger; metrics: Metrics; payments: PaymentTracker }): RequestTracker {
+export function createRequestTracker(deps: {
+  store: Store
+  log: Logger
+  metrics: Metrics
+  payments: PaymentTracker
+  /** Looks for requests that nobody has reported. */
+  unreported: UnreportedRequests
+}): RequestTracker {
   const { log, metrics } = deps
   const { db } = deps.store
   const cancelled = createCancelledRequests(deps)
@@ -163,6 +171,7 @@ export function createRequestTracker(deps: { store: Store; log: Logger; metrics:
         if (rows.length < batchSize) break
       }
       await deps.payments.pass(network, head, signal)
+      await deps.unreported.pass(network, head, signal)
     },
   }
 }
