@@ -110,7 +110,7 @@ describe('from a manifest to a confirmed deposit', () => {
   test('kubectl shows, explains, selects and waits', async () => {
     const { kubectlOk } = stack().cluster
     const columns = (text: string) => text.split('\n')[0]?.split(/\s{2,}/)
-    expect(columns(await kubectlOk(['get', 'ethstake']))).toEqual(['NAME', 'NETWORK', 'AMOUNT', 'PHASE', 'READY', 'REASON', 'AGE'])
+    expect(columns(await kubectlOk(['get', 'ethstake']))).toEqual(['NAME', 'NETWORK', 'ETH', 'PHASE', 'READY', 'REASON', 'AGE'])
     const wide = await kubectlOk(['get', 'ethstake', 'one', '-o', 'wide'])
     expect(wide).toContain((await getStake(stack().cluster, 'one'))?.status?.transaction?.hash)
     expect(wide).toContain((await getStake(stack().cluster, 'one'))?.status?.depositData?.pubkey)
