@@ -21,7 +21,7 @@ export type SagaResource = KubeObject & {
   readonly status?: { readonly phase?: string | undefined; readonly conditions?: readonly Condition[] | undefined }
 }
 
-export interface SagaOptions<R extends SagaResource> extends CacheOptions<R> {
+export interface SagaOptions<R extends SagaResource> extends Pick<CacheOptions<R>, 'indexers'> {
   readonly definition: KindDefinition
   /** Names of the signers that it is signed with. */
   readonly signersOf: (resource: R) => readonly string[]

@@ -89,14 +89,14 @@ export function mirrorOf(
   }
 }
 
-/** Whether a mirror shows the outcome of a record that has one. A cache that holds settled resources small leaves the block hash empty, which no API server takes. */
+/** Whether a mirror shows the outcome of a record that has one. */
 export const shows = ({ state, minedHash, blockHash }: EthereumTransaction, { status }: Pick<StakingTransaction, 'status'>): boolean => {
   const outcome = status?.outcome
   return (
     outcome !== undefined &&
     state === states[outcome.is] &&
     minedHash?.toLowerCase() === outcome.hash.toLowerCase() &&
-    (blockHash === '' || blockHash?.toLowerCase() === outcome.blockHash?.toLowerCase())
+    blockHash?.toLowerCase() === outcome.blockHash?.toLowerCase()
   )
 }
 
