@@ -7,6 +7,7 @@ import type { EthereumNetwork } from './networks.ts'
 import { expectedPayment } from './observe.ts'
 import { inParallel } from './parallel.ts'
 import { isPayment } from './payment.ts'
+import { logSeen } from './seen.ts'
 
 /** Stakes taken at once, batches of one pass; they are looked up in an index in memory, which is brought up to date once for all that ask together. */
 const batchSize = 500
@@ -38,13 +39,8 @@ export function createUnreportedPayments(deps: { store: Store; clock: Clock; log
     const hash = payment.transactionHash
     const seen = await db.transaction().execute((transaction) => seePayment(transaction, stake.id, hash, clock.now()))
     if (seen === undefined) return
-    const line = { stakeId: stake.id, network: stake.network, pubkey: stake.pubkey, hash, was: seen.was }
-    if (seen.was === 'awaiting_submission' || seen.was === 'submitted') {
-      log.info(line, 'a stake was paid by a transaction that nobody has reported')
-    } else {
-      const held = seen.referenceHeldBy === undefined ? {} : { reference: stake.external_reference, heldBy: seen.referenceHeldBy }
-      log.error({ ...line, ...held }, `a stake that counted as ${seen.was} was paid: it counts as submitted again`)
-    }
+    const line = { stakeId: stake.id, network: stake.network, pubkey: stake.pubkey, hash }
+    logSeen(log, { what: 'stake', done: 'paid' }, line, { ...seen, reference: stake.external_reference })
   }
 
   return {

@@ -4,6 +4,7 @@ import type { Store } from '../../store/database.ts'
 import { type RequestHashRow, type RequestRow, reviveRequest, settleCancelled } from '../../store/requests.ts'
 import { receiptIn } from '../observe.ts'
 import { isFinal } from '../outcome.ts'
+import { logSeen } from '../seen.ts'
 import { madeRequest, requestOf } from './made-request.ts'
 
 export interface CancelledRequests {
@@ -30,10 +31,8 @@ export function createCancelledRequests({ store, log }: { store: Store; log: Log
         }
         const revived = await db.transaction().execute((transaction) => reviveRequest(transaction, row.id, hash))
         if (revived === undefined) return
-        const { referenceHeldBy: heldBy } = revived
-        const held = heldBy === undefined ? {} : { reference: row.external_reference, heldBy }
         const line = { requestId: row.id, kind: row.kind, network: row.network, pubkey: row.pubkey, hash }
-        log.error({ ...line, ...held }, 'a request that counted as cancelled was sent: it counts as submitted again')
+        logSeen(log, { what: 'request', done: 'sent' }, line, { ...revived, was: 'cancelled', reference: row.external_reference })
         return
       }
       if (!mayLand) await settleCancelled(db, row.id, hashes.length)

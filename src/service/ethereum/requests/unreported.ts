@@ -19,6 +19,7 @@ import {
   unreportedOf,
 } from '../../store/unreported-requests.ts'
 import type { EthereumNetwork } from '../networks.ts'
+import { logSeen } from '../seen.ts'
 import { attribute, type Claimant } from './attribution.ts'
 
 /** Blocks of one read, and reads of one pass: a service that was away for a month of mainnet has caught up in two passes. */
@@ -114,13 +115,8 @@ export function createUnreportedRequests(deps: { store: Store; clock: Clock; log
   async function see(row: RequestRow, hash: Hex): Promise<void> {
     const seen = await db.transaction().execute((transaction) => seeRequest(transaction, row.id, hash, clock.now()))
     if (seen === undefined) return
-    const line = { requestId: row.id, kind: row.kind, network: row.network, pubkey: row.pubkey, hash, was: seen.was }
-    if (seen.was === 'awaiting_submission' || seen.was === 'submitted') {
-      log.info(line, 'a request was sent by a transaction that nobody has reported')
-      return
-    }
-    const held = seen.referenceHeldBy === undefined ? {} : { reference: row.external_reference, heldBy: seen.referenceHeldBy }
-    log.error({ ...line, ...held }, `a request that counted as ${seen.was} was sent: it counts as submitted again`)
+    const line = { requestId: row.id, kind: row.kind, network: row.network, pubkey: row.pubkey, hash }
+    logSeen(log, { what: 'request', done: 'sent' }, line, { ...seen, reference: row.external_reference })
   }
 
   async function tell(rows: readonly RequestRow[], unclear: ReturnType<typeof attribute>['unclear']): Promise<void> {
@@ -130,11 +126,12 @@ export function createUnreportedRequests(deps: { store: Store; clock: Clock; log
       for (const id of ids) if (!about.has(id)) about.set(id, reason)
       if (told.has(hash)) continue
       told.add(hash)
-      const [row] = rows.filter(({ id }) => ids.includes(id))
+      const row = rows.find(({ id }) => ids.includes(id))
       const line = { network: row?.network, pubkey: row?.pubkey, hash, requestIds: ids.slice(0, 10), requests: ids.length }
       log.warn(line, 'a request was sent by a transaction that nobody has reported, and several requests may have made it')
     }
-    for (const { id } of rows) await tellAwaiting(db, [id], about.get(id) ?? null)
+    const ids = rows.map(({ id }) => id)
+    for (const [reason, those] of Map.groupBy(ids, (id) => about.get(id) ?? null)) await tellAwaiting(db, those, reason)
   }
 
   return {
