@@ -1,43 +1,26 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Secret } from '../../../src/lib/secret.ts'
-import { type DatabaseConfig, openStore, type Store } from '../../../src/service/store/database.ts'
-import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { databases } from './harness.ts'
 import { createPayer } from './payer.ts'
 import { ETH, eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
 
-let postgres: Postgres
+const { both, stop } = databases('promised')
 let chain: ValidatorChain
 beforeAll(async () => {
-  ;[postgres, chain] = await Promise.all([startPostgres(), startValidatorChain()])
+  chain = await startValidatorChain()
 }, 60_000)
 afterAll(async () => {
-  await Promise.all([postgres?.stop(), chain?.stop()])
+  await Promise.all([stop(), chain?.stop()])
 })
 
-describe.each([
-  { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
-  {
-    database: 'PostgreSQL',
-    open: async (): Promise<DatabaseConfig> => ({
-      kind: 'postgres',
-      url: new Secret(await postgres.createDatabase('promised')),
-      poolSize: 5,
-    }),
-  },
-])('withdrawals of one validator on $database', ({ open }) => {
-  let store: Store
+describe.each(both)('withdrawals of one validator on $database', ({ open }) => {
   let running: TrackedService
   let key: string
   beforeAll(async () => {
-    store = await openStore(await open())
-    running = await startTracked(store, chain)
+    running = await startTracked(await open(), chain)
     key = await running.service.key()
   })
-  afterAll(async () => {
-    await running?.stop()
-    await store?.close()
-  })
+  afterAll(() => running?.stop())
   const path = (pubkey: string) => `/v1/ethereum/validators/${pubkey}/withdrawal-requests`
   const ask = (pubkey: string, eth: bigint, as = key, more: object = {}) =>
     running.service.call('POST', path(pubkey), {
@@ -135,7 +118,7 @@ describe.each([
     const { body } = await ask(pubkey, 8n)
     expect(await ask(pubkey, 8n)).toMatchObject(over)
     const old = new Date(Date.now() - 8 * 24 * 3_600_000)
-    await store.db.updateTable('ethereum_requests').set({ created_at: old }).where('id', '=', body.requestId).execute()
+    await running.service.store.db.updateTable('ethereum_requests').set({ created_at: old }).where('id', '=', body.requestId).execute()
     expect((await ask(pubkey, 8n)).status).toBe(201)
   })
 })

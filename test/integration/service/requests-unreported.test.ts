@@ -1,45 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Secret } from '../../../src/lib/secret.ts'
-import { type DatabaseConfig, openStore, type Store } from '../../../src/service/store/database.ts'
-import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { databases } from './harness.ts'
 import { createPayer } from './payer.ts'
 import { ETH, eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
 
 /** Exits and withdrawals that are sent to the EIP-7002 contract and reported by nobody. */
 type Kind = 'exit' | 'withdrawal'
-let postgres: Postgres
+const { both, stop } = databases('unreported_requests')
 let chain: ValidatorChain
 beforeAll(async () => {
-  ;[postgres, chain] = await Promise.all([startPostgres(), startValidatorChain()])
+  chain = await startValidatorChain()
 }, 60_000)
 afterAll(async () => {
-  await Promise.all([postgres?.stop(), chain?.stop()])
+  await Promise.all([stop(), chain?.stop()])
 })
 
-describe.each([
-  { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
-  {
-    database: 'PostgreSQL',
-    open: async (): Promise<DatabaseConfig> => ({
-      kind: 'postgres',
-      url: new Secret(await postgres.createDatabase('unreported_requests')),
-      poolSize: 5,
-    }),
-  },
-])('a request that nobody reports (on $database)', ({ open }) => {
-  let store: Store
+describe.each(both)('a request that nobody reports (on $database)', ({ open }) => {
   let running: TrackedService
   let key: string
   beforeAll(async () => {
-    store = await openStore(await open())
-    running = await startTracked(store, chain)
+    running = await startTracked(await open(), chain)
     key = await running.service.key()
   })
-  afterAll(async () => {
-    await running?.stop()
-    await store?.close()
-  })
+  afterAll(() => running?.stop())
   const pathOf = (pubkey: string, kind: Kind) => `/v1/ethereum/validators/${pubkey}/${kind}-requests`
   const made = async (pubkey: string, kind: Kind, more: object = {}, as = key) => {
     const body = kind === 'exit' ? more : { amountGwei: String(2n * ETH), ...more }

@@ -8,7 +8,7 @@ import { createEthereumChain } from '../../../src/chains/ethereum/rpc-chain.ts'
 import { gwei } from '../../../src/lib/amounts.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import type { EthereumNetworks } from '../../../src/service/ethereum/networks.ts'
-import type { Store } from '../../../src/service/store/database.ts'
+import type { DatabaseConfig, Store } from '../../../src/service/store/database.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { createSender } from '../../chains/beacon/sender.ts'
 import { type BeaconSimulator, startBeaconSimulator } from '../../chains/beacon/simulator.ts'
@@ -83,7 +83,7 @@ export interface TrackedService {
 
 /** A service with its tracker on that chain; `beaconUrls` other than the simulator's make it find another beacon chain, or none. */
 export async function startTracked(
-  store: Store,
+  store: Store | DatabaseConfig,
   chain: ValidatorChain,
   more: {
     readonly beaconUrls?: readonly string[]
