@@ -84,6 +84,7 @@ function immutableFields({ spec, instead }: KindDefinition): RootRule[] {
   walk(z.toJSONSchema(spec, { target: 'openapi-3.0', io: 'input' }) as JsonObject, '.spec', false)
   return rules
 }
+
 function unchanged(
   name: string,
   path: string,

@@ -22,6 +22,7 @@ export const gweiDecimalText = () =>
       .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/),
     'must be a plain decimal number of gwei such as "30" or "2.5"',
   )
+
 const spec = z.object({
   network: immutable(dnsLabel(), 'network').describe("Name of a network in the operator's configuration, such as mainnet or hoodi."),
   amountEth: immutable(

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { adoption, adoptUntilThereIsAStake, stakeIdText } from './adoption.ts'
 import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
-
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
 import { cel, dnsLabel, dnsSubdomain, immutable, integerText, inWords, observedGeneration, phase, time, wholeNumber } from './schema.ts'
 
