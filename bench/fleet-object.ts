@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { keccak256 } from 'viem'
 import { depositDataRoot, encodeDepositCalldata } from '../src/chains/ethereum/deposit.ts'
 import { gwei } from '../src/lib/amounts.ts'
+import { lowerCase } from '../src/lib/chain-types.ts'
 import { ethereumStakeStatus } from '../src/operator/kinds/ethereum-stake/status.ts'
 import { placeName, transactionName } from '../src/operator/transactions/names.ts'
 import { timestamp } from '../src/resources/conditions.ts'
@@ -112,7 +113,7 @@ export function settledRecord(index: number, namespace: string) {
 
 /** The highest place of the lane: the only one that stays once all are final. `uid` is its record's. */
 export function lastPlace(index: number, { name, uid }: { readonly name: string; readonly uid: string }) {
-  const lane = { chainId: CHAIN_ID, address: PAYER.toLowerCase() }
+  const lane = { chainId: CHAIN_ID, address: lowerCase(PAYER) }
   return {
     apiVersion: 'staking.dev/v1alpha1',
     kind: 'SignerNonce',

@@ -43,7 +43,7 @@ function logOf(index: number, block: number): RawLog {
     [keyOf(index), `0x${'01'.repeat(32)}`, littleEndian(32_000_000_000), `0x${'02'.repeat(96)}`, littleEndian(index)],
   )
   const transactionHash = toHex(bytes(`transaction ${index}`, 32))
-  return { address: `0x${'00'.repeat(20)}`, topics: [depositEventTopic], data, blockNumber: BigInt(block), transactionHash }
+  return { address: `0x${'00'.repeat(20)}` as const, topics: [depositEventTopic], data, blockNumber: BigInt(block), transactionHash }
 }
 
 /** An operator in memory that asks this history. @returns when it signs first */

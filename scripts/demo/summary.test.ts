@@ -63,7 +63,7 @@ describe('what the demo says does not hold', () => {
     { given: 'another amount', deposits: [{ ...deposit, amountGwei: 33_000_000_000n }], expected: /pays 33 ETH/ },
     {
       given: 'another address',
-      deposits: [{ ...deposit, withdrawalCredentials: withdrawalCredentials('0x02', `0x${'11'.repeat(20)}`) }],
+      deposits: [{ ...deposit, withdrawalCredentials: withdrawalCredentials('0x02', `0x${'11'.repeat(20)}` as const) }],
       expected: /pays another address/,
     },
     {

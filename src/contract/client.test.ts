@@ -175,7 +175,7 @@ describe('a call', () => {
       headers: { ...json, 'retry-after': '7' },
     })
     const answer = await client().submitWithdrawalRequest(
-      { params: { pubkey, requestId: stakeId }, body: { transactionHash: `0x${'11'.repeat(32)}` } },
+      { params: { pubkey, requestId: stakeId }, body: { transactionHash: `0x${'11'.repeat(32)}` as const } },
       never,
     )
     expect(answer).toMatchObject({ status: 202, retryAfterMs: 7000, body: { amountGwei: 1_000_000_000n } })

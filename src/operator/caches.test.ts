@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import type { Hex } from '../lib/chain-types.ts'
 import { FINALIZER, ORIGIN_ANNOTATION, RECORD_FINALIZER } from '../resources/meta.ts'
 import { createCaches } from './caches.ts'
 import { ethereumStakeStatus } from './kinds/ethereum-stake/status.ts'
@@ -9,13 +10,13 @@ import { createPacking } from './kube/packed.ts'
 import { transactionName } from './transactions/names.ts'
 
 const digest = (what: string): string => createHash('sha384').update(what).digest('hex')
-const hex = (bytes: number, what: string): string =>
+const hex = (bytes: number, what: string): Hex =>
   `0x${digest(what)
     .repeat(2)
     .slice(0, 2 * bytes)}`
 const uid = (what: string): string => digest(what).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5')
-const WALLET = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
-const CONTRACT = '0x00000000219ab540356cBB839Cbe05303d7705Fa'
+const WALLET = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266' as const
+const CONTRACT = '0x00000000219ab540356cBB839Cbe05303d7705Fa' as const
 const time = (at: number): string => new Date(Date.UTC(2026, 0, 1) + at * 60_000).toISOString().replace('.000', '')
 
 /** A stake of an active validator, as the API server has it. */
@@ -45,7 +46,7 @@ function stake(at: number): KubeObject {
     stakeId: digest(`id ${at}`).slice(0, 32),
     depositData: {
       pubkey,
-      withdrawalCredentials: `0x02${'0'.repeat(22)}${WALLET.slice(2).toLowerCase()}`,
+      withdrawalCredentials: `0x02${'0'.repeat(22)}${WALLET.slice(2).toLowerCase()}` as const,
       amountGwei: '32000000000',
       signature: hex(96, `signature ${at}`),
       depositDataRoot: root,

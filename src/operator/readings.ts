@@ -8,6 +8,7 @@ import type { Controllers } from './controllers.ts'
 import type { KubeCollections } from './kube/collections.ts'
 import type { Readings } from './metrics.ts'
 import type { Networks } from './ports.ts'
+import { addressOf } from './transactions/ethereum-texts.ts'
 import { laneKey } from './transactions/names.ts'
 import { isOpen } from './transactions/protocol.ts'
 import { recordOf } from './transactions/store.ts'
@@ -62,7 +63,7 @@ export function createReadings(deps: {
           const chainId = networks.ethereum(network)?.config.chainId
           if (chainId === undefined) continue
           // By the log as it is now: the signer's status is as old as the last look at the signer.
-          const lane = laneKey({ chainId, address: spec.address })
+          const lane = laneKey({ chainId, address: addressOf({ spec }) })
           const given = places.cache.byIndex('lane', lane).map((place) => place.spec.nonce + 1)
           const seen = status?.lanes?.find((one) => one.network === network)
           if (seen === undefined && given.length === 0) continue

@@ -11,6 +11,7 @@ import { sameJson } from './kube/merge-patch.ts'
 import { cacheKey, type KubeObject } from './kube/objects.ts'
 import { Priority, type Queue } from './kube/queue.ts'
 import type { SagaCollection, SagaIndex, SagaResource } from './saga-collection.ts'
+import { senderOf } from './transactions/ethereum-texts.ts'
 import { laneKey } from './transactions/names.ts'
 import { holdersOf, isOpen } from './transactions/solana/holders.ts'
 import { ownerKey, type RecordObject } from './transactions/store.ts'
@@ -50,7 +51,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
   const wakeOwner: Wakes['owner'] = ({ kind, namespace, name }, isPassing = false) =>
     byKind.get(kind)?.wakeAfter(`${namespace}/${name}`, isPassing ? PASSING_MS : SOON_MS)
   const wakeLane = ({ metadata, spec }: RecordObject) =>
-    queues.records.add(spec.chainId === undefined ? metadata.name : laneKey({ chainId: spec.chainId, address: spec.from }), {
+    queues.records.add(spec.chainId === undefined ? metadata.name : laneKey({ chainId: spec.chainId, address: senderOf({ spec }) }), {
       priority: Priority.high,
     })
 

@@ -5,7 +5,19 @@ import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, inWords, observedGeneration, phase } from './schema.ts'
+import {
+  address,
+  cel,
+  dnsLabel,
+  dnsSubdomain,
+  hexBytes,
+  immutable,
+  integerText,
+  inWords,
+  observedGeneration,
+  phase,
+  pubkey,
+} from './schema.ts'
 
 /** ETH as text. */
 const ETH = /^(0|[1-9][0-9]{0,3})(\.[0-9]{1,9})?$/
@@ -41,7 +53,7 @@ const spec = z.object({
   ).describe('Amount to deposit in ETH, as text: 32 for Execution credentials, 32 to 2048 for Compounding ones, at most 9 decimals.'),
   withdrawalAddress: immutable(
     cel(
-      inWords(hexBytes(20), 'must be an Ethereum address: 0x and 40 hex digits'),
+      inWords(address(), 'must be an Ethereum address: 0x and 40 hex digits'),
       {
         rule: "!self.matches('^0x0{40}$')",
         message: 'must not be the zero address: nobody can withdraw from there',
@@ -52,7 +64,7 @@ const spec = z.object({
       },
       {
         rule: `!(self.lowerAscii() in [${Object.keys(systemContracts)
-          .map((address) => `'${address}'`)
+          .map((contract) => `'${contract}'`)
           .join(', ')}])`,
         message:
           'must not be a contract of the protocol (deposit contract, EIP-7002, EIP-7251, EIP-4788, EIP-2935): it never pays anything out',
@@ -81,7 +93,7 @@ const status = z.object({
   stakeId: stakeIdText().optional().describe("The stake's id in the staking API."),
   depositData: z
     .object({
-      pubkey: hexBytes(48).describe("The validator's BLS public key."),
+      pubkey: pubkey().describe("The validator's BLS public key."),
       withdrawalCredentials: hexBytes(32).describe('Withdrawal credentials.'),
       amountGwei: integerText(20).describe('Amount in gwei.'),
       signature: hexBytes(96).describe('BLS signature of the deposit message.'),
@@ -105,7 +117,7 @@ const status = z.object({
   ...transactionFields('The deposit transaction', 'The deposit contract.'),
   validator: z
     .object({
-      pubkey: hexBytes(48).describe('BLS public key.'),
+      pubkey: pubkey().describe('BLS public key.'),
       index: integerText(20).optional().describe('Index on the beacon chain.'),
       status: z.string().max(64).describe("The Beacon API's validator status, or unknown before it is seen."),
       slashed: z.boolean().optional().describe('It was slashed. This stays when it has left.'),

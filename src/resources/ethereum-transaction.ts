@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { hexBytes, integerText, time, wholeNumber } from './schema.ts'
+import { address, blockHash, hexBytes, integerText, time, transactionHash, wholeNumber } from './schema.ts'
 
 const attempt = z.object({
-  hash: hexBytes(32).describe('Transaction hash.'),
+  hash: transactionHash().describe('Transaction hash.'),
   nonce: wholeNumber().describe('Nonce of the signer.'),
   gas: integerText(20).describe('Gas limit.'),
   maxFeePerGasWei: integerText().describe('Highest total fee per gas in wei.'),
@@ -14,8 +14,8 @@ export type TransactionAttempt = z.output<typeof attempt>
 const transaction = (to: string) =>
   z.object({
     chainId: z.int().min(1).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' }).describe('EIP-155 chain id.'),
-    from: hexBytes(20).describe("The signer's address."),
-    to: hexBytes(20).describe(to),
+    from: address().describe("The signer's address."),
+    to: address().describe(to),
     valueWei: integerText().describe('Value in wei.'),
     dataHash: hexBytes(32).describe('Keccak-256 of the calldata.'),
     ...attempt.shape,
@@ -24,16 +24,16 @@ const transaction = (to: string) =>
       .max(32)
       .optional()
       .describe('Earlier versions of this transaction, oldest first. At most one of all can ever land, as long as they share a nonce.'),
-    broadcastHash: hexBytes(32).optional().describe('The version that a node has accepted last.'),
-    reportedHash: hexBytes(32).optional().describe('The version that the staking API was told last.'),
+    broadcastHash: transactionHash().optional().describe('The version that a node has accepted last.'),
+    reportedHash: transactionHash().optional().describe('The version that the staking API was told last.'),
     state: z
       .enum(['Prepared', 'Broadcast', 'Confirmed', 'Failed', 'FrontRun'])
       .describe(
         "Prepared (no node has it yet), Broadcast, Confirmed (final), Failed (reverted), or FrontRun (second to somebody else's deposit).",
       ),
-    minedHash: hexBytes(32).optional().describe('The version that landed.'),
+    minedHash: transactionHash().optional().describe('The version that landed.'),
     blockNumber: wholeNumber().optional().describe('Block that it landed in.'),
-    blockHash: hexBytes(32).optional().describe('Hash of that block.'),
+    blockHash: blockHash().optional().describe('Hash of that block.'),
   })
 /** A transaction of a resource, as its status mirrors it. */
 export type EthereumTransaction = z.output<ReturnType<typeof transaction>>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Address, BlockHash, Blockhash, Hash, Hex, Pubkey, Signature, SolanaAddress } from '../lib/chain-types.ts'
 
 /** A CEL rule of a CustomResourceDefinition (x-kubernetes-validations). */
 export interface CelRule {
@@ -47,11 +48,51 @@ export const dnsSubdomain = () =>
     .max(253)
     .regex(/^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/)
 
-export const hexBytes = (bytes: number) =>
-  z
-    .string()
-    .max(2 + bytes * 2)
-    .regex(new RegExp(`^0x[0-9a-fA-F]{${bytes * 2}}$`))
+/** Texts of type T, for the compiler. */
+type Texts<T extends string> = z.ZodString & { readonly _zod: { readonly output: T; readonly input: T } }
+/** A schema whose texts are of type T. It checks nothing more. */
+export const texts = <T extends string>(schema: z.ZodString): Texts<T> => schema as Texts<T>
+const hexText = <T extends Hex>(bytes: number): Texts<T> =>
+  texts(
+    z
+      .string()
+      .max(2 + bytes * 2)
+      .regex(new RegExp(`^0x[0-9a-fA-F]{${bytes * 2}}$`)),
+  )
+
+/** Bytes of a fixed number in hex. */
+export const hexBytes = (bytes: number) => hexText<Hex>(bytes)
+/** An Ethereum address. */
+export const address = () => hexText<Address>(20)
+/** The hash of an Ethereum transaction. */
+export const transactionHash = () => hexText<Hash>(32)
+/** The hash of an Ethereum block. */
+export const blockHash = () => hexText<BlockHash>(32)
+/** A validator's BLS public key. */
+export const pubkey = () => hexText<Pubkey>(48)
+
+/** Base58 of 32 bytes has 32 to 44 characters; that it is exactly 32 bytes is checked by the operator. */
+const base58Text = <T extends string>(): Texts<T> =>
+  texts(
+    z
+      .string()
+      .min(32)
+      .max(44)
+      .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
+  )
+/** A Solana address. */
+export const solanaAddress = () => base58Text<SolanaAddress>()
+/** A Solana blockhash. */
+export const blockhash = () => base58Text<Blockhash>()
+/** The signature that a Solana transaction is known by. */
+export const signature = () =>
+  texts<Signature>(
+    z
+      .string()
+      .max(88)
+      .regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/),
+  )
+
 /**
  * A non-negative whole number as text, for amounts over 2^53 (the Kubernetes API conventions allow no floats and clients read numbers as doubles).
  * 78 digits hold a uint256: private networks prefund accounts with more than all ether there is, and a balance that doesn't fit would stop the ledger.

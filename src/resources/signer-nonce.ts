@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsSubdomain, hexBytes, wholeNumber } from './schema.ts'
+import { address, cel, dnsSubdomain, wholeNumber } from './schema.ts'
 
 const spec = z.object({
   chainId: wholeNumber().describe('EIP-155 chain id.'),
-  address: hexBytes(20).describe("The signer's address."),
+  address: address().describe("The signer's address."),
   nonce: wholeNumber().describe('Nonce.'),
   transaction: z
     .object({

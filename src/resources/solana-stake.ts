@@ -3,25 +3,26 @@ import { adoption, adoptUntilThereIsAStake, stakeIdText } from './adoption.ts'
 import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, immutable, integerText, inWords, observedGeneration, phase, time, wholeNumber } from './schema.ts'
+import {
+  blockhash,
+  cel,
+  dnsLabel,
+  dnsSubdomain,
+  immutable,
+  integerText,
+  inWords,
+  observedGeneration,
+  phase,
+  signature,
+  solanaAddress,
+  time,
+  wholeNumber,
+} from './schema.ts'
 
 /** u64::MAX lamports. */
 const maxLamports = '18446744073709551615'
-/** Base58 of 32 bytes has 32 to 44 characters; that it is exactly 32 bytes is checked by the operator. */
-const address = () =>
-  inWords(
-    z
-      .string()
-      .min(32)
-      .max(44)
-      .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
-    'must be a Solana address in base58 (32 to 44 characters)',
-  )
-const signature = () =>
-  z
-    .string()
-    .max(88)
-    .regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/)
+const words = 'must be a Solana address in base58 (32 to 44 characters)'
+const address = () => inWords(solanaAddress(), words)
 const lamportsText = () => integerText(20)
 
 /**
@@ -139,7 +140,7 @@ const transaction = z.object({
     .optional()
     .describe('The message that is signed, in base64, until it is final. It is verified against the spec again at every signature.'),
   signature: signature().optional().describe("The fee payer's signature of the message: the transaction's name on the chain."),
-  blockhash: address().optional().describe('Blockhash that it is valid by.'),
+  blockhash: inWords(blockhash(), words).optional().describe('Blockhash that it is valid by.'),
   lastValidBlockHeight: wholeNumber().optional().describe('Block height after which it can no longer land.'),
   preparedAtSlot: wholeNumber().optional().describe('A slot at or before the one in which its blockhash was read.'),
   preparedAt: time().optional().describe('When it was made.'),

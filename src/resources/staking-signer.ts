@@ -7,14 +7,16 @@ import {
   cel,
   dnsLabel,
   dnsSubdomain,
-  hexBytes,
   immutable,
   integerText,
   inWords,
   listMap,
   listSet,
   observedGeneration,
+  pubkey,
+  solanaAddress,
   time,
+  transactionHash,
   wholeNumber,
 } from './schema.ts'
 
@@ -41,15 +43,7 @@ const labelSelector = z.strictObject({
 })
 export type LabelSelector = z.output<typeof labelSelector>
 
-const solanaAddressText = () =>
-  inWords(
-    z
-      .string()
-      .min(32)
-      .max(44)
-      .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/),
-    'must be a Solana address in base58',
-  )
+const solanaAddressText = () => inWords(solanaAddress(), 'must be a Solana address in base58')
 
 /** Strict, and so is all of it: a field that this version does not know may be a limit, so that a policy which has one cannot be read, and admits nothing. */
 const policy = z.strictObject({
@@ -158,17 +152,17 @@ const inFlight = z.object({
   namespace: dnsLabel().describe('Namespace of the resource.'),
   name: dnsSubdomain().describe('Name of the resource.'),
   step: z.string().max(32).describe('Step of the resource that the transaction belongs to.'),
-  pubkey: hexBytes(48).optional().describe('The public key of the validator that is paid, or that is asked to exit or to pay.'),
+  pubkey: pubkey().optional().describe('The public key of the validator that is paid, or that is asked to exit or to pay.'),
   nonce: wholeNumber().describe('Nonce given out.'),
   valueWei: integerText().describe('Value in wei.'),
   gas: integerText(20).describe('Gas limit of the current version.'),
   maxFeePerGasWei: integerText().describe('Highest total fee per gas in wei of the current version.'),
   maxPriorityFeePerGasWei: integerText().describe('Highest tip per gas in wei of the current version.'),
-  hash: hexBytes(32).describe('Hash of the current version.'),
-  earlierHashes: z.array(hexBytes(32)).max(32).optional().describe('Hashes of all earlier versions.'),
+  hash: transactionHash().describe('Hash of the current version.'),
+  earlierHashes: z.array(transactionHash()).max(32).optional().describe('Hashes of all earlier versions.'),
   recordedAt: time().describe('When the nonce was given out.'),
   displacedPubkeys: z
-    .array(hexBytes(48))
+    .array(pubkey())
     .max(8)
     .optional()
     .describe('Validators that earlier transactions under this nonce would pay: until the nonce is final, one of those may land instead.'),
@@ -177,7 +171,7 @@ export type InFlight = z.output<typeof inFlight>
 
 const displacedRequest = z.object({
   ...inFlight.pick({ origin: true, kind: true, namespace: true, name: true, pubkey: true, nonce: true }).shape,
-  hashes: z.array(hexBytes(32)).max(33).describe('Hashes of all its versions: any of them may have been sent.'),
+  hashes: z.array(transactionHash()).max(33).describe('Hashes of all its versions: any of them may have been sent.'),
 })
 export type DisplacedRequest = z.output<typeof displacedRequest>
 

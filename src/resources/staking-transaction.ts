@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import type { Hex } from '../lib/chain-types.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
-import { cel, dnsLabel, dnsSubdomain, hexBytes, integerText, observedGeneration, time, wholeNumber, writtenOnce } from './schema.ts'
+import { address, cel, dnsLabel, dnsSubdomain, integerText, observedGeneration, texts, time, wholeNumber, writtenOnce } from './schema.ts'
 
 /** What a StakingTransaction is for. Each purpose is carried out once: the object's name is made of it. */
 export const transactionPurposes = ['Deposit', 'Exit', 'Withdrawal', 'SolanaStake', 'SolanaDeactivation', 'SolanaWithdrawal'] as const
@@ -35,12 +36,13 @@ const spec = z.object({
   from: z.string().max(64).describe("The signer's address: with the chain, the lane that the transaction takes its places in."),
   call: z
     .object({
-      to: hexBytes(20).describe('Contract.'),
-      data: z
-        .string()
-        .max(4096)
-        .regex(/^0x([0-9a-fA-F]{2})*$/)
-        .describe('Calldata.'),
+      to: address().describe('Contract.'),
+      data: texts<Hex>(
+        z
+          .string()
+          .max(4096)
+          .regex(/^0x([0-9a-fA-F]{2})*$/),
+      ).describe('Calldata.'),
       valueWei: integerText().optional().describe('Value in wei, where the purpose fixes it.'),
     })
     .optional()

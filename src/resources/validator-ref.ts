@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { cel, dnsLabel, dnsSubdomain, hexBytes, immutable, inWords } from './schema.ts'
+import { cel, dnsLabel, dnsSubdomain, immutable, inWords, pubkey } from './schema.ts'
 
 /** The validator that a request is for: by an EthereumStake of the same namespace, or by network and public key. */
 export const validatorRef = () =>
@@ -13,7 +13,7 @@ export const validatorRef = () =>
         network: dnsLabel()
           .optional()
           .describe("With pubkey: name of a network in the operator's configuration, such as mainnet or hoodi."),
-        pubkey: inWords(hexBytes(48), "must be a validator's public key: 0x and 96 hex digits")
+        pubkey: inWords(pubkey(), "must be a validator's public key: 0x and 96 hex digits")
           .optional()
           .describe('With network: BLS public key of a validator that is no EthereumStake here, 48 bytes in hex with 0x.'),
       }),

@@ -5,7 +5,7 @@ import { conditions } from './conditions.ts'
 import { gweiDecimalText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
-import { dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, observedGeneration, phase, wholeNumber } from './schema.ts'
+import { dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, observedGeneration, phase, pubkey, wholeNumber } from './schema.ts'
 import { validatorRef } from './validator-ref.ts'
 
 /** What the specs of ValidatorExit and ValidatorWithdrawal have in common. */
@@ -27,7 +27,7 @@ export const requestStatus = z.object({
   validator: z
     .object({
       network: dnsLabel().describe('Network of the validator.'),
-      pubkey: hexBytes(48).describe('BLS public key.'),
+      pubkey: pubkey().describe('BLS public key.'),
     })
     .optional()
     .describe('The validator that spec.validator names, as it was found.'),

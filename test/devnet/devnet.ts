@@ -79,12 +79,12 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
       const account = mnemonicToAccount(MNEMONIC, { addressIndex })
       return { address: account.address, privateKey: toHex(account.getHdKey().privateKey ?? new Uint8Array()) }
     })
-    const owner = accounts[1]?.address ?? `0x${'11'.repeat(20)}`
+    const owner = accounts[1]?.address ?? (`0x${'11'.repeat(20)}` as const)
     const genesisValidators = Array.from({ length: VALIDATORS }, (_, index) => {
       const validator: GenesisValidator = {
         index,
         type: index >= 14 ? '0x02' : '0x01',
-        withdrawalAddress: index >= 12 ? owner : `0x${'22'.repeat(20)}`,
+        withdrawalAddress: index >= 12 ? owner : (`0x${'22'.repeat(20)}` as const),
         amountGwei: 32_000_000_000n,
       }
       return { ...validator, ...signGenesisDeposit(validator, DEVNET_FORK_VERSION) }

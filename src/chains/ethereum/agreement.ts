@@ -1,3 +1,4 @@
+import { lowerCase } from '../../lib/chain-types.ts'
 import { createGathering } from '../../lib/gather.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
 import { ChainError, type ChainErrorCode, type EthereumChain, type Hex, type Sent } from './chain.ts'
@@ -87,7 +88,7 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
     },
 
     trace: async (given, signal) => {
-      const hashes = [...new Set(given.map((hash) => hash.toLowerCase() as Hex))]
+      const hashes = [...new Set(given.map((hash) => lowerCase(hash)))]
       let seen = await gathered(hashes, signal)
       // What a node can't say of one transaction must not silence it about the others.
       if (seen.silent.length > 0 && seen.asked > hashes.length) seen = await lookAt(hashes, signal)

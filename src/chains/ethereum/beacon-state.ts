@@ -1,4 +1,5 @@
-import { type BeaconBlock, BeaconError, type BeaconValidator } from './beacon.ts'
+import { lowerCase } from '../../lib/chain-types.ts'
+import { BeaconError, type BeaconValidator } from './beacon.ts'
 import * as formats from './beacon-formats.ts'
 import type { BeaconNode } from './beacon-nodes.ts'
 import { statusAt } from './beacon-phase.ts'
@@ -30,7 +31,7 @@ export const finality = (node: BeaconNode, slot: number, signal: AbortSignal) =>
 export const validatorsAt = async (node: BeaconNode, slot: number, pubkeys: readonly Hex[], signal: AbortSignal) => {
   const found = new Map<Hex, BeaconValidator>()
   for (let from = 0; from < pubkeys.length; from += idsPerQuery) {
-    const wanted = pubkeys.slice(from, from + idsPerQuery).map((pubkey) => pubkey.toLowerCase() as Hex)
+    const wanted = pubkeys.slice(from, from + idsPerQuery).map((pubkey) => lowerCase(pubkey))
     // The list, not `validators/{id}`: its 404 means the state, and never an unknown key.
     const request = {
       ...ofState(slot, 'validators'),
@@ -63,10 +64,10 @@ export const blockAt = async (node: BeaconNode, slot: number, signal: AbortSigna
  * What a state is known by: the last block up to its slot, since nothing but time passes in slots without one. (Not by its own root: Prysm 7.1 answers
  * 500 for that of a slot without a block, and clients find states by roots of recent ones only.)
  */
-export const lastBlock = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<BeaconBlock> => {
+export const lastBlock = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex> => {
   for (let at = slot; at >= Math.max(0, slot - maxEmptySlots); at--) {
     const root = await blockAt(node, at, signal)
-    if (root !== undefined) return { slot: at, root }
+    if (root !== undefined) return root
   }
   throw new BeaconError('state-not-kept', `the beacon node has no block at slot ${slot}, nor in the ${maxEmptySlots} slots before it`)
 }

@@ -1,9 +1,8 @@
 import type { Gwei, Wei } from '../../lib/amounts.ts'
+import type { Address, BlockHash, Hash, Hex, Pubkey } from '../../lib/chain-types.ts'
 import type { StorageGas } from './storage-gas.ts'
 
-/** Hex text with `0x`. Addresses are 20 bytes in EIP-55 form; hashes, roots and credentials 32 bytes; public keys 48; signatures 96. */
-export type Hex = `0x${string}`
-export type Address = `0x${string}`
+export type { Address, BlockHash, Hash, Hex, Pubkey } from '../../lib/chain-types.ts'
 
 /** An EIP-1559 transaction as it is signed. Every field of what is signed stands here; nothing is filled in later. */
 export interface UnsignedTransaction {
@@ -18,7 +17,7 @@ export interface UnsignedTransaction {
 }
 
 export interface ChainTransaction {
-  readonly hash: Hex
+  readonly hash: Hash
   readonly from: Address
   readonly to: Address | undefined
   readonly nonce: number
@@ -26,15 +25,15 @@ export interface ChainTransaction {
   readonly valueWei: Wei
   /** Absent while it waits in the node's pool. */
   readonly blockNumber?: bigint
-  readonly blockHash?: Hex
+  readonly blockHash?: BlockHash
 }
 
 export interface ChainReceipt {
-  readonly hash: Hex
+  readonly hash: Hash
   readonly from: Address
   readonly success: boolean
   readonly blockNumber: bigint
-  readonly blockHash: Hex
+  readonly blockHash: BlockHash
   readonly gasUsed: bigint
   readonly effectiveGasPrice: Wei
   readonly logs: readonly { readonly address: Address; readonly topics: readonly Hex[]; readonly data: Hex }[]
@@ -42,12 +41,12 @@ export interface ChainReceipt {
 
 /** One DepositEvent of the deposit contract. */
 export interface DepositLog {
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
   readonly withdrawalCredentials: Hex
   readonly amountGwei: Gwei
   readonly signature: Hex
   readonly index: bigint
-  readonly transactionHash: Hex
+  readonly transactionHash: Hash
   readonly blockNumber: bigint
 }
 
@@ -121,9 +120,9 @@ export interface Trace {
   /** Two nodes have different blocks at a height that matters, or one shows a receipt of a block that is not in its own chain. Node numbers count from 1. */
   readonly disagreement?: { readonly height: bigint; readonly nodes: readonly number[] }
   /** For each hash, in lower case: indexes (from 0) of nodes that answered and have it neither in the pool nor in their chain. */
-  readonly lackedBy: ReadonlyMap<Hex, readonly number[]>
+  readonly lackedBy: ReadonlyMap<Hash, readonly number[]>
   /** Hashes, in lower case, that any node has in its pool or chain. */
-  readonly known: ReadonlySet<Hex>
+  readonly known: ReadonlySet<Hash>
   /** Indexes (from 0) of nodes that did not answer. */
   readonly silent: readonly number[]
 }
@@ -149,16 +148,16 @@ export type Sent = { readonly node: number } & (
 /** An EIP-7002 request that its contract logged. */
 export interface RequestLog {
   readonly amountGwei: bigint
-  readonly transactionHash: Hex
+  readonly transactionHash: Hash
   readonly blockNumber: bigint
-  readonly blockHash: Hex
+  readonly blockHash: BlockHash
 }
 
 /** Head and final block of one node, in one look. */
 export interface ChainView {
   /** `timestamp` in seconds since 1970. */
-  readonly latest: { readonly number: bigint; readonly hash: Hex; readonly timestamp: number }
-  readonly final: { readonly number: bigint; readonly hash: Hex }
+  readonly latest: { readonly number: bigint; readonly hash: BlockHash; readonly timestamp: number }
+  readonly final: { readonly number: bigint; readonly hash: BlockHash }
   readonly baseFeePerGas: Wei
 }
 
@@ -169,7 +168,7 @@ export interface ChainView {
 export interface EthereumChain {
   readonly network: string
   /** Hash of block 0: with the chain id it names a chain for good. All nodes that are used have the same. */
-  genesisHash(signal: AbortSignal): Promise<Hex>
+  genesisHash(signal: AbortSignal): Promise<BlockHash>
   head(signal: AbortSignal): Promise<ChainHead>
   /** Number of transactions sent from an address: `pending` counts the node's pool, `final` counts up to `ChainHead.final`. */
   transactionCount(address: Address, at: 'latest' | 'pending' | 'final', signal: AbortSignal): Promise<number>
@@ -183,24 +182,27 @@ export interface EthereumChain {
   /** What a new storage slot costs under the fork in force, as the first node measures it, and never less than under the dearest fork that is known. Never throws for nodes that fail. */
   storageGas(signal: AbortSignal): Promise<StorageGas>
   /** Sends signed bytes to every configured URL; succeeds when one takes them. Returns the hash. */
-  broadcast(raw: Hex, signal: AbortSignal): Promise<Hex>
-  transaction(hash: Hex, signal: AbortSignal): Promise<ChainTransaction | undefined>
-  receipt(hash: Hex, signal: AbortSignal): Promise<ChainReceipt | undefined>
+  broadcast(raw: Hex, signal: AbortSignal): Promise<Hash>
+  transaction(hash: Hash, signal: AbortSignal): Promise<ChainTransaction | undefined>
+  receipt(hash: Hash, signal: AbortSignal): Promise<ChainReceipt | undefined>
   /** Every deposit ever made for this public key, up to the latest block, in order. Throws `history-syncing` until the history was read. */
-  depositsFor(pubkey: Hex, signal: AbortSignal): Promise<readonly DepositLog[]>
+  depositsFor(pubkey: Pubkey, signal: AbortSignal): Promise<readonly DepositLog[]>
   /** Asks all nodes. @throws ChainError when none answers sanely */
   laneCounts(address: Address, signal: AbortSignal): Promise<LaneCounts>
   /** Asks all nodes. @throws ChainError when none answers */
-  trace(hashes: readonly Hex[], signal: AbortSignal): Promise<Trace>
+  trace(hashes: readonly Hash[], signal: AbortSignal): Promise<Trace>
   /** Whether a block is in the final chain of every configured node. `unknown`: one is silent or behind. Never throws for nodes that fail. */
-  finalEverywhere(block: { readonly number: bigint; readonly hash: Hex }, signal: AbortSignal): Promise<'agreed' | 'disagreed' | 'unknown'>
+  finalEverywhere(
+    block: { readonly number: bigint; readonly hash: BlockHash },
+    signal: AbortSignal,
+  ): Promise<'agreed' | 'disagreed' | 'unknown'>
   /** Which transaction used this nonce of this address. Never throws for nodes that fail: that is `unproven`. */
   nonceUse(address: Address, nonce: number, signal: AbortSignal): Promise<NonceUse>
   /** Sends signed bytes to nodes by index (from 0) and waits for all their answers. Never throws for a refusal; a node that has the bytes has taken them. */
   send(raw: Hex, nodes: readonly number[] | 'all', signal: AbortSignal): Promise<readonly Sent[]>
   /** EIP-7002 requests that this sender made for this key, from a block on, as the contract logged them: all that any healthy node shows. */
   requestLogs(
-    query: { readonly sender: Address; readonly pubkey: Hex; readonly fromBlock: bigint },
+    query: { readonly sender: Address; readonly pubkey: Pubkey; readonly fromBlock: bigint },
     signal: AbortSignal,
   ): Promise<readonly RequestLog[]>
   /** Head and final block of the first healthy node. */

@@ -1,4 +1,5 @@
 import { type Gwei, gwei } from '../../lib/amounts.ts'
+import { lowerCase } from '../../lib/chain-types.ts'
 import { sameHex } from '../../lib/hex.ts'
 import type { DepositView, PendingDeposit } from './beacon.ts'
 import type { Hex } from './chain.ts'
@@ -33,7 +34,7 @@ export function depositFate(given: {
 }): DepositFate {
   const { deposit, view, queuedAt, genesisForkVersion } = given
   const { validators, pendingDeposits, slot } = view
-  if (validators.has(deposit.pubkey.toLowerCase() as Hex)) return { is: 'credited' }
+  if (validators.has(lowerCase(deposit.pubkey))) return { is: 'credited' }
   const place = pendingDeposits.findIndex((one) => isSame(one, deposit))
   if (place >= 0) return { is: 'queued', aheadGwei: sumOf(pendingDeposits.slice(0, place)) }
   if (slot < queuedAt)

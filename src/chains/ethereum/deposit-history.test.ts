@@ -29,7 +29,7 @@ function logOf(key: Hex, index: number, block: number): RawLog {
     littleEndian(index),
   ])
   return {
-    address: `0x${'00'.repeat(20)}`,
+    address: `0x${'00'.repeat(20)}` as const,
     topics: [depositEventTopic],
     data,
     blockNumber: BigInt(block),

@@ -1,3 +1,4 @@
+import { lowerCase } from '../../lib/chain-types.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { abortable, shareCall } from '../../lib/shared-call.ts'
 import { ChainError, type DepositLog, type Hex } from './chain.ts'
@@ -157,7 +158,7 @@ export function createDepositHistory(options: {
     },
     depositsFor: async (pubkey, signal) => {
       if (!/^0x[0-9a-fA-F]{96}$/.test(pubkey)) throw new TypeError('a public key has 48 bytes')
-      const key = pubkey.toLowerCase() as Hex
+      const key = lowerCase(pubkey)
       await caughtUp(signal)
       const blocks = new Set([...settled.find(key), ...unsettled.filter((deposit) => deposit.pubkey === key).map(({ block }) => block)])
       const deposits: DepositLog[] = []

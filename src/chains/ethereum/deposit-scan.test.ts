@@ -14,7 +14,7 @@ function logOf(index: number, block: number): RawLog {
   const types = Array.from({ length: 5 }, () => ({ type: 'bytes' }) as const)
   const fields = [keyOf(index), `0x${'01'.repeat(32)}`, littleEndian(32_000_000_000), `0x${'02'.repeat(96)}`, littleEndian(index)] as const
   return {
-    address: `0x${'00'.repeat(20)}`,
+    address: `0x${'00'.repeat(20)}` as const,
     topics: [depositEventTopic],
     data: encodeAbiParameters(types, [...fields]),
     blockNumber: BigInt(block),

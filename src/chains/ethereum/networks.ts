@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Address, Hex } from './chain.ts'
+import type { Address, BlockHash, Hex } from './chain.ts'
 
 /**
  * Constants of a network that deposits depend on. Sources: the networks' published configurations (eth-clients/mainnet, eth-clients/hoodi,
@@ -34,7 +34,8 @@ export const knownNetworks: Readonly<Record<string, EthereumNetworkConstants>> =
   },
 }
 
-const hex = (bytes: number) => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${bytes * 2}}$`), `must be ${bytes} bytes in hex with 0x`)
+const hex = <T extends Hex>(bytes: number): z.ZodType<T, T> =>
+  z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${bytes * 2}}$`), `must be ${bytes} bytes in hex with 0x`) as unknown as z.ZodType<T, T>
 export const networkName = z
   .string()
   .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, 'must be lower-case letters, digits and hyphens, at most 63 characters')
@@ -54,8 +55,8 @@ export const ethereumNetworkConfig = z
     beaconApiUrls: z.array(httpUrl).max(8).default([]),
     chainId: z.int().positive().optional(),
     /** Hash of block 0. Two networks may share a chain id, never this. Without it, the nodes must agree on one. */
-    genesisHash: hex(32).optional(),
-    depositContractAddress: hex(20).optional(),
+    genesisHash: hex<BlockHash>(32).optional(),
+    depositContractAddress: hex<Address>(20).optional(),
     genesisForkVersion: hex(4).optional(),
     depositContractBlock: z.int().nonnegative().optional(),
     /** Absolute path of a deposit history, as `staking-operator history build` writes it: without one all deposits are read from the chain at every start. */
@@ -76,8 +77,8 @@ export const ethereumNetworkConfig = z
     const known = knownNetworks[value.name]
     const constants = {
       chainId: value.chainId ?? known?.chainId,
-      depositContractAddress: (value.depositContractAddress ?? known?.depositContractAddress) as Address | undefined,
-      genesisForkVersion: (value.genesisForkVersion ?? known?.genesisForkVersion) as Hex | undefined,
+      depositContractAddress: value.depositContractAddress ?? known?.depositContractAddress,
+      genesisForkVersion: value.genesisForkVersion ?? known?.genesisForkVersion,
       depositContractBlock: value.depositContractBlock ?? known?.depositContractBlock ?? 0,
     }
     for (const field of ['chainId', 'depositContractAddress', 'genesisForkVersion'] as const) {

@@ -8,9 +8,9 @@ import { createContractQueue } from './testing.ts'
 const never = new AbortController().signal
 const hashOf = (number: bigint): Hex => `0x${number.toString(16).padStart(64, '0')}`
 const keyOf = (byte: number): Hex => `0x${byte.toString(16).padStart(2, '0').repeat(48)}`
-const exit = (byte: number): LoggedRequest => ({ source: `0x${'aa'.repeat(20)}`, request: { kind: 'exit', pubkey: keyOf(byte) } })
+const exit = (byte: number): LoggedRequest => ({ source: `0x${'aa'.repeat(20)}` as const, request: { kind: 'exit', pubkey: keyOf(byte) } })
 const withdrawal = (byte: number, amount: bigint): LoggedRequest => ({
-  source: `0x${'bb'.repeat(20)}`,
+  source: `0x${'bb'.repeat(20)}` as const,
   request: { kind: 'withdrawal', pubkey: keyOf(byte), amountGwei: gwei(amount) },
 })
 const many = (count: number, byte = 1): LoggedRequest[] => Array.from({ length: count }, () => exit(byte))

@@ -1,4 +1,5 @@
 import { type Gwei, gwei, type Wei, wei } from '../../lib/amounts.ts'
+import { lowerCase } from '../../lib/chain-types.ts'
 import { type Address, ChainError, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
 
 /** EIP-7002, Constants: WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS. The same on every network. */
@@ -36,7 +37,7 @@ export function encodeRequestCalldata(request: ValidatorRequest): Hex {
     )
   }
   const amount = request.kind === 'exit' ? fullExitAmount : request.amountGwei
-  return `${request.pubkey.toLowerCase() as Hex}${amount.toString(16).padStart(16, '0')}`
+  return `${lowerCase(request.pubkey)}${amount.toString(16).padStart(16, '0')}`
 }
 
 /** Reads calldata. @throws RequestEncodingError unless it has exactly 56 bytes. */

@@ -1,11 +1,12 @@
 import { keccak256 } from 'viem'
 import { type Wei, wei } from '../../lib/amounts.ts'
+import { lowerCase } from '../../lib/chain-types.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createRpcClient, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
 import { shareCall } from '../../lib/shared-call.ts'
 import type { NodeReading } from '../nodes/nodes.ts'
 import { createAgreement, sendRaw, worst } from './agreement.ts'
-import { ChainError, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
+import { ChainError, type ContractReads, type EthereumChain } from './chain.ts'
 import { readCheckpointFile } from './checkpoint-file.ts'
 import type { DepositCheckpoint } from './deposit-checkpoint.ts'
 import { createDepositHistory } from './deposit-history.ts'
@@ -147,7 +148,7 @@ export function createEthereumChain(
     receipt: lookup.receipt,
     depositsFor: (pubkey, signal) => history.depositsFor(pubkey, signal),
     depositCheckpoint: (signal) =>
-      history.checkpoint({ chainId: config.chainId, contract: config.depositContractAddress.toLowerCase() as Hex }, signal),
+      history.checkpoint({ chainId: config.chainId, contract: lowerCase(config.depositContractAddress) }, signal),
     ...createAgreement({ nodes, config }),
 
     call: ({ to, data, blockNumber }, signal) =>

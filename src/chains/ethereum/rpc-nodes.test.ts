@@ -63,7 +63,7 @@ describe('a first node that stands still while the second goes on', () => {
     const { chain, nodes } = await stuckFirst()
     nodes[1].down = true
     expect(await chain.balance(testSender, never)).toBe(7n)
-    await expect(chain.depositsFor(`0x${'aa'.repeat(48)}`, never)).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(chain.depositsFor(`0x${'aa'.repeat(48)}` as const, never)).rejects.toMatchObject({ code: 'unavailable' })
   })
 
   test('shows nothing as mined', async () => {
@@ -100,7 +100,7 @@ test('a node that lags by many young blocks is not out, and still the history of
   ] as const
   const { chain } = chainOverNodes(nodes, { clock: createTestTime((1_700_000_000 + 140) * 1000) })
   expect((await chain.head(never)).latest).toBe(100n)
-  expect(await chain.depositsFor(`0x${'aa'.repeat(48)}`, never)).toEqual([])
+  expect(await chain.depositsFor(`0x${'aa'.repeat(48)}` as const, never)).toEqual([])
   expect(nodes.map((node) => asked(node, 'eth_getLogs'))).toEqual([false, true])
 })
 

@@ -1,3 +1,4 @@
+import { lowerCase } from '../../lib/chain-types.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { isLastingRefusal, type RpcClient, RpcFailure, type RpcResult } from '../../lib/json-rpc.ts'
 import { accessDenied } from '../nodes/access.ts'
@@ -32,7 +33,7 @@ export function createRpcNodes(options: {
   const { clients, clock, log, config } = options
   const { name: network, chainId, pollIntervalMs } = config
   /** Of a network whose configuration does not give it, the first that was seen: its nodes must agree. */
-  let genesisHash = config.genesisHash?.toLowerCase() as Hex | undefined
+  let genesisHash = config.genesisHash === undefined ? undefined : lowerCase(config.genesisHash)
 
   const refuse = (number: number, what: string, served: bigint | number = chainId): never => {
     log?.warn({ network, node: number, chainId: served.toString(), configured: chainId }, `a node does not serve ${what}: it is not used`)

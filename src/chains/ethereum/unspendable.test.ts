@@ -5,7 +5,7 @@ import { knownNetworks } from './networks.ts'
 import { withdrawalRequestContract } from './requests.ts'
 import { isContract, unspendable } from './unspendable.ts'
 
-const short = (digits: string): Address => `0x${digits.padStart(40, '0')}`
+const short = (digits: string): Address => `0x${digits.padStart(40, '0')}` as const
 const own: Address = '0x1234567890123456789012345678901234567890'
 
 describe('money is never sent to', () => {

@@ -129,7 +129,7 @@ export const earliestEligibleEpoch = (
 
 /** The address in 0x01 and 0x02 credentials, in lower case; undefined for others, which no request can move. */
 export const withdrawalAddressOf = (withdrawalCredentials: Hex): Address | undefined =>
-  /^0x0[12]0{22}[0-9a-f]{40}$/i.test(withdrawalCredentials) ? `0x${withdrawalCredentials.slice(26).toLowerCase()}` : undefined
+  /^0x0[12]0{22}[0-9a-f]{40}$/i.test(withdrawalCredentials) ? (`0x${withdrawalCredentials.slice(26).toLowerCase()}` as const) : undefined
 
 /** Whether the credentials are 0x02 (EIP-7251). */
 export const isCompounding = (withdrawalCredentials: Hex): boolean => withdrawalCredentials.startsWith('0x02')

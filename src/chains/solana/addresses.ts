@@ -1,12 +1,8 @@
 import { PublicKey } from '@solana/web3.js'
+import type { SolanaAddress } from '../../lib/chain-types.ts'
 import { decodeBase58, encodeBase58 } from './base58.ts'
 
-/** Base58 of 32 bytes. */
-export type SolanaAddress = string
-/** Base58 of 64 bytes. */
-export type SolanaSignature = string
-/** Base58 of 32 bytes. */
-export type Blockhash = string
+export type { Blockhash, Signature as SolanaSignature, SolanaAddress } from '../../lib/chain-types.ts'
 
 export class AddressError extends Error {
   override readonly name = 'AddressError'

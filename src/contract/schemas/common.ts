@@ -7,14 +7,22 @@ import { type ExactNumber, exactNumber, isExactNumber, plainDigits } from '../js
  * both the service's routes and the client go through them, so nobody converts by hand.
  */
 
-export type Hex = `0x${string}`
+import type { Address, BlockHash, Blockhash, Hash, Hex, Pubkey, Signature, SolanaAddress } from '../../lib/chain-types.ts'
+
+export type { Hex } from '../../lib/chain-types.ts'
 
 /** Hex of so many bytes; read in any case, handed on in lower case. */
-export const hex = (bytes: number): z.ZodType<Hex, Hex> =>
+export const hex = <T extends Hex = Hex>(bytes: number): z.ZodType<T, T> =>
   z
     .string()
     .regex(new RegExp(`^0x[0-9a-fA-F]{${bytes * 2}}$`), `must be ${bytes} bytes in hex with 0x`)
-    .toLowerCase() as unknown as z.ZodType<Hex, Hex>
+    .toLowerCase() as unknown as z.ZodType<T, T>
+/** The public key of a validator. */
+export const pubkey = hex<Pubkey>(48)
+/** The hash of an Ethereum transaction. */
+export const transactionHash = hex<Hash>(32)
+/** The hash of an Ethereum block. */
+export const blockHash = hex<BlockHash>(32)
 
 /** Hex of any whole number of bytes up to `maxBytes`. */
 export const hexData = (maxBytes: number): z.ZodType<Hex, Hex> =>
@@ -27,14 +35,16 @@ export const hexData = (maxBytes: number): z.ZodType<Hex, Hex> =>
 /** An Ethereum address. Its case is kept: mixed case is an EIP-55 checksum, which the service checks. */
 export const ethereumAddress = z
   .string()
-  .regex(/^0x[0-9a-fA-F]{40}$/, 'must be an Ethereum address: 20 bytes in hex with 0x') as unknown as z.ZodType<Hex, Hex>
+  .regex(/^0x[0-9a-fA-F]{40}$/, 'must be an Ethereum address: 20 bytes in hex with 0x') as unknown as z.ZodType<Address, Address>
 
+const base58 = <T extends string>(min: number, max: number, message: string): z.ZodType<T, T> =>
+  z.string().regex(new RegExp(`^[1-9A-HJ-NP-Za-km-z]{${min},${max}}$`), message) as unknown as z.ZodType<T, T>
 /** A public key of Solana in base58 (32 bytes). That it decodes to 32 bytes is checked by who uses it. */
-export const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'must be a Solana address in base58')
+export const solanaAddress = base58<SolanaAddress>(32, 44, 'must be a Solana address in base58')
 /** An ed25519 signature in base58 (64 bytes). */
-export const solanaSignature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/, 'must be a signature in base58')
+export const solanaSignature = base58<Signature>(64, 88, 'must be a signature in base58')
 /** A blockhash in base58 (32 bytes). */
-export const solanaBlockhash = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'must be a blockhash in base58')
+export const solanaBlockhash = base58<Blockhash>(32, 44, 'must be a blockhash in base58')
 
 /** `stakeId`, `requestId`, `txId`, `challengeId`: 32 lower-case hex characters. */
 export const id = z.string().regex(/^[0-9a-f]{32}$/, 'must be 32 lower-case hex characters')

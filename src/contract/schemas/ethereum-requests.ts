@@ -4,12 +4,12 @@ import {
   ethereumAddress,
   externalReference,
   gweiAmount,
-  hex,
   hexData,
   id,
   page,
   pageQuery,
   positiveGweiAmount,
+  pubkey,
   time,
   weiAmount,
 } from './common.ts'
@@ -50,7 +50,7 @@ const withdrawalPayment = z
 
 const shape = {
   requestId: id,
-  pubkey: hex(48),
+  pubkey,
   externalReference: externalReference.optional(),
   unsignedTransaction: requestTransaction,
   /** The contract's fee, and the block in which it was asked for. */
@@ -98,7 +98,7 @@ export const requestsQuery = pageQuery.extend({ externalReference: externalRefer
 /** For display: what the consensus layer knows of a validator now. Creating a request validates by itself. */
 export const withdrawalCapacity = z
   .object({
-    pubkey: hex(48),
+    pubkey,
     asOfEpoch: count,
     eligible: z.boolean(),
     /** Why it is not eligible; empty when it is. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  blockHash,
   count,
   ethereumAddress,
   ethNumber,
@@ -11,7 +12,9 @@ import {
   network,
   page,
   pageQuery,
+  pubkey,
   time,
+  transactionHash,
   weiAmount,
 } from './common.ts'
 
@@ -37,7 +40,7 @@ export const createEthereumStakeBody = z
 /** What the deposit contract is to be called with, and what its signature was made over. */
 export const depositData = z
   .object({
-    pubkey: hex(48),
+    pubkey,
     withdrawalCredentials: hex(32),
     amountGwei: gweiAmount,
     signature: hex(96),
@@ -59,9 +62,9 @@ export const unsignedTransaction = z
 export const transactionStatus = z.enum(['awaiting_submission', 'submitted', 'confirmed', 'failed'])
 
 export const minedFields = {
-  hash: hex(32).optional(),
+  hash: transactionHash.optional(),
   blockNumber: count.optional(),
-  blockHash: hex(32).optional(),
+  blockHash: blockHash.optional(),
   failureReason: z.string().max(1024).optional(),
 }
 
@@ -87,7 +90,7 @@ export type ValidatorStatus = z.output<typeof validatorStatus>
 
 export const validator = z
   .object({
-    pubkey: hex(48),
+    pubkey,
     index: count.optional(),
     status: validatorStatus,
     balanceGwei: gweiAmount.optional(),
@@ -144,7 +147,7 @@ export const stakesQuery = pageQuery.extend({ network: network.optional(), exter
  * a later hash is known for a replacement of this one. Both or neither; beyond the interface, optional.
  */
 export const hashSubmissionBody = z
-  .strictObject({ transactionHash: hex(32), from: ethereumAddress.optional(), nonce: count.optional() })
+  .strictObject({ transactionHash, from: ethereumAddress.optional(), nonce: count.optional() })
   .refine(({ from, nonce }) => (from === undefined) === (nonce === undefined), {
     message: 'from and nonce go together: give both or neither',
     path: ['nonce'],

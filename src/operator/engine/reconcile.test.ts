@@ -438,7 +438,7 @@ describe('events and waits', () => {
   test('what the service says of another validator is no news', async () => {
     const { world, operator } = withStake()
     await world.settle(operator)
-    world.service.state.lie = (body) => ({ ...body, validator: { pubkey: `0x${'11'.repeat(48)}`, status: 'withdrawal_done' } })
+    world.service.state.lie = (body) => ({ ...body, validator: { pubkey: `0x${'11'.repeat(48)}` as const, status: 'withdrawal_done' } })
     world.clock.advance(7_200_000)
     await world.visit(operator)
     expect(world.status().phase).toBe('Confirmed')

@@ -15,6 +15,7 @@ import type { Result } from '../kube/controller.ts'
 import type { EventText } from '../kube/events.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import { type EthereumNetwork, KeyError, type SolanaNetwork } from '../ports.ts'
+import { senderOf } from '../transactions/ethereum-texts.ts'
 import { laneKey } from '../transactions/names.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { createFakeKeys, testAddress } from './fake-keys.ts'
@@ -165,7 +166,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
         const lanes = new Set(
           [...operator.cache<StakingTransaction & KubeObject>(stakingTransaction).list()]
             .filter(({ spec, status }) => spec.chainId !== undefined && status?.outcome === undefined)
-            .map(({ spec }) => laneKey({ chainId: spec.chainId ?? 0, address: spec.from })),
+            .map(({ spec }) => laneKey({ chainId: spec.chainId ?? 0, address: senderOf({ spec }) })),
         )
         for (const lane of lanes)
           for (let looks = 0; ; looks++) {

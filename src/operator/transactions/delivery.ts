@@ -1,5 +1,7 @@
 import { ChainError, type Hex, type Sent } from '../../chains/ethereum/chain.ts'
+import { lowerCase } from '../../lib/chain-types.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
+import { hashIn } from './ethereum-texts.ts'
 import type { RecordMemory } from './memory.ts'
 import { type LaneDeps, type Moment, nodesLacking } from './moment.ts'
 import { openAttempts, withAttempt } from './protocol.ts'
@@ -17,19 +19,12 @@ export function createDelivery(deps: Pick<LaneDeps, 'store' | 'memory' | 'clock'
   const { store, memory, clock } = deps
 
   /** Nodes that have not got this version. Where a nonce has several, each node is asked: it may hold an older one. */
-  async function lacking(
-    { chain, counts, signal }: Moment,
-    record: RecordObject,
-    { hash, nonce }: TransactionAttempt,
-  ): Promise<readonly number[]> {
-    const bare = nodesLacking(counts, nonce ?? 0)
+  async function lacking({ chain, counts, signal }: Moment, record: RecordObject, attempt: TransactionAttempt): Promise<readonly number[]> {
+    const bare = nodesLacking(counts, attempt.nonce ?? 0)
     const versions = openAttempts(recordOf(record))
     if (versions.length === 1) return bare
-    const { lackedBy } = await chain.trace(
-      versions.map((version) => version.hash as Hex),
-      signal,
-    )
-    return [...new Set([...bare, ...(lackedBy.get(hash.toLowerCase() as Hex) ?? [])])]
+    const { lackedBy } = await chain.trace(versions.map(hashIn), signal)
+    return [...new Set([...bare, ...(lackedBy.get(lowerCase(hashIn(attempt))) ?? [])])]
   }
 
   /** Hands bytes to nodes. A node that refuses may have taken them anyway: that is looked up before anything is concluded from it. */
@@ -53,7 +48,7 @@ export function createDelivery(deps: Pick<LaneDeps, 'store' | 'memory' | 'clock'
       deps.onEvent?.(record, { is: 'sent', kind: attempt.kind, hash: attempt.hash, nonce: attempt.nonce ?? 0, nodes: taken })
       return
     }
-    const { known: shown } = await moment.chain.trace([attempt.hash as Hex], moment.signal)
+    const { known: shown } = await moment.chain.trace([hashIn(attempt)], moment.signal)
     if (shown.size > 0) {
       known.sent.add(attempt.hash.toLowerCase())
       return

@@ -1,7 +1,8 @@
-import type { ChainReceipt, ChainTransaction, Hex } from '../../chains/ethereum/chain.ts'
+import type { ChainReceipt, ChainTransaction } from '../../chains/ethereum/chain.ts'
 import { sameHex } from '../../lib/hex.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import type { wait } from '../engine/verdict.ts'
+import { hashIn } from './ethereum-texts.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { conclude, type Landing, openAttempts } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
@@ -92,10 +93,7 @@ export function createFollow(deps: LaneDeps): Follow {
     if (known.minedAt !== undefined && moment.final < known.minedAt && known.looks % LOOK_EVERY !== 0 && !isNewlyStuck) return 'waits'
 
     const attempts = openAttempts(recordOf(record))
-    const trace = await chain.trace(
-      attempts.map(({ hash }) => hash as Hex),
-      signal,
-    )
+    const trace = await chain.trace(attempts.map(hashIn), signal)
     const attemptOf = (hash: string) => attempts.find((attempt) => sameHex(attempt.hash, hash))
     if (trace.final !== undefined) {
       const as = attemptOf(trace.final.hash)?.kind === 'Cancel' ? 'cancel' : 'call'
@@ -124,7 +122,7 @@ export function createFollow(deps: LaneDeps): Follow {
     }
     known.minedAt = undefined
     if (nonce < counts.final) {
-      const used = await chain.nonceUse(lane.address as Hex, nonce, signal)
+      const used = await chain.nonceUse(lane.address, nonce, signal)
       if (used.is === 'used') {
         const as = use(record, used.transaction)
         return settle(moment, record, await landingOf(moment, record, used.receipt, as, nonce, true))

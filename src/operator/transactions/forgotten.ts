@@ -1,4 +1,3 @@
-import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { laneKey, parseLaneKey } from './names.ts'
 import { forgottenPlaces, mayGoOn } from './protocol.ts'
@@ -23,7 +22,7 @@ export async function forgottenBy(
     const other = parseLaneKey(key)
     const everywhere = isHere
       ? counts.finalEverywhere
-      : (await network(other.chainId)?.chain.laneCounts(other.address as Hex, signal))?.finalEverywhere
+      : (await network(other.chainId)?.chain.laneCounts(other.address, signal))?.finalEverywhere
     const places = taken.map(({ place }) => place)
     for (const nonce of forgottenPlaces(recordOf(record), places, everywhere)) {
       const place = places.find((one) => one.nonce === nonce)

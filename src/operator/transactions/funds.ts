@@ -1,4 +1,3 @@
-import type { Hex } from '../../chains/ethereum/chain.ts'
 import { formatWeiAsEth } from '../../lib/amounts.ts'
 import { wait } from '../engine/verdict.ts'
 import { verdictOf } from './hindrance.ts'
@@ -22,7 +21,7 @@ const boundBy = ({ counts, records }: Moment): bigint =>
 /** Those that the balance pays for, in their order. The others are told what is missing. */
 export async function affordable(memory: Memory, moment: Moment, ready: readonly Ready[]): Promise<readonly Ready[]> {
   const { chain, lane, network, signal } = moment
-  const balance = await chain.balance(lane.address as Hex, signal)
+  const balance = await chain.balance(lane.address, signal)
   let free = balance - boundBy(moment)
   return ready.filter(({ record, value, gas, fees }) => {
     const cost = value + gas * fees.maxFeePerGas

@@ -1,7 +1,9 @@
+import type { Hash, Hex } from '../../lib/chain-types.ts'
 import type { Statement } from '../../resources/conditions.ts'
 import type { EthereumTransaction } from '../../resources/ethereum-transaction.ts'
 import type { StakingTransaction, TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { pending, say } from '../engine/progress.ts'
+import { blockHashIn, hashIn, senderOf } from './ethereum-texts.ts'
 
 /** What a resource's status shows of its transaction: a mirror of the record, for people. Nothing about money is read from it. */
 
@@ -34,15 +36,15 @@ export function evidence<T>(value: T | undefined, what: string): T {
 /** The mirror carries a hash of the calldata, which the pure part does not compute. */
 export interface MirrorSource {
   readonly record: Pick<StakingTransaction, 'spec' | 'status'>
-  readonly dataHash: string
+  readonly dataHash: Hex
   /** Whether a version was handed to a node, as far as this process knows. */
-  readonly wasSent: (hash: string) => boolean
+  readonly wasSent: (hash: Hash) => boolean
   /** Whether the staking API was told of a version, as far as this process knows. */
-  readonly wasTold: (hash: string) => boolean
+  readonly wasTold: (hash: Hash) => boolean
 }
 
-const shown = ({ hash, nonce = 0, gas = '0', maxFeePerGasWei = '0', maxPriorityFeePerGasWei = '0', at }: TransactionAttempt) => ({
-  hash,
+const shown = ({ nonce = 0, gas = '0', maxFeePerGasWei = '0', maxPriorityFeePerGasWei = '0', at, ...attempt }: TransactionAttempt) => ({
+  hash: hashIn(attempt),
   nonce,
   gas,
   maxFeePerGasWei,
@@ -65,26 +67,27 @@ export function mirrorOf(
   const landed = outcome === undefined ? undefined : calls.find(({ hash }) => hash.toLowerCase() === outcome.hash.toLowerCase())
   const current = landed ?? calls.at(-1)
   if (current === undefined || spec.call === undefined || spec.chainId === undefined) return undefined
+  const hash = hashIn(current)
   const earlier = calls.filter((attempt) => attempt !== current).slice(-SHOWN)
-  const isSent = current.found === true || outcome !== undefined || wasSent(current.hash) || before?.broadcastHash === current.hash
-  const reportedHash = wasTold(current.hash) ? current.hash : before?.reportedHash
+  const isSent = current.found === true || outcome !== undefined || wasSent(hash) || before?.broadcastHash === hash
+  const reportedHash = wasTold(hash) ? hash : before?.reportedHash
   return {
     chainId: spec.chainId,
-    from: spec.from,
+    from: senderOf(record),
     to: spec.call.to,
     valueWei: current.valueWei ?? spec.call.valueWei ?? '0',
     dataHash,
     ...shown(current),
     ...(earlier.length === 0 ? {} : { replaced: earlier.map(shown) }),
-    ...(isSent ? { broadcastHash: current.hash } : {}),
+    ...(isSent ? { broadcastHash: hash } : {}),
     ...(reportedHash === undefined ? {} : { reportedHash }),
     state: outcome === undefined ? (isSent ? 'Broadcast' : 'Prepared') : states[outcome.is],
     ...(outcome === undefined
       ? {}
       : {
-          minedHash: outcome.hash,
+          minedHash: hashIn(outcome),
           blockNumber: outcome.blockNumber,
-          ...(outcome.blockHash === undefined ? {} : { blockHash: outcome.blockHash }),
+          ...(outcome.blockHash === undefined ? {} : { blockHash: blockHashIn(outcome.blockHash) }),
         }),
   }
 }

@@ -1,5 +1,4 @@
 import { keccak256 } from 'viem'
-import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { EthereumTransaction } from '../../resources/ethereum-transaction.ts'
 import type { TransactionLog } from './log.ts'
 import { mirrorOf } from './mirror.ts'
@@ -14,7 +13,7 @@ export const mirrored = (
   mirrorOf(
     {
       record,
-      dataHash: keccak256((record.spec.call?.data ?? '0x') as Hex),
+      dataHash: keccak256(record.spec.call?.data ?? '0x'),
       wasSent: (hash) => log.wasSent(record, hash),
       wasTold: (hash) => log.wasTold(record, hash),
     },

@@ -1,4 +1,4 @@
-import type { Hex, LaneCounts } from '../../chains/ethereum/chain.ts'
+import type { LaneCounts } from '../../chains/ethereum/chain.ts'
 import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Reason } from '../../resources/reasons.ts'
@@ -106,7 +106,7 @@ export async function lookAt(
   }: { readonly finality: FinalityWatch; readonly inLog: () => Pick<Moment, 'places' | 'records'>; readonly signal: AbortSignal },
 ): Promise<Moment> {
   const { chain } = network
-  const [counts, view] = await Promise.all([chain.laneCounts(lane.address as Hex, signal), chain.view(signal)])
+  const [counts, view] = await Promise.all([chain.laneCounts(lane.address, signal), chain.view(signal)])
   let market: Promise<FeeMarket> | undefined
   const priceNow = async (): Promise<FeeMarket> => ({
     baseFeePerGas: view.baseFeePerGas,

@@ -1,11 +1,12 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import { getAddress, isAddress } from 'viem'
+import type { Address, Pubkey } from '../../lib/chain-types.ts'
 import type { TransactionOwner, TransactionPurpose } from '../../resources/staking-transaction.ts'
 
 /** What a StakingTransaction is for. Two that are for the same thing have the same name, so that one of them can be created. */
 export type Purpose =
-  | { readonly purpose: 'Deposit' | 'Exit'; readonly chainId: number; readonly pubkey: string }
+  | { readonly purpose: 'Deposit' | 'Exit'; readonly chainId: number; readonly pubkey: Pubkey }
   /** A validator may be withdrawn from many times: each resource once. */
   | { readonly purpose: 'Withdrawal'; readonly chainId: number; readonly owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'> }
   | {
@@ -51,13 +52,13 @@ export function transactionName(of: Purpose): string {
 /** The sequence of nonces of an address on a chain. */
 export interface LaneId {
   readonly chainId: number
-  readonly address: string
+  readonly address: Address
 }
 export const laneKey = ({ chainId, address }: LaneId): string => `${chainId}/${address.toLowerCase()}`
 /** @returns the address with its checksum (EIP-55), as people are told of it */
 export function parseLaneKey(key: string): LaneId {
   const [chainId = '', address = ''] = key.split('/')
-  return { chainId: Number(chainId), address: isAddress(address, { strict: false }) ? getAddress(address) : address }
+  return { chainId: Number(chainId), address: isAddress(address, { strict: false }) ? getAddress(address) : (address as Address) }
 }
 
 /** The name of a SignerNonce: chain, address and number, so that none is given out twice. */

@@ -1,4 +1,4 @@
-import { ChainError, type Hex } from '../../chains/ethereum/chain.ts'
+import { ChainError } from '../../chains/ethereum/chain.ts'
 import type { Fees } from '../../chains/ethereum/fees.ts'
 import { formatWeiAsGwei, type Wei } from '../../lib/amounts.ts'
 import { ALLOW_REMAKES_ANNOTATION, DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
@@ -97,7 +97,7 @@ export function createPreparation(deps: Pick<LaneDeps, 'kindOf' | 'importingFor'
     if (call === undefined) throw new Error(`StakingTransaction ${record.metadata.name} has no call`)
     let estimate: bigint
     try {
-      estimate = await chain.estimateGas({ from: lane.address as Hex, to: call.to as Hex, data: call.data as Hex, valueWei }, signal)
+      estimate = await chain.estimateGas({ from: lane.address, to: call.to, data: call.data, valueWei }, signal)
     } catch (error) {
       if (error instanceof ChainError && error.code === 'reverted' && kind.remakeAfterRevert)
         throw retry(

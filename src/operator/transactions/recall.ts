@@ -1,10 +1,10 @@
-import type { Hex } from '../../chains/ethereum/chain.ts'
 import { sameHex } from '../../lib/hex.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
 import type { TransactionClaim } from '../../resources/staking-transaction.ts'
 import { stall, wait } from '../engine/verdict.ts'
 import { isOver, openClaims } from './claims.ts'
+import { hashIn } from './ethereum-texts.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { disregardedIn, type WitnessedTransaction, withPlace } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
@@ -20,7 +20,7 @@ export function createRecall({ store, memory, clock }: Pick<LaneDeps, 'store' | 
     const claims = openClaims(recordOf(record), disregardedIn(record.metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION]))
     const lost: TransactionClaim[] = []
     for (const one of claims) {
-      const shown = one.hash === undefined ? undefined : await chain.transaction(one.hash as Hex, signal)
+      const shown = one.hash === undefined ? undefined : await chain.transaction(hashIn({ hash: one.hash }), signal)
       if (shown === undefined) {
         if (!isOver(one, counts.finalEverywhere)) lost.push(one)
         continue

@@ -1,4 +1,4 @@
-import type { Address, Hex, UnsignedTransaction } from '../../chains/ethereum/chain.ts'
+import type { Hex, UnsignedTransaction } from '../../chains/ethereum/chain.ts'
 import type { Fees } from '../../chains/ethereum/fees.ts'
 import { type Wei, wei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -8,6 +8,7 @@ import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { stall } from '../engine/verdict.ts'
 import type { EthereumKeys } from '../ports.ts'
+import { addressOf, senderOf } from './ethereum-texts.ts'
 import type { LaneId } from './names.ts'
 import { CANCEL_GAS, feesOf } from './price.ts'
 import type { RecordObject } from './store.ts'
@@ -42,7 +43,7 @@ export function createSigning(deps: {
 
   async function sign(signer: StakingSigner, transaction: UnsignedTransaction, signal: AbortSignal) {
     deps.assertMayAct()
-    return deps.keys.signTransaction(signer.spec.keyName, signer.spec.address as Address, transaction, signal)
+    return deps.keys.signTransaction(signer.spec.keyName, addressOf(signer), transaction, signal)
   }
 
   function unsigned(
@@ -53,11 +54,11 @@ export function createSigning(deps: {
     fees: Fees,
     valueWei: Wei,
   ): UnsignedTransaction {
-    const { chainId, call, from } = record.spec
+    const { chainId, call } = record.spec
     if (chainId === undefined || call === undefined) throw new Error(`StakingTransaction ${record.metadata.name} has no call`)
     return kind === 'Cancel'
-      ? { chainId, to: from as Address, data: '0x', valueWei: wei(0n), nonce, gas: CANCEL_GAS, ...fees }
-      : { chainId, to: call.to as Address, data: call.data as Hex, valueWei, nonce, gas, ...fees }
+      ? { chainId, to: senderOf(record), data: '0x', valueWei: wei(0n), nonce, gas: CANCEL_GAS, ...fees }
+      : { chainId, to: call.to, data: call.data, valueWei, nonce, gas, ...fees }
   }
 
   async function version(
@@ -113,7 +114,7 @@ export function createSigning(deps: {
   ): Promise<{ readonly raw: Hex; readonly hash: Hex }> {
     return sign(
       signer,
-      { chainId: lane.chainId, to: signer.spec.address as Address, data: '0x', valueWei: wei(0n), nonce, gas: CANCEL_GAS, ...fees },
+      { chainId: lane.chainId, to: addressOf(signer), data: '0x', valueWei: wei(0n), nonce, gas: CANCEL_GAS, ...fees },
       signal,
     )
   }

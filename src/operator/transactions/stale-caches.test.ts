@@ -3,6 +3,7 @@ import { LANE_FINALIZER } from '../../resources/meta.ts'
 import type { Ledger } from '../../resources/staking-signer.ts'
 import { KubeError } from '../kube/errors.ts'
 import { addressOf, createWorld, EXIT, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
+import { hashIn, pubkeyOf } from './ethereum-texts.ts'
 
 /**
  * A new leader has watched all along, as far as its watches were heard: its caches may show nothing of what the leader before it did. What isn't in them
@@ -48,10 +49,17 @@ describe('what an earlier version has signed for a stake that is gone, and anoth
     if (signed === undefined || record === undefined || attempt === undefined) throw new Error('nothing was signed')
     await world.chain.chain.send(signed.raw, 'all', new AbortController().signal)
     world.chain.forget()
-    const { owner, subject, apiId } = record.spec
+    const { owner, apiId } = record.spec
     const inFlight: NonNullable<Ledger['inFlight']>[number] = {
-      ...{ origin: owner.originUid, kind: owner.kind, namespace: owner.namespace, name: owner.name, step: 'stake', pubkey: subject },
-      ...{ nonce: 0, valueWei: attempt.valueWei ?? '', gas: attempt.gas ?? '', hash: attempt.hash, recordedAt: attempt.at },
+      ...{
+        origin: owner.originUid,
+        kind: owner.kind,
+        namespace: owner.namespace,
+        name: owner.name,
+        step: 'stake',
+        pubkey: pubkeyOf(record),
+      },
+      ...{ nonce: 0, valueWei: attempt.valueWei ?? '', gas: attempt.gas ?? '', hash: hashIn(attempt), recordedAt: attempt.at },
       ...{ maxFeePerGasWei: attempt.maxFeePerGasWei ?? '', maxPriorityFeePerGasWei: attempt.maxPriorityFeePerGasWei ?? '' },
     }
     world.loseLog()

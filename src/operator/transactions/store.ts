@@ -1,3 +1,4 @@
+import { lowerCase } from '../../lib/chain-types.ts'
 import { RECORD_FINALIZER } from '../../resources/meta.ts'
 import type { SignerNonce } from '../../resources/signer-nonce.ts'
 import { SIGNER_NONCE_API, signerNonce } from '../../resources/signer-nonce.ts'
@@ -19,6 +20,7 @@ import type { KubeObject } from '../kube/objects.ts'
 import { readThrough } from '../kube/read-through.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
 import type { Rank } from '../kube/store.ts'
+import { senderOf } from './ethereum-texts.ts'
 import { type LaneId, laneKey, placeName } from './names.ts'
 import { isOpen, type Place, type TransactionRecord } from './protocol.ts'
 import { holdersOf } from './solana/holders.ts'
@@ -37,7 +39,7 @@ const isLive = ({ metadata, status }: RecordObject): boolean =>
 export const recordIndexers = {
   /** Those that their lane looks at each time. A lane has thousands that are over: they are not among them. */
   lane: (record: RecordObject): readonly string[] =>
-    record.spec.chainId === undefined || !isLive(record) ? [] : [laneKey({ chainId: record.spec.chainId, address: record.spec.from })],
+    record.spec.chainId === undefined || !isLive(record) ? [] : [laneKey({ chainId: record.spec.chainId, address: senderOf(record) })],
   /** Those who had their answer before, too: a dropped landing stays theirs. */
   owner: ({ spec, status }: RecordObject): readonly string[] => [
     ...new Set([spec.owner, ...(status?.closed ?? []).flatMap(({ owner }) => owner ?? [])].map(ownerKey)),
@@ -53,7 +55,7 @@ export const recordRanks = {
   concluded: ({ spec, status }: RecordObject): Rank | undefined =>
     spec.chainId === undefined || status?.outcome === undefined
       ? undefined
-      : { group: concludedIn({ chainId: spec.chainId, address: spec.from }, spec.purpose), rank: status.place ?? -1 },
+      : { group: concludedIn({ chainId: spec.chainId, address: senderOf({ spec }) }, spec.purpose), rank: status.place ?? -1 },
 }
 const concludedIn = (lane: LaneId, purpose: TransactionPurpose): string => `${laneKey(lane)} ${purpose}`
 
@@ -267,7 +269,7 @@ function createPlaces(deps: TransactionStoreDeps): Pick<TransactionStore, PlaceM
       point('before place create', name)
       const spec: SignerNonce['spec'] = {
         chainId: lane.chainId,
-        address: lane.address.toLowerCase(),
+        address: lowerCase(lane.address),
         nonce,
         ...(by === undefined ? {} : { transaction: { name: by.name, uid: by.uid, generation: by.generation } }),
         ...(subjects.length === 0 ? {} : { subjects: [...new Set(subjects.map((one) => one.toLowerCase()))] }),

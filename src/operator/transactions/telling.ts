@@ -1,8 +1,8 @@
-import type { Hex } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { wait } from '../engine/verdict.ts'
+import { hashIn, senderOf } from './ethereum-texts.ts'
 import type { LaneDeps } from './moment.ts'
 import { disregardedIn, testimony } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
@@ -20,16 +20,17 @@ export function createTelling(deps: Pick<LaneDeps, 'kindOf'>) {
     const witnesses = await deps.kindOf(of).witnesses(of, signal)
     const told = witnesses.told?.hash.toLowerCase()
     if (told === undefined || !disregarded.includes(told)) return false
-    return testimony(recordOf(of), { address: of.spec.from }, witnesses, annotation).is === 'none'
+    return testimony(recordOf(of), { address: senderOf(of) }, witnesses, annotation).is === 'none'
   }
 
   /**
    * Nothing is sent that the staking API was not told of. That it refuses a hash now is no reason to take another nonce at once: it is told again.
    * @returns whether it was told. ▸ It was not, and need not be, where it refuses every other hash for the sake of one that a person has disregarded.
    */
-  async function tell(of: RecordObject, { hash, nonce = 0 }: TransactionAttempt, signal: AbortSignal): Promise<boolean> {
+  async function tell(of: RecordObject, attempt: TransactionAttempt, signal: AbortSignal): Promise<boolean> {
+    const hash = hashIn(attempt)
     try {
-      await deps.kindOf(of).tell(of, { hash: hash as Hex, from: of.spec.from as Hex, nonce }, signal)
+      await deps.kindOf(of).tell(of, { hash, from: senderOf(of), nonce: attempt.nonce ?? 0 }, signal)
       return true
     } catch (error) {
       if (!(error instanceof StakingApiError) || error.status !== 409) throw error

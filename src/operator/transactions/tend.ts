@@ -1,5 +1,5 @@
-import type { Hex } from '../../chains/ethereum/chain.ts'
 import { each } from './each.ts'
+import { senderOf } from './ethereum-texts.ts'
 import { hindranceOf, isHeldBack } from './hindrance.ts'
 import { type LaneDeps, type Moment, nodesLacking, somebodyWaits } from './moment.ts'
 import { type LaneId, laneKey, placeName } from './names.ts'
@@ -36,7 +36,7 @@ export function createTend(deps: LaneDeps) {
     const answers = await chain.send(raw, 'all', signal)
     deps.onPoint?.('after send', key)
     // A node that holds another version wants more than that: the next one outbids this.
-    memory.fillers.set(key, { hash: hash as Hex, raw, fees, at: answers.some(({ is }) => is === 'taken') ? clock.monotonicMs() : 0 })
+    memory.fillers.set(key, { hash, raw, fees, at: answers.some(({ is }) => is === 'taken') ? clock.monotonicMs() : 0 })
   }
 
   /** The record that a place was taken for, where it uses this lane. ▸ As it is in the store: a cache that lags makes fillers of places that are in use. */
@@ -47,7 +47,7 @@ export function createTend(deps: LaneDeps) {
       return cached
     const record = await store.read(transaction.name, signal)
     if (record === undefined || record.metadata.uid !== transaction.uid) return undefined
-    return laneKey({ chainId: record.spec.chainId ?? 0, address: record.spec.from }) === laneKey(lane) ? record : undefined
+    return laneKey({ chainId: record.spec.chainId ?? 0, address: senderOf(record) }) === laneKey(lane) ? record : undefined
   }
 
   return async function tend(moment: Moment): Promise<{ readonly isOpen: boolean }> {

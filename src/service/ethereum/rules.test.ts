@@ -55,7 +55,7 @@ describe('a new stake', () => {
   })
 
   test('everything that is wrong is said at once', () => {
-    expect(codes({ network: undefined, amount: parseEth('1'), withdrawalAddress: `0x${'0'.repeat(40)}` })).toEqual([
+    expect(codes({ network: undefined, amount: parseEth('1'), withdrawalAddress: `0x${'0'.repeat(40)}` as const })).toEqual([
       '/body/network unknown-network',
       '/body/amountEth amount-out-of-range',
       '/body/withdrawalAddress zero-address',

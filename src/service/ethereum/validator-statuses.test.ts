@@ -52,8 +52,7 @@ function setUp() {
     genesis: unused,
     head: unused,
     withdrawalView: unused,
-    blockAt: unused,
-    standing: unused,
+    hasBlock: () => Promise.reject(new Error('not called')),
     depositView: unused,
     pendingDeposits: unused,
     validators: async (pubkeys) => {

@@ -1,6 +1,7 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import type { DepositMark } from '../../chains/ethereum/deposit-scan.ts'
+import { lowerCase, type Pubkey } from '../../lib/chain-types.ts'
 import type { Database, UnknownDepositsTable } from './schema.ts'
 
 type Db = Kysely<Database>
@@ -106,7 +107,7 @@ export const dismissMissing = async (db: Db, pubkeys: readonly string[], now: Da
     .where(
       'pubkey',
       'in',
-      pubkeys.map((pubkey) => pubkey.toLowerCase() as Hex),
+      pubkeys.map((pubkey) => lowerCase(pubkey as Pubkey)),
     )
     .returning('pubkey')
     .execute()

@@ -215,9 +215,6 @@ export interface EthereumRequestsTable {
   consensus_block: bigint | null
   /** Its hash; null of one that was judged before this was kept. */
   consensus_block_hash: Hex | null
-  /** From Gloas on: the slot and root of the beacon chain's block that processed it. */
-  consensus_slot: bigint | null
-  consensus_root: Hex | null
   /** While it waits in the EIP-7002 contract's queue: its place, and the block whose turn it is; both hold for `block_hash` alone. */
   queue_position: bigint | null
   queue_turn: bigint | null

@@ -1,5 +1,6 @@
 import { CompiledQuery, type Kysely, type Selectable, type SelectQueryBuilder, sql, type Transaction } from 'kysely'
 import type { Hex } from '../../chains/ethereum/chain.ts'
+import { lowerCase, type Pubkey } from '../../lib/chain-types.ts'
 import { ProblemError } from '../errors.ts'
 import { prepared } from './prepared.ts'
 import type { Database, EthereumStakeHashesTable, EthereumStakesTable } from './schema.ts'
@@ -297,7 +298,7 @@ export function stakeKeys(
     query = query.where(
       'pubkey',
       'in',
-      filter.pubkeys.map((pubkey) => pubkey.toLowerCase() as Hex),
+      filter.pubkeys.map((pubkey) => lowerCase(pubkey as Pubkey)),
     )
   return query.orderBy('key_index').execute()
 }

@@ -146,8 +146,8 @@ describe('a transaction', () => {
   })
 
   test('nobody made is nowhere', async () => {
-    expect(await chain.transaction(`0x${'12'.repeat(32)}`, never)).toBeUndefined()
-    expect(await chain.receipt(`0x${'12'.repeat(32)}`, never)).toBeUndefined()
+    expect(await chain.transaction(`0x${'12'.repeat(32)}` as const, never)).toBeUndefined()
+    expect(await chain.receipt(`0x${'12'.repeat(32)}` as const, never)).toBeUndefined()
   })
 })
 

@@ -49,7 +49,7 @@ async function run(script: string, object: object, expression: string): Promise<
 }
 
 const now = new Date(Date.UTC(2030, 0, 1))
-const hash = `0x${'aa'.repeat(32)}`
+const hash = `0x${'aa'.repeat(32)}` as const
 const stake = (spec: object = {}, metadata: object = {}): EthereumStake =>
   ({
     apiVersion: 'staking.dev/v1alpha1',
@@ -83,7 +83,7 @@ const transaction = (change: object) =>
 const verified: EthereumStakeStatus = {
   stakeId: 's',
   depositData: {
-    pubkey: `0x${'22'.repeat(48)}`,
+    pubkey: `0x${'22'.repeat(48)}` as const,
     withdrawalCredentials: hash,
     amountGwei: '32000000000',
     signature: hash,
@@ -93,7 +93,10 @@ const verified: EthereumStakeStatus = {
 }
 const mined = { broadcastHash: hash, minedHash: hash, blockNumber: 7 }
 const confirmed: EthereumStakeStatus = { ...verified, transaction: transaction({ ...mined, state: 'Confirmed' }) }
-const seen = (state: string): EthereumStakeStatus => ({ ...confirmed, validator: { pubkey: `0x${'22'.repeat(48)}`, status: state } })
+const seen = (state: string): EthereumStakeStatus => ({
+  ...confirmed,
+  validator: { pubkey: `0x${'22'.repeat(48)}` as const, status: state },
+})
 const step: Progress = { at: 'step', step: 'Transaction' }
 const settled: Progress = { at: 'settled' }
 const halted = (kind: 'wait' | 'stall'): Progress =>

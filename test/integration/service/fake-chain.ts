@@ -39,7 +39,7 @@ export function createFakeChain(network: string): FakeChain {
     amountGwei: 0n as DepositLog['amountGwei'],
     signature: '0x',
     index: 0n,
-    transactionHash: `0x${'d'.repeat(64)}`,
+    transactionHash: `0x${'d'.repeat(64)}` as const,
     blockNumber: 1n,
   })
   const unused = () => Promise.reject(new Error('the service does not call this'))

@@ -872,7 +872,7 @@ function show(
   service.chain.transactions.set(transactionHash, {
     hash: transactionHash,
     from: payer,
-    to: `0x${'2'.repeat(40)}`,
+    to: `0x${'2'.repeat(40)}` as const,
     data: '0x',
     valueWei: 0n as never,
     ...more,
@@ -903,7 +903,7 @@ function land(
     from: payer,
     success,
     blockNumber: at,
-    blockHash: `0x${'b'.repeat(64)}`,
+    blockHash: `0x${'b'.repeat(64)}` as const,
     gasUsed: 1n,
     effectiveGasPrice: 1n as never,
     logs: deposit === undefined ? [] : [depositLog(deposit)],

@@ -36,7 +36,7 @@ function createDeposits() {
       amountGwei,
       signature: '0x',
       index,
-      transactionHash: `0x${'e'.repeat(64)}`,
+      transactionHash: `0x${'e'.repeat(64)}` as const,
       blockNumber,
     })
   }

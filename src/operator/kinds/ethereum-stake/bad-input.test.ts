@@ -32,8 +32,8 @@ describe('a resource that nobody should pay: nothing is signed, and it says why'
       reason: 'InvalidSpec',
       calls: 0,
     },
-    { given: 'the zero address', stake: { withdrawalAddress: `0x${'0'.repeat(40)}` }, reason: 'InvalidSpec', calls: 0 },
-    { given: 'an address of 19 bytes', stake: { withdrawalAddress: `0x${'1'.repeat(38)}` }, reason: 'InvalidSpec', calls: 0 },
+    { given: 'the zero address', stake: { withdrawalAddress: `0x${'0'.repeat(40)}` as const }, reason: 'InvalidSpec', calls: 0 },
+    { given: 'an address of 19 bytes', stake: { withdrawalAddress: `0x${'1'.repeat(38)}` as const }, reason: 'InvalidSpec', calls: 0 },
     { given: '31 ETH', stake: { amountEth: '31' }, reason: 'InvalidSpec', calls: 0 },
     { given: '2048.000000001 ETH', stake: { amountEth: '2048.000000001' }, reason: 'InvalidSpec', calls: 0 },
     { given: '33 ETH with Execution', stake: { amountEth: '33', credentialsType: 'Execution' }, reason: 'InvalidSpec', calls: 0 },
@@ -210,7 +210,7 @@ describe('a service that lies: nothing is signed, and it is not tried again and 
     { given: 'a transaction for another chain', lie: transaction({ chainId: 1 }) },
     { given: 'a transaction with more value', lie: transaction({ valueWei: (33n * ETH) as never }) },
     { given: 'a transaction with other calldata', lie: (body) => transaction({ data: flip(body.unsignedTransaction.data) })(body) },
-    { given: 'a public key that is none', lie: deposit({ pubkey: `0x${'ab'.repeat(48)}` }) },
+    { given: 'a public key that is none', lie: deposit({ pubkey: `0x${'ab'.repeat(48)}` as const }) },
   ])('$given', async ({ lie }) => {
     const world = await visited((made) => {
       made.service.state.lie = lie

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { StakingApiError } from '../../../contract/client-error.ts'
+import type { Hash } from '../../../lib/chain-types.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
+import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
 import { testAddress } from '../../testing/fake-keys.ts'
 import { addressOf, createWorld, ETH, hoodi, KEY, type World } from '../../testing/world.ts'
@@ -17,11 +19,14 @@ const resource = (annotation?: string): EthereumStake =>
     },
     spec: { amountEth: '32' },
   }) as unknown as EthereumStake
-const inState = (state: string, validator?: string) =>
-  ({ transaction: { state, hash: '0x1', nonce: 3 }, ...(validator && { validator: { status: validator } }) }) as EthereumStakeStatus
+const hash: Hash = '0x1'
+const inState = (state: EthereumTransaction['state'], validator?: string): EthereumStakeStatus => ({
+  transaction: { state, hash, nonce: 3 } as EthereumTransaction,
+  ...(validator && { validator: { pubkey: '0xabc', status: validator } }),
+})
 
 const depositData = { pubkey: '0xabc' } as EthereumStakeStatus['depositData'] & object
-const open: LoggedDeposit = { is: 'open', hash: '0x1', nonce: 3 }
+const open: LoggedDeposit = { is: 'open', hash, nonce: 3 }
 const landed: LoggedDeposit = { is: 'landed', pubkey: '0xabc' }
 
 test.each<{ given: string; status: EthereumStakeStatus; logged?: LoggedDeposit; annotation?: string; does: 'release' | 'watch' | 'hold' }>([

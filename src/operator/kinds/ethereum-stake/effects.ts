@@ -1,8 +1,8 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { Perform } from '../../engine/step.ts'
 import { briefWait, stall, wait } from '../../engine/verdict.ts'
 import { WATCH_ONLY } from '../../engine/visit.ts'
+import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
@@ -61,7 +61,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
         found = evidenceOf(await serviceStake(plan.request, visit, signal))
         evidence.verifyFields(plan.request, fieldsOf(found), network)
         const spec = depositSpec({ request: plan.request, ...found }, network, signer)
-        record = await log.ensure(depositName(network.config.chainId, spec.subject), spec, signal)
+        record = await log.ensure(depositName(network.config.chainId, pubkeyOf({ spec })), spec, signal)
       }
       if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
       const outcome = record.status?.outcome
@@ -77,7 +77,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
     undoStake: createUndo(deps, requests),
 
     async reportDeposit({ network, stakeId, hash }, _visit, signal) {
-      await networkOf(network).api.submitEthereumStake(stakeId, hash as Hex, signal)
+      await networkOf(network).api.submitEthereumStake(stakeId, hash, signal)
       return { reportedHash: hash }
     },
   }

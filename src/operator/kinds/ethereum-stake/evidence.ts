@@ -15,11 +15,11 @@ export const evidenceOf = ({ stakeId, depositData }: EthereumStakeBody) => {
 }
 
 export const fieldsOf = ({ depositData }: { depositData: DepositPlan['depositData'] }) => ({
-  pubkey: depositData.pubkey as Hex,
-  withdrawalCredentials: depositData.withdrawalCredentials as Hex,
+  pubkey: depositData.pubkey,
+  withdrawalCredentials: depositData.withdrawalCredentials,
   amountGwei: BigInt(depositData.amountGwei) as Gwei,
-  signature: depositData.signature as Hex,
-  depositDataRoot: depositData.depositDataRoot as Hex,
+  signature: depositData.signature,
+  depositDataRoot: depositData.depositDataRoot,
 })
 
 export const calldataOf = (plan: Pick<DepositPlan, 'depositData'>): Hex => encodeDepositCalldata(fieldsOf(plan))

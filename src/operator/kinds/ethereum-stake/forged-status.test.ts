@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ChainError } from '../../../chains/ethereum/chain.ts'
+import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
 import { depositDataRoot, withdrawalCredentials } from '../../../chains/ethereum/deposit.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import type { EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
@@ -64,7 +64,7 @@ const attackersFields = {
   signature: attackers.signature,
   depositDataRoot: attackers.depositDataRoot,
 }
-const flip = (text: string): string => text.slice(0, -1) + (text.endsWith('0') ? '1' : '0')
+const flip = (text: Hex): Hex => `0x${text.slice(2, -1)}${text.endsWith('0') ? '1' : '0'}`
 
 const forgeries: { forged: string; edit: (status: EthereumStakeStatus) => object }[] = [
   { forged: 'the recipient', edit: inTransaction(() => ({ to: testAddress(2) })) },

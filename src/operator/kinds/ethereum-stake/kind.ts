@@ -1,4 +1,3 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { decodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { sameHex } from '../../../lib/hex.ts'
@@ -40,7 +39,7 @@ export function ethereumStakeKind(deps: {
     const network = networks.ethereum(spec.network)
     if (network === undefined) return { is: 'none' }
     try {
-      const found = await network.chain.depositsFor(pubkey as Hex, signal)
+      const found = await network.chain.depositsFor(pubkey, signal)
       return found.some((one) => sameHex(one.withdrawalCredentials, withdrawalCredentials)) ? { is: 'landed', pubkey } : { is: 'none' }
     } catch (error) {
       signal.throwIfAborted()
@@ -181,7 +180,7 @@ function isOf({ spec }: RecordObject, { stakeId, depositData }: EthereumStakeSta
   if (depositData === undefined || !sameHex(depositData.pubkey, spec.subject)) return false
   if (spec.apiId !== undefined && stakeId !== undefined && stakeId !== spec.apiId) return false
   if (spec.call === undefined) return true
-  const paid = decodeDepositCalldata(spec.call.data as Hex)
+  const paid = decodeDepositCalldata(spec.call.data)
   return (
     sameHex(depositData.withdrawalCredentials, paid.withdrawalCredentials) &&
     sameHex(depositData.signature, paid.signature) &&

@@ -2,9 +2,11 @@ import { decodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { formatWeiAsEth } from '../../../lib/amounts.ts'
+import { lowerCase, type Pubkey } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import { Halt } from '../../engine/verdict.ts'
+import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { type DepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
 import { depositName, depositSpec } from './records.ts'
@@ -58,14 +60,14 @@ export function createLegacyDeposits(
         throw error
       }
       const made = depositSpec({ request, ...found }, network, signer)
-      return { name: depositName(network.config.chainId, made.subject), spec: made }
+      return { name: depositName(network.config.chainId, pubkeyOf({ spec: made })), spec: made }
     },
 
     ofCall(owner, { to, data, valueWei }, { config }, signer) {
       if (to === undefined || !sameHex(to, config.depositContractAddress)) return undefined
-      let pubkey: string
+      let pubkey: Pubkey
       try {
-        pubkey = decodeDepositCalldata(data).pubkey.toLowerCase()
+        pubkey = lowerCase(decodeDepositCalldata(data).pubkey)
       } catch {
         return undefined
       }

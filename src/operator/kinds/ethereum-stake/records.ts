@@ -1,6 +1,6 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { decodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
 import { formatEth, gwei, gweiToWei } from '../../../lib/amounts.ts'
+import type { Pubkey } from '../../../lib/chain-types.ts'
 import type { StakingTransactionSpec } from '../../../resources/staking-transaction.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { LegacySigner } from '../../transactions/legacy/kind.ts'
@@ -12,7 +12,7 @@ import { calldataOf, fieldsOf } from './evidence.ts'
 import type { DepositPlan } from './steps.ts'
 
 /** One deposit for a validator on a chain: whoever else wants to pay for it finds this name taken. */
-export const depositName = (chainId: number, pubkey: string): string => transactionName({ purpose: 'Deposit', chainId, pubkey })
+export const depositName = (chainId: number, pubkey: Pubkey): string => transactionName({ purpose: 'Deposit', chainId, pubkey })
 
 /** What is to be written down before a deposit is signed. */
 export const depositSpec = (
@@ -70,6 +70,6 @@ export function standsBefore(other: RecordObject, record: RecordObject): boolean
 
 /** The deposit that a record's call makes. The calldata does not carry the amount: the value does. */
 export const depositIn = ({ spec }: RecordObject) => ({
-  ...decodeDepositCalldata((spec.call?.data ?? '0x') as Hex),
+  ...decodeDepositCalldata(spec.call?.data ?? '0x'),
   amountGwei: gwei(BigInt(spec.call?.valueWei ?? '0') / 1_000_000_000n),
 })

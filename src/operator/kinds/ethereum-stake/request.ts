@@ -48,7 +48,7 @@ export function createDepositRequests(deps: EthereumStakeDeps) {
   }
 
   function addressOf(request: StakeRequest): Address {
-    const address = request.withdrawalAddress as Address
+    const address = request.withdrawalAddress
     if (!/^0x[0-9a-fA-F]{40}$/.test(address) || /^0x0{40}$/.test(address))
       throw stall('InvalidSpec', 'spec.withdrawalAddress is not an address that can be paid.', false)
     const wrong = checkAddress(address)

@@ -6,12 +6,12 @@ import type { Progress } from '../../engine/progress.ts'
 import { createWorld, KEY, withdrawalAddress } from '../../testing/world.ts'
 import { ethereumStakeStatus, wasSlashed } from './status.ts'
 
-const root = `0x${'aa'.repeat(32)}`
+const root = `0x${'aa'.repeat(32)}` as const
 const depositData = {
-  pubkey: `0x${'11'.repeat(48)}`,
+  pubkey: `0x${'11'.repeat(48)}` as const,
   withdrawalCredentials: root,
   amountGwei: '32000000000',
-  signature: `0x${'22'.repeat(96)}`,
+  signature: `0x${'22'.repeat(96)}` as const,
   depositDataRoot: root,
 }
 const resource = (generation = 3): EthereumStake =>
@@ -29,8 +29,8 @@ const resource = (generation = 3): EthereumStake =>
   }) as EthereumStake
 const transaction = (change: object = {}) => ({
   chainId: 1,
-  from: `0x${'33'.repeat(20)}`,
-  to: `0x${'33'.repeat(20)}`,
+  from: `0x${'33'.repeat(20)}` as const,
+  to: `0x${'33'.repeat(20)}` as const,
   valueWei: '1',
   dataHash: root,
   hash: root,

@@ -1,22 +1,23 @@
 import { describe, expect, test } from 'vitest'
+import type { Hex } from '../../../lib/chain-types.ts'
 import type { EthereumStakeSpec, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import { nextStep } from '../../engine/step.ts'
 import { type EthereumStakeView, ethereumStakeSteps } from './steps.ts'
 
-const root = `0x${'aa'.repeat(32)}`
+const root = `0x${'aa'.repeat(32)}` as const
 const depositData = {
-  pubkey: `0x${'11'.repeat(48)}`,
+  pubkey: `0x${'11'.repeat(48)}` as const,
   withdrawalCredentials: root,
   amountGwei: '32000000000',
-  signature: `0x${'22'.repeat(96)}`,
+  signature: `0x${'22'.repeat(96)}` as const,
   depositDataRoot: root,
 }
-const hash = (of: number): string => `0x${of.toString(16).padStart(64, '0')}`
+const hash = (of: number): Hex => `0x${of.toString(16).padStart(64, '0')}`
 const transaction = (change: Partial<EthereumTransaction> = {}): EthereumTransaction => ({
   chainId: 560048,
-  from: `0x${'33'.repeat(20)}`,
-  to: `0x${'44'.repeat(20)}`,
+  from: `0x${'33'.repeat(20)}` as const,
+  to: `0x${'44'.repeat(20)}` as const,
   valueWei: '32000000000000000000',
   dataHash: hash(9),
   hash: hash(1),

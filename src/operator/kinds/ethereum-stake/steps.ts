@@ -1,3 +1,4 @@
+import type { Address, Hash, Hex } from '../../../lib/chain-types.ts'
 import type { EthereumStakeSpec, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import { externalReference, idempotencyKey, type Origin } from '../../engine/origin.ts'
@@ -19,7 +20,7 @@ export interface StakeRequest {
   readonly signer: string
   readonly network: string
   readonly amountEth: string
-  readonly withdrawalAddress: string
+  readonly withdrawalAddress: Address
   readonly credentialsType: EthereumStakeSpec['credentialsType']
   readonly idempotencyKey: string
   readonly externalReference: string
@@ -40,7 +41,7 @@ export type EthereumStakeEffects = {
   readonly verifyDeposit: {
     /** `tentative`: nothing was ever verified or made of the evidence in status; what the service says now takes its place. */
     args: { request: StakeRequest; stakeId: string; depositData: DepositFields; tentative: boolean }
-    result: { verifiedRoot: string; stakeId: string; depositData: DepositFields; withdrawalAddressIsContract: boolean | undefined }
+    result: { verifiedRoot: Hex; stakeId: string; depositData: DepositFields; withdrawalAddressIsContract: boolean | undefined }
   }
   readonly followDeposit: {
     args: DepositPlan
@@ -48,7 +49,7 @@ export type EthereumStakeEffects = {
     result: { transaction: EthereumTransaction | undefined; found?: { stakeId: string; depositData: DepositFields } }
   }
   readonly undoStake: { args: { network: string; stakeId: string; externalReference: string }; result: { cancelled: true } }
-  readonly reportDeposit: { args: { network: string; stakeId: string; hash: string }; result: { reportedHash: string } }
+  readonly reportDeposit: { args: { network: string; stakeId: string; hash: Hash }; result: { reportedHash: Hash } }
 }
 
 /** The name of a stake's creation in idempotency keys. */

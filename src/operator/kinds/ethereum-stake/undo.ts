@@ -1,5 +1,6 @@
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
+import { lowerCase } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { Perform } from '../../engine/step.ts'
 import { stall } from '../../engine/verdict.ts'
@@ -23,7 +24,7 @@ export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositReques
     const { chain } = networkOf(network)
     const ours = [...[...deps.signers.list()].map(({ spec }) => spec.address), ...records.map(({ spec }) => spec.from)]
     const deposits = (await chain.depositsFor(pubkey, signal)).map(({ transactionHash }) => transactionHash)
-    const hashes = new Set([...deposits, ...(reported === undefined ? [] : [reported])].map((hash) => hash.toLowerCase() as Hex))
+    const hashes = new Set([...deposits, ...(reported === undefined ? [] : [reported])].map((hash) => lowerCase(hash)))
     const senders = await Promise.all([...hashes].map(async (hash) => (await chain.transaction(hash, signal))?.from))
     return senders.length > 0 && senders.every((from) => from !== undefined && !ours.some((own) => sameHex(own, from)))
   }
@@ -55,7 +56,7 @@ export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositReques
     )
     // Told, and proven closed: nothing of it can land, and only the name stays taken.
     if (isKnown && records.every((record) => mayBeHandedOver(recordOf(record)))) return undone
-    if (await isByOthers(network, body.depositData.pubkey as Hex, transaction.hash as Hex | undefined, records, signal)) return undone
+    if (await isByOthers(network, body.depositData.pubkey, transaction.hash, records, signal)) return undone
     throw stall(
       'UnknownSubmission',
       `The staking API says that stake ${stakeId} was reported or paid${transaction.hash === undefined ? '' : ` (transaction ${transaction.hash})`}, and the log knows of no transaction of it that may land. Look for a deposit for ${body.depositData.pubkey} before you let this resource go.`,

@@ -2,6 +2,7 @@ import type { ChainTransaction, Hex } from '../../../chains/ethereum/chain.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
+import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import { attemptsOf, openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
@@ -22,7 +23,7 @@ export function createDepositWitnesses(
    * by the lane's own address with this very call.
    */
   async function deposits(record: RecordObject, signal: AbortSignal) {
-    const found = await networkOfRecord(record).chain.depositsFor(record.spec.subject as Hex, signal)
+    const found = await networkOfRecord(record).chain.depositsFor(pubkeyOf(record), signal)
     return Promise.all(
       found.map(async ({ transactionHash: hash }) => {
         const isIn = (attempts: readonly { readonly hash: string }[]) => attempts.some((attempt) => sameHex(attempt.hash, hash))
@@ -46,7 +47,7 @@ export function createDepositWitnesses(
       const said = apiId === undefined ? undefined : (await api.ethereumStake(apiId, signal)).transaction
       const hash = said?.hash
       const told = hash === undefined ? undefined : await chain.transaction(hash, signal)
-      const [first] = await chain.depositsFor(record.spec.subject as Hex, signal)
+      const [first] = await chain.depositsFor(pubkeyOf(record), signal)
       const done = first && { hash: first.transactionHash, ...(await makerOf(first.transactionHash, record, signal)) }
       return {
         told:

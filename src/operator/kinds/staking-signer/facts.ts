@@ -1,10 +1,9 @@
-import type { Address } from '../../../chains/ethereum/chain.ts'
-import type { SolanaAddress } from '../../../chains/solana/chain.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { type StakingSigner, stakingSignerSpec } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
+import { addressOf } from '../../transactions/ethereum-texts.ts'
 import { unreadable } from '../../transactions/policy.ts'
 import { closedOf, highestPlace, nextPlaces } from '../../transactions/protocol.ts'
 import { isOpen } from '../../transactions/solana/holders.ts'
@@ -64,13 +63,13 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
     if (signer.spec.chain === 'Solana') {
       const cluster = networks.solana(name)
       if (cluster === undefined) return { name, hasFunds: undefined }
-      const lamports = await cluster.chain.balance(signer.spec.address as SolanaAddress, 'confirmed', signal)
+      const lamports = await cluster.chain.balance(signer.spec.address, 'confirmed', signal)
       const counts = countsOf(transactions.unsettledOf(signer.spec.address).filter((record) => networkName(record) === name))
       return { ...fundedWith(lamports), lane: { network: name, ...counts, balanceLamports: lamports.toString() } }
     }
     const network = networks.ethereum(name)
     if (network === undefined) return { name, hasFunds: undefined }
-    const address = signer.spec.address as Address
+    const address = addressOf(signer)
     const [counts, balance] = await Promise.all([network.chain.laneCounts(address, signal), network.chain.balance(address, signal)])
     // The log is read after the chain: a nonce that is given out meanwhile must not look like a stranger's.
     const lane = { chainId: network.config.chainId, address }

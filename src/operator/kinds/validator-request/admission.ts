@@ -3,6 +3,7 @@ import { formatWeiAsGwei, type Wei, wei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { Halt, retry, stall, wait } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
+import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { Admission, TransactionKind } from '../../transactions/kind.ts'
 import { closedOf } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
@@ -84,9 +85,9 @@ export function createRequestAdmission(
         `StakingSigner ${signer.metadata.name} has address ${signer.spec.address} now, and the transaction was made for ${spec.from}. It is followed to its end; nothing is signed with another key before.`,
       )
     await assertSameValidator(order, record, isFirst, signal)
-    if (isFirst || fresh) await assertOwned(order, signer, { network: network.config.name, pubkey: spec.subject }, new Map(), signal)
+    if (isFirst || fresh) await assertOwned(order, signer, { network: network.config.name, pubkey: pubkeyOf(record) }, new Map(), signal)
     const { call } = spec
-    const data = calldataOf(type, order, spec.subject)
+    const data = calldataOf(type, order, pubkeyOf(record))
     if (call === undefined || !sameHex(call.to, type.contract) || !sameHex(call.data, data) || call.valueWei !== undefined)
       throw stall(
         'VerificationFailed',
@@ -99,13 +100,13 @@ export function createRequestAdmission(
       if (body !== undefined) {
         service.verify(
           body,
-          { order, validator: { network: network.config.name, pubkey: spec.subject }, requestId: spec.apiId ?? '' },
+          { order, validator: { network: network.config.name, pubkey: pubkeyOf(record) }, requestId: spec.apiId ?? '' },
           network,
           signer,
         )
         assertMaySend(order, signer, body.unsignedTransaction.from)
       }
-      await turns.assertTurn(order, { network: network.config.name, pubkey: spec.subject }, record, metadata.name, signal)
+      await turns.assertTurn(order, { network: network.config.name, pubkey: pubkeyOf(record) }, record, metadata.name, signal)
     }
     if (fresh) await assertPaysFee(record, network, signal)
     return { signer, feeCap: capOf(signer, undefined) }
@@ -113,7 +114,7 @@ export function createRequestAdmission(
 
   /** Others ask for something of this validator, and the owner doesn't, or may not: what is in flight makes room. */
   async function overtaken(record: RecordObject, signal: AbortSignal): Promise<Halt | undefined> {
-    const validator = { network: networkOfRecord(record).config.name, pubkey: record.spec.subject }
+    const validator = { network: networkOfRecord(record).config.name, pubkey: pubkeyOf(record) }
     if (record.status?.place === undefined) return undefined
     if (turns.rivals(record, validator).length === 0) return undefined
     try {

@@ -4,8 +4,8 @@ import type { ValidatorRequestStatus } from '../../../resources/validator-reques
 import { decideRequestDeletion, type LoggedRequest } from './deletion.ts'
 import type { RequestKindName } from './request-kind.ts'
 
-const hash = `0x${'aa'.repeat(32)}`
-const validator = { network: 'hoodi', pubkey: `0x${'11'.repeat(48)}` }
+const hash = `0x${'aa'.repeat(32)}` as const
+const validator = { network: 'hoodi', pubkey: `0x${'11'.repeat(48)}` as const }
 const created: ValidatorRequestStatus = { validator, requestId: 'r1' }
 const transaction = (state: 'Prepared' | 'Broadcast' | 'Confirmed' | 'Failed') => ({
   ...created,

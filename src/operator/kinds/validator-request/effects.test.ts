@@ -25,7 +25,7 @@ function loseLog(world: World): void {
   for (const { metadata } of world.records.list()) world.records.vanish(metadata.name)
   for (const { metadata } of world.places.list()) world.places.vanish(metadata.name)
 }
-const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
+const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}` as const
 
 describe('an exit and a withdrawal', () => {
   test.each([
@@ -122,7 +122,7 @@ describe('by reference to a stake', () => {
 })
 
 describe('what nobody should ask for: nothing is signed, and it says why', () => {
-  const offCurve = `0x${'ab'.repeat(48)}`
+  const offCurve = `0x${'ab'.repeat(48)}` as const
   test.each<{ given: string; key?: string; spec?: object; world?: (world: World) => void; reason: string; says?: string }>([
     {
       given: 'a public key that is no point of the curve',

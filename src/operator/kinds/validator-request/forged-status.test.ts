@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { encodeRequestCalldata } from '../../../chains/ethereum/requests.ts'
 import { gwei, wei } from '../../../lib/amounts.ts'
+import type { Hex } from '../../../lib/chain-types.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
 import { testAddress } from '../../testing/fake-keys.ts'
 import type { FakeRequestBody } from '../../testing/fake-requests-api.ts'
@@ -8,7 +9,7 @@ import { createWorld, EXIT, WITHDRAWAL, type World } from '../../testing/world.t
 
 /** Neither the staking API's answers nor status decide what is signed. */
 
-const flip = (text: string): string => text.slice(0, -1) + (text.endsWith('0') ? '1' : '0')
+const flip = (text: Hex): Hex => `0x${text.slice(2, -1)}${text.endsWith('0') ? '1' : '0'}`
 const call = (change: Partial<FakeRequestBody['unsignedTransaction']>) => (body: FakeRequestBody) =>
   ({ ...body, unsignedTransaction: { ...body.unsignedTransaction, ...change } }) as FakeRequestBody
 
@@ -64,7 +65,8 @@ describe('a staking API that lies: nothing is signed', () => {
     const world = createWorld()
     world.addSigner()
     world.addExit()
-    world.requests.state.lie = (body) => (body.status === 'confirmed' ? { ...body, transaction: { hash: `0x${'1'.repeat(64)}` } } : body)
+    world.requests.state.lie = (body) =>
+      body.status === 'confirmed' ? { ...body, transaction: { hash: `0x${'1'.repeat(64)}` as const } } : body
     await world.settle(world.start(), [EXIT], 6)
     expect(world.ready(EXIT)).toBe(false)
     expect(world.requestStatus(EXIT).consensus).toBeUndefined()

@@ -1,4 +1,3 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
@@ -73,7 +72,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
         const { transaction: _gone, ...rest } = undecided(status)
         if ((await log.recheck(record, network.chain, signal)).status?.outcome === undefined) return rest
       }
-      const body = await requestTypes[kind].read(network.requests, validator.pubkey as Hex, requestId, signal)
+      const body = await requestTypes[kind].read(network.requests, validator.pubkey, requestId, signal)
       // The staking API has taken back what it said: it is asked anew, by the step that is there for it.
       if (
         body.requestId === requestId &&

@@ -1,8 +1,9 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
+import type { Hash } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { externalReference, idempotencyKey } from '../../engine/origin.ts'
 import { Halt, stall, wait } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
+import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { refusalOf } from './refusal.ts'
@@ -43,19 +44,20 @@ export function createLostRequests(deps: Pick<ValidatorRequestDeps, 'assertMayAc
   }
 
   /**
-   * That of the resource which a record was made for. @returns undefined where the staking API has another request in its name
+   * That of the resource which a record was made for, told of the transaction that landed. @returns undefined where the staking API has another request in its name
    * @throws Halt where it is not taken again
    */
   async function toldAgain(
-    { spec, status }: RecordObject,
+    record: RecordObject,
+    hash: Hash,
     order: RequestOrder,
     { requests, ...network }: EthereumNetwork,
     signal: AbortSignal,
   ): Promise<RequestBody | undefined> {
     const type: RequestType = typeOf(order)
-    const { kind, namespace, name, originUid: uid } = spec.owner
+    const { kind, namespace, name, originUid: uid } = record.spec.owner
     const origin = { kind, namespace, name, uid }
-    const pubkey = spec.subject as Hex
+    const pubkey = pubkeyOf(record)
     try {
       deps.assertMayAct()
       const given = {
@@ -65,7 +67,7 @@ export function createLostRequests(deps: Pick<ValidatorRequestDeps, 'assertMayAc
         terms: order,
       }
       const { requestId } = await type.create(requests, given, signal)
-      await type.submit(requests, pubkey, requestId, status?.outcome?.hash as Hex, signal, undefined)
+      await type.submit(requests, pubkey, requestId, hash, signal, undefined)
       return await type.read(requests, pubkey, requestId, signal)
     } catch (error) {
       if (!(error instanceof StakingApiError)) throw error

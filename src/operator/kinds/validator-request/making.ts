@@ -1,9 +1,10 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
+import type { Hash } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { externalReference } from '../../engine/origin.ts'
 import { Halt, stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
+import { blockHashIn, hashIn, pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import { mayBeHandedOver } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
@@ -70,8 +71,8 @@ export function createMaking(
         `StakingTransaction ${metadata.name} was made for ${whose} (UID ${spec.owner.originUid}), and may still land. Nothing is asked again before it is proven that it did not.`,
       )
     }
-    if (typeOf(order).passesWhenDropped && outcome.is === 'Landed' && (await wasDropped(record, order, network, signal))) {
-      const block = { number: BigInt(outcome.blockNumber), hash: (outcome.blockHash ?? '0x') as Hex }
+    if (typeOf(order).passesWhenDropped && outcome.is === 'Landed' && (await wasDropped(record, hashIn(outcome), order, network, signal))) {
+      const block = { number: BigInt(outcome.blockNumber), hash: blockHashIn(outcome.blockHash ?? '0x') }
       if ((await network.chain.finalEverywhere(block, signal)) !== 'agreed')
         throw wait(
           'AwaitingFinality',
@@ -90,18 +91,23 @@ export function createMaking(
    * By the staking API's word on that very transaction. Where it does not know of it (any more, as after a restore of its database), it is told again.
    * @throws Halt as long as it does not say
    */
-  async function wasDropped(record: RecordObject, order: RequestOrder, network: EthereumNetwork, signal: AbortSignal): Promise<boolean> {
-    const { spec, status } = record
-    const landed = status?.outcome?.hash ?? '-'
+  async function wasDropped(
+    record: RecordObject,
+    landed: Hash,
+    order: RequestOrder,
+    network: EthereumNetwork,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { spec } = record
     if (spec.apiId === undefined) return false
     const known = await typeOf(order)
-      .read(network.requests, spec.subject as Hex, spec.apiId, signal)
+      .read(network.requests, pubkeyOf(record), spec.apiId, signal)
       .catch((error: unknown) => {
         if (isGone(error)) return undefined
         throw error
       })
     const isKnown = known?.transaction.hash !== undefined && isFor(known, spec.owner)
-    const body = isKnown ? known : await lost.toldAgain(record, order, network, signal)
+    const body = isKnown ? known : await lost.toldAgain(record, landed, order, network, signal)
     if (body === undefined || !sameHex(body.transaction.hash ?? '', landed)) return false
     if (!isKnown && (body.status !== 'confirmed' || body.consensus.status === 'pending'))
       throw wait(

@@ -114,7 +114,7 @@ describe('two requests on one validator', () => {
     world.addWithdrawal('withdrawal:team-a/by-stake', { validator: { stakeRef: { name: 'stake-1' } } }, at('01'))
     world.addExit(
       'exit:team-b/by-key',
-      { validator: { network: 'hoodi', pubkey: stake?.depositData.pubkey.toUpperCase().replace('0X', '0x') } },
+      { validator: { network: 'hoodi', pubkey: `0x${stake?.depositData.pubkey.slice(2).toUpperCase()}` as const } },
       at('02'),
     )
     await world.visit(operator, 'exit:team-b/by-key')

@@ -1,8 +1,8 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { decodeRequestCalldata, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
 import type { StakingTransactionSpec } from '../../../resources/staking-transaction.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
+import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { LegacySigner } from '../../transactions/legacy/kind.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
@@ -45,7 +45,7 @@ export function requestSpec(
 export type RequestRecords = ReturnType<typeof createRequestRecords>
 
 /** The request that a record's own call makes, by its calldata. */
-export const requestIn = ({ spec }: RecordObject): ValidatorRequest => decodeRequestCalldata((spec.call?.data ?? '0x') as Hex)
+export const requestIn = ({ spec }: RecordObject): ValidatorRequest => decodeRequestCalldata(spec.call?.data ?? '0x')
 
 /** The newest version that was made from the record, under the nonce in use. */
 export const newestCall = (record: RecordObject) =>
@@ -70,9 +70,9 @@ export function createRequestRecords(deps: ValidatorRequestDeps, { networkOfReco
 
   /** Its request as the staking API has it; undefined where it was made without one. */
   async function requestOfRecord(record: RecordObject, signal: AbortSignal): Promise<RequestBody | undefined> {
-    const { apiId, subject } = record.spec
+    const { apiId } = record.spec
     if (apiId === undefined) return undefined
-    return typeOfRecord(record).read(networkOfRecord(record).requests, subject as Hex, apiId, signal)
+    return typeOfRecord(record).read(networkOfRecord(record).requests, pubkeyOf(record), apiId, signal)
   }
 
   return { networkOfRecord, typeOfRecord, orderOfRecord, requestOfRecord }

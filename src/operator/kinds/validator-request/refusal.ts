@@ -1,5 +1,4 @@
 import { epochStart } from '../../../chains/ethereum/beacon-time.ts'
-import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import type { WithdrawalCapacityBody } from '../../../contract/schemas/ethereum-requests.ts'
 import { formatEth, type Gwei, gwei } from '../../../lib/amounts.ts'
@@ -62,7 +61,7 @@ export async function refusalOf(
     )
   const rules = error.rules ?? []
   if ((error.code !== 'validation-failed' && error.code !== 'invalid-request') || rules.length === 0) return undefined
-  const numbers = await network.requests.withdrawalCapacity(validator.pubkey as Hex, signal).catch((failure: unknown) => {
+  const numbers = await network.requests.withdrawalCapacity(validator.pubkey, signal).catch((failure: unknown) => {
     signal.throwIfAborted()
     if (!(failure instanceof StakingApiError)) throw failure
     return undefined

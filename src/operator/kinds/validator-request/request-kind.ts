@@ -1,4 +1,5 @@
 import { formatEth, gwei } from '../../../lib/amounts.ts'
+import type { Pubkey } from '../../../lib/chain-types.ts'
 import {
   type ValidatorRequestCondition,
   validatorRequestConditions,
@@ -30,7 +31,7 @@ export interface RequestKind {
   /** The amount in words, such as `1 ETH`. */
   amount(terms: RequestTerms): string
   /** The name of its StakingTransaction: one for whatever is done once. */
-  nameOf(owner: { readonly kind: string; readonly namespace: string; readonly name: string }, chainId: number, pubkey: string): string
+  nameOf(owner: { readonly kind: string; readonly namespace: string; readonly name: string }, chainId: number, pubkey: Pubkey): string
   /** How to ask for it once more after it was done, in a sentence. */
   readonly onceMore: string
   /** Whether the very same may be asked for many times: of one that the log doesn't account for, nobody can say then that it was another. */

@@ -2,6 +2,7 @@ import type { Address, Hex } from '../../../chains/ethereum/chain.ts'
 import { encodeRequestCalldata, type ValidatorRequest, withdrawalRequestContract } from '../../../chains/ethereum/requests.ts'
 import type { ExitRequestBody, WithdrawalRequestBody } from '../../../contract/schemas/ethereum-requests.ts'
 import { AmountError, type Gwei, gwei, parseInteger } from '../../../lib/amounts.ts'
+import type { Pubkey } from '../../../lib/chain-types.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { SentBy, ValidatorRequestsApi } from '../../ports.ts'
 import { type RequestKind, type RequestKindName, type RequestTerms, requestKinds } from './request-kind.ts'
@@ -13,7 +14,7 @@ export interface RequestType extends RequestKind {
   /** The contract that takes it. */
   readonly contract: Address
   /** @throws Halt where the terms are not ones that it can carry */
-  requestOf(terms: RequestTerms, pubkey: string): ValidatorRequest
+  requestOf(terms: RequestTerms, pubkey: Pubkey): ValidatorRequest
   /** Whether the staking API's answer has these terms. */
   hasTerms(body: RequestBody, terms: RequestTerms): boolean
   create(
@@ -43,7 +44,7 @@ export interface RequestType extends RequestKind {
 const exit: RequestType = {
   ...requestKinds.ValidatorExit,
   contract: withdrawalRequestContract,
-  requestOf: (_terms, pubkey) => ({ kind: 'exit', pubkey: pubkey as Hex }),
+  requestOf: (_terms, pubkey) => ({ kind: 'exit', pubkey }),
   hasTerms: (body) => !('amountGwei' in body),
   create: (api, { idempotencyKey, externalReference, pubkey }, signal) =>
     api.createExitRequest({ idempotencyKey, externalReference, pubkey }, signal),
@@ -70,7 +71,7 @@ function amountOf({ amountGwei }: RequestTerms): Gwei {
 const withdrawal: RequestType = {
   ...requestKinds.ValidatorWithdrawal,
   contract: withdrawalRequestContract,
-  requestOf: (terms, pubkey) => ({ kind: 'withdrawal', pubkey: pubkey as Hex, amountGwei: amountOf(terms) }),
+  requestOf: (terms, pubkey) => ({ kind: 'withdrawal', pubkey, amountGwei: amountOf(terms) }),
   hasTerms: (body, terms) => 'amountGwei' in body && body.amountGwei === amountOf(terms),
   create: (api, { idempotencyKey, externalReference, pubkey, terms }, signal) =>
     api.createWithdrawalRequest({ idempotencyKey, externalReference, pubkey, amountGwei: amountOf(terms) }, signal),
@@ -87,5 +88,5 @@ export const typeOf = ({ origin }: { readonly origin: { readonly kind: RequestKi
 /** The type that a resource of this kind asks for. */
 export const requestTypeOf = (kind: string): RequestType | undefined => Object.values(requestTypes).find((type) => type.kind === kind)
 
-export const calldataOf = (type: RequestType, terms: RequestTerms, pubkey: string): Hex =>
+export const calldataOf = (type: RequestType, terms: RequestTerms, pubkey: Pubkey): Hex =>
   encodeRequestCalldata(type.requestOf(terms, pubkey))

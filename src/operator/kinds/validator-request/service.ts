@@ -1,5 +1,5 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
+import type { Hash } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { stall } from '../../engine/verdict.ts'
 import { type Visit, visitNote } from '../../engine/visit.ts'
@@ -61,7 +61,7 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     requestId: string,
     { requests }: EthereumNetwork,
     signal: AbortSignal,
-  ): Promise<RequestBody> => typeOf(order).read(requests, pubkey as Hex, requestId, signal)
+  ): Promise<RequestBody> => typeOf(order).read(requests, pubkey, requestId, signal)
 
   const post = (
     order: RequestOrder,
@@ -70,7 +70,7 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     signal: AbortSignal,
   ): Promise<RequestBody> => {
     const { idempotencyKey, externalReference } = order
-    return typeOf(order).create(requests, { idempotencyKey, externalReference, pubkey: pubkey as Hex, terms: order }, signal)
+    return typeOf(order).create(requests, { idempotencyKey, externalReference, pubkey, terms: order }, signal)
   }
 
   /** Makes the request, or finds the one that this resource has made. The same resource always gets the same one. */
@@ -116,7 +116,7 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
   }
 
   async function isAccountedFor(
-    hash: string,
+    hash: Hash,
     order: RequestOrder,
     { pubkey }: FoundValidator,
     { config }: EthereumNetwork,
@@ -166,11 +166,11 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     order: RequestOrder,
     { pubkey }: FoundValidator,
     requestId: string,
-    hash: string,
+    hash: Hash,
     { requests }: EthereumNetwork,
     signal: AbortSignal,
     sentBy?: SentBy,
-  ): Promise<number | undefined> => typeOf(order).submit(requests, pubkey as Hex, requestId, hash as Hex, signal, sentBy)
+  ): Promise<number | undefined> => typeOf(order).submit(requests, pubkey, requestId, hash, signal, sentBy)
 
   return { read, post, create, look, current, verify: createRequestVerification(deps, targets), submit }
 }

@@ -1,5 +1,6 @@
 import type { Address } from '../../../chains/ethereum/chain.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
+import { lowerCase } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { isTrue } from '../../../resources/conditions.ts'
 import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
@@ -88,8 +89,8 @@ export function createStakedValidators(
       )
     return {
       network: stake.spec.network,
-      pubkey: body.depositData.pubkey.toLowerCase(),
-      withdrawalAddress: stake.spec.withdrawalAddress as Address,
+      pubkey: lowerCase(body.depositData.pubkey),
+      withdrawalAddress: stake.spec.withdrawalAddress,
     }
   }
 

@@ -4,20 +4,20 @@ import { requestStatus, type ValidatorRequestStatus, validatorWithdrawalConditio
 import type { Progress } from '../../engine/progress.ts'
 import { type RequestResource, validatorRequestStatus } from './status.ts'
 
-const hash = `0x${'aa'.repeat(32)}`
+const hash = `0x${'aa'.repeat(32)}` as const
 const resource: RequestResource = {
   kind: 'ValidatorWithdrawal',
   metadata: { name: 'one', namespace: 'team-a', uid: 'u', resourceVersion: '1', generation: 2 },
   spec: { validator: { stakeRef: { name: 's' } }, signer: 'main', amountGwei: '1500000000' },
 }
-const validator = { network: 'hoodi', pubkey: `0x${'11'.repeat(48)}` }
-const created: ValidatorRequestStatus = { conditions: [], validator, requestId: 'r1', verifiedCalldata: `0x${'11'.repeat(56)}` }
+const validator = { network: 'hoodi', pubkey: `0x${'11'.repeat(48)}` as const }
+const created: ValidatorRequestStatus = { conditions: [], validator, requestId: 'r1', verifiedCalldata: `0x${'11'.repeat(56)}` as const }
 const transaction = (change: object) => ({
   ...created,
   transaction: {
     chainId: 1,
-    from: `0x${'33'.repeat(20)}`,
-    to: `0x${'33'.repeat(20)}`,
+    from: `0x${'33'.repeat(20)}` as const,
+    to: `0x${'33'.repeat(20)}` as const,
     valueWei: '1',
     dataHash: hash,
     hash,

@@ -1,3 +1,4 @@
+import type { Hash, Hex } from '../../../lib/chain-types.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import type { ValidatorExitSpec } from '../../../resources/validator-exit.ts'
 import type { ValidatorRef } from '../../../resources/validator-ref.ts'
@@ -51,11 +52,11 @@ interface Renamed {
 export type ValidatorRequestEffects = {
   readonly resolveValidator: { args: RequestOrder; result: FoundValidator }
   readonly createRequest: { args: { order: RequestOrder }; result: { requestId: string; validator: FoundValidator } }
-  readonly verifyRequest: { args: RequestPlan; result: { verifiedCalldata: string } }
+  readonly verifyRequest: { args: RequestPlan; result: { verifiedCalldata: Hex } }
   readonly followRequest: { args: RequestPlan; result: { transaction: EthereumTransaction | undefined } }
   readonly reportRequest: {
-    args: { order: RequestOrder; validator: FoundValidator; requestId: string; hash: string }
-    result: { reportedHash: string } | Renamed
+    args: { order: RequestOrder; validator: FoundValidator; requestId: string; hash: Hash }
+    result: { reportedHash: Hash } | Renamed
   }
   readonly awaitConsensus: { args: RequestPlan; result: { consensus: Consensus } | Renamed }
   readonly undoRequest: {

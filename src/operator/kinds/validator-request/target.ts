@@ -1,6 +1,6 @@
-import type { Address, Hex } from '../../../chains/ethereum/chain.ts'
 import { isValidPubkey } from '../../../chains/ethereum/deposit.ts'
 import type { Wei } from '../../../lib/amounts.ts'
+import { type Address, lowerCase } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
@@ -19,10 +19,10 @@ export function validatorIn(
   stakeOf: ValidatorRequestDeps['stake'],
 ): FoundValidator | undefined {
   const { stakeRef, network, pubkey } = spec.validator
-  if (stakeRef === undefined) return network === undefined || pubkey === undefined ? undefined : { network, pubkey: pubkey.toLowerCase() }
+  if (stakeRef === undefined) return network === undefined || pubkey === undefined ? undefined : { network, pubkey: lowerCase(pubkey) }
   const stake = stakeOf(namespace, stakeRef.name)
   const found = stake?.status?.depositData?.pubkey
-  return stake === undefined || found === undefined ? undefined : { network: stake.spec.network, pubkey: found.toLowerCase() }
+  return stake === undefined || found === undefined ? undefined : { network: stake.spec.network, pubkey: lowerCase(found) }
 }
 
 /** What a request asks for, of whom and in whose name, as spec, stake and signer stand now. */
@@ -59,13 +59,13 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     if (stakeRef !== undefined || network === undefined || pubkey === undefined)
       throw stall('InvalidSpec', 'spec.validator must have either stakeRef, or both network and pubkey.', false)
     networkOf(network)
-    if (!/^0x[0-9a-fA-F]{96}$/.test(pubkey) || !isValidPubkey(pubkey.toLowerCase() as Hex))
+    if (!/^0x[0-9a-fA-F]{96}$/.test(pubkey) || !isValidPubkey(lowerCase(pubkey)))
       throw stall(
         'InvalidSpec',
         "spec.validator.pubkey is not a BLS public key: it is not a point of the curve's subgroup. A digit is mistyped; create this resource anew with the right key.",
         false,
       )
-    return { network, pubkey: pubkey.toLowerCase() }
+    return { network, pubkey: lowerCase(pubkey) }
   }
 
   /** Whether the spec names this validator, as far as the cluster says: enough for what was checked before and is signed once more, the same bytes. */

@@ -1,10 +1,10 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { findCondition, isTrue } from '../../../resources/conditions.ts'
 import type { Reason } from '../../../resources/reasons.ts'
 import { readOrigin } from '../../engine/origin.ts'
 import { type Halt, type Verdict, wait } from '../../engine/verdict.ts'
+import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import { isOpen } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import type { ValidatorRequestDeps, ValidatorRequestResource } from './deps.ts'
@@ -64,13 +64,13 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
 
   /** Whether the consensus layer has decided on what landed. What the service does not know any more is not waited for. */
   async function isDecidedOn(record: RecordObject, validator: FoundValidator, signal: AbortSignal): Promise<boolean> {
-    const { subject, apiId, owner } = record.spec
+    const { apiId, owner } = record.spec
     const hash = record.status?.outcome?.hash ?? ''
     const key = `${record.metadata.uid}/${hash.toLowerCase()}`
     const type = requestTypeOf(owner.kind)
     if (decided.has(key) || type === undefined || apiId === undefined) return true
     try {
-      const { status, consensus, transaction } = await type.read(networkOf(validator.network).requests, subject as Hex, apiId, signal)
+      const { status, consensus, transaction } = await type.read(networkOf(validator.network).requests, pubkeyOf(record), apiId, signal)
       if (status !== 'confirmed' || consensus.status === 'pending' || !sameHex(transaction.hash ?? '', hash)) return false
     } catch (error) {
       if (!(error instanceof StakingApiError) || error.status !== 404) throw error

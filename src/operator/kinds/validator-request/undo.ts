@@ -1,4 +1,3 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import type { Perform } from '../../engine/step.ts'
 import { stall, wait } from '../../engine/verdict.ts'
@@ -72,7 +71,7 @@ export function createUndo(
     const network = networkOf(validator.network)
     const requestId = given ?? (await madeBefore(order, validator, network, signal))
     if (requestId === undefined) return undone
-    const pubkey = validator.pubkey as Hex
+    const pubkey = validator.pubkey
     const look = () =>
       service.read(order, validator, requestId, network, signal).catch((error: unknown) => {
         if (isGone(error)) return undefined

@@ -1,8 +1,9 @@
-import type { ChainTransaction, Hex } from '../../../chains/ethereum/chain.ts'
+import type { ChainTransaction, Hash } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
 import { retry, stall } from '../../engine/verdict.ts'
+import { pubkeyOf, senderOf } from '../../transactions/ethereum-texts.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { disregardedIn, type WitnessedTransaction } from '../../transactions/protocol.ts'
@@ -29,11 +30,11 @@ export function createRequestWitnesses(
   { networkOfRecord, typeOfRecord, requestOfRecord }: RequestRecords,
 ): Pick<TransactionKind, 'witnesses' | 'tell' | 'judge'> {
   /** Requests like this one in the contract's history, from this sender, that no record of the log accounts for. */
-  async function unaccounted(record: RecordObject, signal: AbortSignal): Promise<readonly string[]> {
+  async function unaccounted(record: RecordObject, signal: AbortSignal): Promise<readonly Hash[]> {
     const { spec } = record
     const amount = loggedAmount(requestIn(record))
     const logs = await networkOfRecord(record).chain.requestLogs(
-      { sender: spec.from as Hex, pubkey: spec.subject as Hex, fromBlock: BigInt(spec.madeAtBlock ?? 0) },
+      { sender: senderOf(record), pubkey: pubkeyOf(record), fromBlock: BigInt(spec.madeAtBlock ?? 0) },
       signal,
     )
     const known = [...log.ofSubject(spec.subject).filter(({ metadata }) => metadata.name !== record.metadata.name), record]
@@ -65,7 +66,7 @@ export function createRequestWitnesses(
           'UnknownSubmission',
           `Transaction ${first} has made the very same request since this one was made, and no StakingTransaction accounts for it: it may be this one. Nothing else is signed. Look at it on a block explorer. When you are certain that it was for something else: kubectl annotate stx ${record.metadata.name} ${DISREGARD_SUBMISSION_ANNOTATION}=${left.join(',')}`,
         )
-      const done = first === undefined ? undefined : await chain.transaction(first as Hex, signal)
+      const done = first === undefined ? undefined : await chain.transaction(first, signal)
       if (first !== undefined && done === undefined)
         throw retry('ChainUnavailable', `A node has logged this request in transaction ${first}, and none shows that transaction.`)
       return {
@@ -82,12 +83,12 @@ export function createRequestWitnesses(
     },
 
     async tell(record, { hash, from, nonce }, signal) {
-      const { apiId, subject } = record.spec
+      const { apiId } = record.spec
       if (apiId === undefined) return
       const { requests } = networkOfRecord(record)
       try {
         // That the API does not see it yet is as it should be: it is not sent yet.
-        await typeOfRecord(record).submit(requests, subject as Hex, apiId, hash, signal, { from, nonce })
+        await typeOfRecord(record).submit(requests, pubkeyOf(record), apiId, hash, signal, { from, nonce })
       } catch (error) {
         if (!(error instanceof StakingApiError)) throw error
         if (error.code !== 'invalid-state') throw error

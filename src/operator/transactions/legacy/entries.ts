@@ -1,3 +1,4 @@
+import type { Hash } from '../../../lib/chain-types.ts'
 import type { InFlight, Ledger, StakingSigner } from '../../../resources/staking-signer.ts'
 import type { TransactionAttempt, TransactionClaim, TransactionOwner } from '../../../resources/staking-transaction.ts'
 import type { EthereumNetwork } from '../../ports.ts'
@@ -65,7 +66,7 @@ export function createEntries(store: TransactionStore, { recordFor }: Lookup) {
   return { claim, importEntry, importDisplaced }
 }
 
-const hashesOf = ({ earlierHashes = [], hash }: Pick<InFlight, 'earlierHashes' | 'hash'>): readonly string[] => [...earlierHashes, hash]
+const hashesOf = ({ earlierHashes = [], hash }: Pick<InFlight, 'earlierHashes' | 'hash'>): readonly Hash[] => [...earlierHashes, hash]
 const attemptsFor = (entry: InFlight, isWhole: boolean): TransactionAttempt[] => {
   const { nonce, recordedAt: at, gas, maxFeePerGasWei, maxPriorityFeePerGasWei, valueWei } = entry
   const known = { nonce, kind: 'Call' as const, generation: 0, at }

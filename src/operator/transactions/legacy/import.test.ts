@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { CONFIRM_DELETE_ANNOTATION, DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
 import type { Ledger } from '../../../resources/staking-signer.ts'
 import { addressOf, createWorld, EXIT, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../../testing/world.ts'
+import { hashIn, pubkeyOf } from '../ethereum-texts.ts'
 
 /** Objects that the version before the log has left, at every point of a life, are taken into the log before anything is signed. */
 
@@ -34,21 +35,21 @@ function asBefore(world: World, keys: readonly string[]): void {
     const last = calls.at(-1)
     nextNonce = Math.max(nextNonce, (status?.place ?? -1) + 1)
     if (last === undefined || status?.outcome !== undefined) continue
-    const { owner, subject } = spec
+    const { owner } = spec
     inFlight.push({
       origin: owner.originUid,
       kind: owner.kind,
       namespace: owner.namespace,
       name: owner.name,
       step: steps[owner.kind] ?? '',
-      pubkey: subject,
+      pubkey: pubkeyOf({ spec }),
       nonce: last.nonce ?? 0,
       valueWei: last.valueWei ?? '0',
       gas: last.gas ?? '0',
       maxFeePerGasWei: last.maxFeePerGasWei ?? '0',
       maxPriorityFeePerGasWei: last.maxPriorityFeePerGasWei ?? '0',
-      hash: last.hash,
-      ...(calls.length > 1 ? { earlierHashes: calls.slice(0, -1).map(({ hash }) => hash) } : {}),
+      hash: hashIn(last),
+      ...(calls.length > 1 ? { earlierHashes: calls.slice(0, -1).map(hashIn) } : {}),
       recordedAt: last.at,
     })
   }
@@ -301,7 +302,7 @@ describe('what a tenant wrote into a status', () => {
     asBefore(world, [KEY])
     world.signers.edit('signer-1', (signer) => ({ ...signer, status: { ...signer.status, ledgers: [{ network: 'hoodi', nextNonce: 0 }] } }))
     world.chain.forget()
-    const ghost = `0x${'ab'.repeat(32)}`
+    const ghost = `0x${'ab'.repeat(32)}` as const
     world.editStatus((status) => ({ ...status, transaction: { ...before.transaction, hash: ghost, broadcastHash: ghost } }))
     const operator = await upgraded(world)
     await world.settle(operator, [OTHER], 24)

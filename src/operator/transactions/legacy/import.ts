@@ -1,3 +1,4 @@
+import { type Hash, lowerCase } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
 import type { Ledger, StakingSigner } from '../../../resources/staking-signer.ts'
@@ -6,6 +7,7 @@ import { wait } from '../../engine/verdict.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { each } from '../each.ts'
+import { addressOf } from '../ethereum-texts.ts'
 import type { TransactionLog } from '../log.ts'
 import type { LaneId } from '../names.ts'
 import type { SignerStore } from '../signer-store.ts'
@@ -47,8 +49,12 @@ export interface Imported {
 const AT_ONCE = 8
 
 /** Every version of a transaction that a status of the version before names. */
-export const hashesIn = ({ replaced = [], hash, broadcastHash, reportedHash, minedHash }: EthereumTransaction): readonly string[] => [
-  ...new Set([...replaced.map((one) => one.hash), hash, broadcastHash, reportedHash, minedHash].flatMap((one) => one?.toLowerCase() ?? [])),
+export const hashesIn = ({ replaced = [], hash, broadcastHash, reportedHash, minedHash }: EthereumTransaction): readonly Hash[] => [
+  ...new Set(
+    [...replaced.map((one) => one.hash), hash, broadcastHash, reportedHash, minedHash].flatMap((one) =>
+      one === undefined ? [] : lowerCase(one),
+    ),
+  ),
 ]
 export const ledgersOf = (signer: StakingSigner | undefined): readonly Ledger[] => signer?.status?.ledgers ?? []
 
@@ -117,7 +123,7 @@ export function createImport(deps: ImportDeps) {
         30_000,
       )
     }
-    const lane: LaneId = { chainId: network.config.chainId, address: signer.spec.address }
+    const lane: LaneId = { chainId: network.config.chainId, address: addressOf(signer) }
     let open = 0
     for (const entry of inFlight.toSorted((a, b) => a.nonce - b.nonce))
       if (await importEntry(entry, lane, network, signer, signal)) open += 1

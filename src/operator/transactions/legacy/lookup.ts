@@ -1,4 +1,4 @@
-import type { ChainTransaction, EthereumChain, Hex } from '../../../chains/ethereum/chain.ts'
+import type { ChainTransaction, EthereumChain, Hash } from '../../../chains/ethereum/chain.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { InFlight } from '../../../resources/staking-signer.ts'
 import type { TransactionOwner } from '../../../resources/staking-transaction.ts'
@@ -8,10 +8,10 @@ import type { LegacySource } from './import.ts'
 import type { LegacyRecord, LegacySigner } from './kind.ts'
 
 /** Those of the hashes that a node shows. */
-export async function shown(chain: Pick<EthereumChain, 'transaction'>, hashes: readonly string[], signal: AbortSignal) {
+export async function shown(chain: Pick<EthereumChain, 'transaction'>, hashes: readonly Hash[], signal: AbortSignal) {
   const found: ChainTransaction[] = []
   for (const hash of hashes) {
-    const transaction = await chain.transaction(hash as Hex, signal)
+    const transaction = await chain.transaction(hash, signal)
     if (transaction !== undefined) found.push(transaction)
   }
   return found
@@ -34,7 +34,7 @@ export function createLookup(sources: readonly LegacySource[]) {
 
   /** What a transaction that the ledger has was for; undefined where nobody can say any more. */
   async function recordFor(
-    entry: Pick<InFlight, 'pubkey'> & { readonly hashes: readonly string[] },
+    entry: Pick<InFlight, 'pubkey'> & { readonly hashes: readonly Hash[] },
     owner: TransactionOwner,
     network: EthereumNetwork,
     signer: LegacySigner,
