@@ -11,7 +11,7 @@ import type { ResourceClient, ResourceDefinition } from './resource-client.ts'
 /** An informer without what only its maker does: running it. */
 export type Cache<T extends KubeObject> = Omit<Informer<T>, 'run' | 'client'>
 export interface CacheOptions<T extends KubeObject>
-  extends Pick<InformerOptions<T>, 'transform' | 'indexers' | 'ranks' | 'tallies' | 'isSettled'> {
+  extends Pick<InformerOptions<T>, 'transform' | 'indexers' | 'ranks' | 'tallies' | 'weights' | 'isSettled'> {
   /** What is kept of metadata, by the client and by the cache. By default the client gives all of it, and the cache holds what every object is known by. */
   readonly kept?: Kept
 }

@@ -22,7 +22,7 @@ export interface InformerMetrics {
 }
 
 /** What the store is told of its objects: how they are found and counted, and which are settled. */
-type HeldBy<T> = Pick<StoreOptions<T>, 'indexers' | 'ranks' | 'tallies' | 'isSettled'>
+type HeldBy<T> = Pick<StoreOptions<T>, 'indexers' | 'ranks' | 'tallies' | 'weights' | 'isSettled'>
 
 export interface InformerOptions<T extends KubeObject> extends HeldBy<T> {
   readonly client: ResourceClient<T>

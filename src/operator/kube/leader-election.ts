@@ -42,6 +42,8 @@ export interface LeaderElector {
    */
   assertHeld(): void
   isHeld(): boolean
+  /** How often the lease has passed to another holder, as it was seen last; undefined before that. */
+  transitions(): number | undefined
   /** This process must not lead, nor come to: `run` resolves 'lost'. For what makes all that it knows worthless. */
   lose(why: string): void
 }
@@ -178,6 +180,7 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
       if (heldFor() <= 0) throw lose('its renew deadline has passed')
     },
     isHeld: () => heldFor() > 0,
+    transitions: () => lease.transitions,
     lose: (why) => {
       lose(why)
     },

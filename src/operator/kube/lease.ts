@@ -21,6 +21,8 @@ export const leases: ResourceDefinition = { group: 'coordination.k8s.io', versio
 export interface HeldLease {
   /** When the last renewal that succeeded was begun, monotonic ms; undefined while this process does not hold it. */
   readonly renewedAt: number | undefined
+  /** How often the lease has passed to another holder, as it was seen last; undefined before that. */
+  readonly transitions: number | undefined
   /** A new term: what was held before does not count. */
   reset(): void
   /** One attempt to take or renew it. True when it is ours. */
@@ -94,6 +96,9 @@ export function createHeldLease({ client, ref, identity, durationMs, clock, onSe
   return {
     get renewedAt() {
       return renewedAt
+    },
+    get transitions() {
+      return observed?.lease.spec?.leaseTransitions
     },
     reset() {
       renewedAt = undefined

@@ -55,7 +55,8 @@ test('those that are settled are found, counted and ranked as all others are', (
       const store = createStore<Ranked>({
         indexers: { tag: ({ tags }) => tags },
         ranks: { rank: ({ tags, rank }) => (tags[0] === undefined ? undefined : { group: tags[0], rank }) },
-        tallies: { rank: ({ rank }) => String(rank) },
+        tallies: { rank: ({ rank }) => String(rank), weight: ({ tags }) => tags.join() },
+        weights: { weight: ({ rank }) => rank },
         isSettled: ({ isSettled }) => isSettled,
       })
       const expected = new Map<string, Ranked>()
@@ -83,6 +84,10 @@ test('those that are settled are found, counted and ranked as all others are', (
         }
         for (const [value, count] of store.tally('rank')) expect(count).toBe(all.filter((one) => String(one.rank) === value).length)
         expect([...store.tally('rank').values()].reduce((sum, count) => sum + count, 0)).toBe(all.length)
+        const weights = Map.groupBy(all, ({ tags: of }) => of.join())
+        for (const [value, these] of weights)
+          expect(store.tally('weight').get(value) ?? 0).toBe(these.reduce((sum, one) => sum + one.rank, 0))
+        for (const value of store.tally('weight').keys()) expect(weights.has(value)).toBe(true)
       }
     }),
   )

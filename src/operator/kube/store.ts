@@ -16,6 +16,8 @@ export interface StoreOptions<T> {
   readonly ranks?: Readonly<Record<string, (object: T) => Rank | undefined>>
   /** What objects are counted by. */
   readonly tallies?: Readonly<Record<string, (object: T) => string>>
+  /** What an object counts for in the tally of the same name, as a whole number; 1 where there is none. */
+  readonly weights?: Readonly<Record<string, (object: T) => number>>
   /** Nothing goes on with it: it is held packed, made anew for whoever asks for it, and no part of `unsettled`. */
   readonly isSettled?: (object: T) => boolean
   /** Of the hashes, so that nobody can make values that collide. */
@@ -35,7 +37,7 @@ export interface Store<T> {
   byIndex(index: string, value: string): T[]
   /** Those of a group with this rank or a higher one. @throws TypeError for a rank that was not declared. */
   atLeast(rank: string, group: string, least: number): Iterable<T>
-  /** How many objects there are of each value. @throws TypeError for a tally that was not declared. */
+  /** How many objects there are of each value, or what they weigh together. @throws TypeError for a tally that was not declared. */
   tally(name: string): ReadonlyMap<string, number>
   readonly size: number
 }
@@ -113,7 +115,7 @@ function createRanks<T>(name: string, rankOf: (object: T) => Rank | undefined) {
   }
 }
 
-function createTally<T>(name: string, of: (object: T) => string) {
+function createTally<T>(name: string, of: (object: T) => string, weigh: (object: T) => number) {
   const counts = new Map<string, number>()
   const count = (value: string, by: number): void => {
     const now = (counts.get(value) ?? 0) + by
@@ -123,8 +125,8 @@ function createTally<T>(name: string, of: (object: T) => string) {
   return {
     name,
     counts,
-    remove: (_key: string, object: T): void => count(of(object), -1),
-    add: (_key: string, object: T): void => count(of(object), 1),
+    remove: (_key: string, object: T): void => count(of(object), -weigh(object)),
+    add: (_key: string, object: T): void => count(of(object), weigh(object)),
   }
 }
 
@@ -135,7 +137,7 @@ export function createStore<T extends KubeObject>(options: StoreOptions<T> = {})
   const objects = new Map<string, T | Packed>()
   const indexes = Object.entries(options.indexers ?? {}).map(([name, values]) => createIndex(name, values, seed))
   const ranks = Object.entries(options.ranks ?? {}).map(([name, rankOf]) => createRanks(name, rankOf))
-  const tallies = Object.entries(options.tallies ?? {}).map(([name, of]) => createTally(name, of))
+  const tallies = Object.entries(options.tallies ?? {}).map(([name, of]) => createTally(name, of, options.weights?.[name] ?? (() => 1)))
   const followers = [...indexes, ...ranks, ...tallies]
 
   const get = (key: string): T | undefined => {
