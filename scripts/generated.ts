@@ -10,6 +10,7 @@ import { reasons } from '../src/resources/reasons.ts'
 import { alertReference, alertRules } from './alerts/files.ts'
 import { argoCdConfig } from './argocd/files.ts'
 import { chartFiles } from './chart/files.ts'
+import { metricReference } from './metrics/files.ts'
 
 const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
 const header = (source: string) => `Generated from ${source} by \`npm run generate\`. Do not edit.`
@@ -26,6 +27,7 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   files.set('charts/staking-operator/files/alerts.yaml', alertRules())
   files.set('docs/reference/alerts.md', alertReference())
   files.set('examples/argocd/argocd-cm.yaml', argoCdConfig())
+  files.set('docs/reference/metrics.md', metricReference())
   files.set('docs/reference/resources.md', resourceReference())
   files.set('docs/reference/reasons.md', reasonReference())
   files.set('docs/reference/problems.md', problemReference())

@@ -24,24 +24,33 @@ export function createCaches(collection: Collections) {
       signersOf: ({ spec }) => [spec.signer],
       // Its transaction is final: it is looked at now and then, and nothing of it is signed.
       isSettled: ({ status }) => isConfirmed(status),
+      networkOf: ({ spec }) => spec.network,
+      amountOf: ({ spec }) => Math.round(Number(spec.amountEth) * 1e9),
+      isSlashed: ({ status }) => status?.validator?.slashed === true,
       indexers: { stakeId: byStakeId, validator: stakesByValidator },
     }),
     exits: createSagaCollection<ValidatorExit & KubeObject>(collection, {
       definition: validatorExit,
       signersOf: ({ spec }) => [spec.signer],
       isSettled: ({ status }) => isRequestSettled(status),
+      networkOf: networkOfRequest,
+      amountOf: () => 0,
       indexers: requestIndexers,
     }),
     withdrawals: createSagaCollection<ValidatorWithdrawal & KubeObject>(collection, {
       definition: validatorWithdrawal,
       signersOf: ({ spec }) => [spec.signer],
       isSettled: ({ status }) => isRequestSettled(status),
+      networkOf: networkOfRequest,
+      amountOf: ({ spec }) => Number(spec.amountGwei),
       indexers: requestIndexers,
     }),
     solanaStakes: createSagaCollection<SolanaStake & KubeObject>(collection, {
       definition: solanaStake,
       signersOf: ({ spec }) => [...new Set([spec.stakeAuthority.signer, spec.withdrawAuthority.signer])],
       isSettled: isSettledSolanaStake,
+      networkOf: ({ spec }) => spec.network,
+      amountOf: ({ spec }) => Number(spec.amountLamports),
       indexers: { stakeId: byStakeId },
     }),
     signers: collection<StakingSigner & KubeObject>(stakingSigner, { kept: KEPT }),
@@ -57,3 +66,6 @@ export function createCaches(collection: Collections) {
 
 const byStakeId = ({ status }: { readonly status?: { readonly stakeId?: string | undefined } }): readonly string[] =>
   status?.stakeId === undefined ? [] : [status.stakeId]
+
+const networkOfRequest = ({ spec, status }: ValidatorExit | ValidatorWithdrawal): string =>
+  status?.validator?.network ?? spec.validator.network ?? ''

@@ -1,5 +1,7 @@
+import type { FeeMarket } from '../chains/ethereum/fees.ts'
 import type { Clock } from '../lib/clock.ts'
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
+import type { Reason } from '../resources/reasons.ts'
 import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import type { TransactionOwner } from '../resources/staking-transaction.ts'
@@ -15,7 +17,7 @@ import { ethereumStakeKind } from './kinds/ethereum-stake/kind.ts'
 import { createSolanaStakeEffects } from './kinds/solana-stake/effects.ts'
 import { solanaStakeKind } from './kinds/solana-stake/kind.ts'
 import { duplicateOf } from './kinds/staking-signer/duplicate.ts'
-import { createSignerFacts } from './kinds/staking-signer/facts.ts'
+import { type BalanceReading, createSignerFacts } from './kinds/staking-signer/facts.ts'
 import { createSignerHold } from './kinds/staking-signer/hold.ts'
 import { createSignerReconciler } from './kinds/staking-signer/signers.ts'
 import { createSignerStore } from './kinds/staking-signer/store.ts'
@@ -48,10 +50,29 @@ import { createSolanaLog } from './transactions/solana/controller.ts'
 import { createTransactionStore } from './transactions/store.ts'
 
 /** What is counted and measured of the work. */
-export interface Report extends Pick<OperatorMetrics, 'statusWrite' | 'step' | 'refused' | 'transaction' | 'alarm' | 'pruned'> {
-  /** What a signer's address holds on a network, in wei or lamports. */
-  readonly balance: (signer: string, network: string, amount: bigint) => void
+export interface Report
+  extends Pick<OperatorMetrics, 'statusWrite' | 'step' | 'condition' | 'refused' | 'transaction' | 'alarm' | 'pruned'> {
+  /** What a signer's address holds on a network, and what waits for that. */
+  readonly balance: (signer: string, network: string, reading: BalanceReading) => void
+  /** What a gas unit costs on a network now. */
+  readonly market: (network: string, market: FeeMarket) => void
 }
+
+/** Why verification or policy refuses a signature. */
+const refusals: ReadonlySet<string> = new Set<Reason>([
+  'VerificationFailed',
+  'AdoptionMismatch',
+  'PubkeyAlreadyDeposited',
+  'NamespaceNotAllowed',
+  'WithdrawalAddressNotAllowed',
+  'VoteAccountNotAllowed',
+  'OverLimit',
+  'PolicyUnreadable',
+  'WrongChain',
+  'SignerNotWithdrawalAddress',
+  'ValidatorNotOwned',
+  'AuthorityChanged',
+])
 
 /** Where the operator's surroundings come in: production gives real ones, the tests fakes. */
 export interface OperatorParts {
@@ -170,29 +191,27 @@ type Ground = ReturnType<typeof composeGround>
 
 /** What the kinds do, each with what it needs of the ground. */
 function composeEffects({ parts, log, signing, resource, asking }: Ground) {
-  const { caches, keys, solanaKeys, report } = parts
+  const { caches, keys, solanaKeys } = parts
   const requests = createRequestLookups(caches)
-  const ethereum = (kind: string) => ({
+  const ethereum = {
     ...signing,
     log,
     keys,
     duplicateOf: (signer: StakingSigner) => duplicateOf(signer, caches.signers.cache.list()),
-    onRefusal: (reason: string) => report.refused(kind, reason),
-  })
+  }
   return {
     requests,
     deposit: createEthereumStakeEffects({
-      ...ethereum(ethereumStake.kind),
+      ...ethereum,
       stake: async (ref, fresh, signal) => (await asking(ethereumStake.kind, ref, fresh, signal)) as EthereumStake | undefined,
     }),
     // One for both kinds: who goes first on a validator is decided for both together.
     request: createValidatorRequestEffects({
-      ...ethereum(caches.exits.kind),
+      ...ethereum,
       stake: requests.stake,
       requestsOn: requests.requestsOn,
       stakesOn: requests.stakesOn,
       resource: async (kind, ref, fresh, signal) => (await asking(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
-      onRefusal: (reason, kind) => report.refused(kind, reason),
       onNews: parts.onNews,
       leading: parts.signal,
     }),
@@ -203,7 +222,6 @@ function composeEffects({ parts, log, signing, resource, asking }: Ground) {
       stake: async (ref, fresh, signal) => (await resource(solanaStake.kind, ref, fresh, signal)) as SolanaStake | undefined,
       exists: (key) => caches.solanaStakes.cache.get(key) !== undefined,
       activatingMs: parts.observation.activatingMs,
-      onRefusal: (reason) => report.refused(solanaStake.kind, reason),
     }),
   }
 }
@@ -269,6 +287,10 @@ function composeSagas(ground: Ground, { requests, deposit, request, solana }: Ef
       ...onPoint,
       onStatusWrite: () => report.statusWrite(kind.kind),
       onStep: (step, outcome, ms) => report.step(kind.kind, step, outcome, ms),
+      onCondition: (type, ms) => report.condition(kind.kind, type, ms),
+      onStall: (reason) => {
+        if (refusals.has(reason)) report.refused(kind.kind, reason)
+      },
       logFor: (key) => parts.log.child({ kind: kind.kind, ...refOf(key), uid: cache.get(key)?.metadata.uid }),
     })
   const stakeKind = ethereumStakeKind({ log, networks, intervals, exitAccepted: requests.exitAccepted })
@@ -295,7 +317,19 @@ function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, 
   return createSignerReconciler({
     store,
     informer: cache,
-    facts: createSignerFacts({ networks, keys, solanaKeys, transactions, all: () => cache.list(), onBalance: report.balance }),
+    facts: createSignerFacts({
+      networks,
+      clock,
+      keys,
+      solanaKeys,
+      transactions,
+      all: () => cache.list(),
+      lamportsOf: ({ spec: { purpose, owner } }) => {
+        const stake = purpose === 'SolanaStake' ? parts.caches.solanaStakes.cache.get(`${owner.namespace}/${owner.name}`) : undefined
+        return stake === undefined ? 0n : BigInt(stake.spec.amountLamports)
+      },
+      onBalance: report.balance,
+    }),
     hold,
     clock,
     events,
@@ -340,6 +374,7 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
     retentionMs: parts.retentionMs,
     onPruned: report.pruned,
     onEvent,
+    onMarket: report.market,
     onAlarm: (signer, network, { reason, message }) => {
       events.event(signer, { type: 'Warning', reason, action: 'Reconcile', note: message })
       report.alarm(network, signer.metadata.name, reason)

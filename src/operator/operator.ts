@@ -21,8 +21,9 @@ import { createOperatorMetrics } from './metrics.ts'
 import { followNamespaces } from './namespaces.ts'
 import { createNetworks } from './networks/networks.ts'
 import type { OperatorHooks, OperatorOptions } from './options.ts'
-import { createBalances, createReadings } from './readings.ts'
+import { createReadings, createSeen } from './readings.ts'
 import { definitionOf } from './saga-collection.ts'
+import { followWaits } from './waits.ts'
 import { wireWakes } from './wake.ts'
 
 const FIELD_MANAGER = 'staking-operator'
@@ -51,6 +52,7 @@ export async function runOperator(
     userAgent,
     onRpc: metrics.rpc,
     onApi: metrics.api,
+    onReload: metrics.reload,
     nodes: metrics.nodes,
   })
   const api = createKubeApi({
@@ -94,8 +96,9 @@ export async function runOperator(
   const guard = createCrdGuard(kinds)
   followDefinitions(collections.follow, guard, wakes.all)
 
-  const balances = createBalances()
-  metrics.read(createReadings({ isLeader: () => elector.isHeld(), caches, controllers, collections, networks, balances, clock }))
+  const seen = createSeen(clock)
+  const waits = followWaits(caches, clock)
+  metrics.read(createReadings({ elector, caches, controllers, collections, networks, seen, waits, nodes: metrics.nodes, clock }))
   const health = await serveHealth({
     host: options.host,
     port: options.port,
@@ -123,7 +126,7 @@ export async function runOperator(
       clock,
       log,
       events: recorder,
-      report: { ...metrics, balance: balances.set },
+      report: { ...metrics, ...seen.report },
       fieldManager: FIELD_MANAGER,
       namespace: namespaces.facts,
       refreshNamespace: namespaces.refresh,
@@ -137,11 +140,15 @@ export async function runOperator(
       onNews: wakes.owner,
       ...(hooks.onPoint === undefined ? {} : { onPoint: hooks.onPoint }),
     })
+    const onKeys = () => {
+      metrics.reload('keys', true)
+      wakes.all()
+    }
     wakes.all()
     await Promise.all([
       controllers.run(reconcile, leading),
       networks.watch(wakes.all, leading),
-      watchKeys({ dir: keysDir, clock, intervalMs: 2_000, onChange: wakes.all, signal: leading }),
+      watchKeys({ dir: keysDir, clock, intervalMs: 2_000, onChange: onKeys, signal: leading }),
     ])
   }
 

@@ -6,7 +6,7 @@ import { stakingTransaction } from '../resources/staking-transaction.ts'
 import { createCaches } from './caches.ts'
 import type { CacheOptions } from './kube/collections.ts'
 import type { KubeObject } from './kube/objects.ts'
-import { createBalances, createReadings } from './readings.ts'
+import { createReadings, createSeen } from './readings.ts'
 import { testAddress } from './testing/fake-keys.ts'
 import { createFakeKube } from './testing/fake-kube.ts'
 import { createTestClock } from './testing/test-clock.ts'
@@ -41,7 +41,7 @@ function readingsOf({ lanes, records, places }: { lanes?: object[]; records?: ob
       .collection<KubeObject>(signerNonce)
       .create({ metadata: { name: `place-${nonce}` }, spec: { chainId: hoodi.chainId, address: address.toLowerCase(), nonce } })
   const readings = createReadings({
-    isLeader: () => true,
+    elector: { isHeld: () => true, transitions: () => 0 },
     caches,
     controllers: { stats: () => [] },
     collections: { informers: [] },
@@ -49,7 +49,9 @@ function readingsOf({ lanes, records, places }: { lanes?: object[]; records?: ob
       names: (chain) => (chain === 'Ethereum' ? ['hoodi'] : []),
       ethereum: () => ({ config: hoodi }) as never,
     },
-    balances: createBalances(),
+    seen: createSeen(clock),
+    waits: { all: () => [] },
+    nodes: { readings: () => [] },
     clock,
   })
   return [...readings.signers()].map(({ inFlight, nextNonce }) => ({ inFlight, nextNonce }))

@@ -1,3 +1,4 @@
+import type { NodeBoard } from '../chains/nodes/board.ts'
 import { formatWeiAsEth, wei } from '../lib/amounts.ts'
 import type { Clock } from '../lib/clock.ts'
 import { findCondition } from '../resources/conditions.ts'
@@ -5,37 +6,50 @@ import { stakingSigner } from '../resources/staking-signer.ts'
 import type { Caches } from './caches.ts'
 import type { Reconciled } from './compose.ts'
 import type { Controllers } from './controllers.ts'
+import { createFleetReadings, createPrices } from './fleet-readings.ts'
+import type { Readings } from './gauges.ts'
+import type { BalanceReading } from './kinds/staking-signer/facts.ts'
 import type { KubeCollections } from './kube/collections.ts'
-import type { Readings } from './metrics.ts'
+import type { LeaderElector } from './kube/leader-election.ts'
 import type { Networks } from './ports.ts'
 import { addressOf } from './transactions/ethereum-texts.ts'
 import { laneKey } from './transactions/names.ts'
 import { isOpen } from './transactions/protocol.ts'
 import { recordOf } from './transactions/store.ts'
+import type { Waits } from './waits.ts'
 
-/** What signers' addresses held when it was last read, in wei or lamports. */
-export function createBalances() {
-  const balances = new Map<string, bigint>()
+/** What reconciles came to know of the chains, for the metrics. */
+export function createSeen(clock: Clock) {
+  const balances = new Map<string, BalanceReading>()
+  const prices = createPrices(clock)
   return {
-    set: (signer: string, network: string, amount: bigint) => void balances.set(`${signer}/${network}`, amount),
-    get: (signer: string, network: string) => balances.get(`${signer}/${network}`),
+    report: {
+      balance: (signer: string, network: string, reading: BalanceReading) => void balances.set(`${signer}/${network}`, reading),
+      market: prices.set,
+    },
+    balance: (signer: string, network: string) => balances.get(`${signer}/${network}`),
+    prices,
   }
 }
 
 /** What the metrics show of the operator's memory at scrape time. */
 export function createReadings(deps: {
-  readonly isLeader: () => boolean
+  readonly elector: Pick<LeaderElector, 'isHeld' | 'transitions'>
   readonly caches: Caches
   readonly controllers: Pick<Controllers<Reconciled>, 'stats'>
   readonly collections: Pick<KubeCollections, 'informers'>
   readonly networks: Pick<Networks, 'names' | 'ethereum'>
-  readonly balances: ReturnType<typeof createBalances>
+  readonly seen: ReturnType<typeof createSeen>
+  readonly waits: Pick<Waits, 'all'>
+  readonly nodes: Pick<NodeBoard, 'readings'>
   readonly clock: Clock
 }): Readings {
-  const { caches, networks, balances, clock } = deps
+  const { caches, networks, seen, clock } = deps
   const { signers, stakes, exits, withdrawals, solanaStakes, records, places } = caches
   return {
-    leader: deps.isLeader,
+    leader: () => deps.elector.isHeld(),
+    leaseTransitions: () => deps.elector.transitions(),
+    nodes: () => deps.nodes.readings(),
     queues: () => deps.controllers.stats(),
     informers: () =>
       deps.collections.informers.map(([resource, informer]) => ({
@@ -65,27 +79,35 @@ export function createReadings(deps: {
           // By the log as it is now: the signer's status is as old as the last look at the signer.
           const lane = laneKey({ chainId, address: addressOf({ spec }) })
           const given = places.cache.byIndex('lane', lane).map((place) => place.spec.nonce + 1)
-          const seen = status?.lanes?.find((one) => one.network === network)
-          if (seen === undefined && given.length === 0) continue
-          const balance = balances.get(metadata.name, network)
+          const shown = status?.lanes?.find((one) => one.network === network)
+          if (shown === undefined && given.length === 0) continue
           yield {
             signer: metadata.name,
             network,
             inFlight: records.cache.byIndex('lane', lane).filter((record) => isOpen(recordOf(record))).length,
-            nextNonce: given.reduce((most, next) => (next > most ? next : most), seen?.nextNonce ?? 0),
-            balanceEth: balance === undefined ? undefined : Number(formatWeiAsEth(wei(balance))),
+            nextNonce: given.reduce((most, next) => (next > most ? next : most), shown?.nextNonce ?? 0),
           }
         }
       }
     },
-    *solanaBalances() {
+    *balances() {
       for (const { metadata, spec } of signers.cache.list()) {
-        if (spec.chain !== 'Solana') continue
-        for (const network of networks.names('Solana')) {
-          const balance = balances.get(metadata.name, network)
-          if (balance !== undefined) yield { signer: metadata.name, network, balanceSol: Number(balance) / 1e9 }
+        for (const network of networks.names(spec.chain)) {
+          const reading = seen.balance(metadata.name, network)
+          if (reading === undefined) continue
+          const unit = spec.chain === 'Solana' ? ('sol' as const) : ('eth' as const)
+          const inUnit = (amount: bigint): number => (unit === 'sol' ? Number(amount) / 1e9 : Number(formatWeiAsEth(wei(amount))))
+          yield {
+            unit,
+            signer: metadata.name,
+            network,
+            balance: inUnit(reading.balance),
+            needed: inUnit(reading.needed),
+            readAt: reading.at.getTime() / 1000,
+          }
         }
       }
     },
+    fleet: createFleetReadings({ caches, waits: deps.waits, prices: seen.prices, clock }),
   }
 }

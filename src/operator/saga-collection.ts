@@ -27,6 +27,11 @@ export interface SagaOptions<R extends SagaResource> extends Pick<CacheOptions<R
   readonly signersOf: (resource: R) => readonly string[]
   /** Nothing of it is to be signed any more: looked at after all others, and not woken by what concerns signatures. */
   readonly isSettled: (resource: R) => boolean
+  /** Network that it is for; '' while that is not known. */
+  readonly networkOf: (resource: R) => string
+  /** What it is about, in gwei or lamports; 0 for a kind without an amount. */
+  readonly amountOf: (resource: R) => number
+  readonly isSlashed?: (resource: R) => boolean
 }
 
 /** What unsettled resources are found by. */
@@ -40,15 +45,24 @@ export interface SagaCollection<R extends SagaResource> extends Collection<R> {
   unsettled(by: SagaIndex, value: string): readonly R[]
   /** Phases, and reasons where stalled ('' where not), with how many resources have them. */
   states(): Iterable<{ readonly phase: string; readonly stalled: string; readonly count: number }>
+  /** What resources of a network and a phase are about together, in gwei or lamports. */
+  amounts(): Iterable<{ readonly network: string; readonly phase: string; readonly amount: number }>
+  /** By network: validators that were slashed. */
+  slashed(): Iterable<{ readonly network: string; readonly count: number }>
 }
 
 export function createSagaCollection<R extends SagaResource>(collection: Collections, options: SagaOptions<R>): SagaCollection<R> {
-  const { definition, isSettled, signersOf } = options
+  const { definition, isSettled, signersOf, networkOf, amountOf, isSlashed } = options
   const { kind } = definition
   const { client, cache, onChange } = collection<R>(definition, {
     kept: KEPT,
     ...(options.indexers === undefined ? {} : { indexers: options.indexers }),
-    tallies: { state: stateOf },
+    tallies: {
+      state: stateOf,
+      amount: (one) => `${networkOf(one)}/${one.status?.phase ?? 'Pending'}`,
+      ...(isSlashed === undefined ? {} : { slashed: (one) => (isSlashed(one) ? networkOf(one) : NOT_SLASHED) }),
+    },
+    weights: { amount: (one) => wholeOrNothing(amountOf(one)) },
     isSettled,
   })
   return {
@@ -67,8 +81,23 @@ export function createSagaCollection<R extends SagaResource>(collection: Collect
         yield { phase, stalled, count }
       }
     },
+    *amounts() {
+      for (const [key, amount] of cache.tally('amount')) {
+        const [network = '', phase = ''] = key.split('/')
+        if (network !== '') yield { network, phase, amount }
+      }
+    },
+    *slashed() {
+      if (isSlashed === undefined) return
+      for (const [network, count] of cache.tally('slashed')) if (network !== NOT_SLASHED) yield { network, count }
+    },
   }
 }
+
+/** No network has this name. */
+const NOT_SLASHED = '/'
+/** An amount that can't be read must not spoil the sum of the others. */
+const wholeOrNothing = (amount: number): number => (Number.isSafeInteger(amount) && amount > 0 ? amount : 0)
 
 /** Neither a phase nor a reason has a slash. */
 function stateOf({ status }: SagaResource): string {

@@ -19,6 +19,10 @@ export interface ReconcilerDeps<R extends KubeObject> {
   readonly onPoint?: (point: string, key: string) => void
   readonly onStatusWrite?: () => void
   readonly onStep?: (step: string, outcome: string, ms: number) => void
+  /** A condition has become True, of a resource whose spec is the one it was created with: so long after that, in ms. */
+  readonly onCondition?: (type: string, sinceCreatedMs: number) => void
+  /** The resource came to need a person, or for another reason than before. */
+  readonly onStall?: (reason: string) => void
   /** The log of one resource, with its kind, namespace, name and uid as fixed keys. */
   readonly logFor: (key: string) => VisitLog
 }

@@ -5,6 +5,7 @@ import { diffMergePatch } from '../kube/merge-patch.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { ReconcilerDeps, VisitLog } from './deps.ts'
 import { progressInTime } from './in-time.ts'
+import { milestones } from './milestones.ts'
 import { originAnnotation } from './origin.ts'
 import type { Progress } from './progress.ts'
 import type { AnyStatus } from './saga-kind.ts'
@@ -86,6 +87,9 @@ export function createDraft<R extends KubeObject, S extends AnyStatus>(
       deps.onStatusWrite?.()
       informer.put(written)
       tell({ kind, events, log }, written, before, next, progress)
+      const { reached, stalled } = milestones(written.metadata, before, next, clock.now())
+      for (const { type, sinceCreatedMs } of reached) deps.onCondition?.(type, sinceCreatedMs)
+      if (stalled !== undefined) deps.onStall?.(stalled)
       resource = written
       status = (kind.statusOf(written) ?? next) as S
       return true

@@ -25,6 +25,8 @@ interface Wiring {
   readonly log: Logger
   readonly userAgent: string
   readonly onRpc?: (network: string, method: string, outcome: string, ms: number) => void
+  /** A file that this follows has changed: it is in use, or can't be used. Once for each change. */
+  readonly onReload?: (what: 'networks' | 'api-keys', isUsed: boolean) => void
   readonly onApi?: (operation: string, outcome: string, ms: number) => void
   /** Shows the nodes' health, for metrics. */
   readonly nodes?: NodeBoard
@@ -141,19 +143,23 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
         try {
           if (await load()) {
             log.info({ networks: [...ethereum.keys(), ...solana.keys()] }, 'the networks file changed and is in use')
+            wiring.onReload?.('networks', true)
             onReload()
-          }
+          } else if (told !== '') wiring.onReload?.('networks', true)
           told = ''
           const now = await keysDigest()
           if (now !== digest) {
             digest = now
             log.info({}, 'an API key file changed')
+            wiring.onReload?.('api-keys', true)
             onReload()
           }
         } catch (error) {
           const message = error instanceof NetworksFileError ? error.message : 'the networks file cannot be used'
-          if (message !== told)
+          if (message !== told) {
             log.error({ reason: message }, 'the networks file changed and cannot be used: the last good one stays in use')
+            wiring.onReload?.('networks', false)
+          }
           told = message
         }
       }

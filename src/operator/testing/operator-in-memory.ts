@@ -51,6 +51,8 @@ export function startInMemory(kube: FakeKube, given: Given, around: Around = not
     pruned: nothing,
     alarm: (network, signer, reason) => given.onAlarm?.({ network, signer, reason }),
     balance: nothing,
+    market: nothing,
+    condition: nothing,
     refused: (_kind, reason) => given.onRefusal(reason),
   }
   const operator = composeOperator({

@@ -22,6 +22,11 @@ test.each<{ event: TransactionEvent; counted: string; says: object }>([
     counted: 'attempt',
     says: { version: 'Cancel', maxFeePerGasWei: '9' },
   },
+  {
+    event: { is: 'attempt', kind: 'Call', maxFeePerGasWei: '9', replaces: '0x0', ...common },
+    counted: 'replaced',
+    says: { version: 'Call', maxFeePerGasWei: '9', replaces: '0x0' },
+  },
   { event: { is: 'sent', kind: 'Call', nodes: 2, ...common }, counted: 'sent', says: { version: 'Call', nodes: 2 } },
   { event: { is: 'closed', by: 'Foreign', ...common }, counted: 'closed:Foreign', says: { by: 'Foreign' } },
   { event: { is: 'outcome', outcome: 'Landed', ...common }, counted: 'Landed', says: { outcome: 'Landed' } },

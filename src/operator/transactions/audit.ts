@@ -36,6 +36,19 @@ export function auditOf({ metadata, spec }: Pick<RecordObject, 'metadata' | 'spe
       ...(version === undefined ? {} : { version }),
     },
     message: messages[event.is],
-    counted: event.is === 'outcome' ? event.outcome : event.is === 'closed' ? `closed:${event.by}` : event.is,
+    counted: countedAs(event),
+  }
+}
+
+function countedAs(event: TransactionEvent): string {
+  switch (event.is) {
+    case 'outcome':
+      return event.outcome
+    case 'closed':
+      return `closed:${event.by}`
+    case 'attempt':
+      return event.replaces === undefined ? 'attempt' : 'replaced'
+    case 'sent':
+      return 'sent'
   }
 }

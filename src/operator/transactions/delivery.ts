@@ -71,10 +71,18 @@ export function createDelivery(deps: Pick<LaneDeps, 'store' | 'memory' | 'clock'
 
   /** Writes a version down, fenced, before anything of it is sent. */
   async function record(moment: Moment, of: RecordObject, signed: SignedAttempt): Promise<RecordObject> {
+    const earlier = openAttempts(recordOf(of)).at(-1)
     const written = await store.writeStatus(of, withAttempt(recordOf(of), signed.attempt), moment.signal)
     const { kind, hash, nonce, maxFeePerGasWei = '' } = signed.attempt
     memory.of(written).seenAt.set(hash.toLowerCase(), clock.monotonicMs())
-    deps.onEvent?.(written, { is: 'attempt', kind, hash, nonce, maxFeePerGasWei })
+    deps.onEvent?.(written, {
+      is: 'attempt',
+      kind,
+      hash,
+      nonce,
+      maxFeePerGasWei,
+      ...(earlier === undefined ? {} : { replaces: earlier.hash }),
+    })
     return written
   }
 

@@ -24,7 +24,6 @@ export interface EthereumDeps {
   readonly duplicateOf: (signer: StakingSigner) => string | undefined
   /** Throws unless this process may act now: it leads, and the installed CRDs are what it was built for. Asked before every signature and broadcast. */
   readonly assertMayAct: () => void
-  readonly onRefusal?: (reason: string) => void
 }
 
 export type EthereumSigners = ReturnType<typeof createEthereumSigners>
@@ -64,10 +63,7 @@ export function createEthereumSigners(deps: EthereumDeps) {
       throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
     if (fresh && goesByLabels(signer, namespace)) await deps.refreshNamespace(namespace, signal)
     const refusal = refusalOf(signer, deps.namespace(namespace))
-    if (refusal !== undefined) {
-      deps.onRefusal?.(refusal.reason)
-      throw stall(refusal.reason, refusal.message)
-    }
+    if (refusal !== undefined) throw stall(refusal.reason, refusal.message)
     const twin = deps.duplicateOf(signer)
     if (twin !== undefined)
       throw stall(

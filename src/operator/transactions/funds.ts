@@ -5,18 +5,25 @@ import type { Memory } from './memory.ts'
 import type { Moment } from './moment.ts'
 import type { Ready } from './preparation.ts'
 import { openAttempts } from './protocol.ts'
-import { recordOf } from './store.ts'
+import { type RecordObject, recordOf } from './store.ts'
 
-/** Wei that open attempts may cost yet: value and highest possible fee of each. */
-const boundBy = ({ counts, records }: Moment): bigint =>
+/** Wei that the open attempts of a record may cost: value and highest possible fee. */
+const costOf = (record: RecordObject): bigint =>
+  openAttempts(recordOf(record))
+    .map(({ valueWei, gas, maxFeePerGasWei }) => BigInt(valueWei ?? '0') + BigInt(gas ?? '0') * BigInt(maxFeePerGasWei ?? '0'))
+    .reduce((most, cost) => (cost > most ? cost : most), 0n)
+
+/** Wei that open attempts may cost yet. */
+const boundBy = ({ counts, records }: Pick<Moment, 'counts' | 'records'>): bigint =>
   records
     .filter(({ status }) => status?.place !== undefined && status.place >= counts.latest)
-    .reduce((sum, record) => {
-      const costs = openAttempts(recordOf(record)).map(
-        ({ valueWei, gas, maxFeePerGasWei }) => BigInt(valueWei ?? '0') + BigInt(gas ?? '0') * BigInt(maxFeePerGasWei ?? '0'),
-      )
-      return sum + costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
-    }, 0n)
+    .reduce((sum, record) => sum + costOf(record), 0n)
+
+/** Wei that a lane has to pay yet: what open attempts may cost, and the values of those that wait for a place, whose fees nobody knows. */
+export const neededBy = ({ counts, records }: Pick<Moment, 'counts' | 'records'>): bigint =>
+  records
+    .filter(({ status }) => status?.place === undefined)
+    .reduce((sum, { spec }) => sum + BigInt(spec.call?.valueWei ?? '0'), boundBy({ counts, records }))
 
 /** Those that the balance pays for, in their order. The others are told what is missing. */
 export async function affordable(memory: Memory, moment: Moment, ready: readonly Ready[]): Promise<readonly Ready[]> {

@@ -132,7 +132,12 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     const poll = network.config.pollIntervalMs
     let moment: Moment
     try {
-      moment = await lookAt(lane, network, { finality, inLog: () => ({ places: store.placesIn(lane), records: unfinished(lane) }), signal })
+      moment = await lookAt(lane, network, {
+        finality,
+        inLog: () => ({ places: store.placesIn(lane), records: unfinished(lane) }),
+        onMarket: deps.onMarket,
+        signal,
+      })
     } catch (error) {
       signal.throwIfAborted()
       standAll(lane, error)

@@ -23,6 +23,8 @@ export type TransactionEvent =
       readonly hash: string
       readonly nonce: number
       readonly maxFeePerGasWei: string
+      /** Another version stands under this nonce already. */
+      readonly replaces?: string
     }
   | { readonly is: 'sent'; readonly kind: 'Call' | 'Cancel'; readonly hash: string; readonly nonce: number; readonly nodes: number }
   | { readonly is: 'closed'; readonly by: ClosedPlace['by']; readonly hash: string; readonly nonce: number }
@@ -59,6 +61,8 @@ export interface LaneDeps {
   /** `what`: the purpose of a record, or `SignerNonce`. */
   readonly onPruned?: (network: string, what: string) => void
   readonly onEvent?: (record: RecordObject, event: TransactionEvent) => void
+  /** What a gas unit costs on a network, each time that it was asked for. */
+  readonly onMarket?: ((network: string, market: FeeMarket) => void) | undefined
   /** What whoever runs the operator must hear of besides conditions, once for each time. */
   readonly onAlarm?: (signer: StakingSigner, network: string, alarm: Alarm) => void
   readonly onPoint?: (point: string, key: string) => void
@@ -102,16 +106,23 @@ export async function lookAt(
   {
     finality,
     inLog,
+    onMarket,
     signal,
-  }: { readonly finality: FinalityWatch; readonly inLog: () => Pick<Moment, 'places' | 'records'>; readonly signal: AbortSignal },
+  }: {
+    readonly finality: FinalityWatch
+    readonly inLog: () => Pick<Moment, 'places' | 'records'>
+    readonly onMarket?: LaneDeps['onMarket']
+    readonly signal: AbortSignal
+  },
 ): Promise<Moment> {
   const { chain } = network
   const [counts, view] = await Promise.all([chain.laneCounts(lane.address, signal), chain.view(signal)])
   let market: Promise<FeeMarket> | undefined
-  const priceNow = async (): Promise<FeeMarket> => ({
-    baseFeePerGas: view.baseFeePerGas,
-    priorityFeePerGas: await chain.priorityFee(signal),
-  })
+  const priceNow = async (): Promise<FeeMarket> => {
+    const now = { baseFeePerGas: view.baseFeePerGas, priorityFeePerGas: await chain.priorityFee(signal) }
+    onMarket?.(network.config.name, now)
+    return now
+  }
   return {
     lane,
     network,

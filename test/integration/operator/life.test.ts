@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { operatorMetrics } from '../../../scripts/metrics/files.ts'
 import { ethereumStakeConditions } from '../../../src/resources/ethereum-stake.ts'
 import { CONFIRM_DELETE_ANNOTATION, FINALIZER, ORIGIN_ANNOTATION, RECONCILE_ANNOTATION } from '../../../src/resources/meta.ts'
 import { httpStatus } from '../../chains/faults.ts'
@@ -211,41 +212,15 @@ describe('what shows how it goes', () => {
       expect(name).toMatch(/^staking_operator_/)
       if (kind === 'counter') expect(name).toMatch(/_total$/)
       if (kind === 'histogram') expect(name).toMatch(/_seconds$/)
-      expect(name).not.toMatch(/_(ms|millis|milliseconds|wei|gwei)(_|$)/)
+      expect(name).not.toMatch(/_(ms|millis|milliseconds|wei|lamports)(_|$)/)
+      // A price of gas is in gwei as its cap in a resource is; no amount is.
+      if (/_gwei(_|$)/.test(name)) expect(name).toMatch(/_fee(_cap)?_gwei$/)
       expect(helps.get(name), name).toMatch(/[.]$/)
     }
+    // All that the reference names, whether or not there is something to show.
     expect(own.map(([name]) => name).toSorted()).toEqual(
-      [
-        'alarms_total',
-        'build_info',
-        'informer_objects',
-        'informer_silence_seconds',
-        'informer_synced',
-        'kube_request_duration_seconds',
-        'leader',
-        'log_pruned_total',
-        'queue_keys',
-        'queue_wait_seconds',
-        'reconcile_duration_seconds',
-        'resources',
-        'rpc_node_disagreements_total',
-        'rpc_node_height',
-        'rpc_node_lag_blocks',
-        'rpc_node_refused_methods',
-        'rpc_node_unhealthy',
-        'rpc_request_duration_seconds',
-        'signatures_refused_total',
-        'signer_balance_eth',
-        'signer_balance_sol',
-        'signer_in_flight',
-        'signer_next_nonce',
-        'stalled_resources',
-        'staking_api_request_duration_seconds',
-        'status_writes_total',
-        'step_duration_seconds',
-        'transactions_total',
-      ]
-        .map((name) => `staking_operator_${name}`)
+      operatorMetrics()
+        .map(({ name }) => name)
         .toSorted(),
     )
   })
@@ -254,6 +229,13 @@ describe('what shows how it goes', () => {
     const text = await metricsOf(stack())
     expect(text).toContain('staking_operator_leader 1')
     expect(text).toContain('staking_operator_resources{kind="EthereumStake",phase="Confirmed"} 5')
+    expect(text).toContain('staking_operator_amount_eth{kind="EthereumStake",network="local",phase="Confirmed"} 2176.000000001')
+    for (const condition of ['Created', 'Verified', 'Broadcast', 'Confirmed', 'Ready'])
+      expect(text).toContain(`staking_operator_time_to_condition_seconds_count{kind="EthereumStake",condition="${condition}"} 5`)
+    expect(text).not.toContain('staking_operator_transactions_open{')
+    expect(text).toMatch(new RegExp(`staking_operator_signer_balance_read_timestamp_seconds{signer="${SIGNER}",network="local"} [0-9.]+`))
+    expect(text).toContain(`staking_operator_signer_needed_eth{signer="${SIGNER}",network="local"} `)
+    expect(text).toContain('staking_operator_lease_transitions_total ')
     expect(text).toContain('staking_operator_informer_objects{resource="ethereumstakes"} 5')
     expect(text).toContain('staking_operator_informer_objects{resource="stakingtransactions"} 5')
     expect(text).toContain('staking_operator_informer_objects{resource="signernonces"} 5')

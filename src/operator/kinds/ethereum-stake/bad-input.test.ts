@@ -222,6 +222,15 @@ describe('a service that lies: nothing is signed, and it is not tried again and 
     assertNothingMoved(world)
   })
 
+  test('a refusal is counted once, however often it is looked at again', async () => {
+    const world = await visited((made) => {
+      made.service.state.lie = instead({ address: other })
+    })
+    await world.settle(world.start(), [KEY], 8)
+    expect(world.stalled()).toBe('VerificationFailed')
+    expect(world.refusals).toEqual(['VerificationFailed'])
+  })
+
   test('once it tells the truth, that is taken, and nobody has to mend the status', async () => {
     const world = await visited((made) => {
       made.service.state.lie = instead({ address: other })

@@ -24,7 +24,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
 } {
   const { log } = deps
   const requests = createDepositRequests(deps)
-  const evidence = createDepositEvidence(deps, requests)
+  const evidence = createDepositEvidence(requests)
   const { networkOf, addressOf, admittedSigner, serviceStake } = requests
 
   /** The stake of a resource that is watched only and has lost its status: nothing is created, the log's own is read again. */

@@ -6,7 +6,7 @@ import { type Gwei, gweiToWei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
-import type { DepositRequests, EthereumStakeDeps } from './request.ts'
+import type { DepositRequests } from './request.ts'
 import type { DepositPlan, StakeRequest } from './steps.ts'
 
 export const evidenceOf = ({ stakeId, depositData }: EthereumStakeBody) => {
@@ -42,14 +42,13 @@ export type DepositFieldsRead = ReturnType<typeof fieldsOf>
 /** What is known of a deposit, from its data and from the chain. */
 export type DepositEvidence = ReturnType<typeof createDepositEvidence>
 
-export function createDepositEvidence(deps: EthereumStakeDeps, { expectedOf }: DepositRequests) {
+export function createDepositEvidence({ expectedOf }: DepositRequests) {
   function refuse(
     mismatches: readonly { readonly code: string; readonly message: string }[],
     whose: string,
     reason: 'VerificationFailed' | 'AdoptionMismatch' = 'VerificationFailed',
   ): void {
     if (mismatches.length === 0) return
-    deps.onRefusal?.('VerificationFailed')
     throw stall(
       reason,
       `${whose} does not match this resource's spec: ${mismatches.map((mismatch) => mismatch.message).join('; ')}. Nothing was signed. ${reason === 'AdoptionMismatch' ? 'Name a stake that matches, or leave spec.adopt out.' : 'Do not work around this: find out why the staking API answers so.'}`,

@@ -18,7 +18,7 @@ export function createDepositKind(deps: EthereumStakeDeps, requests: DepositRequ
     // The audit trail of what was staked, and what keeps a validator from being paid twice.
     keepsRecords: true,
     ...createDepositAdmission(deps, requests, evidence),
-    ...createDepositWitnesses(deps, requests.networkOfRecord),
+    ...createDepositWitnesses(requests.networkOfRecord),
 
     async value(record) {
       const value = gweiToWei(depositIn(record).amountGwei)

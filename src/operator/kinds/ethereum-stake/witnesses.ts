@@ -8,14 +8,12 @@ import { attemptsOf, openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { paysDeposit } from './evidence.ts'
 import { depositIn } from './records.ts'
-import type { EthereumStakeDeps } from './request.ts'
 
 const isThisCall = ({ to, data }: ChainTransaction, { spec }: RecordObject): boolean =>
   to !== undefined && sameHex(to, spec.call?.to ?? '') && sameHex(data, spec.call?.data ?? '')
 
 /** Who knows of a deposit besides the log: the staking API, which is told of every transaction, and the deposit contract's history. */
 export function createDepositWitnesses(
-  { onRefusal }: Pick<EthereumStakeDeps, 'onRefusal'>,
   networkOfRecord: (record: RecordObject) => EthereumNetwork,
 ): Pick<TransactionKind, 'witnesses' | 'tell' | 'judge' | 'overtaken'> {
   /**
@@ -92,7 +90,6 @@ export function createDepositWitnesses(
       const others = earlier.filter(({ isOurs }) => !isOurs)
       const [first] = others
       if (first !== undefined) {
-        onRefusal?.('PubkeyAlreadyDeposited')
         return stall(
           'PubkeyAlreadyDeposited',
           `The deposit contract has ${others.length === 1 ? 'a deposit' : `${others.length} deposits`} for this public key that this resource did not make (transaction ${first.hash}). Paying it again would top up a validator whose withdrawal address others may have fixed. Find out who made that deposit; to stake, delete this resource and create one under another name: it gets a key of its own.`,

@@ -37,7 +37,6 @@ export interface SolanaStakeDeps {
   readonly assertMayAct: () => void
   /** How often a stake that warms up or cools down is looked at, in ms. */
   readonly activatingMs: number
-  readonly onRefusal?: (reason: string) => void
 }
 
 export type Refuse = (...why: Parameters<typeof stall>) => never
@@ -54,7 +53,6 @@ export function createSolanaRequests(deps: SolanaStakeDeps) {
   const { assertUnclaimed, assertOwn } = createOwnership(deps, refuse)
 
   function refuse(reason: Parameters<typeof stall>[0], message: string): never {
-    deps.onRefusal?.(reason)
     throw stall(reason, message)
   }
 

@@ -59,10 +59,8 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
 
       const made = await service.obtain({ plan, terms, parties, network, heights, previous: previousOf(record) }, signal)
       const message = messageOf({ message: made.messageBase64 })
-      if (message === undefined) {
-        deps.onRefusal?.('VerificationFailed')
+      if (message === undefined)
         throw stall('VerificationFailed', `The ${kind} transaction that the staking API has made is no message. No transaction was signed.`)
-      }
       const source = 'that the staking API has made'
       await verifiedNow(plan, terms, parties, network, message, { blockhash: made.recentBlockhash, source }, signal)
       if (kind === 'stake') await rules.assertVotes(network, terms.voteAccount, parties.payer, signal)

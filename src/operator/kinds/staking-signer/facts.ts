@@ -1,9 +1,11 @@
+import type { Clock, Instant } from '../../../lib/clock.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { type StakingSigner, stakingSignerSpec } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
 import { addressOf } from '../../transactions/ethereum-texts.ts'
+import { neededBy } from '../../transactions/funds.ts'
 import { unreadable } from '../../transactions/policy.ts'
 import { closedOf, highestPlace, nextPlaces } from '../../transactions/protocol.ts'
 import { isOpen } from '../../transactions/solana/holders.ts'
@@ -27,14 +29,23 @@ const countsOf = (records: readonly RecordObject[]): { readonly open: number; re
   return { open, waiting: records.length - open }
 }
 
+/** What an address holds and what it has to pay yet, in wei or lamports. */
+export interface BalanceReading {
+  readonly balance: bigint
+  readonly needed: bigint
+  readonly at: Instant
+}
+
 export interface SignerFactsDeps {
   readonly networks: Networks
+  readonly clock: Clock
   readonly keys: EthereumKeys
   readonly solanaKeys: Pick<SolanaKeys, 'address'>
   readonly transactions: Pick<TransactionStore, 'liveIn' | 'placesIn' | 'readPlaces' | 'unsettledOf'>
   readonly all: () => Iterable<Signer>
-  /** Wei or lamports. */
-  readonly onBalance: (signer: string, network: string, balance: bigint) => void
+  /** Lamports that a record has to pay once it is signed. */
+  readonly lamportsOf: (record: RecordObject) => bigint
+  readonly onBalance: (signer: string, network: string, reading: BalanceReading) => void
 }
 
 /** Finds out what there is to say of a signer: its key, its funds, transactions that nobody accounts for. */
@@ -55,17 +66,21 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
   }
 
   async function networkFacts(signer: Signer, name: string, signal: AbortSignal): Promise<NetworkFacts> {
-    const fundedWith = (balance: bigint): { readonly name: string; readonly hasFunds: boolean } => {
+    const fundedWith = (balance: bigint, needed: bigint): { readonly name: string; readonly hasFunds: boolean } => {
       funds.set(`${signer.metadata.uid}/${name}`, balance > 0n)
-      deps.onBalance(signer.metadata.name, name, balance)
+      deps.onBalance(signer.metadata.name, name, { balance, needed, at: deps.clock.now() })
       return { name, hasFunds: balance > 0n }
     }
     if (signer.spec.chain === 'Solana') {
       const cluster = networks.solana(name)
       if (cluster === undefined) return { name, hasFunds: undefined }
       const lamports = await cluster.chain.balance(signer.spec.address, 'confirmed', signal)
-      const counts = countsOf(transactions.unsettledOf(signer.spec.address).filter((record) => networkName(record) === name))
-      return { ...fundedWith(lamports), lane: { network: name, ...counts, balanceLamports: lamports.toString() } }
+      const records = transactions.unsettledOf(signer.spec.address).filter((record) => networkName(record) === name)
+      const counts = countsOf(records)
+      const needed = records
+        .filter((record) => record.spec.from === signer.spec.address && !isOpen(record))
+        .reduce((sum, record) => sum + deps.lamportsOf(record), 0n)
+      return { ...fundedWith(lamports, needed), lane: { network: name, ...counts, balanceLamports: lamports.toString() } }
     }
     const network = networks.ethereum(name)
     if (network === undefined) return { name, hasFunds: undefined }
@@ -85,7 +100,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
     const unfinished = transactions.liveIn(lane).filter(({ status }) => status?.outcome === undefined)
     const open = unfinished.flatMap(({ status }) => status?.place ?? [])
     return {
-      ...fundedWith(balance),
+      ...fundedWith(balance, neededBy({ counts, records: unfinished })),
       ...(next.is === 'unaccounted' ? { unaccounted: { first: next.from, count: next.count } } : {}),
       foreign: foreignIn(transactions.liveIn(lane), acknowledged ?? 0),
       lane: {

@@ -104,7 +104,7 @@ export function createRequestAdmission(
           network,
           signer,
         )
-        assertMaySend(order, signer, body.unsignedTransaction.from)
+        assertMaySend(signer, body.unsignedTransaction.from)
       }
       await turns.assertTurn(order, { network: network.config.name, pubkey: pubkeyOf(record) }, record, metadata.name, signal)
     }

@@ -7,8 +7,7 @@ import type { FoundValidator } from './steps.ts'
 
 export type ValidatorRequestResource = ValidatorExit | ValidatorWithdrawal
 
-export interface ValidatorRequestDeps extends Omit<EthereumDeps, 'onRefusal'> {
-  readonly onRefusal?: (reason: string, kind: RequestKindName) => void
+export interface ValidatorRequestDeps extends EthereumDeps {
   readonly stake: (namespace: string, name: string) => EthereumStake | undefined
   /** A request as it stands now: from the cache, or read past it. */
   readonly resource: (

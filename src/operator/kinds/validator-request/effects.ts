@@ -55,7 +55,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       const network = networkOf(validator.network)
       const signer = await admittedSigner(order, signal)
       await assertOwned(order, signer, validator, visit, signal)
-      if (withdrawalAddress !== undefined) assertMaySend(order, signer, withdrawalAddress)
+      if (withdrawalAddress !== undefined) assertMaySend(signer, withdrawalAddress)
       if (ownRequest(log, order.origin) === undefined) await turns.assertTurn(order, validator, undefined, nameOf(order, validator), signal)
       deps.assertMayAct()
       const { requestId } = await service.create(order, validator, network, signal)

@@ -39,7 +39,7 @@ export function createMaking(
     const target = await targetOf(order, visit, signal)
     if (target.network !== validator.network || !sameHex(target.pubkey, validator.pubkey)) throw forgedValidator()
     await assertOwned(order, signer, target, visit, signal)
-    if (target.withdrawalAddress !== undefined) assertMaySend(order, signer, target.withdrawalAddress)
+    if (target.withdrawalAddress !== undefined) assertMaySend(signer, target.withdrawalAddress)
     const body = await service.current(order, validator, requestId, network, visit, signal)
     const calldata = service.verify(body, plan, network, signer)
     if (body.status === 'cancelled') throw cancelled(requestId)

@@ -12,7 +12,7 @@ import type { FoundValidator, RequestOrder } from './steps.ts'
  * it at the staking API. What a tenant can write decides nothing.
  */
 export function createOwnership(
-  deps: Pick<ValidatorRequestDeps, 'log' | 'stakesOn' | 'onRefusal'>,
+  deps: Pick<ValidatorRequestDeps, 'log' | 'stakesOn'>,
   networkOf: (name: string) => EthereumNetwork,
   { stakeOf }: Pick<StakedValidators, 'stakeOf'>,
 ) {
@@ -39,7 +39,6 @@ export function createOwnership(
         if (!(error instanceof Halt) || (error.verdict.kind !== 'stall' && error.verdict.kind !== 'wait')) throw error
       }
     }
-    deps.onRefusal?.('ValidatorNotOwned', order.origin.kind)
     throw stall(
       'ValidatorNotOwned',
       `No EthereumStake of namespace ${namespace} has validator ${target.pubkey} of ${target.network}, and StakingSigner ${signer.metadata.name} admits requests for a namespace's own validators only (spec.policy.validators: Own). Nothing was signed. Adopt its stake with an EthereumStake in this namespace (spec.adopt.stakeId), or ask the owner of the signer for validators: Any.`,

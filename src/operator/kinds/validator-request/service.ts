@@ -154,7 +154,6 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
   async function current(...asked: Parameters<typeof look>): Promise<RequestBody> {
     const body = await look(...asked)
     if (body !== undefined) return body
-    deps.onRefusal?.('VerificationFailed', asked[0].origin.kind)
     throw stall(
       'VerificationFailed',
       `status.requestId is no request that the staking API has for this validator (404): somebody changed it, or the API has another account or database. Nothing was signed. Remove status.requestId: it is looked up again.`,
@@ -172,5 +171,5 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     sentBy?: SentBy,
   ): Promise<number | undefined> => typeOf(order).submit(requests, pubkey, requestId, hash, signal, sentBy)
 
-  return { read, post, create, look, current, verify: createRequestVerification(deps, targets), submit }
+  return { read, post, create, look, current, verify: createRequestVerification(targets), submit }
 }

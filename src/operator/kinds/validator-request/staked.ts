@@ -40,10 +40,7 @@ const saidOf = visitNote<EthereumStakeBody>('stakeOfRequest')
 export type StakedValidators = ReturnType<typeof createStakedValidators>
 
 /** Validators that EthereumStakes of a request's namespace have paid for. */
-export function createStakedValidators(
-  deps: Pick<ValidatorRequestDeps, 'stake' | 'onRefusal'>,
-  networkOf: (name: string) => EthereumNetwork,
-) {
+export function createStakedValidators(deps: Pick<ValidatorRequestDeps, 'stake'>, networkOf: (name: string) => EthereumNetwork) {
   /** The stake, with what the staking API says of it: its status alone may have been forged. */
   async function stakeOf(order: RequestOrder, name: string, visit: Visit, signal: AbortSignal) {
     const { namespace } = order.origin
@@ -63,7 +60,6 @@ export function createStakedValidators(
     const body = saidOf.of(visit) ?? saidOf.write(visit, await network.api.ethereumStake(stakeId, signal))
     const wrong = differences(stake, stakeId, depositData, body)
     if (wrong.length > 0) {
-      deps.onRefusal?.('VerificationFailed', order.origin.kind)
       throw stall(
         'VerificationFailed',
         `The status of EthereumStake ${name} is not what the staking API says of its stake (another ${wrong.join(', ')}). Nothing was signed. Find out who changed it.`,

@@ -5,11 +5,10 @@ import { sameHex } from '../../../lib/hex.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
-import { createEthereumSigners, type EthereumSigners, readCap } from '../../transactions/ethereum-signer.ts'
+import { createEthereumSigners, readCap } from '../../transactions/ethereum-signer.ts'
 import { admitRequest, requestFeeCap } from '../../transactions/policy.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { createOwnership } from './ownership.ts'
-import type { RequestKindName } from './request-kind.ts'
 import { createStakedValidators } from './staked.ts'
 import type { FoundValidator, RequestOrder, ValidatorRequestSpec } from './steps.ts'
 
@@ -29,10 +28,8 @@ export function validatorIn(
 export type RequestTargets = ReturnType<typeof createRequestTargets>
 
 export function createRequestTargets(deps: ValidatorRequestDeps) {
-  const signersFor = (kind: RequestKindName): EthereumSigners =>
-    createEthereumSigners({ ...deps, onRefusal: (reason) => deps.onRefusal?.(reason, kind) })
-  const signers = { ValidatorExit: signersFor('ValidatorExit'), ValidatorWithdrawal: signersFor('ValidatorWithdrawal') } as const
-  const { networkOf, networkOfRecord, capOf } = signers.ValidatorExit
+  const signers = createEthereumSigners(deps)
+  const { networkOf, networkOfRecord, capOf } = signers
   const staked = createStakedValidators(deps, networkOf)
 
   /** The signer, admitted by its policy for this resource as both stand now. */
@@ -41,7 +38,7 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     signal: AbortSignal,
     fresh = false,
   ): Promise<StakingSigner> =>
-    signers[kind].admitted({ name, namespace }, (signer, facts) => admitRequest(signer, { namespace: facts, kind }), signal, fresh)
+    signers.admitted({ name, namespace }, (signer, facts) => admitRequest(signer, { namespace: facts, kind }), signal, fresh)
 
   /** What the contract may be paid at most, in wei. */
   const feeCapOf = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
@@ -77,9 +74,8 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
   }
 
   /** Only the validator's withdrawal address may ask for anything. @throws Halt */
-  function assertMaySend({ origin }: RequestOrder, signer: StakingSigner, withdrawalAddress: string): void {
+  function assertMaySend(signer: StakingSigner, withdrawalAddress: string): void {
     if (sameHex(signer.spec.address, withdrawalAddress)) return
-    deps.onRefusal?.('SignerNotWithdrawalAddress', origin.kind)
     throw stall(
       'SignerNotWithdrawalAddress',
       `StakingSigner ${signer.metadata.name} has address ${signer.spec.address}, but only the validator's withdrawal address ${withdrawalAddress} may ask for this. Nothing was signed. Create this resource with the signer of that address.`,

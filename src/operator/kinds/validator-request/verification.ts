@@ -3,7 +3,6 @@ import { sameHex } from '../../../lib/hex.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
-import type { ValidatorRequestDeps } from './deps.ts'
 import { calldataOf, type RequestBody, typeOf } from './request-type.ts'
 import type { RequestPlan } from './steps.ts'
 import type { RequestTargets } from './target.ts'
@@ -32,23 +31,19 @@ function mismatches(body: RequestBody, { order, validator, requestId }: Asked, {
 }
 
 /** Everything that must hold of the service's answer, from spec, network and signer. */
-export function createRequestVerification(
-  { onRefusal }: Pick<ValidatorRequestDeps, 'onRefusal'>,
-  { assertMaySend }: Pick<RequestTargets, 'assertMaySend'>,
-) {
+export function createRequestVerification({ assertMaySend }: Pick<RequestTargets, 'assertMaySend'>) {
   /** @returns the calldata, by the spec @throws Halt */
   return (body: RequestBody, asked: Asked, network: EthereumNetwork, signer: StakingSigner): Hex => {
     const { order, validator } = asked
     const data = calldataOf(typeOf(order), order, validator.pubkey)
     const wrong = mismatches(body, asked, network)
     if (wrong.length > 0) {
-      onRefusal?.('VerificationFailed', order.origin.kind)
       throw stall(
         'VerificationFailed',
         `What the staking API has as this request does not match this resource's spec: ${wrong.join('; ')}. Nothing was signed. Do not work around this: find out why the staking API answers so.`,
       )
     }
-    assertMaySend(order, signer, body.unsignedTransaction.from)
+    assertMaySend(signer, body.unsignedTransaction.from)
     return data
   }
 }

@@ -1,0 +1,86 @@
+import type { Registry } from 'prom-client'
+import { createNodeBoard } from '../../src/chains/nodes/board.ts'
+import type { Readings } from '../../src/operator/gauges.ts'
+import { createOperatorMetrics } from '../../src/operator/metrics.ts'
+import { createMetrics } from '../../src/service/metrics.ts'
+
+/** A metric, as its program declares it. */
+export interface DeclaredMetric {
+  readonly name: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly labels: readonly string[]
+  readonly help: string
+}
+
+const none = () => []
+/** Readings of a program that has nothing to show. */
+const nothing: Readings = {
+  leader: () => false,
+  leaseTransitions: () => undefined,
+  queues: none,
+  informers: none,
+  resources: none,
+  signers: none,
+  balances: none,
+  nodes: none,
+  fleet: {
+    conditions: () => ({ shown: [], omitted: 0 }),
+    waits: none,
+    transactions: none,
+    amounts: none,
+    slashed: none,
+    prices: none,
+    feeCaps: none,
+  },
+}
+
+/** Every metric of the operator, but those of Node.js. */
+export function operatorMetrics(): readonly DeclaredMetric[] {
+  const metrics = createOperatorMetrics({ version: '0' })
+  metrics.read(nothing)
+  return declaredIn(metrics.registry)
+}
+
+/** Every metric of the service, but those of Node.js. */
+export function serviceMetrics(): readonly DeclaredMetric[] {
+  const metrics = createMetrics()
+  const empty = async () => []
+  metrics.showNodes(createNodeBoard())
+  metrics.onScrape(empty)
+  metrics.onScrapeMissing(empty)
+  metrics.onScrapeNetworks(async () => ({}))
+  metrics.onScrapePool(() => ({ busy: 0, idle: 0, waiting: 0 }))
+  metrics.onScrapeWaiting(() => 0)
+  metrics.onScrapeWebhooks(async () => 0n)
+  return declaredIn(metrics.registry)
+}
+
+const declaredIn = (registry: Registry): readonly DeclaredMetric[] =>
+  (registry.getMetricsAsArray() as unknown as { name: string; type: DeclaredMetric['type']; labelNames: string[]; help: string }[])
+    .filter(({ name }) => name.startsWith('staking_'))
+    .map(({ name, type, labelNames, help }) => ({ name, type, labels: labelNames.filter((label) => label !== 'le'), help }))
+
+const table = (metrics: readonly DeclaredMetric[]): string =>
+  `| metric | type | labels | meaning |\n|---|---|---|---|\n${metrics
+    .map(({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.join(', ')} | ${help.replaceAll('|', '\\|')} |`)
+    .join('\n')}`
+
+/** The page that names every metric, in the words of the programs themselves. */
+export const metricReference = (): string => `# Metrics
+
+<!-- Generated from the programs' own metrics by \`npm run generate\`. Do not edit. -->
+
+Both programs serve \`/metrics\` in the Prometheus format: the operator on \`--listen\`, the service on its own port. The default metrics of Node.js are there as well. [Alerts](alerts.md) for both come with the chart.
+
+## Operator
+
+What the fleet is like, only the instance that leads exports: resources, conditions, waits, transactions, amounts, signers, prices and nodes. What an instance knows of itself each exports: its lead, caches, queues and requests. So nothing is counted twice, and \`sum\` needs no \`max by\`.
+
+Ages are in seconds. Amounts are in ETH or SOL and prices in gwei, as the resources have them. No label holds a hash, a key or a URL. \`node\` is the number of a node in the order of the configuration, from 1; a beacon node's has \`beacon-\` before it.
+
+${table(operatorMetrics())}
+
+## Service
+
+${table(serviceMetrics())}
+`

@@ -1,0 +1,99 @@
+import type { Clock } from '../lib/clock.ts'
+import { type Condition, findCondition } from '../resources/conditions.ts'
+import type { Caches } from './caches.ts'
+import type { Collection } from './kube/collections.ts'
+import { cacheKey, type KubeObject } from './kube/objects.ts'
+import type { SagaCollection, SagaResource } from './saga-collection.ts'
+
+/** One thing that a resource waits for, as its conditions say. */
+export interface Standing {
+  /** Condition that says so. */
+  readonly type: string
+  readonly reason: string
+  readonly message: string
+}
+
+/** A standing, with the resource it is of and since when it stands. */
+export interface Wait extends Standing {
+  readonly object: KubeObject
+  /** Since when the condition has this reason, monotonic ms: not only its status, which `lastTransitionTime` is of. */
+  readonly sinceMs: number
+}
+
+/** What every resource has waited for, and since when, as far as it is not settled. */
+export interface Waits {
+  /** To be called before the cache runs. `standingsOf`: what a resource stands at, none where nothing goes on with it; one for each type. */
+  follow<R extends KubeObject>(collection: Pick<Collection<R>, 'onChange'>, standingsOf: (resource: R) => readonly Standing[]): void
+  all(): Iterable<Wait>
+}
+
+/**
+ * Every instance keeps this from its caches, so that whoever comes to lead knows how long each wait has lasted. After a restart a stall has lasted since its
+ * condition says so, anything else since it was first seen.
+ */
+export function createWaits(clock: Clock): Waits {
+  const waits = new Map<string, readonly Wait[]>()
+
+  function sinceOf(resource: KubeObject, { type, reason }: Standing, before: readonly Wait[] | undefined): number {
+    const now = clock.monotonicMs()
+    const same = before?.find((one) => one.type === type && one.reason === reason)
+    if (same !== undefined) return same.sinceMs
+    const stalled = findCondition((resource as { status?: { conditions?: readonly Condition[] } }).status?.conditions, 'Stalled')
+    if (before !== undefined || type !== 'Stalled' || stalled === undefined) return now
+    return now - Math.max(0, clock.now().getTime() - Date.parse(stalled.lastTransitionTime))
+  }
+
+  return {
+    follow(collection, standingsOf) {
+      collection.onChange((_key, change) => {
+        const object = change.type === 'deleted' ? change.old : change.new
+        const key = `${object.kind}/${cacheKey(object.metadata)}`
+        const standings = change.type === 'deleted' ? [] : standingsOf(change.new)
+        if (standings.length === 0) return void waits.delete(key)
+        const known = waits.get(key)
+        const before = change.type === 'added' && known?.[0]?.object.metadata.uid !== object.metadata.uid ? undefined : known
+        waits.set(
+          key,
+          standings.map((standing) => ({ ...standing, object, sinceMs: sinceOf(object, standing, before) })),
+        )
+      })
+    },
+    *all() {
+      for (const one of waits.values()) yield* one
+    },
+  }
+}
+
+/** The waits of all kinds. To be called before the caches run. */
+export function followWaits(
+  { stakes, exits, withdrawals, solanaStakes, signers }: Omit<Caches, 'records' | 'places'>,
+  clock: Clock,
+): Waits {
+  const waits = createWaits(clock)
+  for (const saga of [stakes, exits, withdrawals, solanaStakes] as readonly Pick<SagaCollection<SagaResource>, 'onChange'>[])
+    waits.follow(saga, ({ status }) => sagaStandings(status?.conditions))
+  waits.follow(signers, ({ status }) => signerStandings(status?.conditions))
+  return waits
+}
+
+/** What a resource of a saga stands at: whether it needs a person, is under way, or is not where it should be. */
+export function sagaStandings(conditions: readonly Condition[] | undefined): readonly Standing[] {
+  const [stalled, reconciling, ready] = ['Stalled', 'Reconciling', 'Ready'].map((type) => findCondition(conditions, type))
+  const told = [
+    ...(stalled?.status === 'True' ? [stalled] : []),
+    ...(ready !== undefined && ready.status !== 'True' ? [ready] : reconciling?.status === 'True' ? [reconciling] : []),
+  ]
+  if (conditions === undefined || conditions.length === 0) return [{ type: 'Ready', reason: 'Pending', message: 'Not seen yet.' }]
+  return told.map(({ type, reason, message }) => ({ type, reason, message }))
+}
+
+/** What keeps a signer from being of use: its key or policy, its funds, a stranger who uses its key. */
+export function signerStandings(conditions: readonly Condition[] | undefined): readonly Standing[] {
+  return (conditions ?? []).flatMap(({ type, status, reason, message }) => {
+    const isTold =
+      ((type === 'Stalled' || type === 'KeyUsedElsewhere') && status === 'True') ||
+      (type === 'Funded' && status !== 'True') ||
+      (type === 'Ready' && status !== 'True' && reason === 'Deleting')
+    return isTold ? [{ type, reason, message }] : []
+  })
+}
