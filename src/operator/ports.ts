@@ -1,4 +1,4 @@
-import type { Address, ContractReads, EthereumChain, Hex, UnsignedTransaction } from '../chains/ethereum/chain.ts'
+import type { Address, ContractReads, EthereumChain, Hash, Hex, Pubkey, UnsignedTransaction } from '../chains/ethereum/chain.ts'
 import type { EthereumNetworkConfig } from '../chains/ethereum/networks.ts'
 import type { SolanaAddress, SolanaChain, SolanaSignature } from '../chains/solana/chain.ts'
 import type { SolanaNetworkConfig } from '../chains/solana/networks.ts'
@@ -31,7 +31,7 @@ export interface EthereumKeys {
     expected: Address,
     transaction: UnsignedTransaction,
     signal: AbortSignal,
-  ): Promise<{ raw: Hex; hash: Hex }>
+  ): Promise<{ raw: Hex; hash: Hash }>
 }
 
 /** Solana keys in mounted Secrets, read per use. Signing is deterministic (ed25519). All throw `KeyError`. */
@@ -69,7 +69,7 @@ export interface StakingApi {
   ethereumStake(stakeId: string, signal: AbortSignal): Promise<EthereumStakeBody>
   /** Stakes that were made under an external reference, the newest first. None where the API does not list stakes, which is beyond the interface. */
   ethereumStakesNamed?(externalReference: string, signal: AbortSignal): Promise<readonly EthereumStakeBody[]>
-  submitEthereumStake(stakeId: string, transactionHash: Hex, signal: AbortSignal, sentBy?: SentBy): Promise<EthereumStakeBody>
+  submitEthereumStake(stakeId: string, transactionHash: Hash, signal: AbortSignal, sentBy?: SentBy): Promise<EthereumStakeBody>
   /** Again and again: it stays cancelled. One that was reported or paid answers 409 `invalid-state`. */
   cancelEthereumStake(stakeId: string, signal: AbortSignal): Promise<EthereumStakeBody>
 }
@@ -77,27 +77,33 @@ export interface StakingApi {
 /** The staking API, as far as the operator uses it for validators' exits and withdrawals (EIP-7002). Throws the contract's `StakingApiError`. */
 export interface ValidatorRequestsApi {
   createExitRequest(
-    request: { readonly idempotencyKey: string; readonly pubkey: Hex; readonly externalReference: string },
+    request: { readonly idempotencyKey: string; readonly pubkey: Pubkey; readonly externalReference: string },
     signal: AbortSignal,
   ): Promise<ExitRequestBody>
-  exitRequest(pubkey: Hex, requestId: string, signal: AbortSignal): Promise<ExitRequestBody>
-  submitExitRequest(pubkey: Hex, requestId: string, transactionHash: Hex, signal: AbortSignal, sentBy?: SentBy): Promise<ExitRequestBody>
+  exitRequest(pubkey: Pubkey, requestId: string, signal: AbortSignal): Promise<ExitRequestBody>
+  submitExitRequest(
+    pubkey: Pubkey,
+    requestId: string,
+    transactionHash: Hash,
+    signal: AbortSignal,
+    sentBy?: SentBy,
+  ): Promise<ExitRequestBody>
   /** Again and again: it stays cancelled. A request that was submitted answers 409 `invalid-state`. */
-  cancelExitRequest(pubkey: Hex, requestId: string, signal: AbortSignal): Promise<ExitRequestBody>
+  cancelExitRequest(pubkey: Pubkey, requestId: string, signal: AbortSignal): Promise<ExitRequestBody>
   createWithdrawalRequest(
-    request: { readonly idempotencyKey: string; readonly pubkey: Hex; readonly amountGwei: Gwei; readonly externalReference: string },
+    request: { readonly idempotencyKey: string; readonly pubkey: Pubkey; readonly amountGwei: Gwei; readonly externalReference: string },
     signal: AbortSignal,
   ): Promise<WithdrawalRequestBody>
-  withdrawalRequest(pubkey: Hex, requestId: string, signal: AbortSignal): Promise<WithdrawalRequestBody>
+  withdrawalRequest(pubkey: Pubkey, requestId: string, signal: AbortSignal): Promise<WithdrawalRequestBody>
   /** `retryAfterMs` when the service's node doesn't see the transaction yet (202): report it again after that. */
   submitWithdrawalRequest(
-    pubkey: Hex,
+    pubkey: Pubkey,
     requestId: string,
-    transactionHash: Hex,
+    transactionHash: Hash,
     signal: AbortSignal,
     sentBy?: SentBy,
   ): Promise<{ readonly body: WithdrawalRequestBody; readonly retryAfterMs: number | undefined }>
-  withdrawalCapacity(pubkey: Hex, signal: AbortSignal): Promise<WithdrawalCapacityBody>
+  withdrawalCapacity(pubkey: Pubkey, signal: AbortSignal): Promise<WithdrawalCapacityBody>
   /**
    * Has the API tell when a request shows another state than it did when it was last read: `onChange` is called once, or never. Returns at once.
    * @returns false where the API offers no such thing, or as much is followed as may be: whoever waits goes on asking.

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { deriveKeyFromMnemonic } from '@chainsafe/bls-keygen'
 import { SecretKey } from '@chainsafe/blst'
-import type { Hex } from '../chains/ethereum/chain.ts'
+import type { Pubkey } from '../chains/ethereum/chain.ts'
 
 /** A seed file that can't be used. The message names the file and the mend, never its content. */
 export class SeedError extends Error {
@@ -20,7 +20,7 @@ export interface ValidatorKeys {
 }
 
 export interface ValidatorKey {
-  readonly publicKey: Hex
+  readonly publicKey: Pubkey
   /** 32 bytes. */
   readonly secretKey: Uint8Array
 }
@@ -81,7 +81,7 @@ export function createValidatorKeys(master: SecretKey): ValidatorKeys {
     derive: (index) => {
       if (index < 0n || index > maxIndex) throw new RangeError(`the key index ${index} is out of range`)
       const key = parent.deriveChildEip2333(Number(index)).deriveChildEip2333(0).deriveChildEip2333(0)
-      return { publicKey: `0x${Buffer.from(key.toPublicKey().toBytes()).toString('hex')}`, secretKey: key.toBytes() }
+      return { publicKey: `0x${Buffer.from(key.toPublicKey().toBytes()).toString('hex')}` as const, secretKey: key.toBytes() }
     },
   }
 }

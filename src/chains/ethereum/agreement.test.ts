@@ -192,7 +192,7 @@ describe('a trace', () => {
 })
 
 describe('a block is final everywhere', () => {
-  const block = { number: 50n, hash: blocks[50]?.hash ?? '0x' }
+  const block = { number: 50n, hash: blocks[50]?.hash ?? ('0x' as const) }
   test.each([
     { name: 'when all nodes have it as final', other: node(), verdict: 'agreed' },
     { name: 'unless one is silent', other: down(), verdict: 'unknown' },

@@ -1,7 +1,7 @@
 import { lowerCase } from '../../lib/chain-types.ts'
 import { createGathering } from '../../lib/gather.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import { ChainError, type ChainErrorCode, type EthereumChain, type Hex, type Sent } from './chain.ts'
+import { ChainError, type ChainErrorCode, type EthereumChain, type Hash, type Hex, type Sent } from './chain.ts'
 import { countsOf, laneCountsOf } from './lane-counts.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { blocksOf, viewOf } from './node-view.ts'
@@ -32,7 +32,7 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
   }
 
   /** One look of all nodes at some transactions: where each is, and the nodes' own blocks there. */
-  const lookAt = async (hashes: readonly Hex[], signal: AbortSignal) => {
+  const lookAt = async (hashes: readonly Hash[], signal: AbortSignal) => {
     const first = await askAll((node) => lookFor(node, confirmations, hashes, signal), signal)
     const answers = first.values.filter((look) => look !== undefined)
     const heights = heightsOf(answers)
@@ -55,7 +55,7 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
   }
   // Each call within has its own time-out.
   const never = new AbortController().signal
-  const gathered = createGathering((hashes: readonly Hex[]) => lookAt(hashes, never), { atMost: TRACED_AT_ONCE, atOnce: 2 })
+  const gathered = createGathering((hashes: readonly Hash[]) => lookAt(hashes, never), { atMost: TRACED_AT_ONCE, atOnce: 2 })
 
   const finalEverywhere = async (block: BlockId, signal: AbortSignal) => {
     const verdict = async (node: RpcNode): Promise<'agreed' | 'disagreed' | 'behind'> => {

@@ -4,7 +4,7 @@ import * as formats from './beacon-formats.ts'
 import type { BeaconNode } from './beacon-nodes.ts'
 import { statusAt } from './beacon-phase.ts'
 import { epochOf } from './beacon-time.ts'
-import type { Hex } from './chain.ts'
+import type { Hex, Pubkey } from './chain.ts'
 
 /** What one beacon node says of one state, by its slot. All throw BeaconError. */
 
@@ -28,8 +28,8 @@ const noBlock = new BeaconError('state-not-kept', 'the slot has no block')
 export const finality = (node: BeaconNode, slot: number, signal: AbortSignal) =>
   node.get({ ...ofState(slot, 'finality_checkpoints'), schema: formats.finality }, signal)
 
-export const validatorsAt = async (node: BeaconNode, slot: number, pubkeys: readonly Hex[], signal: AbortSignal) => {
-  const found = new Map<Hex, BeaconValidator>()
+export const validatorsAt = async (node: BeaconNode, slot: number, pubkeys: readonly Pubkey[], signal: AbortSignal) => {
+  const found = new Map<Pubkey, BeaconValidator>()
   for (let from = 0; from < pubkeys.length; from += idsPerQuery) {
     const wanted = pubkeys.slice(from, from + idsPerQuery).map((pubkey) => lowerCase(pubkey))
     // The list, not `validators/{id}`: its 404 means the state, and never an unknown key.

@@ -1,5 +1,5 @@
 import type { Gwei } from '../../lib/amounts.ts'
-import type { Address, Hex } from './chain.ts'
+import type { Address, Hex, Pubkey } from './chain.ts'
 
 /** The statuses of the Beacon API (ethereum/beacon-APIs, ValidatorStatus). */
 export const beaconStatuses = [
@@ -18,7 +18,7 @@ export type BeaconStatus = (typeof beaconStatuses)[number]
 /** A validator in one state of the beacon chain. An epoch that is not set (FAR_FUTURE_EPOCH) is undefined. */
 export interface BeaconValidator {
   readonly index: number
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
   readonly status: BeaconStatus
   readonly balanceGwei: Gwei
   /** What counts for duties and rules: whole ETH, and behind the balance (consensus-specs, process_effective_balance_updates). */
@@ -33,7 +33,7 @@ export interface BeaconValidator {
 
 /** A deposit that the deposit contract logged and the registry does not show yet. */
 export interface PendingDeposit {
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
   readonly withdrawalCredentials: Hex
   readonly amountGwei: Gwei
   readonly signature: Hex
@@ -93,7 +93,7 @@ export interface BeaconView {
   readonly slot: number
   readonly epoch: number
   /** By public key in lower case; a key that the registry does not know is absent. */
-  readonly validators: ReadonlyMap<Hex, BeaconValidator>
+  readonly validators: ReadonlyMap<Pubkey, BeaconValidator>
 }
 export interface WithdrawalView {
   readonly slot: number
@@ -151,13 +151,13 @@ export interface BeaconChain {
   spec(signal: AbortSignal): Promise<BeaconSpec>
   genesis(signal: AbortSignal): Promise<BeaconGenesis>
   head(signal: AbortSignal): Promise<BeaconHead>
-  validators(pubkeys: readonly Hex[], at: StateAt, signal: AbortSignal): Promise<BeaconView>
+  validators(pubkeys: readonly Pubkey[], at: StateAt, signal: AbortSignal): Promise<BeaconView>
   /** What the rules of exits and withdrawals look at. */
-  withdrawalView(pubkey: Hex, at: StateAt, signal: AbortSignal): Promise<WithdrawalView>
+  withdrawalView(pubkey: Pubkey, at: StateAt, signal: AbortSignal): Promise<WithdrawalView>
   /** Whether the canonical chain has a block at a slot; false for one that was missed. Slots ahead of the head are `behind`. */
   hasBlock(slot: number, signal: AbortSignal): Promise<boolean>
   /** What becomes of deposits for these keys. */
-  depositView(pubkeys: readonly Hex[], at: StateAt, signal: AbortSignal): Promise<DepositView>
+  depositView(pubkeys: readonly Pubkey[], at: StateAt, signal: AbortSignal): Promise<DepositView>
   /** All of them, in order; on a busy network tens of thousands. */
   pendingDeposits(at: StateAt, signal: AbortSignal): Promise<readonly PendingDeposit[]>
 }

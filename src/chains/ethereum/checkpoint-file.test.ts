@@ -11,7 +11,7 @@ const checkpoint: DepositCheckpoint = {
   chainId: 5,
   contract,
   block: 100n,
-  blockHash: `0x${'11'.repeat(32)}`,
+  blockHash: `0x${'11'.repeat(32)}` as const,
   lastDepositBlock: 99n,
   count: 2n,
   branch: Array.from({ length: 32 }, () => `0x${'00'.repeat(32)}` as const),

@@ -1,6 +1,6 @@
 import { decodeAbiParameters, decodeFunctionData, encodeFunctionData, parseAbi } from 'viem'
 import { type Gwei, gwei } from '../../lib/amounts.ts'
-import type { Hex } from './chain.ts'
+import type { Hex, Pubkey } from './chain.ts'
 import type { DepositData } from './deposit.ts'
 
 /** The deposit contract's interface (consensus-specs, solidity_deposit_contract/deposit_contract.sol). */
@@ -17,7 +17,7 @@ export const depositSelector: Hex = '0x22895118'
 
 /** What a call of `deposit` carries; the amount is the transaction's value. */
 export interface DepositCall {
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
   readonly withdrawalCredentials: Hex
   readonly signature: Hex
   readonly depositDataRoot: Hex

@@ -1,7 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
 import { z } from 'zod'
-import type { Hex } from './chain.ts'
+import type { Address, BlockHash, Hex } from './chain.ts'
 
 /**
  * The deposit history up to a block, compact: 12 bytes a deposit, sorted by what is kept of the public key. Mainnet has more than two million deposits; to
@@ -10,10 +10,10 @@ import type { Hex } from './chain.ts'
  */
 export interface DepositCheckpoint {
   readonly chainId: number
-  readonly contract: Hex
+  readonly contract: Address
   /** All deposits up to here are in it, and this block does not change any more. */
   readonly block: bigint
-  readonly blockHash: Hex
+  readonly blockHash: BlockHash
   readonly lastDepositBlock: bigint
   /** Of the contract's tree. */
   readonly count: bigint

@@ -15,7 +15,7 @@ const signed = (genesisForkVersion: Hex) =>
   })
 const right = signed(fork)
 const wrong = signed(otherFork)
-const strangers: PendingDeposit = { ...right, pubkey: `0x${'cd'.repeat(48)}`, slot: 90 }
+const strangers: PendingDeposit = { ...right, pubkey: `0x${'cd'.repeat(48)}` as const, slot: 90 }
 const view = (more: Partial<DepositView> = {}): DepositView => ({
   slot: 100,
   epoch: 3,

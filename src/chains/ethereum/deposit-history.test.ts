@@ -54,7 +54,7 @@ function createChain(given: { latest: number; settled: number; deposits: [key: n
     head: async () => {
       calls.head += 1
       await state.hold
-      return { latest: BigInt(state.latest), settled: BigInt(state.settled), hash: `0x${state.fork}:${state.latest}` }
+      return { latest: BigInt(state.latest), settled: BigInt(state.settled), hash: `0x${state.fork}:${state.latest}` as const }
     },
     logs: async (from, to) => {
       calls.logs.push([Number(from), Number(to)])

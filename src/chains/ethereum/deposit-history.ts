@@ -1,7 +1,7 @@
 import { lowerCase } from '../../lib/chain-types.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { abortable, shareCall } from '../../lib/shared-call.ts'
-import { ChainError, type DepositLog, type Hex } from './chain.ts'
+import { type BlockHash, ChainError, type DepositLog, type Pubkey } from './chain.ts'
 import type { DepositCheckpoint } from './deposit-checkpoint.ts'
 import { createDepositIndex, looksLike } from './deposit-index.ts'
 import type { DepositNode } from './deposit-node.ts'
@@ -11,7 +11,7 @@ import type { ChainLog } from './rpc-nodes.ts'
 
 export interface DepositHistory {
   /** Every deposit for a public key up to the latest block, in order. @throws ChainError `history-syncing`, `unavailable` */
-  depositsFor(pubkey: Hex, signal: AbortSignal): Promise<readonly DepositLog[]>
+  depositsFor(pubkey: Pubkey, signal: AbortSignal): Promise<readonly DepositLog[]>
   /**
    * What is settled, to begin with at the next start. It reads all logs once more for the contract's tree, and compares its root with the contract's at that block:
    * for a command, not beside other work. @throws ChainError
@@ -52,8 +52,8 @@ export function createDepositHistory(options: {
   let nextIndex = unproven?.count ?? 0n
   let lastDepositBlock = unproven?.lastDepositBlock ?? fromBlock
   /** Deposits of blocks that may still change, as of the head that was read last. */
-  let unsettled: readonly { readonly pubkey: Hex; readonly block: bigint }[] = []
-  let head: { readonly hash: Hex; readonly latest: bigint } | undefined
+  let unsettled: readonly { readonly pubkey: Pubkey; readonly block: bigint }[] = []
+  let head: { readonly hash: BlockHash; readonly latest: bigint } | undefined
   let progressAt = clock.monotonicMs()
 
   const incomplete = (): never => {
@@ -90,7 +90,7 @@ export function createDepositHistory(options: {
     }
     if (next.latest < settledTo) throw new ChainError('unavailable', `a node of ${network} lags behind the deposit history`)
     let index = nextIndex
-    const changing: { pubkey: Hex; block: bigint }[] = []
+    const changing: { pubkey: Pubkey; block: bigint }[] = []
 
     for await (const chunk of reader.read(node, settledTo + 1n, next.latest, next.settled)) {
       options.signal.throwIfAborted()
@@ -140,7 +140,7 @@ export function createDepositHistory(options: {
   }
 
   /** A block that is known to hold a deposit for the key, or for one that the index takes for it. */
-  const depositsIn = async (node: DepositNode, block: bigint, pubkey: Hex): Promise<readonly DepositLog[]> => {
+  const depositsIn = async (node: DepositNode, block: bigint, pubkey: Pubkey): Promise<readonly DepositLog[]> => {
     const found = (await node.logs(block, block)).map(toDepositLog).filter((deposit) => looksLike(deposit.pubkey, pubkey))
     // This node has another block, or no logs of it. Saying "no deposit" could mean paying for a key of someone else.
     if (found.length === 0)

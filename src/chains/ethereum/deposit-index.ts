@@ -1,13 +1,13 @@
-import type { Hex } from './chain.ts'
+import type { Hex, Pubkey } from './chain.ts'
 
 /**
  * Public key → blocks with a deposit for it, compact: mainnet has more than two million deposits, and this takes 12 bytes a slot. It keeps
  * eight bytes of the key only, so a hit is to be looked at in the block itself.
  */
 export interface DepositIndex {
-  add(pubkey: Hex, block: bigint): void
+  add(pubkey: Pubkey, block: bigint): void
   /** The blocks, ascending. May name a block of another key with the same eight bytes; never leaves one out. */
-  find(pubkey: Hex): readonly bigint[]
+  find(pubkey: Pubkey): readonly bigint[]
   readonly size: number
   /** `high, low, block` of all, sorted: what the next index can be made on. */
   sorted(): Uint32Array
@@ -100,7 +100,7 @@ export function createDepositIndex(initialCapacity = 1024, base: Uint32Array = n
 export const looksLike = (a: Hex, b: Hex): boolean => a.slice(4, 20).toLowerCase() === b.slice(4, 20).toLowerCase()
 
 /** Eight bytes of the key, without the first: that holds the point's flags. */
-const fingerprint = (pubkey: Hex): readonly [number, number] => [
+const fingerprint = (pubkey: Pubkey): readonly [number, number] => [
   Number.parseInt(pubkey.slice(4, 12), 16),
   Number.parseInt(pubkey.slice(12, 20), 16),
 ]

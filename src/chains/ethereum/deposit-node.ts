@@ -1,7 +1,7 @@
 import { decodeFunctionResult, encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import type { Hex } from './chain.ts'
+import type { BlockHash, Hex } from './chain.ts'
 import { depositContractAbi, depositEventTopic } from './deposit-abi.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { blockRef, type RawLog, rawLog, read, toHex } from './rpc-formats.ts'
@@ -10,7 +10,7 @@ import type { RpcNode } from './rpc-nodes.ts'
 /** What the deposit history reads from one node. Ranges include both ends. All throw `RpcFailure`. */
 export interface DepositNode {
   /** `settled`: blocks up to here do not change any more. */
-  head(): Promise<{ readonly latest: bigint; readonly hash: Hex; readonly settled: bigint }>
+  head(): Promise<{ readonly latest: bigint; readonly hash: BlockHash; readonly settled: bigint }>
   /** Every DepositEvent of the range, in order. */
   logs(from: bigint, to: bigint): Promise<readonly RawLog[]>
   /** The contract's own count of deposits at a block. */
@@ -36,7 +36,7 @@ export function depositNode({
 }: {
   readonly node: RpcNode
   readonly config: EthereumNetworkConfig
-  readonly headOf: () => Promise<{ readonly latest: bigint; readonly final: bigint; readonly hash: Hex }>
+  readonly headOf: () => Promise<{ readonly latest: bigint; readonly final: bigint; readonly hash: BlockHash }>
   readonly signal: AbortSignal
 }): DepositNode {
   const address = config.depositContractAddress

@@ -2,7 +2,7 @@ import { PublicKey, SecretKey, Signature, verify } from '@chainsafe/blst'
 import { ByteVectorType, ContainerType, UintBigintType } from '@chainsafe/ssz'
 import { bytesToHex, hexToBytes } from 'viem'
 import type { Gwei } from '../../lib/amounts.ts'
-import type { Address, Hex } from './chain.ts'
+import type { Address, Hex, Pubkey } from './chain.ts'
 
 export * from './deposit-abi.ts'
 
@@ -11,7 +11,7 @@ export type CredentialsType = '0x01' | '0x02'
 
 /** What a validator's key signs. */
 export interface DepositMessage {
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
   readonly withdrawalCredentials: Hex
   readonly amountGwei: Gwei
 }
@@ -107,7 +107,7 @@ export function signDepositMessage(
 }
 
 /** A compressed point of G1 in the right subgroup and not at infinity (BLS KeyValidate). */
-export function isValidPubkey(pubkey: Hex): boolean {
+export function isValidPubkey(pubkey: Pubkey): boolean {
   try {
     const bytes = hexToBytes(pubkey)
     if (bytes.length !== 48) return false

@@ -1,5 +1,5 @@
 import { RpcFailure, type RpcResult } from '../../lib/json-rpc.ts'
-import { type Address, ChainError, type ChainReceipt, type ChainTransaction, type Hex } from './chain.ts'
+import { type Address, type BlockHash, ChainError, type ChainReceipt, type ChainTransaction } from './chain.ts'
 import { blocksOf } from './node-view.ts'
 import { blockWithTransactions, read, receipt, resultOf, smallNumber, toHex, transaction } from './rpc-formats.ts'
 import type { RpcNode } from './rpc-nodes.ts'
@@ -100,4 +100,4 @@ export const unproven = {
   failed: (error: unknown): string => (error instanceof ChainError ? error.message : 'the nodes did not answer'),
 }
 
-export type BlockId = { readonly number: bigint; readonly hash: Hex }
+export type BlockId = { readonly number: bigint; readonly hash: BlockHash }

@@ -1,7 +1,7 @@
 import { type Gwei, gwei } from '../../lib/amounts.ts'
 import { sameHex } from '../../lib/hex.ts'
 import { type BeaconChain, BeaconError } from './beacon.ts'
-import type { Hex } from './chain.ts'
+import type { Pubkey } from './chain.ts'
 
 /**
  * What is queued to be credited to a validator. While it exits, its deposits are postponed; once its balance can be withdrawn they are credited, and paid out
@@ -10,7 +10,7 @@ import type { Hex } from './chain.ts'
  */
 export async function queuedDeposits(
   beacon: Pick<BeaconChain, 'pendingDeposits'>,
-  pubkey: Hex,
+  pubkey: Pubkey,
   signal: AbortSignal,
 ): Promise<Gwei | undefined> {
   try {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import type { ChainError, EthereumChain, Hex, RequestLog } from './chain.ts'
+import type { BlockHash, ChainError, EthereumChain, Hash, RequestLog } from './chain.ts'
 import { createLogReader } from './log-reader.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { viewOf } from './node-view.ts'
@@ -10,7 +10,7 @@ import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
 
 /** A request of whoever made it, as the EIP-7002 contract logged it. */
 export interface ScannedRequest extends LoggedRequest {
-  readonly transactionHash: Hex
+  readonly transactionHash: Hash
   readonly blockNumber: bigint
 }
 
@@ -89,8 +89,8 @@ async function logsIn(node: RpcNode, from: bigint, to: bigint, signal: AbortSign
 }
 
 /** Logs of one transaction are told apart by their order in it: their index in the block is another one on another fork. */
-function unionOf(views: readonly (readonly RawLog[])[]): readonly (ScannedRequest & { readonly blockHash: Hex })[] {
-  const found = new Map<string, ScannedRequest & { readonly blockHash: Hex }>()
+function unionOf(views: readonly (readonly RawLog[])[]): readonly (ScannedRequest & { readonly blockHash: BlockHash })[] {
+  const found = new Map<string, ScannedRequest & { readonly blockHash: BlockHash }>()
   for (const logs of views) {
     const seen = new Map<string, number>()
     for (const log of logs) {

@@ -1,7 +1,7 @@
 import { getAddress } from 'viem'
 import type { Gwei } from '../../lib/amounts.ts'
 import { sameHex } from '../../lib/hex.ts'
-import { type Address, ChainError, type Hex } from './chain.ts'
+import { type Address, type BlockHash, ChainError, type Hash, type Hex } from './chain.ts'
 import { decodeRequestCalldata, decodeRequestLog, type LoggedRequest, maxRequestsPerBlock, withdrawalRequestContract } from './requests.ts'
 
 /*
@@ -20,8 +20,8 @@ export const maxBlocksBack = 14_400n
 
 export interface ChainBlock {
   readonly number: bigint
-  readonly hash: Hex
-  readonly parentHash: Hex
+  readonly hash: BlockHash
+  readonly parentHash: BlockHash
   /** Seconds since 1970. */
   readonly timestamp: number
   /** What the consensus layer pays in this block (EIP-4895); absent from chains without it. */
@@ -36,13 +36,13 @@ export interface QueueReads {
    * Words of a contract's storage in the state after a canonical block (EIP-1898), in the order of `slots`. Undefined when no node keeps that state
    * any more, or no node serves the method.
    */
-  storageAt(address: Address, slots: readonly bigint[], blockHash: Hex, signal: AbortSignal): Promise<readonly bigint[] | undefined>
+  storageAt(address: Address, slots: readonly bigint[], blockHash: BlockHash, signal: AbortSignal): Promise<readonly bigint[] | undefined>
   /** A contract's logs in a block, in order. */
   logsIn(
     address: Address,
-    blockHash: Hex,
+    blockHash: BlockHash,
     signal: AbortSignal,
-  ): Promise<readonly { readonly topics: readonly Hex[]; readonly data: Hex; readonly transactionHash: Hex }[]>
+  ): Promise<readonly { readonly topics: readonly Hex[]; readonly data: Hex; readonly transactionHash: Hash }[]>
   /** How many logs of a contract canonical blocks have, both ends included. */
   countLogs(address: Address, from: bigint, to: bigint, signal: AbortSignal): Promise<number>
 }
@@ -50,7 +50,7 @@ export interface QueueReads {
 /** Whether a block that something was judged by is still in the chain. */
 export interface BlockWitness {
   /** By all nodes; those that are behind the others count only where there are no others. Never throws for nodes that fail. */
-  standing(block: { readonly number: bigint; readonly hash: Hex }, signal: AbortSignal): Promise<Standing>
+  standing(block: { readonly number: bigint; readonly hash: BlockHash }, signal: AbortSignal): Promise<Standing>
 }
 export type Standing =
   /** Every node that has come that far has it. */
@@ -101,8 +101,8 @@ export async function placeInQueue(
   reads: QueueReads,
   mined: {
     readonly logged: LoggedRequest
-    readonly blockHash: Hex
-    readonly transactionHash: Hex
+    readonly blockHash: BlockHash
+    readonly transactionHash: Hash
     /** The latest block that is known. */
     readonly latest: bigint
     /** As it was told before, of this very block. */
@@ -111,7 +111,7 @@ export async function placeInQueue(
   signal: AbortSignal,
 ): Promise<QueuePlace> {
   const { logged, blockHash, transactionHash } = mined
-  const bounds = async (hash: Hex): Promise<Bounds | undefined> => {
+  const bounds = async (hash: BlockHash): Promise<Bounds | undefined> => {
     const words = await reads.storageAt(withdrawalRequestContract, [headSlot, tailSlot], hash, signal)
     return words === undefined ? undefined : { head: words[0] ?? 0n, tail: words[1] ?? 0n }
   }

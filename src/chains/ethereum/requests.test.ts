@@ -73,7 +73,9 @@ describe('calldata', () => {
   })
 
   test('is in lower case, so that it can be compared byte for byte', () => {
-    expect(encodeRequestCalldata({ kind: 'exit', pubkey: `0x${'AB'.repeat(48)}` })).toBe(encodeRequestCalldata({ kind: 'exit', pubkey }))
+    expect(encodeRequestCalldata({ kind: 'exit', pubkey: `0x${'AB'.repeat(48)}` as const })).toBe(
+      encodeRequestCalldata({ kind: 'exit', pubkey }),
+    )
   })
 })
 

@@ -1,6 +1,6 @@
 import { type Gwei, gwei, type Wei, wei } from '../../lib/amounts.ts'
 import { lowerCase } from '../../lib/chain-types.ts'
-import { type Address, ChainError, type ContractReads, type EthereumChain, type Hex } from './chain.ts'
+import { type Address, ChainError, type ContractReads, type EthereumChain, type Hex, type Pubkey } from './chain.ts'
 
 /** EIP-7002, Constants: WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS. The same on every network. */
 export const withdrawalRequestContract: Address = '0x00000961Ef480Eb55e80D19ad83579A64c007002'
@@ -17,8 +17,8 @@ const maxUint64 = (1n << 64n) - 1n
 
 /** A request to the consensus layer. An exit has no amount, and a withdrawal never has the amount 0. */
 export type ValidatorRequest =
-  | { readonly kind: 'exit'; readonly pubkey: Hex }
-  | { readonly kind: 'withdrawal'; readonly pubkey: Hex; readonly amountGwei: Gwei }
+  | { readonly kind: 'exit'; readonly pubkey: Pubkey }
+  | { readonly kind: 'withdrawal'; readonly pubkey: Pubkey; readonly amountGwei: Gwei }
 
 /** Data that is not an EIP-7002 request, or an amount that none may carry. */
 export class RequestEncodingError extends Error {
@@ -37,13 +37,14 @@ export function encodeRequestCalldata(request: ValidatorRequest): Hex {
     )
   }
   const amount = request.kind === 'exit' ? fullExitAmount : request.amountGwei
-  return `${lowerCase(request.pubkey)}${amount.toString(16).padStart(16, '0')}`
+  const pubkey: Hex = lowerCase(request.pubkey)
+  return `${pubkey}${amount.toString(16).padStart(16, '0')}`
 }
 
 /** Reads calldata. @throws RequestEncodingError unless it has exactly 56 bytes. */
 export function decodeRequestCalldata(data: Hex): ValidatorRequest {
   if (!/^0x[0-9a-fA-F]{112}$/.test(data)) throw new RequestEncodingError('the calldata of an EIP-7002 request has exactly 56 bytes')
-  const pubkey = data.slice(0, 98).toLowerCase() as Hex
+  const pubkey = data.slice(0, 98).toLowerCase() as Pubkey
   const amount = BigInt(`0x${data.slice(98)}`)
   return amount === fullExitAmount ? { kind: 'exit', pubkey } : { kind: 'withdrawal', pubkey, amountGwei: gwei(amount) }
 }

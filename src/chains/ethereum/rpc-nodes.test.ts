@@ -333,7 +333,7 @@ test('a node that failed is left out of what goes to all until its rest is over 
 })
 
 describe('a block that something was judged by', () => {
-  const judgedBy = { number: 50n, hash: chainOfBlocks(50)[50]?.hash ?? '0x' }
+  const judgedBy = { number: 50n, hash: chainOfBlocks(50)[50]?.hash ?? ('0x' as const) }
   const has = () => createTestNode()
   const hasAnother = () => createTestNode({ blocks: chainOfBlocks(100, {}, { from: 50, name: 'another' }) })
   const isShorter = () => createTestNode({ blocks: chainOfBlocks(49) })

@@ -1,17 +1,17 @@
 import { keccak256, toHex } from 'viem'
 import type { Clock } from '../../lib/clock.ts'
-import type { Address, Hex } from './chain.ts'
+import type { Address, BlockHash, Hash, Hex } from './chain.ts'
 import { ethereumNetworkConfig } from './networks.ts'
 import { createEthereumChain } from './rpc-chain.ts'
 
 export interface TestTransaction {
-  readonly hash: Hex
+  readonly hash: Hash
   readonly from: Address
   readonly nonce: number
   readonly logs?: readonly { readonly address: Address; readonly data: Hex; readonly topics?: readonly Hex[] }[]
 }
 export interface TestBlock {
-  readonly hash: Hex
+  readonly hash: BlockHash
   readonly timestamp: number
   readonly transactions: readonly TestTransaction[]
 }
@@ -191,7 +191,7 @@ const transactionAnswer = ({ hash, from, nonce }: TestTransaction, number?: numb
   blockHash: block?.hash ?? null,
 })
 
-export const receiptAnswer = ({ hash, from }: TestTransaction, number: number, blockHash: Hex) => ({
+export const receiptAnswer = ({ hash, from }: TestTransaction, number: number, blockHash: BlockHash) => ({
   transactionHash: hash,
   from: from.toLowerCase(),
   status: '0x1',

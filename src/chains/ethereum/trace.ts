@@ -1,5 +1,5 @@
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import type { ChainReceipt, ChainTransaction, Hex, Trace } from './chain.ts'
+import type { BlockHash, ChainReceipt, ChainTransaction, Hash, Trace } from './chain.ts'
 import { blocksOf, type Confirmations, viewOf } from './node-view.ts'
 import { blockWithHashes, read, receipt, resultOf, transaction } from './rpc-formats.ts'
 import type { RpcNode } from './rpc-nodes.ts'
@@ -12,21 +12,21 @@ export interface NodeLook {
   readonly latest: bigint
   readonly final: bigint
   /** By hash in lower case. */
-  readonly found: ReadonlyMap<Hex, { readonly transaction?: ChainTransaction | undefined; readonly receipt?: ChainReceipt | undefined }>
+  readonly found: ReadonlyMap<Hash, { readonly transaction?: ChainTransaction | undefined; readonly receipt?: ChainReceipt | undefined }>
   /** The node's own blocks at the heights that matter; absent where it has none. */
   readonly blocks: ReadonlyMap<bigint, BlockContent>
 }
 export interface BlockContent {
-  readonly hash: Hex
+  readonly hash: BlockHash
   /** Hashes, where the node gives them. */
-  readonly transactions?: readonly Hex[] | undefined
+  readonly transactions?: readonly Hash[] | undefined
 }
 
 /** The first look: heads, transactions and receipts. Blocks are read afterwards, on all nodes, when it is known which matter. @throws RpcFailure */
 export async function lookFor(
   node: RpcNode,
   confirmations: Confirmations,
-  hashes: readonly Hex[],
+  hashes: readonly Hash[],
   signal: AbortSignal,
 ): Promise<Omit<NodeLook, 'blocks' | 'healthy'>> {
   const requests = hashes.flatMap((hash) => [
@@ -34,7 +34,7 @@ export async function lookFor(
     { method: 'eth_getTransactionReceipt', params: [hash] },
   ])
   const view = await viewOf(node, confirmations, requests, signal)
-  const found = new Map<Hex, { transaction?: ChainTransaction; receipt?: ChainReceipt }>()
+  const found = new Map<Hash, { transaction?: ChainTransaction; receipt?: ChainReceipt }>()
   for (const [position, hash] of hashes.entries()) {
     const one = resultOf(view.results[2 * position])
     const two = resultOf(view.results[2 * position + 1])
@@ -46,7 +46,7 @@ export async function lookFor(
   return { index: node.index, latest: view.latest.number, final: view.final, found }
 }
 
-function sameHash<T extends { readonly hash: Hex }>(hash: Hex, found: T): T {
+function sameHash<T extends { readonly hash: Hash }>(hash: Hash, found: T): T {
   if (found.hash !== hash) throw new RpcFailure('no-answer', 'the node answered with another transaction than the one asked for')
   return found
 }
@@ -73,11 +73,11 @@ export async function blocksAt(node: RpcNode, heights: readonly bigint[], signal
 }
 
 /** What all looks together say. Pure. */
-export function traceOf(hashes: readonly Hex[], looks: readonly NodeLook[], silent: readonly number[]): Trace {
+export function traceOf(hashes: readonly Hash[], looks: readonly NodeLook[], silent: readonly number[]): Trace {
   const landed: { readonly look: NodeLook; readonly receipt: ChainReceipt }[] = []
   const disagreements: { readonly height: bigint; readonly indexes: readonly number[] }[] = []
-  const lackedBy = new Map<Hex, number[]>()
-  const known = new Set<Hex>()
+  const lackedBy = new Map<Hash, number[]>()
+  const known = new Set<Hash>()
   for (const hash of hashes) {
     const lacking: number[] = []
     for (const look of looks) {
@@ -115,7 +115,7 @@ export function traceOf(hashes: readonly Hex[], looks: readonly NodeLook[], sile
   }
 }
 
-const isIn = (block: BlockContent | undefined, blockHash: Hex, transactionHash: Hex): boolean =>
+const isIn = (block: BlockContent | undefined, blockHash: BlockHash, transactionHash: Hash): boolean =>
   block !== undefined && block.hash === blockHash && (block.transactions === undefined || block.transactions.includes(transactionHash))
 
 /** In the pool, or in a block of the node's chain whose receipt it doesn't show yet. */

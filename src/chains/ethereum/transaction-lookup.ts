@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { RpcFailure } from '../../lib/json-rpc.ts'
 import { worst } from './agreement.ts'
-import { ChainError, type ChainReceipt, type EthereumChain, type Hex } from './chain.ts'
+import { ChainError, type ChainReceipt, type EthereumChain, type Hash } from './chain.ts'
 import { blockRef, quantity, read, receipt, toHex, transaction } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
 
@@ -22,10 +22,10 @@ export function createTransactionLookup(nodes: RpcNodes, network: string): Trans
    * node that has every block which we know to be final: otherwise a node that lags could hide a transaction that is mined, and we would
    * make it a second time.
    */
-  async function lookUp<T extends { readonly hash: Hex }>(
+  async function lookUp<T extends { readonly hash: Hash }>(
     method: string,
     schema: z.ZodType<T>,
-    hash: Hex,
+    hash: Hash,
     signal: AbortSignal,
     check: (node: RpcNode, found: T) => Promise<void> = async () => {},
   ): Promise<T | undefined> {

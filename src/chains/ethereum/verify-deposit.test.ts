@@ -107,7 +107,7 @@ describe('each wrong answer is named', () => {
     },
     {
       name: 'a public key that is no point',
-      claimed: data({ pubkey: `0x8a${'11'.repeat(47)}` }),
+      claimed: data({ pubkey: `0x8a${'11'.repeat(47)}` as const }),
       expected: ['invalid-pubkey', 'invalid-signature', 'wrong-message-root', 'wrong-data-root', 'wrong-calldata'],
     },
     {
@@ -186,7 +186,7 @@ describe('signatures that are remembered', () => {
   })
 
   test.each<{ what: string; change: Partial<ClaimedDeposit>; fork?: `0x${string}` }>([
-    { what: 'another public key', change: { pubkey: `0x${'ab'.repeat(48)}` } },
+    { what: 'another public key', change: { pubkey: `0x${'ab'.repeat(48)}` as const } },
     { what: 'other credentials', change: { withdrawalCredentials: `0x${'02'.repeat(32)}` } },
     { what: 'another amount', change: { amountGwei: gwei(amountGwei + 1n) } },
     { what: 'another signature', change: { signature: `0x${'cd'.repeat(96)}` } },

@@ -1,6 +1,6 @@
 import { formatEth, type Gwei, gweiToWei, type Wei } from '../../lib/amounts.ts'
 import { sameHex } from '../../lib/hex.ts'
-import type { Address, Hex } from './chain.ts'
+import type { Address, Hex, Pubkey } from './chain.ts'
 import {
   type CredentialsType,
   depositDataRoot,
@@ -49,7 +49,7 @@ export interface ExpectedDeposit {
 
 /** The service's deposit data. */
 export interface ClaimedDeposit {
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
   readonly withdrawalCredentials: Hex
   readonly amountGwei: Gwei
   readonly signature: Hex

@@ -7,7 +7,7 @@ import { paymentIn, queuedPayment, unclaimed } from './withdrawal-payment.ts'
 const accepted = { amountGwei: gwei(2_000_000_000n), withdrawableEpoch: 1_300 }
 const validator: BeaconValidator = {
   index: 7,
-  pubkey: `0x${'ab'.repeat(48)}`,
+  pubkey: `0x${'ab'.repeat(48)}` as const,
   status: 'active_ongoing',
   balanceGwei: gwei(40_000_000_000n),
   effectiveBalanceGwei: gwei(40_000_000_000n),

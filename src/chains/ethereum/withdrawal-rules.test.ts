@@ -22,7 +22,7 @@ const bls: Hex = `0x00${'ab'.repeat(31)}`
 /** Active since epoch 100, with 8 ETH over the minimum; old enough from epoch 356 on. */
 const good: BeaconValidator = {
   index: 7,
-  pubkey: `0x${'ab'.repeat(48)}`,
+  pubkey: `0x${'ab'.repeat(48)}` as const,
   status: 'active_ongoing',
   balanceGwei: eth(40),
   effectiveBalanceGwei: eth(40),

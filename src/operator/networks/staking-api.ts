@@ -1,4 +1,4 @@
-import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Pubkey } from '../../chains/ethereum/chain.ts'
 import type { Answer, StakingClient } from '../../contract/client.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -38,7 +38,12 @@ export function apiOver(
 
   const follower = createFollower(wiring)
   /** Reads a request, and remembers by which name its state is followed. */
-  const read = <T>(operation: 'getExitRequest' | 'getWithdrawalRequest', pubkey: Hex, requestId: string, call: () => Promise<Answer<T>>) =>
+  const read = <T>(
+    operation: 'getExitRequest' | 'getWithdrawalRequest',
+    pubkey: Pubkey,
+    requestId: string,
+    call: () => Promise<Answer<T>>,
+  ) =>
     timed(operation, call).then(({ body, state }) => {
       follower.note(requestId, state, (given, abort) => client.untilChanged(operation, { params: { pubkey, requestId } }, given, abort))
       return body

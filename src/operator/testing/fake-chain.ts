@@ -1,13 +1,16 @@
 import { encodeAbiParameters, keccak256, parseTransaction, recoverTransactionAddress, toHex } from 'viem'
 import {
   type Address,
+  type BlockHash,
   ChainError,
   type ChainReceipt,
   type ChainTransaction,
   type ContractReads,
   type DepositLog,
   type EthereumChain,
+  type Hash,
   type Hex,
+  type Pubkey,
 } from '../../chains/ethereum/chain.ts'
 import { decodeDepositCalldata, depositDataRoot, depositEventTopic } from '../../chains/ethereum/deposit.ts'
 import { decodeRequestCalldata, RequestEncodingError, withdrawalRequestContract } from '../../chains/ethereum/requests.ts'
@@ -25,7 +28,7 @@ interface Mined {
   readonly request?: Hex
 }
 interface Block {
-  readonly hash: Hex
+  readonly hash: BlockHash
   readonly mined: readonly Mined[]
 }
 
@@ -199,7 +202,7 @@ export function createFakeChain(options: {
     return transaction.hash
   }
 
-  const receiptOf = (hash: Hex): ChainReceipt | undefined => {
+  const receiptOf = (hash: Hash): ChainReceipt | undefined => {
     const found = findMined(hash)
     if (found === undefined) return undefined
     const { mined, block, number } = found
@@ -221,7 +224,7 @@ export function createFakeChain(options: {
     }
   }
 
-  const requestsOf = (sender: Address, pubkey: Hex) =>
+  const requestsOf = (sender: Address, pubkey: Pubkey) =>
     blocks.flatMap(({ mined }, number) =>
       mined.flatMap(({ transaction, request }) => {
         const decoded = request === undefined ? undefined : decodeRequestCalldata(request)
@@ -462,7 +465,7 @@ function depositEventData({
   amountGwei,
   signature,
 }: {
-  pubkey: Hex
+  pubkey: Pubkey
   withdrawalCredentials: Hex
   amountGwei: Gwei
   signature: Hex

@@ -1,6 +1,6 @@
 import { keccak256 } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import type { Address, Hex, UnsignedTransaction } from '../../chains/ethereum/chain.ts'
+import type { Address, Hash, Hex, UnsignedTransaction } from '../../chains/ethereum/chain.ts'
 import { type EthereumKeys, KeyError, type KeyErrorCode } from '../ports.ts'
 
 /** Hardhat's and anvil's well-known test accounts, in their order. Everybody knows these keys. */
@@ -22,7 +22,7 @@ export const testAddress = (index: number): Address => accountFor(testKeys[index
 export function createFakeKeys() {
   const mounted = new Map<string, Hex>(testKeys.map((key, index) => [`key-${index}`, key]))
   const broken = new Map<string, KeyErrorCode>()
-  const signed: { readonly keyName: string; readonly transaction: UnsignedTransaction; readonly hash: Hex; readonly raw: Hex }[] = []
+  const signed: { readonly keyName: string; readonly transaction: UnsignedTransaction; readonly hash: Hash; readonly raw: Hex }[] = []
   const accountOf = (keyName: string) => {
     const code = broken.get(keyName) ?? (mounted.has(keyName) ? undefined : 'missing')
     if (code !== undefined) throw new KeyError(code, `keys/${keyName}/privateKey: ${code}`)

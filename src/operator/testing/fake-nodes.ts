@@ -1,12 +1,15 @@
 import { keccak256, toHex } from 'viem'
 import {
   type Address,
+  type BlockHash,
   ChainError,
   type ChainErrorCode,
   type ChainReceipt,
   type ChainTransaction,
   type EthereumChain,
+  type Hash,
   type Hex,
+  type Pubkey,
   type RequestLog,
   type Sent,
 } from '../../chains/ethereum/chain.ts'
@@ -64,16 +67,16 @@ export const createFakeNode = (): FakeNode => ({
 export interface Truth {
   readonly latest: () => number
   readonly depth: () => number
-  readonly blockHash: (number: number) => Hex
+  readonly blockHash: (number: number) => BlockHash
   readonly countAt: (address: string, number: number) => number
   readonly pool: () => Iterable<PoolTransaction>
-  readonly minedAt: (hash: Hex) => number | undefined
-  readonly transaction: (hash: Hex) => ChainTransaction | undefined
-  readonly receipt: (hash: Hex) => ChainReceipt | undefined
-  readonly foundBy: (address: Address, nonce: number) => Hex | undefined
-  readonly requests: (sender: Address, pubkey: Hex) => readonly Omit<RequestLog, 'blockHash'>[]
+  readonly minedAt: (hash: Hash) => number | undefined
+  readonly transaction: (hash: Hash) => ChainTransaction | undefined
+  readonly receipt: (hash: Hash) => ChainReceipt | undefined
+  readonly foundBy: (address: Address, nonce: number) => Hash | undefined
+  readonly requests: (sender: Address, pubkey: Pubkey) => readonly Omit<RequestLog, 'blockHash'>[]
   readonly baseFee: () => Wei
-  readonly accept: (raw: Hex, node: FakeNode) => Promise<Hex>
+  readonly accept: (raw: Hex, node: FakeNode) => Promise<Hash>
 }
 
 /** A few blocks behind the highest is no illness. */
@@ -97,7 +100,7 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
   }
   const poolOf = (node: FakeNode): readonly PoolTransaction[] => [...truth.pool(), ...node.own.values()]
   /** The block that holds it on this node. */
-  const minedOn = (node: FakeNode, hash: Hex): number | undefined => {
+  const minedOn = (node: FakeNode, hash: Hash): number | undefined => {
     const number = truth.minedAt(hash)
     if (number === undefined || number > heightOf(node)) return undefined
     return isForked(node, number) && node.fork?.without?.some((one) => same(one, hash)) ? undefined : number
@@ -126,14 +129,14 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
     }
     return counts.final <= counts.latest && counts.latest <= counts.pending ? counts : undefined
   }
-  const receiptOn = (node: FakeNode, hash: Hex): ChainReceipt | undefined => {
+  const receiptOn = (node: FakeNode, hash: Hash): ChainReceipt | undefined => {
     const stale = node.stale.get(hash.toLowerCase())
     if (stale !== undefined) return stale
     const number = minedOn(node, hash)
     const receipt = truth.receipt(hash)
     return number === undefined || receipt === undefined ? undefined : { ...receipt, blockHash: hashOn(node, number) }
   }
-  const transactionOn = (node: FakeNode, hash: Hex): ChainTransaction | undefined => {
+  const transactionOn = (node: FakeNode, hash: Hash): ChainTransaction | undefined => {
     const number = minedOn(node, hash)
     const mined = truth.transaction(hash)
     if (number !== undefined && mined !== undefined) return { ...mined, blockNumber: BigInt(number), blockHash: hashOn(node, number) }
@@ -149,7 +152,7 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
     return { index, healthy: isHealthy(node), latest: BigInt(heightOf(node)), final: BigInt(finalOf(node)), found, blocks }
   }
 
-  const finalEverywhere = (block: { readonly number: bigint; readonly hash: Hex }): 'agreed' | 'disagreed' | 'unknown' => {
+  const finalEverywhere = (block: { readonly number: bigint; readonly hash: BlockHash }): 'agreed' | 'disagreed' | 'unknown' => {
     const number = Number(block.number)
     const seen = nodes.map((node) => {
       if (!answers(node, 'eth_getBlockByNumber') || number > heightOf(node)) return 'unknown'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Address, Hex } from '../../chains/ethereum/chain.ts'
+import type { Address, Hash, Hex, Pubkey } from '../../chains/ethereum/chain.ts'
 import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
 import { encodeRequestCalldata, type ValidatorRequest, withdrawalRequestContract, withFeeHeadroom } from '../../chains/ethereum/requests.ts'
 import { StakingApiError, type StakingApiErrorFields } from '../../contract/client-error.ts'
@@ -43,7 +43,7 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     lie: undefined as ((body: FakeRequestBody) => FakeRequestBody) | undefined,
   }
 
-  function find(pubkey: Hex, id: string, kind: ValidatorRequest['kind']): Stored {
+  function find(pubkey: Pubkey, id: string, kind: ValidatorRequest['kind']): Stored {
     const one = stored.get(id)
     if (one === undefined || one.request.kind !== kind || one.request.pubkey.toLowerCase() !== pubkey.toLowerCase())
       throw refuse({ code: 'not-found', status: 404 })
@@ -119,7 +119,7 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     return answer
   }
 
-  async function submit(pubkey: Hex, id: string, hash: Hex, kind: ValidatorRequest['kind']): Promise<FakeRequestBody> {
+  async function submit(pubkey: Pubkey, id: string, hash: Hash, kind: ValidatorRequest['kind']): Promise<FakeRequestBody> {
     const one = find(pubkey, id, kind)
     if (one.cancelled) throw refuse({ code: 'invalid-state', status: 409 })
     const next = one.hashes.includes(hash) ? one : { ...one, hashes: [...one.hashes, hash] }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Address, EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
+import type { Address, EthereumChain, Hash } from '../../chains/ethereum/chain.ts'
 import { encodeDepositCalldata, signDepositMessage, withdrawalCredentials } from '../../chains/ethereum/deposit.ts'
 import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
@@ -15,7 +15,7 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
   const byKey = new Map<string, { readonly fingerprint: string; readonly stakeId: string }>()
   const byReference = new Map<string, string>()
   const requests: Request[] = []
-  const submissions: { readonly stakeId: string; readonly hash: Hex }[] = []
+  const submissions: { readonly stakeId: string; readonly hash: Hash }[] = []
   const state = {
     /** Stakes whose deposit the service sees on the chain, though nobody has reported it. */
     paid: new Set<string>(),

@@ -1,4 +1,4 @@
-import type { ChainReceipt, Hex } from '../../chains/ethereum/chain.ts'
+import type { Address, ChainReceipt, Hash } from '../../chains/ethereum/chain.ts'
 import type { StorageGas } from '../../chains/ethereum/storage-gas.ts'
 import type { Wei } from '../../lib/amounts.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
@@ -29,7 +29,7 @@ export interface TransactionKind {
   /** Tells the staking API the hash of an attempt before it is sent. */
   tell(
     record: RecordObject,
-    attempt: { readonly hash: Hex; readonly from: Hex; readonly nonce: number },
+    attempt: { readonly hash: Hash; readonly from: Address; readonly nonce: number },
     signal: AbortSignal,
   ): Promise<void>
   /** What a successful receipt of this call has done. */

@@ -1,4 +1,4 @@
-import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Hash, Hex } from '../../chains/ethereum/chain.ts'
 import type { Fees } from '../../chains/ethereum/fees.ts'
 import type { Verdict } from '../engine/verdict.ts'
 import type { RecordObject } from './store.ts'
@@ -32,7 +32,7 @@ export interface RecordMemory {
 
 /** A filler that was sent: what the next one must outbid. */
 export interface SentFiller {
-  readonly hash: Hex
+  readonly hash: Hash
   readonly raw: Hex
   readonly fees: Fees
   readonly at: number

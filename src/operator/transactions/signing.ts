@@ -1,4 +1,4 @@
-import type { Hex, UnsignedTransaction } from '../../chains/ethereum/chain.ts'
+import type { Hash, Hex, UnsignedTransaction } from '../../chains/ethereum/chain.ts'
 import type { Fees } from '../../chains/ethereum/fees.ts'
 import { type Wei, wei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -15,7 +15,7 @@ import type { RecordObject } from './store.ts'
 
 /** A signed version: its record, and the bytes, which are never stored. */
 export interface SignedAttempt {
-  readonly attempt: TransactionAttempt & { readonly hash: Hex; readonly nonce: number }
+  readonly attempt: TransactionAttempt & { readonly hash: Hash; readonly nonce: number }
   readonly raw: Hex
 }
 
@@ -111,7 +111,7 @@ export function createSigning(deps: {
     nonce: number,
     fees: Fees,
     signal: AbortSignal,
-  ): Promise<{ readonly raw: Hex; readonly hash: Hex }> {
+  ): Promise<{ readonly raw: Hex; readonly hash: Hash }> {
     return sign(
       signer,
       { chainId: lane.chainId, to: addressOf(signer), data: '0x', valueWei: wei(0n), nonce, gas: CANCEL_GAS, ...fees },

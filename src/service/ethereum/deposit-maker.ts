@@ -1,4 +1,4 @@
-import type { Address, Hex } from '../../chains/ethereum/chain.ts'
+import type { Address, Pubkey } from '../../chains/ethereum/chain.ts'
 import type { CredentialsType } from '../../chains/ethereum/deposit.ts'
 import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
 import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
@@ -15,7 +15,7 @@ export interface DepositTerms {
 }
 
 export interface MadeDeposit extends Pick<EthereumStakeBody, 'depositData' | 'unsignedTransaction'> {
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
 }
 
 /** Derives the key of an index, and makes and verifies its signed deposit: some milliseconds of BLS. */

@@ -1,5 +1,5 @@
 import { getAddress } from 'viem'
-import { ChainError, type ChainHead, type EthereumChain, type Hex } from '../../chains/ethereum/chain.ts'
+import { ChainError, type ChainHead, type EthereumChain, type Hash } from '../../chains/ethereum/chain.ts'
 import type { HashSubmission } from '../../contract/schemas/ethereum-stake.ts'
 import { chainUnavailable, ProblemError, validationFailed } from '../errors.ts'
 import type { HashRow } from '../store/stakes.ts'
@@ -14,17 +14,17 @@ export class Stale extends Error {}
 export const attempts = 5
 const firstLookMs = 2_000
 
-type Hash = Omit<HashRow, 'stake_id'>
+type ReportedHash = Omit<HashRow, 'stake_id'>
 
 export interface Report {
-  readonly subject: { readonly network: string; readonly status: string; readonly hash: Hex | null }
+  readonly subject: { readonly network: string; readonly status: string; readonly hash: Hash | null }
   /** What the transaction is for, in words: it must not happen twice. */
   readonly what: string
   /** Undefined when it isn't configured any more. */
   readonly network: EthereumNetwork | undefined
   /** All that were reported before. */
-  readonly hashes: readonly Hash[]
-  readonly hash: Hex
+  readonly hashes: readonly ReportedHash[]
+  readonly hash: Hash
   /** Sender and nonce as the client names them, before a node shows the transaction. */
   readonly told: SenderAndNonce | undefined
   readonly mismatchIn: Mismatch
@@ -80,7 +80,7 @@ export async function mayReport(report: Report, signal: AbortSignal): Promise<Se
 }
 
 /** A short look, and no more: a first hash may always be reported, but once it is replaced no node may show any more who sent it. */
-async function shownBy(chain: EthereumChain, hash: Hex, signal: AbortSignal): Promise<SenderAndNonce | undefined> {
+async function shownBy(chain: EthereumChain, hash: Hash, signal: AbortSignal): Promise<SenderAndNonce | undefined> {
   try {
     const found = await chain.transaction(hash, AbortSignal.any([signal, AbortSignal.timeout(firstLookMs)]))
     return found && { sender: found.from, nonce: found.nonce }
@@ -142,7 +142,7 @@ interface Looked {
 async function look(
   chain: EthereumChain,
   head: ChainHead,
-  known: { readonly hash: Hex; readonly sentBy: SenderAndNonce | undefined },
+  known: { readonly hash: Hash; readonly sentBy: SenderAndNonce | undefined },
   mismatchIn: Mismatch,
   signal: AbortSignal,
 ): Promise<Looked> {
@@ -160,7 +160,7 @@ async function look(
 const sentByOf = ({ sender, nonce }: Pick<HashRow, 'sender' | 'nonce'>): SenderAndNonce | undefined =>
   sender === null || nonce === null ? undefined : { sender, nonce: Number(nonce) }
 
-const isSentBy = (row: Hash, told: SenderAndNonce): boolean => {
+const isSentBy = (row: ReportedHash, told: SenderAndNonce): boolean => {
   const known = sentByOf(row)
   return known !== undefined && isSameNonce(known, told)
 }

@@ -1,5 +1,5 @@
 import { BeaconError } from '../../chains/ethereum/beacon.ts'
-import { ChainError, type DepositLog, type Hex } from '../../chains/ethereum/chain.ts'
+import { type Address, ChainError, type DepositLog, type Hex, type Pubkey } from '../../chains/ethereum/chain.ts'
 import { type CredentialsType, withdrawalCredentials } from '../../chains/ethereum/deposit.ts'
 import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
 import type { Gwei } from '../../lib/amounts.ts'
@@ -19,14 +19,14 @@ export interface StakeOrder {
   readonly idempotencyKey: string
   readonly amountGwei: Gwei
   readonly credentialsType: CredentialsType
-  readonly withdrawalAddress: Hex
+  readonly withdrawalAddress: Address
 }
 
 type Deposit = Pick<EthereumStakeBody, 'depositData' | 'unsignedTransaction'>
 
 export interface NewKey extends Deposit {
   readonly index: bigint
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
   /** The transaction that has made this very deposit already: an earlier answer, which this database doesn't know, was paid. */
   readonly paidBy?: Hex
 }

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { ChainHead, ChainReceipt, ChainTransaction, EthereumChain, Hex } from '../../chains/ethereum/chain.ts'
+import type { Address, ChainHead, ChainReceipt, ChainTransaction, EthereumChain, Hash } from '../../chains/ethereum/chain.ts'
 import type { depositData } from '../../contract/schemas/ethereum-stake.ts'
 import type { HashRow, StakeRow } from '../store/stakes.ts'
 import { isFinal, type Observed } from './outcome.ts'
@@ -34,7 +34,7 @@ export function mismatchOf(stake: StakeRow): Mismatch {
 export async function receiptIn(
   chain: Pick<EthereumChain, 'trace'>,
   head: ChainHead,
-  hash: Hex,
+  hash: Hash,
   signal: AbortSignal,
 ): Promise<ChainReceipt | undefined> {
   const { final, mined } = await chain.trace([hash], signal)
@@ -87,13 +87,13 @@ export async function observe(
 /** The chain tells of a sender and nonce what nobody had told, or something else than the client did: the chain's word counts. */
 export function hasNewSender(
   hashes: readonly Pick<HashRow, 'hash' | 'sender' | 'nonce'>[],
-  hash: Hex,
-  sentBy: { readonly sender: Hex; readonly nonce: number },
+  hash: Hash,
+  sentBy: { readonly sender: Address; readonly nonce: number },
 ): boolean {
   const row = hashes.find((one) => one.hash === hash)
   if (row === undefined) return false
   return row.sender === null || row.nonce === null || !isSameNonce({ sender: row.sender, nonce: Number(row.nonce) }, sentBy)
 }
 
-const sentByOf = (row: Pick<HashRow, 'sender' | 'nonce'>): { sentBy?: { sender: Hex; nonce: number } } =>
+const sentByOf = (row: Pick<HashRow, 'sender' | 'nonce'>): { sentBy?: { sender: Address; nonce: number } } =>
   row.sender === null || row.nonce === null ? {} : { sentBy: { sender: row.sender, nonce: Number(row.nonce) } }

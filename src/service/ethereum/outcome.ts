@@ -1,22 +1,22 @@
-import type { ChainHead, ChainReceipt, ChainTransaction, Hex } from '../../chains/ethereum/chain.ts'
+import type { Address, BlockHash, ChainHead, ChainReceipt, ChainTransaction, Hash } from '../../chains/ethereum/chain.ts'
 import { isSameNonce } from './supersede.ts'
 
 /** What the chain shows of one reported hash. */
 export interface Observed {
-  readonly hash: Hex
+  readonly hash: Hash
   readonly receipt?: ChainReceipt
   /** Read when the receipt is final, or when it matters whether the transaction still waits somewhere. */
   readonly transaction?: ChainTransaction
-  readonly sentBy?: { readonly sender: Hex; readonly nonce: number }
+  readonly sentBy?: { readonly sender: Address; readonly nonce: number }
   /** Of a final transaction: why it does not pay the stake; absent when it does. */
   readonly mismatch?: string
 }
 
 export type Outcome =
-  | { readonly status: 'confirmed'; readonly hash: Hex; readonly blockNumber: bigint; readonly blockHash: Hex }
-  | { readonly status: 'failed'; readonly hash: Hex; readonly blockNumber: bigint; readonly blockHash: Hex; readonly reason: string }
+  | { readonly status: 'confirmed'; readonly hash: Hash; readonly blockNumber: bigint; readonly blockHash: BlockHash }
+  | { readonly status: 'failed'; readonly hash: Hash; readonly blockNumber: bigint; readonly blockHash: BlockHash; readonly reason: string }
   /** In flight: mined when it has a block, which a reorganisation may take back. */
-  | { readonly status: 'submitted'; readonly hash: Hex; readonly blockNumber?: bigint; readonly blockHash?: Hex }
+  | { readonly status: 'submitted'; readonly hash: Hash; readonly blockNumber?: bigint; readonly blockHash?: BlockHash }
 
 export const isFinal = (receipt: ChainReceipt, head: ChainHead): boolean => receipt.blockNumber <= head.final
 

@@ -1,10 +1,10 @@
-import type { ChainReceipt, DepositLog, Hex } from '../../chains/ethereum/chain.ts'
+import type { ChainReceipt, DepositLog, Hex, Pubkey } from '../../chains/ethereum/chain.ts'
 import { decodeDepositLog, depositEventTopic } from '../../chains/ethereum/deposit.ts'
 import { sameHex } from '../../lib/hex.ts'
 
 export interface ExpectedPayment {
   readonly depositContractAddress: Hex
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
   readonly withdrawalCredentials: Hex
   readonly amountGwei: bigint
   readonly signature: Hex

@@ -1,10 +1,10 @@
 import { type BeaconChain, BeaconError, type BeaconValidator } from '../../chains/ethereum/beacon.ts'
-import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Hex, Pubkey } from '../../chains/ethereum/chain.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { EthereumNetworks } from './networks.ts'
 
-type Stake = { readonly network: string; readonly pubkey: Hex; readonly status: string }
+type Stake = { readonly network: string; readonly pubkey: Pubkey; readonly status: string }
 
 /** What the beacon chain shows of the stakes' validators. For display: nothing is decided by it. */
 export interface ValidatorStatuses {
@@ -53,7 +53,7 @@ export function createValidatorStatuses(deps: {
     if (entries.size > maxEntries) for (const oldest of entries.keys()) return void entries.delete(oldest)
   }
 
-  async function ask(network: string, beacon: BeaconChain, pubkeys: readonly Hex[]): Promise<void> {
+  async function ask(network: string, beacon: BeaconChain, pubkeys: readonly Pubkey[]): Promise<void> {
     const askedAt = clock.monotonicMs()
     try {
       // Not the client's signal: others wait for the same answer. The beacon chain has time-outs of its own.
@@ -72,7 +72,7 @@ export function createValidatorStatuses(deps: {
     }
   }
 
-  function start(network: string, beacon: BeaconChain, pubkeys: readonly Hex[]): Promise<void> {
+  function start(network: string, beacon: BeaconChain, pubkeys: readonly Pubkey[]): Promise<void> {
     const asking = ask(network, beacon, pubkeys).finally(() => {
       for (const pubkey of pubkeys) running.delete(keyOf(network, pubkey))
     })
@@ -128,4 +128,4 @@ export const isSameValidator = (one: BeaconValidator | undefined, other: BeaconV
     one.activationEpoch === other.activationEpoch &&
     one.exitEpoch === other.exitEpoch)
 
-const keyOf = (network: string, pubkey: Hex): string => `${network} ${pubkey}`
+const keyOf = (network: string, pubkey: Pubkey): string => `${network} ${pubkey}`

@@ -69,7 +69,7 @@ export async function ownAddresses(db: Db, network: string, addresses: readonly 
 }
 
 /** Which of these validator keys a stake holds. */
-export async function ownPubkeys(db: Db, pubkeys: readonly Hex[]): Promise<ReadonlySet<Hex>> {
+export async function ownPubkeys(db: Db, pubkeys: readonly Pubkey[]): Promise<ReadonlySet<Hex>> {
   if (pubkeys.length === 0) return new Set()
   const rows = await db.selectFrom('ethereum_stakes').select('pubkey').where('pubkey', 'in', pubkeys).execute()
   return new Set(rows.map(({ pubkey }) => pubkey))

@@ -1,5 +1,5 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
-import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Hash, Pubkey } from '../../chains/ethereum/chain.ts'
 import { type Gwei, gwei } from '../../lib/amounts.ts'
 import type { Database, EthereumRequestHashesTable, EthereumRequestsTable } from './schema.ts'
 import { type ReportedHash, releaseReference, retakeReference, type SentBy, sentByColumns, takeReference } from './stakes.ts'
@@ -30,7 +30,7 @@ export type NewRequest = Pick<
 export interface RequestKey {
   readonly account: string
   readonly kind: RequestKind
-  readonly pubkey: Hex
+  readonly pubkey: Pubkey
   readonly id: string
 }
 
@@ -61,7 +61,7 @@ export async function insertRequest(transaction: Transaction<Database>, request:
  */
 export async function lockPromised(
   transaction: Transaction<Database>,
-  { account, pubkey, since }: { account: string; pubkey: Hex; since: Date },
+  { account, pubkey, since }: { account: string; pubkey: Pubkey; since: Date },
 ): Promise<bigint> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`withdrawals of ${account} ${pubkey}`}, 0))`.execute(transaction)
   const { promised } = await transaction
@@ -159,7 +159,7 @@ export async function sendAgain(transaction: Transaction<Database>, id: string, 
     .executeTakeFirstOrThrow()
 }
 
-export const rememberRequestSender = (db: Db, id: string, hash: Hex, sentBy: SentBy) =>
+export const rememberRequestSender = (db: Db, id: string, hash: Hash, sentBy: SentBy) =>
   db.updateTable('ethereum_request_hashes').set(sentByColumns(sentBy)).where('request_id', '=', id).where('hash', '=', hash).execute()
 
 const noPayment = {
@@ -204,7 +204,7 @@ export async function addLateHash(
 export async function reviveRequest(
   transaction: Transaction<Database>,
   id: string,
-  hash: Hex,
+  hash: Hash,
 ): Promise<{ readonly referenceHeldBy?: string } | undefined> {
   const request = await transaction.selectFrom('ethereum_requests').selectAll().where('id', '=', id).forUpdate().executeTakeFirstOrThrow()
   if (request.status !== 'cancelled') return undefined

@@ -1,5 +1,5 @@
 import type { ColumnType, Generated } from 'kysely'
-import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Address, BlockHash, Hash, Pubkey } from '../../chains/ethereum/chain.ts'
 import type { SolanaStakesTable, SolanaTransactionsTable } from './solana-schema.ts'
 import type { WebhookDeliveriesTable, WebhookEndpointsTable, WebhookSecretsTable } from './webhooks-schema.ts'
 
@@ -28,7 +28,7 @@ export interface Database {
 }
 
 export interface KeystoreExportsTable {
-  pubkey: Hex
+  pubkey: Pubkey
   exported_at: Date
   /** Host and folder, for people. */
   place: string
@@ -46,11 +46,11 @@ export interface DepositMarksTable {
 /** Deposits to withdrawal addresses of this database's paid stakes, for validator keys that it did not know. */
 export interface UnknownDepositsTable {
   network: string
-  pubkey: Hex
+  pubkey: Pubkey
   /** Of the transaction. */
-  hash: Hex
+  hash: Hash
   block_number: bigint
-  withdrawal_address: Hex
+  withdrawal_address: Address
   amount_gwei: bigint
   seen_at: Date
   /** A person has said that it is no stake of this service. */
@@ -144,19 +144,19 @@ export interface EthereumStakesTable {
   account: string
   network: string
   amount_gwei: bigint
-  withdrawal_address: Hex
+  withdrawal_address: Address
   credentials_type: '0x01' | '0x02'
   key_index: bigint
-  pubkey: Hex
+  pubkey: Pubkey
   /** As it was handed out, verbatim: a stake's deposit data never changes. */
   deposit_data: ColumnType<unknown, string, never>
   unsigned_transaction: ColumnType<unknown, string, never>
   external_reference: string | null
   status: Generated<StakeTransactionStatus | 'cancelled'>
   /** The hash that counts: the one that is mined, else the last one reported. */
-  hash: Hex | null
+  hash: Hash | null
   block_number: bigint | null
-  block_hash: Hex | null
+  block_hash: BlockHash | null
   failure_reason: string | null
   created_at: Date
   /** When the tracker looks again; moved ahead by whoever takes it, so that several instances share the work. */
@@ -178,10 +178,10 @@ export interface EthereumStakesTable {
 
 export interface EthereumStakeHashesTable {
   stake_id: string
-  hash: Hex
+  hash: Hash
   submitted_at: Date
   /** Known as soon as the chain has shown the transaction. */
-  sender: Hex | null
+  sender: Address | null
   nonce: bigint | null
 }
 
@@ -191,11 +191,11 @@ export interface EthereumRequestsTable {
   account: string
   network: string
   kind: 'exit' | 'withdrawal'
-  pubkey: Hex
+  pubkey: Pubkey
   /** Null for an exit, which has no amount. */
   amount_gwei: bigint | null
   /** The validator's withdrawal address when the request was made, in EIP-55 form. */
-  sender: Hex
+  sender: Address
   /** As it was handed out, verbatim. */
   unsigned_transaction: ColumnType<unknown, string, never>
   /** Wei in digits: a fee may be more than an int8 holds. */
@@ -204,9 +204,9 @@ export interface EthereumRequestsTable {
   external_reference: string | null
   status: Generated<RequestStatus>
   /** The hash that counts: the one that is mined, else the last one reported. */
-  hash: Hex | null
+  hash: Hash | null
   block_number: bigint | null
-  block_hash: Hex | null
+  block_hash: BlockHash | null
   failure_reason: string | null
   consensus_status: Generated<ConsensusStatus>
   /** With `dropped`: the rules. With `pending`: why it can't be told. */
@@ -214,7 +214,7 @@ export interface EthereumRequestsTable {
   /** The block that handed the request on to the consensus layer, which the judgement depends on. */
   consensus_block: bigint | null
   /** Its hash; null of one that was judged before this was kept. */
-  consensus_block_hash: Hex | null
+  consensus_block_hash: BlockHash | null
   /** While it waits in the EIP-7002 contract's queue: its place, and the block whose turn it is; both hold for `block_hash` alone. */
   queue_position: bigint | null
   queue_turn: bigint | null
@@ -247,12 +247,12 @@ export interface RequestMarksTable {
 /** A request that the EIP-7002 contract logged in a final block, and that a stored request may have made which does not know it. */
 export interface UnreportedRequestsTable {
   network: string
-  hash: Hex
-  pubkey: Hex
+  hash: Hash
+  pubkey: Pubkey
   /** 0 for an exit. */
   amount_gwei: bigint
   /** In lower case. */
-  sender: Hex
+  sender: Address
   block_number: bigint
   seen_at: Date
 }
@@ -263,9 +263,9 @@ export type ConsensusStatus = 'pending' | 'accepted' | 'dropped'
 
 export interface EthereumRequestHashesTable {
   request_id: string
-  hash: Hex
+  hash: Hash
   submitted_at: Date
   /** Known as soon as the chain has shown the transaction. */
-  sender: Hex | null
+  sender: Address | null
   nonce: bigint | null
 }

@@ -1,5 +1,5 @@
 import { CompiledQuery, type Kysely, type Selectable, type SelectQueryBuilder, sql, type Transaction } from 'kysely'
-import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Hash, Hex } from '../../chains/ethereum/chain.ts'
 import { lowerCase, type Pubkey } from '../../lib/chain-types.ts'
 import { ProblemError } from '../errors.ts'
 import { prepared } from './prepared.ts'
@@ -138,7 +138,7 @@ export const hashesOf = (db: Db, stakeIds: readonly string[]): Promise<HashRow[]
 
 /** A hash as it is reported, with its sender and nonce where they are known. */
 export interface ReportedHash {
-  readonly hash: Hex
+  readonly hash: Hash
   readonly sentBy: SentBy | undefined
   readonly now: Date
 }
@@ -179,7 +179,7 @@ export async function addHash(transaction: Transaction<Database>, stake: StakeRo
     .executeTakeFirstOrThrow()
 }
 
-export const rememberSender = (db: Db, stakeId: string, hash: Hex, sentBy: SentBy) =>
+export const rememberSender = (db: Db, stakeId: string, hash: Hash, sentBy: SentBy) =>
   db.updateTable('ethereum_stake_hashes').set(sentByColumns(sentBy)).where('stake_id', '=', stakeId).where('hash', '=', hash).execute()
 
 /**
@@ -303,11 +303,11 @@ export function stakeKeys(
   return query.orderBy('key_index').execute()
 }
 
-export const hasStakeOf = async (db: Db, pubkey: Hex): Promise<boolean> =>
+export const hasStakeOf = async (db: Db, pubkey: Pubkey): Promise<boolean> =>
   (await db.selectFrom('ethereum_stakes').select('id').where('pubkey', '=', pubkey).executeTakeFirst()) !== undefined
 
 /** Whose validator it is, and where, when a stake of this service holds the key. */
-export const stakeOfKey = (db: Db, pubkey: Hex): Promise<Pick<StakeRow, 'account' | 'network' | 'credentials_type'> | undefined> =>
+export const stakeOfKey = (db: Db, pubkey: Pubkey): Promise<Pick<StakeRow, 'account' | 'network' | 'credentials_type'> | undefined> =>
   db.selectFrom('ethereum_stakes').select(['account', 'network', 'credentials_type']).where('pubkey', '=', pubkey).executeTakeFirst()
 
 /** A stake, and nobody else changes it until the transaction ends. */
@@ -364,7 +364,7 @@ export interface SeenStakePayment {
 export async function seePayment(
   transaction: Transaction<Database>,
   id: string,
-  hash: Hex,
+  hash: Hash,
   now: Date,
 ): Promise<SeenStakePayment | undefined> {
   const stake = await lockStake(transaction, id)
@@ -393,7 +393,7 @@ export async function seePayment(
 }
 
 /** When and where the keys of validators were exported to before, the last time of each. */
-export async function exportsOf(db: Db, pubkeys: readonly string[]): Promise<{ pubkey: Hex; exportedAt: Date; place: string }[]> {
+export async function exportsOf(db: Db, pubkeys: readonly string[]): Promise<{ pubkey: Pubkey; exportedAt: Date; place: string }[]> {
   if (pubkeys.length === 0) return []
   return db
     .selectFrom('keystore_exports')
@@ -412,7 +412,7 @@ export async function exportsOf(db: Db, pubkeys: readonly string[]): Promise<{ p
 export const claimPlace = (
   db: Kysely<Database>,
   { again, ...claim }: { pubkeys: readonly string[]; at: Date; place: string; again: boolean },
-): Promise<{ pubkey: Hex; exportedAt: Date; place: string }[]> =>
+): Promise<{ pubkey: Pubkey; exportedAt: Date; place: string }[]> =>
   db.transaction().execute(async (transaction) => {
     await sql`select pg_advisory_xact_lock(hashtextextended('places of validator keys', 0))`.execute(transaction)
     const before = await exportsOf(transaction, claim.pubkeys)

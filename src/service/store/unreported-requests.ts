@@ -1,5 +1,5 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
-import type { Hex } from '../../chains/ethereum/chain.ts'
+import type { Hash, Hex, Pubkey } from '../../chains/ethereum/chain.ts'
 import { type RequestRow, requestHashes, sendAgain } from './requests.ts'
 import type { Database, UnreportedRequestsTable } from './schema.ts'
 import { retakeReference } from './stakes.ts'
@@ -62,7 +62,7 @@ export const moveRequestMark = (
   })
 
 /** What the stored requests of these validators ask for that are not known to have landed. */
-export const awaitedOf = async (db: Db, network: string, pubkeys: readonly Hex[]): Promise<readonly Alike[]> => {
+export const awaitedOf = async (db: Db, network: string, pubkeys: readonly Pubkey[]): Promise<readonly Alike[]> => {
   if (pubkeys.length === 0) return []
   const rows = await db
     .selectFrom('ethereum_requests')
@@ -117,7 +117,7 @@ export async function reportedAlike(
   return new Set((await query.select('ethereum_request_hashes.hash as reported').execute()).map(({ reported }) => reported))
 }
 
-export const forgetUnreported = (db: Db, { network, hash, pubkey, amount_gwei: amount, sender }: Alike & { readonly hash: Hex }) =>
+export const forgetUnreported = (db: Db, { network, hash, pubkey, amount_gwei: amount, sender }: Alike & { readonly hash: Hash }) =>
   db
     .deleteFrom('unreported_requests')
     .where('network', '=', network)
@@ -148,7 +148,7 @@ export interface SeenRequest {
  * and holds its reference again unless another has taken it.
  * @returns undefined when it was reported meanwhile, or has landed
  */
-export async function seeRequest(transaction: Transaction<Database>, id: string, hash: Hex, now: Date): Promise<SeenRequest | undefined> {
+export async function seeRequest(transaction: Transaction<Database>, id: string, hash: Hash, now: Date): Promise<SeenRequest | undefined> {
   const request = await transaction.selectFrom('ethereum_requests').selectAll().where('id', '=', id).forUpdate().executeTakeFirstOrThrow()
   if (request.status === 'confirmed') return undefined
   if ((await requestHashes(transaction, [id])).some((one) => one.hash === hash)) return undefined

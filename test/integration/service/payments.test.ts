@@ -20,7 +20,7 @@ const insert = (id: string, hash: `0x${string}`, account = 'main') =>
   store.db
     .insertInto('ethereum_requests')
     .values({
-      ...{ id, account, network: 'devnet', kind: 'withdrawal', pubkey, amount_gwei: 2n * eth, sender: `0x${'52'.repeat(20)}` },
+      ...{ id, account, network: 'devnet', kind: 'withdrawal', pubkey, amount_gwei: 2n * eth, sender: `0x${'52'.repeat(20)}` as const },
       ...{ unsigned_transaction: '{}', fee_wei: '1', quoted_at_block: 1n, external_reference: null, created_at: new Date(0) },
       ...{ status: 'confirmed', hash, block_number: 5n, block_hash: hash, settled: true, check_at: new Date(0) },
       ...{ consensus_status: 'accepted', consensus_block: 5n, payment_status: 'waiting', payable_gwei: 2n * eth, withdrawable_epoch: 10n },

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
+import type { Hex, Pubkey } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { lowerCase } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
@@ -16,7 +16,7 @@ export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositReques
   /** Whether what the staking API calls reported or paid is proven to be others' doing: every deposit for the key is shown, and was sent with no key of ours. */
   async function isByOthers(
     network: string,
-    pubkey: Hex,
+    pubkey: Pubkey,
     reported: Hex | undefined,
     records: readonly RecordObject[],
     signal: AbortSignal,

@@ -1,4 +1,4 @@
-import type { ChainTransaction, Hex } from '../../../chains/ethereum/chain.ts'
+import type { ChainTransaction, Hash } from '../../../chains/ethereum/chain.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
@@ -32,7 +32,7 @@ export function createDepositWitnesses(
   }
 
   /** Who made a deposit, and whether by the record's very call. */
-  async function makerOf(hash: Hex, record: RecordObject, signal: AbortSignal) {
+  async function makerOf(hash: Hash, record: RecordObject, signal: AbortSignal) {
     const transaction = await networkOfRecord(record).chain.transaction(hash, signal)
     const sameCall = transaction !== undefined && isThisCall(transaction, record)
     return { transaction, sameCall, isOurs: sameCall && sameHex(transaction.from, record.spec.from) }

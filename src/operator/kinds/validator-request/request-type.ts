@@ -1,4 +1,4 @@
-import type { Address, Hex } from '../../../chains/ethereum/chain.ts'
+import type { Address, Hash, Hex } from '../../../chains/ethereum/chain.ts'
 import { encodeRequestCalldata, type ValidatorRequest, withdrawalRequestContract } from '../../../chains/ethereum/requests.ts'
 import type { ExitRequestBody, WithdrawalRequestBody } from '../../../contract/schemas/ethereum-requests.ts'
 import { AmountError, type Gwei, gwei, parseInteger } from '../../../lib/amounts.ts'
@@ -22,23 +22,23 @@ export interface RequestType extends RequestKind {
     given: {
       readonly idempotencyKey: string
       readonly externalReference: string
-      readonly pubkey: Hex
+      readonly pubkey: Pubkey
       readonly terms: RequestTerms
     },
     signal: AbortSignal,
   ): Promise<RequestBody>
-  read(api: ValidatorRequestsApi, pubkey: Hex, id: string, signal: AbortSignal): Promise<RequestBody>
+  read(api: ValidatorRequestsApi, pubkey: Pubkey, id: string, signal: AbortSignal): Promise<RequestBody>
   /** Reports the hash of its transaction. @returns ms after which to report it again, where the API does not see the transaction yet */
   submit(
     api: ValidatorRequestsApi,
-    pubkey: Hex,
+    pubkey: Pubkey,
     id: string,
-    hash: Hex,
+    hash: Hash,
     signal: AbortSignal,
     sentBy: SentBy | undefined,
   ): Promise<number | undefined>
   /** Takes it back before it is submitted, where the API knows such a thing. */
-  cancel(api: ValidatorRequestsApi, pubkey: Hex, id: string, signal: AbortSignal): Promise<unknown>
+  cancel(api: ValidatorRequestsApi, pubkey: Pubkey, id: string, signal: AbortSignal): Promise<unknown>
 }
 
 const exit: RequestType = {

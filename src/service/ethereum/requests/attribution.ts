@@ -1,8 +1,8 @@
-import type { Hex } from '../../../chains/ethereum/chain.ts'
+import type { Hash } from '../../../chains/ethereum/chain.ts'
 
 /** A transaction that has made a request, which no stored request alike knows. */
 export interface SentRequest {
-  readonly hash: Hex
+  readonly hash: Hash
   readonly blockNumber: bigint
 }
 
@@ -16,9 +16,9 @@ export interface Claimant {
 }
 
 export interface Attribution {
-  readonly found: readonly { readonly id: string; readonly hash: Hex }[]
+  readonly found: readonly { readonly id: string; readonly hash: Hash }[]
   /** Several may have made it, and as many transactions are not there. */
-  readonly unclear: readonly { readonly hash: Hex; readonly ids: readonly string[] }[]
+  readonly unclear: readonly { readonly hash: Hash; readonly ids: readonly string[] }[]
 }
 
 /**
@@ -29,8 +29,8 @@ export interface Attribution {
  * @param claimants The oldest first.
  */
 export function attribute(sent: readonly SentRequest[], claimants: readonly Claimant[]): Attribution {
-  const found: { id: string; hash: Hex }[] = []
-  const unclear: { hash: Hex; ids: readonly string[] }[] = []
+  const found: { id: string; hash: Hash }[] = []
+  const unclear: { hash: Hash; ids: readonly string[] }[] = []
   const left = new Set(claimants)
   for (const [number, { hash, blockNumber }] of sent.entries()) {
     const possible = [...left].filter(({ quotedAtBlock }) => quotedAtBlock <= blockNumber)

@@ -1,5 +1,5 @@
 import { BeaconError } from '../../../chains/ethereum/beacon.ts'
-import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import { ChainError, type Hex, type Pubkey } from '../../../chains/ethereum/chain.ts'
 import { readRequestFee } from '../../../chains/ethereum/requests.ts'
 import { withdrawalCapacity } from '../../../chains/ethereum/withdrawal-rules.ts'
 import type { WithdrawalCapacityBody } from '../../../contract/schemas/ethereum-requests.ts'
@@ -13,7 +13,7 @@ const maxReason = 256
 
 /** What could be withdrawn from a validator now, and why not. One's own stake that the beacon chain doesn't know yet has nothing. */
 export function readCapacity({ store, locate }: { store: Store; locate: Locate }) {
-  return async (account: string, pubkey: Hex, signal: AbortSignal): Promise<WithdrawalCapacityBody> => {
+  return async (account: string, pubkey: Pubkey, signal: AbortSignal): Promise<WithdrawalCapacityBody> => {
     checkPubkey(pubkey)
     const network = await locate(account, pubkey, signal)
     if (network === undefined) throw noValidator(pubkey)

@@ -1,7 +1,7 @@
 import { type BeaconChain, BeaconError, type WithdrawalView } from '../../../chains/ethereum/beacon.ts'
 import { type RequestOutcome, requestOutcome } from '../../../chains/ethereum/beacon-outcome.ts'
 import { slotAt } from '../../../chains/ethereum/beacon-time.ts'
-import { ChainError, type ContractReads, type EthereumChain, type Hex } from '../../../chains/ethereum/chain.ts'
+import { type BlockHash, ChainError, type ContractReads, type EthereumChain, type Hash, type Hex } from '../../../chains/ethereum/chain.ts'
 import { maxMissedSlots, processingSlot } from '../../../chains/ethereum/processing-slot.ts'
 import {
   type ChainBlock,
@@ -19,8 +19,8 @@ import { cannotTell, type Decided, droppedBy, type Seen, type Verdict } from './
 export interface MinedRequest {
   readonly logged: LoggedRequest
   readonly blockNumber: bigint
-  readonly blockHash: Hex
-  readonly transactionHash: Hex
+  readonly blockHash: BlockHash
+  readonly transactionHash: Hash
   /** The latest block of the execution layer that is known. */
   readonly latest: bigint
   /** Its place in the queue as it was told before, of this very block. */

@@ -2,7 +2,7 @@ import type { Transaction } from 'kysely'
 import { getAddress } from 'viem'
 import { z } from 'zod'
 import { BeaconError } from '../../../chains/ethereum/beacon.ts'
-import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import { type Address, ChainError, type Pubkey } from '../../../chains/ethereum/chain.ts'
 import { queuedDeposits } from '../../../chains/ethereum/queued-deposits.ts'
 import {
   encodeRequestCalldata,
@@ -116,7 +116,7 @@ export function createRequest(
  */
 async function refuseOverPromised(
   transaction: Transaction<Database>,
-  given: { readonly account: string; readonly pubkey: Hex; readonly amount: Gwei; readonly available: Gwei; readonly now: Date },
+  given: { readonly account: string; readonly pubkey: Pubkey; readonly amount: Gwei; readonly available: Gwei; readonly now: Date },
 ): Promise<void> {
   const { account, pubkey, amount, available, now } = given
   const since = new Date(now.getTime() - promiseMs)
@@ -134,7 +134,7 @@ async function allowedSender(
   network: NetworkWithValidators,
   request: ValidatorRequest,
   signal: AbortSignal,
-): Promise<{ readonly sender: Hex; readonly available: Gwei }> {
+): Promise<{ readonly sender: Address; readonly available: Gwei }> {
   const { beacon } = network.validators
   try {
     const [view, spec] = await Promise.all([beacon.withdrawalView(request.pubkey, 'head', signal), beacon.spec(signal)])

@@ -1,5 +1,5 @@
 import { BeaconError } from '../../../chains/ethereum/beacon.ts'
-import type { Hex } from '../../../chains/ethereum/chain.ts'
+import type { Pubkey } from '../../../chains/ethereum/chain.ts'
 import { isValidPubkey } from '../../../chains/ethereum/deposit.ts'
 import { beaconUnavailable, ProblemError, validationFailed } from '../../errors.ts'
 import type { Store } from '../../store/database.ts'
@@ -16,23 +16,23 @@ const configurationRetrySeconds = 60
  * chain knows it; undefined when none does.
  * @throws ProblemError `not-found` when another account's stake holds the key; `chain-unavailable`; `validation-failed` when several networks know it.
  */
-export type Locate = (account: string, pubkey: Hex, signal: AbortSignal) => Promise<NetworkWithValidators | undefined>
+export type Locate = (account: string, pubkey: Pubkey, signal: AbortSignal) => Promise<NetworkWithValidators | undefined>
 
 /** @throws ProblemError `invalid-request` for bytes that are no public key of anybody: not on the curve, or not in its subgroup. */
-export function checkPubkey(pubkey: Hex): void {
+export function checkPubkey(pubkey: Pubkey): void {
   if (isValidPubkey(pubkey)) return
   const detail = `${pubkey} is not a BLS public key: it is not a point of the curve's subgroup`
   throw new ProblemError('invalid-request', detail, { errors: [{ pointer: '/params/pubkey', code: 'invalid-pubkey', detail }] })
 }
 
 /** @throws ProblemError `not-found` when another account's stake holds the key. */
-export async function checkOwner(db: Store['db'], account: string, pubkey: Hex) {
+export async function checkOwner(db: Store['db'], account: string, pubkey: Pubkey) {
   const stake = await stakeOfKey(db, pubkey)
   if (stake !== undefined && stake.account !== account) throw noValidator(pubkey)
   return stake
 }
 
-export const noValidator = (pubkey: Hex): ProblemError => new ProblemError('not-found', `there is no validator ${pubkey}`)
+export const noValidator = (pubkey: Pubkey): ProblemError => new ProblemError('not-found', `there is no validator ${pubkey}`)
 
 export function createLocate({ store, networks }: { store: Store; networks: EthereumNetworks }): Locate {
   const withValidators = [...networks.values()].filter(hasValidators)
@@ -59,7 +59,7 @@ export function createLocate({ store, networks }: { store: Store; networks: Ethe
   }
 }
 
-async function look(network: NetworkWithValidators, pubkey: Hex, signal: AbortSignal) {
+async function look(network: NetworkWithValidators, pubkey: Pubkey, signal: AbortSignal) {
   try {
     const { validators } = await network.validators.beacon.validators([pubkey], 'head', signal)
     return { network, knows: validators.has(pubkey) }

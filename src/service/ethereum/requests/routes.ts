@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Hex } from '../../../chains/ethereum/chain.ts'
+import type { Pubkey } from '../../../chains/ethereum/chain.ts'
 import { routes } from '../../../contract/routes.ts'
 import { answer, serve } from '../../http/contract-route.ts'
 import { findRequest, listRequests, type RequestKey } from '../../store/requests.ts'
@@ -118,7 +118,7 @@ export function validatorRoutes(app: FastifyInstance, deps: RequestRoutesDeps): 
   }))
 }
 
-const keyOf = (kind: RequestKey['kind'], caller: { account: string }, params: { pubkey: Hex; requestId: string }): RequestKey => ({
+const keyOf = (kind: RequestKey['kind'], caller: { account: string }, params: { pubkey: Pubkey; requestId: string }): RequestKey => ({
   account: caller.account,
   kind,
   pubkey: params.pubkey,

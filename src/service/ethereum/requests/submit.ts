@@ -1,4 +1,4 @@
-import { ChainError, type Hex } from '../../../chains/ethereum/chain.ts'
+import { ChainError, type Hash } from '../../../chains/ethereum/chain.ts'
 import type { HashSubmission } from '../../../contract/schemas/ethereum-stake.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { ProblemError } from '../../errors.ts'
@@ -60,7 +60,7 @@ export function submitRequest(
   const { store, idempotency, networks, clock, metrics } = deps
   const { db } = store
 
-  async function isVisible(row: RequestRow, hash: Hex, signal: AbortSignal): Promise<boolean> {
+  async function isVisible(row: RequestRow, hash: Hash, signal: AbortSignal): Promise<boolean> {
     if (row.hash === hash && (row.status === 'confirmed' || row.status === 'failed')) return true
     try {
       return (await networks.get(row.network)?.chain.transaction(hash, signal)) !== undefined

@@ -1,4 +1,4 @@
-import { ChainError, type ChainHead, type Hex } from '../../../chains/ethereum/chain.ts'
+import { ChainError, type ChainHead, type Hash } from '../../../chains/ethereum/chain.ts'
 import type { ScannedRequest } from '../../../chains/ethereum/request-logs.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Logger } from '../../../lib/log.ts'
@@ -112,7 +112,7 @@ export function createUnreportedRequests(deps: { store: Store; clock: Clock; log
     )
   }
 
-  async function see(row: RequestRow, hash: Hex): Promise<void> {
+  async function see(row: RequestRow, hash: Hash): Promise<void> {
     const seen = await db.transaction().execute((transaction) => seeRequest(transaction, row.id, hash, clock.now()))
     if (seen === undefined) return
     const line = { requestId: row.id, kind: row.kind, network: row.network, pubkey: row.pubkey, hash }
