@@ -1,5 +1,5 @@
 import type { WriteStream } from 'node:tty'
-import { formatEth, gwei } from '../../src/lib/amounts.ts'
+import { formatSol, lamports } from '../../src/lib/amounts.ts'
 import { type Any, nameOf, type Resources, readyReason } from './resources.ts'
 
 export interface Table {
@@ -16,10 +16,10 @@ const rowOf = (short: string, resource: Any, amount: string, hash = ''): Row => 
   readyReason(resource),
   hash.slice(0, 18),
 ]
-const sol = (lamports: string): string => `${formatEth(gwei(BigInt(lamports)))} SOL`
+const sol = (amount: string): string => `${formatSol(lamports(BigInt(amount)))} SOL`
 const rowsOf = ({ stakes, withdrawals, exits, solana }: Resources): readonly Row[] => [
   ...stakes.map((one) => rowOf('ethstake', one, `${one.spec.amountEth} ETH`, one.status?.transaction?.hash)),
-  ...withdrawals.map((one) => rowOf('vwd', one, `${formatEth(gwei(BigInt(one.spec.amountGwei)))} ETH`, one.status?.transaction?.hash)),
+  ...withdrawals.map((one) => rowOf('vwd', one, `${one.spec.amountEth ?? one.status?.amountEth ?? ''} ETH`, one.status?.transaction?.hash)),
   ...exits.map((one) => rowOf('vexit', one, 'all', one.status?.transaction?.hash)),
   ...solana.map((one) => rowOf('solstake', one, sol(one.spec.amountLamports), one.status?.transactions?.stake?.signature)),
 ]

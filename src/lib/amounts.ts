@@ -44,6 +44,15 @@ export function formatEth(amount: Gwei): string {
   return fraction === '' ? whole.toString() : `${whole}.${fraction}`
 }
 
+/** Lamports as SOL, without trailing zeros: 5000000000n → "5". */
+export const formatSol = (amount: Lamports): string => formatEth(gwei(amount))
+
+/** Lamports, as a text of digits, in SOL for people; the text itself where it is none. */
+export const solOf = (amount: string): string => (/^[0-9]{1,20}$/.test(amount) ? formatSol(lamports(BigInt(amount))) : amount)
+
+/** Lamports, as a text of digits, for messages: `5 SOL`. */
+export const inSol = (amount = '0'): string => `${solOf(amount)} SOL`
+
 /** Wei as ETH for messages, exact: 1500000000000000000n → "1.5". */
 export function formatWeiAsEth(amount: Wei): string {
   const negative = amount < 0n

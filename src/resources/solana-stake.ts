@@ -24,6 +24,12 @@ const maxLamports = '18446744073709551615'
 const words = 'must be a Solana address in base58 (32 to 44 characters)'
 const address = () => inWords(solanaAddress(), words)
 const lamportsText = () => integerText(20)
+/** An amount in SOL as the operator writes it: up to a uint64 of lamports. */
+const solText = () =>
+  z
+    .string()
+    .max(21)
+    .regex(/^[0-9]{1,11}(\.[0-9]{1,9})?$/)
 
 /**
  * Addresses of the cluster itself that a withdrawal credits and nobody gets anything back from. What else is unfit, only the chain can say. Source: Solana
@@ -204,6 +210,8 @@ const status = z.object({
   observedGeneration: observedGeneration(),
   phase: phase(),
   stakeId: stakeIdText().optional().describe("The stake's id in the staking API. The stake account's address is made of it."),
+  amountSol: solText().optional().describe('spec.amountLamports in SOL, for people.'),
+  activeSol: solText().optional().describe('protocol.activeLamports in SOL, for people.'),
   stakeAccount: address().optional().describe('Address of the stake account.'),
   stakeAuthority: address().optional().describe('Address of the stake authority, which pays.'),
   withdrawAuthority: address().optional().describe('Address of the withdraw authority.'),
@@ -267,22 +275,22 @@ export const solanaStake = {
   },
   printerColumns: [
     { name: 'Network', type: 'string', jsonPath: '.spec.network', description: 'Network of the stake.' },
-    { name: 'Amount', type: 'string', jsonPath: '.spec.amountLamports', description: 'Amount in lamports.' },
+    { name: 'SOL', type: 'string', jsonPath: '.status.amountSol', description: 'Amount in SOL.' },
     { name: 'Desired', type: 'string', jsonPath: '.spec.desiredState', description: 'Where it should be.' },
     ...readyColumns('True once it is in its desired state.'),
     { name: 'Account', type: 'string', jsonPath: '.status.stakeAccount', description: 'Address of the stake account.', priority: 1 },
     {
       name: 'Transaction',
       type: 'string',
-      jsonPath: '.status.transactions.stake.signature',
-      description: 'Signature of the stake transaction.',
+      jsonPath: ".status.transactions['withdrawal','deactivation','stake'].signature",
+      description: 'Signature of the latest transaction.',
       priority: 1,
     },
     {
-      name: 'Active-Lamports',
+      name: 'Active-SOL',
       type: 'string',
-      jsonPath: '.status.protocol.activeLamports',
-      description: 'Lamports that earn.',
+      jsonPath: '.status.activeSol',
+      description: 'SOL that earn.',
       priority: 1,
     },
     ...lastColumns,

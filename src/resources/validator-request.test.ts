@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { customResourceDefinition, structuralSchema } from './crd.ts'
 import type { KindDefinition } from './meta.ts'
 import { validatorExit } from './validator-exit.ts'
-import { validatorWithdrawal } from './validator-withdrawal.ts'
+import { askedGwei, type ValidatorWithdrawalSpec, validatorWithdrawal } from './validator-withdrawal.ts'
 
 const validator = { network: 'hoodi', pubkey: `0x${'ab'.repeat(48)}` }
 
@@ -33,7 +33,32 @@ test.each(['', ' 1', '1 ', '-1', '+1', '1.5', '1e9', '01', '0x1', '1_000'])('the
   expect(validatorWithdrawal.spec.safeParse({ validator, signer: 's', amountGwei }).success).toBe(false)
 })
 
-test('a withdrawal without an amount is refused, and an exit has none', () => {
-  expect(validatorWithdrawal.spec.safeParse({ validator, signer: 's' }).success).toBe(false)
+test.each(['', ' 1', '1 ', '-1', '+1', '1.', '.5', '1,5', '1e9', '01', '0x1', '1_000', '1.0000000001', '1000000000'])(
+  'the amount %j in ETH is refused',
+  (amountEth) => {
+    expect(validatorWithdrawal.spec.safeParse({ validator, signer: 's', amountEth }).success).toBe(false)
+  },
+)
+
+describe('what a withdrawal asks for', () => {
+  const asked = (amounts: Pick<ValidatorWithdrawalSpec, 'amountEth' | 'amountGwei'>) => askedGwei({ validator, signer: 's', ...amounts })
+  test.each([
+    { amountEth: '1', is: '1000000000' },
+    { amountEth: '0.5', is: '500000000' },
+    { amountEth: '0.000000001', is: '1' },
+    { amountEth: '2016.10', is: '2016100000000' },
+    { amountGwei: '1000000000', is: '1000000000' },
+  ])('$amountEth ETH, $amountGwei gwei is $is gwei', ({ is, ...amounts }) => {
+    expect(asked(amounts)).toBe(is)
+  })
+  test.each([{}, { amountEth: '1', amountGwei: '1000000000' }, { amountEth: '1e3' }, { amountEth: '1'.repeat(20) }, { amountEth: '' }])(
+    'of %j is no amount',
+    (amounts) => {
+      expect(asked(amounts)).toBe('')
+    },
+  )
+})
+
+test('an exit has no amount', () => {
   expect(validatorExit.spec.parse({ validator, signer: 's', amountGwei: '1' })).not.toHaveProperty('amountGwei')
 })

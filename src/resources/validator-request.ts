@@ -5,7 +5,7 @@ import { conditions } from './conditions.ts'
 import { gweiDecimalText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
-import { dnsLabel, dnsSubdomain, hexBytes, immutable, integerText, observedGeneration, phase, pubkey, wholeNumber } from './schema.ts'
+import { dnsLabel, dnsSubdomain, hexBytes, immutable, observedGeneration, phase, pubkey, wholeNumber } from './schema.ts'
 import { validatorRef } from './validator-ref.ts'
 
 /** What the specs of ValidatorExit and ValidatorWithdrawal have in common. */
@@ -20,10 +20,18 @@ export const requestSpecFields = {
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
 }
 
+/** An amount in ETH as the operator writes it: up to a uint64 of gwei. */
+const ethAmountText = () =>
+  z
+    .string()
+    .max(21)
+    .regex(/^[0-9]{1,11}(\.[0-9]{1,9})?$/)
+
 /** What their statuses are. */
 export const requestStatus = z.object({
   observedGeneration: observedGeneration(),
   phase: phase(),
+  network: dnsLabel().optional().describe('Network of the validator, as the spec has it, or the stake that it names.'),
   validator: z
     .object({
       network: dnsLabel().describe('Network of the validator.'),
@@ -31,6 +39,7 @@ export const requestStatus = z.object({
     })
     .optional()
     .describe('The validator that spec.validator names, as it was found.'),
+  amountEth: ethAmountText().optional().describe('What a withdrawal asks for, in ETH, whichever way the spec has it.'),
   requestId: stakeIdText().optional().describe("The request's id in the staking API."),
   verifiedCalldata: hexBytes(56)
     .optional()
@@ -50,7 +59,7 @@ export const requestStatus = z.object({
           state: z
             .enum(['Waiting', 'Paid', 'Void', 'Unknown'])
             .describe('Waiting in the queue; Paid; Void: it pays nothing; or Unknown: it left the queue, and nobody can tell any more.'),
-          amountGwei: integerText(20).describe('What is to be paid, or was: less than asked for where less was available.'),
+          amountEth: ethAmountText().describe('What is to be paid, or was, in ETH: less than asked for where less was available.'),
           withdrawableEpoch: wholeNumber().describe('From this epoch on it can be paid.'),
           blockNumber: wholeNumber().optional().describe('Block of the execution layer that paid it.'),
         })
@@ -58,7 +67,7 @@ export const requestStatus = z.object({
         .describe('What becomes of an accepted withdrawal.'),
       queuedDeposits: z
         .object({
-          amountGwei: integerText(20).describe('Sum of the deposits.'),
+          amountEth: ethAmountText().describe('Sum of the deposits in ETH.'),
           creditedAfterEpoch: wholeNumber().optional().describe('After this epoch they are credited.'),
         })
         .optional()
@@ -87,7 +96,7 @@ export type ValidatorRequestCondition = (typeof validatorWithdrawalConditions)[n
 
 /** What `kubectl get` shows of both, around a kind's own columns. */
 export const requestColumns = (own: readonly PrinterColumn[]): readonly PrinterColumn[] => [
-  { name: 'Network', type: 'string', jsonPath: '.status.validator.network', description: 'Network of the validator.' },
+  { name: 'Network', type: 'string', jsonPath: '.status.network', description: 'Network of the validator.' },
   ...own,
   ...readyColumns('True once the consensus layer has accepted it.'),
   { name: 'Stake', type: 'string', jsonPath: '.spec.validator.stakeRef.name', description: 'The EthereumStake it names.', priority: 1 },

@@ -142,7 +142,7 @@ describe('a validator', () => {
   test('with 0x01 credentials pays nothing by request, and may exit', async () => {
     const { cluster, oldStyle } = world()
     await whileNothingIsAsked(world(), async () => {
-      await applyAll(cluster, [validatorWithdrawal('old', byKey(oldStyle), '1')])
+      await applyAll(cluster, [validatorWithdrawal('old', byKey(oldStyle), '1000000')])
       await untilStalls(
         world(),
         'validatorwithdrawals',
@@ -187,7 +187,7 @@ describe('a validator', () => {
     await beacon.setBalance(pubkey, BigInt(eth) * ETH)
     await beacon.advanceEpochs(2)
     await whileNothingIsAsked(world(), async () => {
-      await applyAll(cluster, [validatorWithdrawal(name, byKey(pubkey), '1')])
+      await applyAll(cluster, [validatorWithdrawal(name, byKey(pubkey), '1000000')])
       await untilStalls(world(), 'validatorwithdrawals', name, reason, text)
     })
   })

@@ -108,7 +108,7 @@ test('an exit has no amount: one for a part of the money is not taken for one of
 })
 
 describe('the amount of a withdrawal', () => {
-  test.each(['1', '1000000000', '9999999999999999999', '18446744073709551615'])('of %s gwei is taken', async (amount) => {
+  test.each(['1000000', '1000000000', '9999999999999999999', '18446744073709551615'])('of %s gwei is taken', async (amount) => {
     expect(await apply(validatorWithdrawal(next(), byKey, amount))).toMatchObject({ code: 0 })
   })
 
@@ -142,20 +142,56 @@ describe('the amount of a withdrawal', () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(says) })
   })
 
+  const once = 'write the amount once: amountEth (such as "1.5") or amountGwei (such as "1500000000")'
   test.each([
     { what: 'a number in place of text', amountGwei: 1_000_000_000, says: 'must be of type string: "integer"' },
-    { what: 'none', amountGwei: undefined, says: 'spec.amountGwei: Required value' },
-    { what: 'null', amountGwei: null, says: 'spec.amountGwei' },
+    { what: 'none', amountGwei: undefined, says: once },
+    { what: 'given twice', amountEth: '1', says: once },
+    { what: 'null', amountGwei: null, says: once },
     { what: 'a mistyped one', amountGwei: undefined, amountGWei: '1', says: 'unknown field "spec.amountGWei"' },
   ])('that is $what is refused', async ({ what: _what, says, ...spec }) => {
-    const { code, stderr } = await apply(validatorWithdrawal(next(), byKey, '1', spec))
+    const { code, stderr } = await apply(validatorWithdrawal(next(), byKey, '1000000000', spec))
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(says) })
   })
 
   test('cannot be changed', async () => {
     const name = next()
-    await apply(validatorWithdrawal(name, byKey, '1'))
+    await apply(validatorWithdrawal(name, byKey, '1000000000'))
     const { stderr } = await cluster.kubectl(['patch', 'vwd', name, '--type=merge', '-p', JSON.stringify({ spec: { amountGwei: '2' } })])
-    expect(stderr).toContain('amountGwei cannot be changed: delete this resource and create another')
+    expect(stderr).toContain('amountGwei cannot be changed, added or removed: delete this resource and create another')
+  })
+
+  const inEth = (amountEth: unknown, spec: Json = {}) =>
+    validatorWithdrawal(next(), byKey, '', { amountGwei: undefined, amountEth, ...spec })
+  test.each(['1', '0.5', '0.001', '32.000000001', '999999999.999999999'])('of %s ETH is taken', async (amountEth) => {
+    expect(await apply(inEth(amountEth))).toMatchObject({ code: 0 })
+  })
+
+  const decimal = 'must be a plain decimal number of ETH such as "1" or "0.5", with at most 9 decimals (1 gwei)'
+  const small = 'the amount is under 0.001 ETH, which is mostly a mistaken unit: 1 ETH is amountEth "1", or amountGwei "1000000000"'
+  test.each([
+    { amountEth: '0', says: 'must be more than 0: a request for 0 is a full exit' },
+    { amountEth: '0.000', says: 'must be more than 0: a request for 0 is a full exit' },
+    { amountEth: '1 ETH', says: decimal },
+    { amountEth: '1,5', says: decimal },
+    { amountEth: '.5', says: decimal },
+    { amountEth: '1e3', says: decimal },
+    { amountEth: '-1', says: decimal },
+    { amountEth: '0.0000000001', says: decimal },
+    { amountEth: '1000000000', says: decimal },
+    { amountEth: 1, says: 'must be of type string' },
+    { amountEth: '0.000999999', says: small },
+    { amountEth: '0.0000', says: small },
+    { amountEth: '0.00', says: small },
+  ])('of $amountEth ETH is refused, and told why', async ({ amountEth, says }) => {
+    const { code, stderr } = await apply(inEth(amountEth))
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(says) })
+  })
+
+  test.each(['8', '32', '1', '999999'])('of %s gwei was meant in ETH: it is refused, unless it says that it is meant', async (amount) => {
+    const { code, stderr } = await apply(validatorWithdrawal(next(), byKey, amount))
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(small) })
+    expect(await apply(validatorWithdrawal(next(), byKey, amount, { allowSmallAmount: true }))).toMatchObject({ code: 0 })
+    expect(await apply(validatorWithdrawal(next(), byKey, amount, { allowSmallAmount: false }))).toMatchObject({ code: 1 })
   })
 })

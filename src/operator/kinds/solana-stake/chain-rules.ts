@@ -1,12 +1,15 @@
 import type { VoteAccount } from '../../../chains/solana/chain.ts'
 import { unfitDestination } from '../../../chains/solana/destination.ts'
 import { stakeAccountSpace } from '../../../chains/solana/programs.ts'
+import { formatSol, lamports } from '../../../lib/amounts.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { Parties } from './parties.ts'
 import type { SolanaRequests } from './request.ts'
 import type { SolanaPlan, SolanaStakeRequest, StakeTerms } from './steps.ts'
+
+const sol = (amount: bigint): string => formatSol(lamports(amount))
 
 /** Why a stake with this validator earns nothing; undefined where it may. */
 export const earnsNothing = ({ commission, blsKey, needsBlsKey }: VoteAccount): string | undefined =>
@@ -90,11 +93,11 @@ export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaReque
     if (amount >= rent + delegation && amount <= most) return undefined
     const rule =
       amount > most
-        ? `at most ${most} lamports can be staked at once`
-        : `a stake needs at least ${rent + delegation} lamports on ${request.network} now: ${rent} of rent reserve, which come back, and ${delegation} of minimum delegation`
+        ? `at most ${sol(most)} SOL can be staked at once`
+        : `a stake needs at least ${sol(rent + delegation)} SOL on ${request.network} now: ${sol(rent)} of rent reserve, which come back, and ${sol(delegation)} of minimum delegation`
     return stall(
       'RequestRefused',
-      `spec.amountLamports is ${amount}; ${rule}. No transaction was signed. Create a resource with another amount, under another name if a stake was made for this one.`,
+      `spec.amountLamports is ${amount} (${sol(amount)} SOL); ${rule}. No transaction was signed. Create a resource with another amount, under another name if a stake was made for this one.`,
     )
   }
 
@@ -106,13 +109,13 @@ export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaReque
     const short = (more: string) =>
       wait(
         'InsufficientFunds',
-        `${payer} has ${balance} lamports; ${amount === 0n ? '' : `the stake of ${amount} and `}a fee of ${fee} need ${amount + fee}${more}. Fund the address; it goes on by itself.`,
+        `${payer} has ${sol(balance)} SOL; ${amount === 0n ? '' : `the stake of ${sol(amount)} and `}a fee of ${sol(fee)} need ${sol(amount + fee)}${more}. Fund the address; it goes on by itself.`,
         30_000,
       )
     if (left < 0n) throw short('')
     if (left === 0n || left >= ASK_FOR_RENT) return
     const rent = await network.chain.rentExemption(0, signal)
-    if (left < rent && balance >= rent) throw short(`, and an account keeps either nothing or at least ${rent}, not ${left}`)
+    if (left < rent && balance >= rent) throw short(`, and an account keeps either nothing or at least ${sol(rent)}, not ${sol(left)}`)
   }
 
   return { assertCanReceive, assertVotes, assertFunds, amountProblem }

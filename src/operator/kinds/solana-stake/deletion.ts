@@ -1,3 +1,4 @@
+import { inSol } from '../../../lib/amounts.ts'
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
 import type { SolanaStake, SolanaStakeStatus } from '../../../resources/solana-stake.ts'
 
@@ -57,7 +58,7 @@ export function decideSolanaDeletion(resource: SolanaStake, logged: LoggedStake)
         message: `Deleted, but its transaction ${logged.signature} may still land; nothing more is signed. It goes once that is certain. ${howToForget(resource)}`,
       }
     case 'landed': {
-      const holds = `${spec.amountLamports} lamports were staked in ${logged.stakeAccount}, and are not withdrawn`
+      const holds = `${inSol(spec.amountLamports)} were staked in ${logged.stakeAccount}, and are not withdrawn`
       if (spec.desiredState === 'Withdrawn' && spec.suspend !== true)
         return {
           do: 'undo',

@@ -1,3 +1,4 @@
+import { inSol } from '../../../lib/amounts.ts'
 import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
 import type { Perform } from '../../engine/step.ts'
 import { stall, wait } from '../../engine/verdict.ts'
@@ -47,7 +48,7 @@ export function createObservation(
     }
     throw wait(
       reason,
-      `The stake is ${seen?.status.toLowerCase() ?? 'not seen'} in epoch ${seen?.epoch ?? '?'}: ${seen?.activeLamports ?? '0'} lamports are active, ${seen?.inactiveLamports ?? '0'} are not. ${turn[awaited]}`,
+      `The stake is ${seen?.status.toLowerCase() ?? 'not seen'} in epoch ${seen?.epoch ?? '?'}: ${inSol(seen?.activeLamports)} are active, ${inSol(seen?.inactiveLamports)} are not. ${turn[awaited]}`,
       activatingMs,
     )
   }

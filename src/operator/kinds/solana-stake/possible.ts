@@ -1,4 +1,5 @@
 import { lockupInForce } from '../../../chains/solana/stake-account.ts'
+import { inSol } from '../../../lib/amounts.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import { metaOf, protocolOf, type StakeLook } from './chain.ts'
 import type { ActionKind, StakeTerms } from './steps.ts'
@@ -29,14 +30,14 @@ export function assertPossible(
   if (kind === 'stake' && look.state !== undefined && look.state.kind !== 'stake')
     throw stall(
       'DelegationChanged',
-      `The stake account ${terms.stakeAccount} is there with ${look.account?.lamports ?? 0n} lamports, ${look.state.kind === 'initialized' ? 'initialised and not delegated' : 'and not initialised'}: somebody has made it with this stake's keys, and not by this resource's transaction. Nothing was signed, and nothing is paid into it. Find out who did; delegate it to ${terms.voteAccount} (solana delegate-stake), or withdraw it and create another resource.`,
+      `The stake account ${terms.stakeAccount} is there with ${inSol((look.account?.lamports ?? 0n).toString())}, ${look.state.kind === 'initialized' ? 'initialised and not delegated' : 'and not initialised'}: somebody has made it with this stake's keys, and not by this resource's transaction. Nothing was signed, and nothing is paid into it. Find out who did; delegate it to ${terms.voteAccount} (solana delegate-stake), or withdraw it and create another resource.`,
     )
   if (kind !== 'withdrawal') return
   const { status, activeLamports } = protocolOf(look, made, undefined)
   if (status !== 'Inactive')
     throw wait(
       'AwaitingDeactivation',
-      `The stake is ${status.toLowerCase()}: ${activeLamports} lamports are active still, and only an inactive stake can be withdrawn. It cools down at the end of an epoch.`,
+      `The stake is ${status.toLowerCase()}: ${inSol(activeLamports)} are active still, and only an inactive stake can be withdrawn. It cools down at the end of an epoch.`,
       activating,
     )
   const meta = metaOf(look.state)

@@ -1,3 +1,4 @@
+import { solOf } from '../../../lib/amounts.ts'
 import type { SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { StakingTransactionSpec, TransactionPurpose } from '../../../resources/staking-transaction.ts'
 import type { SolanaNetwork } from '../../ports.ts'
@@ -32,17 +33,13 @@ export const stepSpec = ({ request, kind }: SolanaPlan, terms: StakeTerms, { con
     genesisHash: config.genesisHash,
     purpose: purposes[kind],
     subject: terms.stakeAccount,
-    amount: `${inSol(request.amountLamports)} SOL`,
+    amount: `${solOf(request.amountLamports)} SOL`,
     apiId: terms.stakeId,
     owner: { kind: origin.kind, namespace: origin.namespace, name: origin.name, originUid: origin.uid },
     generation: 0,
     signer: request.stakeSigner,
     from: terms.stakeAuthority,
   }
-}
-const inSol = (lamports: string): string => {
-  const text = lamports.padStart(10, '0')
-  return `${text.slice(0, -9)}.${text.slice(-9)}`.replace(/\.?0+$/, '')
 }
 
 type Owner = { readonly kind: string; readonly namespace: string; readonly name: string; readonly uid: string | undefined }

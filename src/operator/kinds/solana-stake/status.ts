@@ -1,3 +1,4 @@
+import { inSol, solOf } from '../../../lib/amounts.ts'
 import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import type { Reason } from '../../../resources/reasons.ts'
@@ -37,7 +38,7 @@ const conditionOfStep = (step: string, status: SolanaStakeStatus): Domain | unde
 export const solanaStakeStatus = (resource: SolanaStake, status: SolanaStakeStatus, progress: Progress, now: Instant): SolanaStakeStatus =>
   wholeStatus(
     resource.metadata,
-    status,
+    { ...status, ...amountsOf(resource, status) },
     {
       types: solanaStakeConditions,
       evidence: evidenceStatements(resource, status),
@@ -48,6 +49,11 @@ export const solanaStakeStatus = (resource: SolanaStake, status: SolanaStakeStat
     progress,
     now,
   )
+
+/** What people read in SOL. */
+function amountsOf({ spec }: SolanaStake, { protocol }: SolanaStakeStatus): Pick<SolanaStakeStatus, 'amountSol' | 'activeSol'> {
+  return { amountSol: solOf(spec.amountLamports), activeSol: protocol === undefined ? undefined : solOf(protocol.activeLamports) }
+}
 
 /** The transaction that counts now, and of what kind it is. */
 function newest(status: SolanaStakeStatus): { readonly kind: ActionKind; readonly transaction: SolanaTransaction } | undefined {
@@ -68,7 +74,7 @@ function evidenceStatements(resource: SolanaStake, status: SolanaStakeStatus): R
         ? say(
             'True',
             'Succeeded',
-            `It pays ${amountLamports} lamports into ${stakeAccount}, delegated to ${voteAccount}, under this spec's authorities.`,
+            `It pays ${inSol(amountLamports)} into ${stakeAccount}, delegated to ${voteAccount}, under this spec's authorities.`,
           )
         : pending,
     ...transactionStatements(status),
@@ -115,7 +121,7 @@ function protocolStatements(status: SolanaStakeStatus): Pick<Record<Domain, Stat
   const { protocol } = status
   if (protocol === undefined) return { Active: pending, Inactive: pending, Withdrawn: pending }
   const { status: is, activeLamports, inactiveLamports, activationEpoch, deactivationEpoch } = protocol
-  const parts = `${activeLamports} lamports are active, ${inactiveLamports} are not`
+  const parts = `${inSol(activeLamports)} are active, ${inSol(inactiveLamports)} are not`
   const isOver = say('False', 'Withdrawn', 'The stake was withdrawn.')
   const withdrawn = isWithdrawn(status)
     ? say('True', 'Withdrawn', 'All money was withdrawn and the account is closed.')
@@ -151,7 +157,7 @@ function protocolStatements(status: SolanaStakeStatus): Pick<Record<Domain, Stat
     case 'Inactive':
       return {
         Active: say('False', 'Inactive', 'It is inactive.'),
-        Inactive: say('True', 'Inactive', `It is inactive: ${inactiveLamports} lamports can be withdrawn.`),
+        Inactive: say('True', 'Inactive', `It is inactive: ${inSol(inactiveLamports)} can be withdrawn.`),
         Withdrawn: pending,
       }
     case 'Withdrawn':
@@ -191,7 +197,7 @@ export function interference(resource: SolanaStake, status: SolanaStakeStatus): 
   if (asked !== 'Withdrawn' && is !== 'Created' && holds < BigInt(resource.spec.amountLamports))
     return stalled(
       'DelegationChanged',
-      `The stake account ${stakeAccount} holds ${holds} of the ${resource.spec.amountLamports} lamports that were staked: somebody has split or withdrawn the rest with this stake's keys, and this resource did not ask for that. Find out who did.`,
+      `The stake account ${stakeAccount} holds ${inSol(holds.toString())} of the ${inSol(resource.spec.amountLamports)} that were staked: somebody has split or withdrawn the rest with this stake's keys, and this resource did not ask for that. Find out who did.`,
     )
   if (asked !== 'Active') return undefined
   if (is === 'Deactivating' || is === 'Inactive')
@@ -241,9 +247,9 @@ function wanted(resource: SolanaStake, status: SolanaStakeStatus): Statement {
   if (isNothingStaked(status)) return say('True', 'NothingStaked', 'Nothing was ever staked, and nothing will be.')
   switch (resource.spec.desiredState) {
     case 'Active':
-      return say('True', 'Active', `${protocol?.activeLamports} lamports of ${stakeAccount} are staked with ${status.voteAccount}.`)
+      return say('True', 'Active', `${inSol(protocol?.activeLamports)} of ${stakeAccount} are staked with ${status.voteAccount}.`)
     case 'Inactive':
-      return say('True', 'Inactive', `${stakeAccount} is inactive: ${protocol?.inactiveLamports} lamports can be withdrawn.`)
+      return say('True', 'Inactive', `${stakeAccount} is inactive: ${inSol(protocol?.inactiveLamports)} can be withdrawn.`)
     case 'Withdrawn':
       return say(
         'True',

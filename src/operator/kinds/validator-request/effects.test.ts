@@ -373,7 +373,7 @@ describe('what the consensus layer makes of it', () => {
     const world = await visited(EXIT, (before) => {
       before.requests.state.lie = (body) => ({ ...body, queuedDeposits: { amountGwei: gwei(5_000_000_000n), creditedAfterEpoch: 1_261 } })
     })
-    expect(world.requestStatus(EXIT).consensus?.queuedDeposits).toEqual({ amountGwei: '5000000000', creditedAfterEpoch: 1_261 })
+    expect(world.requestStatus(EXIT).consensus?.queuedDeposits).toEqual({ amountEth: '5', creditedAfterEpoch: 1_261 })
     expect(message(world, EXIT)).toContain('Deposits of 5 ETH for it are still queued: they are credited after epoch 1261')
   })
   test('a service that does not see the transaction is told of it until it does', async () => {
@@ -673,7 +673,7 @@ describe('what is paid of an accepted withdrawal', () => {
     const { world } = await accepted()
     expect(world.requestStatus(WITHDRAWAL)).toMatchObject({
       phase: 'Accepted',
-      consensus: { status: 'Accepted', payment: { state: 'Waiting', amountGwei: '600000000', withdrawableEpoch: 1_300 } },
+      consensus: { status: 'Accepted', payment: { state: 'Waiting', amountEth: '0.6', withdrawableEpoch: 1_300 } },
     })
     expect(message(world, WITHDRAWAL)).toContain('It pays 0.6 ETH of that, as no more was available')
     expect(world.condition('Paid', WITHDRAWAL)).toMatchObject({ status: 'Unknown', reason: 'AwaitingPayment' })

@@ -63,7 +63,7 @@ function amountOf({ amountGwei }: RequestTerms): Gwei {
     if (amount === 0n) throw new AmountError('0 gwei would be a full exit: create a ValidatorExit for that')
     return gwei(amount)
   } catch (error) {
-    if (error instanceof AmountError) throw stall('InvalidSpec', `spec.amountGwei: ${error.message}.`, false)
+    if (error instanceof AmountError) throw stall('InvalidSpec', `spec.amountEth or spec.amountGwei: ${error.message}.`, false)
     throw error
   }
 }

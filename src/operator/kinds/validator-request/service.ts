@@ -1,4 +1,5 @@
 import { StakingApiError } from '../../../contract/client-error.ts'
+import { formatEth } from '../../../lib/amounts.ts'
 import type { Hash } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { stall } from '../../engine/verdict.ts'
@@ -31,7 +32,7 @@ export function acceptedOf(body: RequestBody): Consensus & { readonly status: 'A
       : {
           payment: {
             state: paymentStates[payment.status],
-            amountGwei: payment.amountGwei.toString(),
+            amountEth: formatEth(payment.amountGwei),
             withdrawableEpoch: payment.withdrawableEpoch,
             ...(payment.blockNumber === undefined ? {} : { blockNumber: payment.blockNumber }),
           },
@@ -40,7 +41,7 @@ export function acceptedOf(body: RequestBody): Consensus & { readonly status: 'A
       ? {}
       : {
           queuedDeposits: {
-            amountGwei: queued.amountGwei.toString(),
+            amountEth: formatEth(queued.amountGwei),
             ...(queued.creditedAfterEpoch === undefined ? {} : { creditedAfterEpoch: queued.creditedAfterEpoch }),
           },
         }),

@@ -7,7 +7,7 @@ import { ended, type Progress, pending, type Readiness, reached, say, underWay, 
 import { mayLand, transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
 import { type RequestKindName, requestKinds } from './request-kind.ts'
 import { meaningsOf } from './rules.ts'
-import type { ValidatorRequestSpec } from './steps.ts'
+import { termsOf, type ValidatorRequestSpec } from './steps.ts'
 
 /** A ValidatorExit or ValidatorWithdrawal, as its status is made from. */
 export interface RequestResource {
@@ -42,8 +42,14 @@ const conditionOf = (step: string, status: ValidatorRequestStatus): Domain | und
   step === 'Transaction' ? transactionCondition(status) : conditionOfStep[step]
 
 /** What is asked for, in words. */
-export const wordsOf = ({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string =>
-  requestKinds[kind].words('amountGwei' in spec ? { amountGwei: spec.amountGwei } : {})
+export const wordsOf = ({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string => requestKinds[kind].words(termsOf({ kind, spec }))
+
+/** What a withdrawal asks for, in ETH; undefined of an exit, and of what is no amount. */
+function askedEth({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string | undefined {
+  const { amountGwei = '' } = termsOf({ kind, spec })
+  return isAmount.test(amountGwei) ? formatEth(gwei(BigInt(amountGwei))) : undefined
+}
+const isAmount = /^[0-9]{1,20}$/
 
 /** The whole status for what has been seen. Pure. */
 export const validatorRequestStatus = (
@@ -51,10 +57,12 @@ export const validatorRequestStatus = (
   status: ValidatorRequestStatus,
   progress: Progress,
   now: Instant,
-): ValidatorRequestStatus =>
-  wholeStatus(
+): ValidatorRequestStatus => {
+  const amountEth = askedEth(resource)
+  const network = resource.spec.validator.network ?? status.validator?.network
+  return wholeStatus(
     resource.metadata,
-    status,
+    { ...status, amountEth, network },
     {
       types: requestKinds[resource.kind].conditions,
       evidence: evidenceStatements(resource, status),
@@ -65,6 +73,7 @@ export const validatorRequestStatus = (
     progress,
     now,
   )
+}
 
 function evidenceStatements(resource: RequestResource, status: ValidatorRequestStatus): Record<Domain, Statement> {
   const { requestId, validator, verifiedCalldata, consensus } = status
@@ -98,7 +107,7 @@ function paidStatement(status: ValidatorRequestStatus): Statement {
   const payment = status.consensus?.payment
   if (payment === undefined)
     return status.consensus?.status === 'Dropped' ? say('False', 'RequestDropped', droppedMessage(status)) : pending
-  const amount = ethOf(payment.amountGwei)
+  const amount = `${payment.amountEth} ETH`
   switch (payment.state) {
     case 'Paid':
       return say(
@@ -139,20 +148,17 @@ function readiness(resource: RequestResource, status: ValidatorRequestStatus, pr
 
 function acceptedMessage(resource: RequestResource, status: ValidatorRequestStatus): string {
   const { payment, queuedDeposits } = status.consensus ?? {}
-  const asked = 'amountGwei' in resource.spec ? resource.spec.amountGwei : undefined
+  const asked = askedEth(resource)
   const cut =
-    payment === undefined || asked === undefined || payment.amountGwei === asked
+    payment === undefined || asked === undefined || payment.amountEth === asked
       ? ''
-      : ` It pays ${ethOf(payment.amountGwei)} of that, as no more was available.`
+      : ` It pays ${payment.amountEth} ETH of that, as no more was available.`
   const queued =
     queuedDeposits === undefined
       ? ''
-      : ` Deposits of ${ethOf(queuedDeposits.amountGwei)} for it are still queued: they are credited ${queuedDeposits.creditedAfterEpoch === undefined ? 'once its balance can be withdrawn' : `after epoch ${queuedDeposits.creditedAfterEpoch}`}, and then paid to the withdrawal address too.`
+      : ` Deposits of ${queuedDeposits.amountEth} ETH for it are still queued: they are credited ${queuedDeposits.creditedAfterEpoch === undefined ? 'once its balance can be withdrawn' : `after epoch ${queuedDeposits.creditedAfterEpoch}`}, and then paid to the withdrawal address too.`
   return `The consensus layer has accepted ${wordsOf(resource)} of validator ${status.validator?.pubkey ?? ''}; its money goes to the withdrawal address by itself.${cut}${queued}`
 }
-
-const ethOf = (amountGwei: string): string =>
-  /^[0-9]{1,20}$/.test(amountGwei) ? `${formatEth(gwei(BigInt(amountGwei)))} ETH` : 'an amount'
 
 const droppedMessage = (status: ValidatorRequestStatus): string =>
   `The request was mined (transaction ${status.transaction?.minedHash ?? ''}, block ${status.transaction?.blockNumber ?? ''}), and the consensus layer has dropped it: ${meaningsOf(status.consensus?.rules)}. Nothing came of it but the fee. To ask again once that has passed, create another resource.`

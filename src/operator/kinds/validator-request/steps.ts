@@ -3,7 +3,7 @@ import type { EthereumTransaction } from '../../../resources/ethereum-transactio
 import type { ValidatorExitSpec } from '../../../resources/validator-exit.ts'
 import type { ValidatorRef } from '../../../resources/validator-ref.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
-import type { ValidatorWithdrawalSpec } from '../../../resources/validator-withdrawal.ts'
+import { askedGwei, type ValidatorWithdrawalSpec } from '../../../resources/validator-withdrawal.ts'
 import { externalReference, idempotencyKey, type Origin } from '../../engine/origin.ts'
 import { defineSteps, type Step } from '../../engine/step.ts'
 import { evidence, isFinal, isReported } from '../../transactions/mirror.ts'
@@ -65,11 +65,15 @@ export type ValidatorRequestEffects = {
   }
 }
 
+/** What is asked for, by the kind alone: a withdrawal whose amount is missing is never an exit. */
+export const termsOf = ({ kind, spec }: { readonly kind: RequestKindName; readonly spec: ValidatorRequestSpec }): RequestTerms =>
+  kind === 'ValidatorWithdrawal' ? { amountGwei: askedGwei(spec) } : {}
+
 export const orderOf = ({ origin, spec }: Pick<ValidatorRequestView, 'origin' | 'spec'>): RequestOrder => ({
   origin,
   signer: spec.signer,
   validator: spec.validator,
-  ...('amountGwei' in spec ? { amountGwei: spec.amountGwei } : {}),
+  ...termsOf({ kind: origin.kind, spec }),
   ...(spec.maxRequestFeeGwei === undefined ? {} : { maxRequestFeeGwei: spec.maxRequestFeeGwei }),
   idempotencyKey: idempotencyKey(origin, requestKinds[origin.kind].step),
   externalReference: externalReference(origin),
