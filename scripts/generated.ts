@@ -6,7 +6,7 @@ import { problems, problemType } from '../src/contract/problems.ts'
 import { customResourceDefinition, type JsonObject, structuralSchema } from '../src/resources/crd.ts'
 import { kinds } from '../src/resources/kinds.ts'
 import { API_VERSION, GROUP, type KindDefinition, type RootRule } from '../src/resources/meta.ts'
-import { reasons } from '../src/resources/reasons.ts'
+import { type Reason, reasons, warnAfterMs } from '../src/resources/reasons.ts'
 import { alertReference, alertRules } from './alerts/files.ts'
 import { argoCdConfig } from './argocd/files.ts'
 import { chartFiles } from './chart/files.ts'
@@ -82,11 +82,16 @@ function typeOf(schema: JsonObject): string {
   return String(schema.type)
 }
 
+function warning(reason: Reason): string {
+  const after = warnAfterMs(reason)
+  return after === undefined ? '' : ` A Warning event after ${after / 60_000} minutes, and each hour.`
+}
+
 function reasonReference(): string {
   const table = (stalled: boolean) =>
     Object.entries(reasons)
       .filter(([, reason]) => reason.stalled === stalled)
-      .map(([name, { means }]) => `| \`${name}\` | ${means.replaceAll('|', '\\|')} |`)
+      .map(([name, { means }]) => `| \`${name}\` | ${means.replaceAll('|', '\\|')}${warning(name as Reason)} |`)
       .join('\n')
   return `# Reasons\n\n<!-- ${header('src/resources/reasons.ts')} -->\n\nWhat the conditions and events of the resources can say.\n\n## A person must act\n\nThe condition \`Stalled\` is True with one of these.\n\n| reason | meaning |\n|---|---|\n${table(true)}\n\n## On the way\n\n| reason | meaning |\n|---|---|\n${table(false)}\n`
 }

@@ -14,6 +14,8 @@ import {
   immutable,
   integerText,
   inWords,
+  lastHandledReconcileAt,
+  observedAt,
   observedGeneration,
   phase,
   pubkey,
@@ -89,6 +91,8 @@ const spec = z.object({
 
 const status = z.object({
   observedGeneration: observedGeneration(),
+  lastHandledReconcileAt: lastHandledReconcileAt(),
+  observedAt: observedAt(),
   phase: phase(),
   stakeId: stakeIdText().optional().describe("The stake's id in the staking API."),
   depositData: z

@@ -14,7 +14,7 @@ export const RECORD_FINALIZER = 'staking.dev/transaction-record'
 export const ORIGIN_ANNOTATION = 'staking.dev/origin'
 /** Set to the resource's own name, it confirms that a stake that holds money may be forgotten. */
 export const CONFIRM_DELETE_ANNOTATION = 'staking.dev/confirm-delete'
-/** Any new value asks for a reconcile now. */
+/** Any new value asks for a reconcile now; status.lastHandledReconcileAt acknowledges it. */
 export const RECONCILE_ANNOTATION = 'staking.dev/reconcile-at'
 
 /** On a StakingTransaction: a hash that the staking API was told and that a person knows can never land. */

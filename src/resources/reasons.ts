@@ -1,3 +1,11 @@
+interface Meaning {
+  /** A person must act, or nothing goes on. */
+  readonly stalled: boolean
+  readonly means: string
+  /** It often passes by itself. What has waited for so long may need a person: it is warned of, and rarely again. */
+  readonly warnAfterMinutes?: number
+}
+
 /**
  * Every reason that a condition or an event of this project can carry, with what it means. `docs/reference/reasons.md` is generated from here.
  * `stalled` reasons mean that a person must act.
@@ -7,7 +15,11 @@ export const reasons = {
   InProgress: { stalled: false, means: 'The next step is being worked on.' },
   Succeeded: { stalled: false, means: 'It is done.' },
   Settled: { stalled: false, means: 'There is nothing left to do.' },
-  Retrying: { stalled: false, means: 'The last try failed for a reason that often passes; it is tried again with growing delays.' },
+  Retrying: {
+    stalled: false,
+    warnAfterMinutes: 10,
+    means: 'The last try failed for a reason that often passes; it is tried again with growing delays.',
+  },
   Suspended: {
     stalled: false,
     means: 'spec.suspend is true: nothing is created, signed or sent; a transaction in flight is still watched.',
@@ -25,18 +37,32 @@ export const reasons = {
   Withdrawn: { stalled: false, means: 'All money of the stake was withdrawn, and its account is closed.' },
   NothingStaked: { stalled: false, means: 'The stake is not wanted any more, and nothing was ever paid for it.' },
   ValidatorDone: { stalled: false, means: 'The validator has left and its balance was withdrawn.' },
-  HistorySyncing: { stalled: false, means: "The deposit contract's history is still being read; nothing is signed before." },
-  FeeTooHigh: { stalled: false, means: 'Gas costs more than the cap allows; it goes on when the price falls or the cap is raised.' },
+  HistorySyncing: {
+    stalled: false,
+    warnAfterMinutes: 30,
+    means: "The deposit contract's history is still being read; nothing is signed before.",
+  },
+  FeeTooHigh: {
+    stalled: false,
+    warnAfterMinutes: 30,
+    means: 'Gas costs more than the cap allows; it goes on when the price falls or the cap is raised.',
+  },
   InsufficientFunds: {
     stalled: false,
+    warnAfterMinutes: 5,
     means: "The signer's balance does not cover the amount and the fee; it goes on when the address is funded.",
   },
-  ChainUnavailable: { stalled: false, means: 'No RPC URL of the network answered usefully; it is tried again.' },
+  ChainUnavailable: { stalled: false, warnAfterMinutes: 5, means: 'No RPC URL of the network answered usefully; it is tried again.' },
   ServiceUnavailable: {
     stalled: false,
+    warnAfterMinutes: 5,
     means: 'The staking API did not answer usefully; it is tried again with the same idempotency key.',
   },
-  WaitingForStake: { stalled: false, means: 'The EthereumStake that it names is not there, or its deposit is not final yet.' },
+  WaitingForStake: {
+    stalled: false,
+    warnAfterMinutes: 15,
+    means: 'The EthereumStake that it names is not there, or its deposit is not final yet.',
+  },
   WaitingForValidator: {
     stalled: false,
     means: 'Another exit or withdrawal of the same validator comes first; it goes on when the consensus layer has decided on that one.',
@@ -52,6 +78,7 @@ export const reasons = {
   },
   RequestFeeTooHigh: {
     stalled: false,
+    warnAfterMinutes: 30,
     means: 'The EIP-7002 contract asks for a higher fee than the cap allows; it goes on when the fee falls or the cap is raised.',
   },
   AwaitingConsensus: { stalled: false, means: 'The transaction is final; the consensus layer has not decided on its request yet.' },
@@ -70,12 +97,14 @@ export const reasons = {
   Exiting: { stalled: false, means: 'The validator leaves, or has left and its balance is still to be withdrawn.' },
   Importing: {
     stalled: false,
+    warnAfterMinutes: 10,
     means: 'What an earlier version of the operator has signed is being taken into the transaction log; nothing is signed before.',
   },
   LedgerImported: { stalled: false, means: 'What an earlier version of the operator has signed is in the transaction log now.' },
-  WaitingForNonce: { stalled: false, means: 'An earlier transaction of the same signer has to be settled first.' },
+  WaitingForNonce: { stalled: false, warnAfterMinutes: 60, means: 'An earlier transaction of the same signer has to be settled first.' },
   NodesDisagree: {
     stalled: false,
+    warnAfterMinutes: 5,
     means:
       'RPC nodes of the network show different blocks at one height: nothing is concluded until they agree, or the wrong one is taken out of the configuration.',
   },
@@ -86,6 +115,7 @@ export const reasons = {
   },
   NonceUseUnproven: {
     stalled: false,
+    warnAfterMinutes: 10,
     means:
       'The nonce was used by a transaction that the log does not know, and not every RPC node has shown yet which. Nothing is made again before.',
   },
@@ -93,7 +123,7 @@ export const reasons = {
     stalled: false,
     means: 'The transaction cannot be sent now and others wait behind it: its nonce is being cancelled; it is made again later.',
   },
-  SignerNotReady: { stalled: false, means: 'The signer exists but cannot be used now; its own conditions say why.' },
+  SignerNotReady: { stalled: false, warnAfterMinutes: 5, means: 'The signer exists but cannot be used now; its own conditions say why.' },
 
   InvalidSpec: {
     stalled: true,
@@ -250,7 +280,12 @@ export const reasons = {
     stalled: true,
     means: 'The installed CustomResourceDefinition lacks fields that the operator relies on; nothing is signed until it is updated.',
   },
-} as const satisfies Record<string, { stalled: boolean; means: string }>
+} as const satisfies Record<string, Meaning>
 
 export type Reason = keyof typeof reasons
+/** How long something waits for this reason before somebody is warned, in ms; undefined where nobody need act. */
+export function warnAfterMs(reason: Reason): number | undefined {
+  const { warnAfterMinutes }: Meaning = reasons[reason]
+  return warnAfterMinutes === undefined ? undefined : warnAfterMinutes * 60_000
+}
 export const isStalling = (reason: Reason): boolean => reasons[reason].stalled

@@ -117,5 +117,19 @@ export const observedGeneration = () =>
     .meta({ format: 'int64' })
     .optional()
     .describe('Generation of the spec that this status speaks of; −1 before the operator has seen it.')
+/** The last value of the annotation staking.dev/reconcile-at that was taken up, as Flux tells it of its own. */
+export const LAST_HANDLED_LENGTH = 64
+export const lastHandledReconcileAt = () =>
+  z
+    .string()
+    .max(LAST_HANDLED_LENGTH)
+    .optional()
+    .describe('The value of the annotation staking.dev/reconcile-at that was taken up last, cut at 64 characters.')
+export const observedAt = () =>
+  time()
+    .optional()
+    .describe(
+      'When it was looked at last since it was done: written with every change, and otherwise once a day. The condition Observed says whether it still can be looked at.',
+    )
 export const phase = () =>
   z.string().max(32).optional().describe('One word for people, derived from the rest. Programs read the conditions.')

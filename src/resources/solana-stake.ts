@@ -11,6 +11,8 @@ import {
   immutable,
   integerText,
   inWords,
+  lastHandledReconcileAt,
+  observedAt,
   observedGeneration,
   phase,
   signature,
@@ -208,6 +210,8 @@ export type SolanaRequiredKey = z.output<typeof requiredKey>
 
 const status = z.object({
   observedGeneration: observedGeneration(),
+  lastHandledReconcileAt: lastHandledReconcileAt(),
+  observedAt: observedAt(),
   phase: phase(),
   stakeId: stakeIdText().optional().describe("The stake's id in the staking API. The stake account's address is made of it."),
   amountSol: solText().optional().describe('spec.amountLamports in SOL, for people.'),

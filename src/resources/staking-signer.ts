@@ -10,6 +10,7 @@ import {
   immutable,
   integerText,
   inWords,
+  lastHandledReconcileAt,
   listMap,
   listSet,
   observedGeneration,
@@ -208,6 +209,7 @@ export type SignerLane = z.output<typeof lane>
 
 const status = z.object({
   observedGeneration: observedGeneration(),
+  lastHandledReconcileAt: lastHandledReconcileAt(),
   address: z.string().max(44).optional().describe('Address of the mounted key.'),
   lanes: z
     .array(lane)

@@ -4,11 +4,11 @@ import type { KindDefinition } from './meta.ts'
 import { validatorExit } from './validator-exit.ts'
 import { askedGwei, type ValidatorWithdrawalSpec, validatorWithdrawal } from './validator-withdrawal.ts'
 
-const validator = { network: 'hoodi', pubkey: `0x${'ab'.repeat(48)}` }
+const validator = { network: 'hoodi', pubkey: `0x${'ab'.repeat(48)}` } as const
 
 /** Fields of the spec that a rule at the root of the definition keeps as they were. */
 const fixedFields = (kind: KindDefinition): readonly string[] =>
-  [...JSON.stringify(customResourceDefinition(kind)).matchAll(/"self\.spec\.\??(\w+) == oldSelf\.spec\.\??\1"/g)].map(
+  [...JSON.stringify(customResourceDefinition(kind)).matchAll(/self\.spec\.\??(\w+) == oldSelf\.spec\.\??\1\b/g)].map(
     ([, name = '']) => name,
   )
 

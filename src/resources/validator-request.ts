@@ -5,7 +5,18 @@ import { conditions } from './conditions.ts'
 import { gweiDecimalText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
-import { dnsLabel, dnsSubdomain, hexBytes, immutable, observedGeneration, phase, pubkey, wholeNumber } from './schema.ts'
+import {
+  dnsLabel,
+  dnsSubdomain,
+  hexBytes,
+  immutable,
+  lastHandledReconcileAt,
+  observedAt,
+  observedGeneration,
+  phase,
+  pubkey,
+  wholeNumber,
+} from './schema.ts'
 import { validatorRef } from './validator-ref.ts'
 
 /** What the specs of ValidatorExit and ValidatorWithdrawal have in common. */
@@ -30,6 +41,8 @@ const ethAmountText = () =>
 /** What their statuses are. */
 export const requestStatus = z.object({
   observedGeneration: observedGeneration(),
+  lastHandledReconcileAt: lastHandledReconcileAt(),
+  observedAt: observedAt(),
   phase: phase(),
   network: dnsLabel().optional().describe('Network of the validator, as the spec has it, or the stake that it names.'),
   validator: z

@@ -3,13 +3,15 @@ import type { Reason } from '../../resources/reasons.ts'
 import { changeMetadata } from '../kube/finalizers.ts'
 import { diffMergePatch } from '../kube/merge-patch.ts'
 import type { KubeObject } from '../kube/objects.ts'
+import { acknowledged } from './acknowledge.ts'
 import type { ReconcilerDeps, VisitLog } from './deps.ts'
 import { progressInTime } from './in-time.ts'
 import { milestones } from './milestones.ts'
 import { originAnnotation } from './origin.ts'
 import type { Progress } from './progress.ts'
+import type { Reminders } from './reminders.ts'
 import type { AnyStatus } from './saga-kind.ts'
-import { tell } from './tell.ts'
+import { remind, tell } from './tell.ts'
 
 /** A resource in hand for one visit: what it is, what was found out of it, and whether the API server has that. */
 export interface Draft<R, S> {
@@ -44,10 +46,11 @@ export function createDraft<R extends KubeObject, S extends AnyStatus>(
     readonly resource: R
     readonly log: VisitLog
     readonly signal: AbortSignal
+    readonly reminders: Reminders
   },
 ): Draft<R, S> {
   const { client, informer, events, clock, fieldManager } = deps
-  const { key, log, signal } = given
+  const { key, log, signal, reminders } = given
   const point = (name: string): void => deps.onPoint?.(name, key)
   let { resource } = given
   let status = (kind.statusOf(resource) ?? {}) as S
@@ -70,7 +73,11 @@ export function createDraft<R extends KubeObject, S extends AnyStatus>(
 
     async flush(progress) {
       const before = kind.statusOf(resource)
-      const next = kind.say(resource, status, progressInTime(progress, kind.hasSigned(status)), clock.now())
+      const inTime = progressInTime(progress, kind.hasSigned(status))
+      const said = kind.say(resource, status, inTime, clock.now())
+      // In the middle of a visit nothing was taken up yet.
+      const next = progress.at === 'step' ? said : acknowledged(resource, said)
+      remind({ events, log, reminders }, key, resource, inTime, clock.monotonicMs())
       const patch = diffMergePatch(before as Record<string, unknown> | undefined, next as Record<string, unknown>)
       unsaved = false
       if (patch === undefined) return false

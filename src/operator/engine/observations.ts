@@ -1,25 +1,28 @@
-/** When a settled resource was looked at last, in whole monotonic ms, and the poke that was seen then. */
-export interface Observation {
-  readonly at: number
-  readonly poke: string | undefined
-}
-
 /**
- * By the resource's key. One made anew under its name is at most looked at too soon. Lost on a restart: the fleet is then spread anew. For each resource of a
- * fleet without a poke it holds a number and no object.
+ * When settled resources were looked at last, in whole monotonic ms, by key. One made anew under its name is at most looked at too soon. Lost on a restart: the
+ * fleet is then spread anew. For each resource of a fleet it holds a number and no object.
  */
 export function createObservations() {
-  const known = new Map<string, number | Observation>()
+  const known = new Map<string, number>()
+  /** Since when a look fails. */
+  const failing = new Map<string, number>()
   return {
-    of(key: string): Observation | undefined {
-      const found = known.get(key)
-      return typeof found === 'number' ? { at: found, poke: undefined } : found
+    of: (key: string): number | undefined => known.get(key),
+    note(key: string, at: number): void {
+      known.set(key, at)
     },
-    note(key: string, observation: Observation): void {
-      known.set(key, observation.poke === undefined ? observation.at : observation)
+    succeeded(key: string): void {
+      failing.delete(key)
+    },
+    /** @returns for how long it has failed now, in ms */
+    failed(key: string, at: number): number {
+      const since = failing.get(key) ?? at
+      failing.set(key, since)
+      return at - since
     },
     forget(key: string): void {
       known.delete(key)
+      failing.delete(key)
     },
   }
 }

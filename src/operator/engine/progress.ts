@@ -16,13 +16,14 @@ export type Progress =
 export const say = (status: Statement['status'], reason: Reason, message: string): Statement => ({ status, reason, message })
 export const pending = say('Unknown', 'Pending', 'Not reached yet.')
 export const notStalled = say('False', 'InProgress', 'Nothing needs a person.')
+const notStalledAtRest = say('False', 'Settled', 'Nothing needs a person.')
 export const idle = say('False', 'Settled', 'Nothing is under way.')
 
 /** The three that tell how it goes, in the terms of kstatus. */
 export type Readiness = Readonly<Record<'Ready' | 'Reconciling' | 'Stalled', Statement>>
 
 /** It is where it should be, and nothing is under way. */
-export const reached = (Ready: Statement): Readiness => ({ Ready, Reconciling: idle, Stalled: notStalled })
+export const reached = (Ready: Statement): Readiness => ({ Ready, Reconciling: idle, Stalled: notStalledAtRest })
 /** It has come to an end that it should not: nothing is under way, and a person should know. */
 export const ended = (reason: Reason, message: string): Readiness => ({
   Ready: say('False', reason, message),

@@ -101,13 +101,14 @@ describe('writes', () => {
     const { world, operator } = withStake()
     await world.settle(operator)
     const before = structuredClone(world.stakes.get(KEY))
+    // Once a day the time of the last look is written: observed.test.ts.
     for (let count = 0; count < 10; count++) {
-      world.clock.advance(7_200_000)
+      world.clock.advance(5_400_000)
       await world.visit(operator)
     }
     const next = world.start()
     for (let count = 0; count < 5; count++) {
-      world.clock.advance(7_200_000)
+      world.clock.advance(5_400_000)
       await world.visit(next)
     }
     expect(world.stakes.get(KEY)).toEqual(before)

@@ -14,6 +14,7 @@ import { createObservations } from './observations.ts'
 import { observe } from './observe.ts'
 import { type Origin, type OriginReading, readOrigin } from './origin.ts'
 import { afterStall, soon } from './outcome.ts'
+import { createReminders } from './reminders.ts'
 import type { AnyStatus, Halted, SagaKind } from './saga-kind.ts'
 import { type EffectTable, nextStep, type Perform, type Step } from './step.ts'
 import { Halt, stall } from './verdict.ts'
@@ -41,12 +42,13 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
 ): Reconciler<R> {
   const { client, informer } = deps
   const observations = createObservations()
+  const reminders = createReminders()
   /** What a visit found out before a brief wait, for the next one: by key, with the version of the resource that it was found out for. */
   const unwritten = new Map<string, { readonly resourceVersion: string | undefined; readonly status: S }>()
 
   function begin(key: string, cached: R, signal: AbortSignal): Context<R, S, View, Effects> {
     const log = deps.logFor(key).child({ reconcileId: randomUUID().slice(0, 8) })
-    const draft = createDraft(kind, deps, { key, resource: cached, log, signal })
+    const draft = createDraft(kind, deps, { key, resource: cached, log, signal, reminders })
     const carried = unwritten.get(key)
     unwritten.delete(key)
     if (carried !== undefined && carried.resourceVersion === cached.metadata.resourceVersion) draft.learn(carried.status)
@@ -61,6 +63,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       const cached = informer.get(key)
       if (cached === undefined) {
         observations.forget(key)
+        reminders.forget(key)
         unwritten.delete(key)
         return { kind: 'done' }
       }

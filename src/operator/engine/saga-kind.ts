@@ -10,6 +10,8 @@ import type { Verdict } from './verdict.ts'
 export interface AnyStatus {
   readonly phase?: string | undefined
   readonly conditions?: readonly Condition[] | undefined
+  readonly observedAt?: string | undefined
+  readonly lastHandledReconcileAt?: string | undefined
 }
 export type Halted = Exclude<Verdict, { kind: 'conflict' }>
 type AnyDeletion =

@@ -79,7 +79,7 @@ describe('from a manifest to a confirmed deposit', () => {
 
   test('all conditions are there, each with a reason and a message', async () => {
     const one = await getStake(stack().cluster, 'one')
-    expect(one?.status?.conditions?.map(({ type }) => type).toSorted()).toEqual([...ethereumStakeConditions].toSorted())
+    expect(one?.status?.conditions?.map(({ type }) => type).toSorted()).toEqual([...ethereumStakeConditions, 'Observed'].toSorted())
     for (const { reason, message, lastTransitionTime, observedGeneration } of one?.status?.conditions ?? []) {
       expect(reason).toMatch(/^[A-Z][A-Za-z]+$/)
       expect(message).toMatch(/\.$/)

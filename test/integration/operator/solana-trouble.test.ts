@@ -191,7 +191,7 @@ describe('it waits, and goes on by itself,', () => {
     const operator = world.start()
     await world.visit(operator)
     expect(world.condition('Ready')).toMatchObject({ reason: 'InsufficientFunds' })
-    expect(world.condition('Ready')?.message).toContain(`has ${1_000n * sol} lamports; the stake of ${2_000n * sol} and a fee of 5000 need`)
+    expect(world.condition('Ready')?.message).toContain('has 1000 SOL; the stake of 2000 and a fee of 0.000005 need')
     expect(world.stalled()).toBe('')
     expect(world.signed).toEqual([])
     world.cluster.fund(payer.address, 1_000n * sol + FEE)

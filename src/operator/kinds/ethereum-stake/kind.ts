@@ -9,6 +9,7 @@ import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { shows } from '../../transactions/mirror.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
+import { networkGone } from '../../transactions/network-gone.ts'
 import { isBegun } from '../../transactions/owner.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
@@ -137,7 +138,8 @@ export function ethereumStakeKind(deps: {
 
     async observe(resource, status, signal) {
       const network = networks.ethereum(resource.spec.network)
-      if (network === undefined || status.stakeId === undefined || status.depositData === undefined) return status
+      if (network === undefined) throw networkGone(resource.spec.network)
+      if (status.stakeId === undefined || status.depositData === undefined) return status
       const record = recordFor(resource, undefined)
       // Ready is what is there: what landed is looked up again, and followed anew where it is gone.
       if (record !== undefined && (await log.recheck(record, network.chain, signal)).status?.outcome === undefined) {

@@ -148,7 +148,7 @@ test.each<{ given: string; status: EthereumStakeStatus; progress: Progress; phas
     expected: {
       Ready: 'True Succeeded',
       Reconciling: 'False Settled',
-      Stalled: 'False InProgress',
+      Stalled: 'False Settled',
       Confirmed: 'True Succeeded',
       Active: 'Unknown AwaitingActivation',
     },

@@ -8,6 +8,7 @@ import {
   type StakingSignerStatus,
   stakingSignerConditions,
 } from '../../../resources/staking-signer.ts'
+import { acknowledged } from '../../engine/acknowledge.ts'
 import { say, stated, waitsForPerson } from '../../engine/progress.ts'
 
 /** What was found out about a signer in one visit. */
@@ -40,13 +41,13 @@ export function stakingSignerStatus(signer: StakingSigner, facts: SignerFacts, n
   const lanes = facts.networks
     .flatMap(({ name, lane }) => lane ?? known.get(name) ?? [])
     .toSorted((a, b) => (a.network < b.network ? -1 : 1))
-  return {
+  return acknowledged(signer, {
     ...rest,
     observedGeneration: generation,
     ...('address' in facts.key ? { address: facts.key.address } : {}),
     ...(lanes.length === 0 ? {} : { lanes }),
     conditions,
-  }
+  })
 }
 
 function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<StakingSignerCondition, Statement> {

@@ -6,6 +6,7 @@ import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { shows } from '../../transactions/mirror.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
+import { networkGone } from '../../transactions/network-gone.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { decideRequestDeletion, type LoggedRequest } from './deletion.ts'
@@ -62,8 +63,9 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
       !isDecided(status) ? undefined : requestTypes[kind].isPaidOut && isUnpaid(status) ? intervals.activatingMs : intervals.settledMs,
     async observe(resource, status, signal) {
       const { validator, requestId } = status
-      const network = validator && networks.ethereum(validator.network)
-      if (network === undefined || validator === undefined || requestId === undefined) return status
+      if (validator === undefined || requestId === undefined) return status
+      const network = networks.ethereum(validator.network)
+      if (network === undefined) throw networkGone(validator.network)
       const undecided = ({ consensus: _gone, ...rest }: ValidatorRequestStatus): ValidatorRequestStatus => rest
       const record = recordFor(resource, undefined)
       const outcome = record?.status?.outcome

@@ -90,7 +90,7 @@ test.each<{ given: string; status: ValidatorRequestStatus; progress: Progress; p
     status: { ...final, consensus: { status: 'Accepted' } },
     progress: { at: 'settled' },
     phase: 'Accepted',
-    expected: { Ready: 'True/Accepted', Accepted: 'True/Accepted', Reconciling: 'False/Settled', Stalled: 'False/InProgress' },
+    expected: { Ready: 'True/Accepted', Accepted: 'True/Accepted', Reconciling: 'False/Settled', Stalled: 'False/Settled' },
   },
   {
     given: 'acceptance while it is suspended',
