@@ -1,7 +1,10 @@
 import { stringify } from 'yaml'
-import { type Alert, alerts } from './alerts.ts'
+import type { Alert } from './alert.ts'
+import { alerts } from './alerts.ts'
+import { questions } from './questions.ts'
+import { slo } from './slo.ts'
 
-const header = 'Generated from scripts/alerts/alerts.ts by `npm run generate`. Do not edit.'
+const header = 'Generated from scripts/alerts by `npm run generate`. Do not edit.'
 const groups = [
   { name: 'staking-operator', of: 'operator' },
   { name: 'staking-service', of: 'service' },
@@ -31,7 +34,27 @@ export const alertRules = ({ bare = false } = {}): string =>
 export function alertReference(): string {
   const section = ({ name, severity, expr, for: holds, means, todo }: Alert): string =>
     `## ${name}\n\n${means}\n\n${todo.map((step, index) => `${index + 1}. ${step}`).join('\n')}\n\n${severity === 'critical' ? 'Wakes somebody up' : 'Can wait for the morning'}; ${holds === '0m' ? 'at once' : `after ${holds}`} when\n\n\`\`\`promql\n${expr}\n\`\`\`\n`
-  return `# Alerts\n\n<!-- ${header} -->\n\nThe chart brings them as a PrometheusRule (\`prometheusRule.enabled: true\`); without it, [the rules](../../charts/staking-operator/files/alerts.yaml) are a file that Prometheus reads as it is.\n\n${alerts.map(section).join('\n')}`
+  const asked = questions.map(
+    ({ asks, alerts: names, query }) =>
+      `| ${asks} | ${names.map((name) => `[${name}](#${name.toLowerCase()})`).join(', ')} | \`${query}\` |`,
+  )
+  return `# Alerts
+
+<!-- ${header} -->
+
+The chart brings them as a PrometheusRule (\`prometheusRule.enabled: true\`); without it, [the rules](../../charts/staking-operator/files/alerts.yaml) are a file that Prometheus reads as it is. Each links to its section here, which says what to do.
+
+## Ten questions
+
+| question | alerts | query |
+|---|---|---|
+${asked.join('\n')}
+
+## The objective
+
+${slo.objective * 100} % of all EthereumStakes and SolanaStakes are broadcast within ${slo.seconds / 60} minutes of their creation, over 30 days. Two alerts tell when that is missed faster than it may be. Stakes whose spec was changed after their creation do not count.
+
+${alerts.map(section).join('\n')}`
 }
 
 /** What promtool is to prove: each alert fires by its series, with its labels, and stays silent by the others. */

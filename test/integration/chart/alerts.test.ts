@@ -3,9 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { alerts, moneyInQuestion } from '../../../scripts/alerts/alerts.ts'
+import { alerts } from '../../../scripts/alerts/alerts.ts'
 import { alertRules, alertTests } from '../../../scripts/alerts/files.ts'
+import { moneyInQuestion } from '../../../scripts/alerts/money.ts'
+import { questions } from '../../../scripts/alerts/questions.ts'
+import { slo } from '../../../scripts/alerts/slo.ts'
+import { nobodysWaits } from '../../../scripts/alerts/waits.ts'
 import { operatorMetrics, serviceMetrics } from '../../../scripts/metrics/files.ts'
+import { createOperatorMetrics } from '../../../src/operator/metrics.ts'
 import { reasons } from '../../../src/resources/reasons.ts'
 import { findOnPath } from '../../cluster/process.ts'
 import { runToEnd } from '../../cluster/run.ts'
@@ -30,7 +35,7 @@ const byPrometheus = test.skipIf(found === undefined)
 const why = found === undefined ? ' (skipped: install prometheus, for promtool)' : ''
 
 async function promtool(args: readonly string[]): Promise<void> {
-  const { code, stdout, stderr } = await runToEnd({ command: found ?? '', args, cwd: dir, signal: AbortSignal.timeout(60_000) })
+  const { code, stdout, stderr } = await runToEnd({ command: found ?? '', args, cwd: dir, signal: AbortSignal.timeout(200_000) })
   expect(code, stdout + stderr).toBe(0)
 }
 
@@ -41,7 +46,7 @@ byPrometheus(`Prometheus takes the rules, with the texts in them${why}`, async (
 
 byPrometheus(
   `each alert fires when it should, with its labels, and stays silent when it should not${why}`,
-  { timeout: 60_000 },
+  { timeout: 240_000 },
   async () => {
     writeFileSync(join(dir, 'bare.yaml'), alertRules({ bare: true }))
     writeFileSync(join(dir, 'tests.yaml'), alertTests('bare.yaml'))
@@ -58,6 +63,28 @@ test('each alert asks for metrics that are there, and has a name of its own', ()
     expect(known.has(metric), name).toBe(true)
   }
   expect(new Set(alerts.map(({ name }) => name)).size).toBe(alerts.length)
+})
+
+test('each of the ten questions has an alert, and each alert answers a question or is the service’s own', () => {
+  expect(questions).toHaveLength(10)
+  const names = new Set(alerts.map(({ name }) => name))
+  for (const { asks, alerts: answers } of questions) {
+    expect(answers.length, asks).toBeGreaterThan(0)
+    for (const name of answers) expect(names.has(name), name).toBe(true)
+  }
+  const answering = new Set(questions.flatMap(({ alerts: answers }) => answers))
+  for (const { name, of } of alerts) expect(of === 'service' || answering.has(name), name).toBe(true)
+})
+
+test('what a person can end by a manifest is no wait that nobody can', () => {
+  for (const reason of nobodysWaits) expect(reasons[reason].stalled, reason).toBe(false)
+})
+
+test('the objective’s time is a bucket of the histogram', async () => {
+  const text = await createOperatorMetrics({ version: '0' }).registry.metrics()
+  expect(text).toContain(
+    `staking_operator_time_to_condition_seconds_bucket{le="${slo.seconds}",kind="EthereumStake",condition="Broadcast"} 0`,
+  )
 })
 
 test('money is in question by reasons that stall', () => {

@@ -5,6 +5,8 @@ import { operatorMetrics } from '../../../scripts/metrics/files.ts'
 import { ethereumStakeConditions } from '../../../src/resources/ethereum-stake.ts'
 import { CONFIRM_DELETE_ANNOTATION, FINALIZER, ORIGIN_ANNOTATION, RECONCILE_ANNOTATION } from '../../../src/resources/meta.ts'
 import { httpStatus } from '../../chains/faults.ts'
+import { findOnPath } from '../../cluster/process.ts'
+import { runToEnd } from '../../cluster/run.ts'
 import {
   applyAll,
   eventsOf,
@@ -224,6 +226,24 @@ describe('what shows how it goes', () => {
         .toSorted(),
     )
   })
+
+  const promtool = findOnPath('promtool', process.env.PATH ?? '')
+  test.skipIf(promtool === undefined)(
+    'Prometheus’s own linter has nothing to say of them (promtool, of the package prometheus)',
+    async () => {
+      const { body } = await get('/metrics')
+      // Of Node.js's own metrics the names are the client library's.
+      const own = body.split('\n').filter((line) => /^(# (HELP|TYPE) )?staking_operator_/.test(line))
+      const linted = await runToEnd({
+        command: promtool ?? '',
+        args: ['check', 'metrics'],
+        input: `${own.join('\n')}\n`,
+        signal: AbortSignal.timeout(60_000),
+      })
+      expect(linted.stdout + linted.stderr).toBe('')
+      expect(linted.code).toBe(0)
+    },
+  )
 
   test('metrics say who leads, what there is, and what the signer has', async () => {
     const text = await metricsOf(stack())
