@@ -206,7 +206,8 @@ function resultOf(method: string, { error, result }: Envelope, http: Http): unkn
   // Many nodes send their errors with 4xx or 5xx: the error itself says more.
   if (error !== undefined) {
     const denied = [http.status, error.code].find(isForbidden)
-    if (error.code === methodNotFound || denied !== undefined) throw refusalOf(method, { node: error, retryAfterMs, denied })
+    if (error.code === methodNotFound || denied !== undefined)
+      throw refusalOf(method, { node: error, retryAfterMs, denied, isNotFound: http.status === 404 })
     throw new RpcFailure('node', `the node refused ${method}`, { node: error, retryAfterMs, method })
   }
   if (!http.ok || result === undefined) throw noResult(method, http, 'no result')
@@ -216,12 +217,15 @@ function resultOf(method: string, { error, result }: Envelope, http: Http): unkn
 const noResult = (method: string, { status, retryAfterMs }: Http, what: string): RpcFailure =>
   isForbidden(status)
     ? refusalOf(method, { retryAfterMs, denied: status })
-    : new RpcFailure('no-answer', `the node answered ${method} with status ${status} and ${what}`, { retryAfterMs })
+    : new RpcFailure('no-answer', `the node answered ${method} with status ${status} and ${what}`, {
+        retryAfterMs,
+        isNotFound: status === 404,
+      })
 
 /** What is said of a method that a node does not serve. */
 export const refusalOf = (
   method: string,
-  more: { node?: NodeError; retryAfterMs?: number | undefined; denied?: number | undefined } = {},
+  more: { node?: NodeError; retryAfterMs?: number | undefined; denied?: number | undefined; isNotFound?: boolean } = {},
 ): RpcFailure =>
   new RpcFailure('refused', `the node does not serve ${method} (not found, not allowed, or not on its plan): configure a node that does`, {
     ...more,

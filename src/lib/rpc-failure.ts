@@ -20,6 +20,8 @@ export class RpcFailure extends Error {
   readonly method: string | undefined
   /** Of `refused`: 401, 402 or 403, as a status or as the code of an error, where it was one of these. */
   readonly denied: number | undefined
+  /** It was answered with the status 404: nothing is served under this URL, or not this. */
+  readonly isNotFound: boolean
   constructor(
     kind: RpcFailureKind,
     message: string,
@@ -28,6 +30,7 @@ export class RpcFailure extends Error {
       retryAfterMs?: number | undefined
       method?: string | undefined
       denied?: number | undefined
+      isNotFound?: boolean
     } = {},
   ) {
     super(message)
@@ -36,6 +39,7 @@ export class RpcFailure extends Error {
     this.retryAfterMs = more.retryAfterMs
     this.method = more.method
     this.denied = more.denied
+    this.isNotFound = more.isNotFound === true
   }
 }
 

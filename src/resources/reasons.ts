@@ -264,7 +264,7 @@ export const reasons = {
   NodeAccessDenied: {
     stalled: true,
     means:
-      'An RPC node answers 401, 402 or 403 even to the question which chain it serves, and no other can be used: the key in its URL is wrong, expired or used up, or it does not allow this client. The message names the node by its number in the networks file. It is asked again each minute.',
+      'An RPC node answers 401, 402 or 403 even to the question which chain it serves, or 404 to every request, and no other can be used now: the key in its URL is wrong, expired or used up, it does not allow this client, or the path of the URL is wrong. The message names each node by its number in the networks file, with what is wrong with it. It is asked again each minute, and sooner where another node may answer by then.',
   },
   MethodNotServed: {
     stalled: true,

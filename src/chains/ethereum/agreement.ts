@@ -1,7 +1,7 @@
 import { lowerCase } from '../../lib/chain-types.ts'
 import { createGathering } from '../../lib/gather.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import { ChainError, type ChainErrorCode, type EthereumChain, type Hash, type Hex, type Sent } from './chain.ts'
+import type { EthereumChain, Hash, Hex, Sent } from './chain.ts'
 import { countsOf, laneCountsOf } from './lane-counts.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { blocksOf, viewOf } from './node-view.ts'
@@ -11,6 +11,7 @@ import { classifyNodeError } from './rpc-errors.ts'
 import { blockRef, read } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
 import { blocksAt, heightsOf, lookFor, traceOf } from './trace.ts'
+import { createWorstOfAll } from './worst.ts'
 
 /** Transactions looked for in one look: two questions each, in batches of twenty. */
 const TRACED_AT_ONCE = 32
@@ -21,13 +22,14 @@ type Agreement = Pick<EthereumChain, 'laneCounts' | 'trace' | 'finalEverywhere' 
 /** What decides about money: each question goes to all nodes, and each answer is one node's view. */
 export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; readonly config: EthereumNetworkConfig }): Agreement {
   const { confirmations } = config
+  const worst = createWorstOfAll(config.name)
   const indexes = Array.from({ length: nodes.count }, (_, index) => index)
 
   /** By node; and the nodes that gave none. @throws ChainError when none gave one and `required` */
   const askAll = async <T>(use: (node: RpcNode) => Promise<T>, signal: AbortSignal, only: readonly number[] = indexes) => {
     const answers = await nodes.each(use, signal, only)
     const values = answers.map((answer) => (answer !== undefined && 'value' in answer ? answer.value : undefined))
-    const errors = answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer.error] : []))
+    const errors = answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer] : []))
     return { values, errors, silent: indexes.filter((index) => values[index] === undefined) }
   }
 
@@ -162,17 +164,3 @@ export async function sendRaw(node: RpcNode, raw: Hex, signal: AbortSignal): Pro
   }
   return true
 }
-
-/** What several nodes' refusals mean together: the one that says most about the transaction. */
-const sayMost: readonly ChainErrorCode[] = [
-  'nonce-too-low',
-  'replacement-underpriced',
-  'insufficient-funds',
-  'underpriced',
-  'reverted',
-  'rejected',
-  'wrong-chain',
-]
-export const worst = (errors: readonly ChainError[]): ChainError =>
-  errors.toSorted((a, b) => rank(a.code) - rank(b.code))[0] ?? new ChainError('unavailable', 'no node answered')
-const rank = (code: ChainErrorCode): number => (sayMost.includes(code) ? sayMost.indexOf(code) : sayMost.length)

@@ -509,6 +509,37 @@ describe('a node that lets us in for nothing', () => {
       message: expect.stringMatching(new RegExp(`beacon node 1 of \\w+ answers ${status} even to (genesis|spec|deposit_contract):`)),
     })
   })
+  test.each([
+    {
+      what: 'the other is down',
+      other: 'refuse' as Reply,
+      says: /^beacon node 1 of hoodi answers 403 .*; beacon node 2 of hoodi gives no usable answer now$/,
+    },
+    {
+      what: 'the other too',
+      other: { status: 401 } as Reply,
+      says: /^beacon node 1 of hoodi answers 403 .*; beacon node 2 of hoodi answers 401 /,
+    },
+    {
+      what: 'the other is under a wrong path',
+      other: { status: 404 } as Reply,
+      says: /beacon node 2 of hoodi answers 404 to every request: check the URL's path$/,
+    },
+  ])('is told beside the other, each for what it is: $what', async ({ other, says }) => {
+    const second = Object.fromEntries(Object.keys(shut(0)).map((path) => [path, other]))
+    expect(await failure(chainOver([good(shut(403)), good(second)]).beacon.pendingDeposits('head', never))).toMatchObject({
+      code: 'access-denied',
+      message: expect.stringMatching(says),
+    })
+  })
+  test('because nothing is served under its path is told so, and one whose genesis is still to come is not', async () => {
+    expect(await failure(chainOver([good(shut(404))]).beacon.head(never))).toMatchObject({
+      code: 'access-denied',
+      message: "beacon node 1 of hoodi answers 404 to every request: check the URL's path",
+    })
+    const early = good({ '/eth/v1/beacon/genesis': { status: 404 } })
+    expect(await failure(chainOver([early]).beacon.head(never))).toMatchObject({ code: 'unavailable' })
+  })
   test('is passed over where another serves', async () => {
     const { beacon } = chainOver([good(shut(401)), good({ [state(100, 'pending_deposits')]: { data: [] } })])
     expect(await beacon.pendingDeposits('head', never)).toEqual([])

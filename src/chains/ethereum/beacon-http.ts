@@ -90,7 +90,10 @@ export function createBeaconGet(options: {
       report(failure.outcome)
       const isRefused = refusals.includes(failure.outcome)
       const denied = denials.includes(failure.outcome) ? Number(failure.outcome) : undefined
-      throw new BeaconError('unavailable', failure.message, failure.retryAfterMs, isRefused ? request.endpoint : undefined, denied)
+      throw new BeaconError('unavailable', failure.message, failure.retryAfterMs, isRefused ? request.endpoint : undefined, {
+        denied,
+        isNotFound: failure.outcome === '404',
+      })
     } finally {
       done.abort()
     }

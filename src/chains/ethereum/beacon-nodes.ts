@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { accessDenied } from '../nodes/access.ts'
 import { type ChainLog, createNodes, type NodeHandle, type NodeReading } from '../nodes/nodes.ts'
 import type { Refusals } from '../nodes/refusals.ts'
+import { type NodeFailure, tellEach } from '../nodes/together.ts'
 import { BeaconError, type BeaconErrorCode, type BeaconGenesis, type BeaconSpec } from './beacon.ts'
 import * as formats from './beacon-formats.ts'
 import type { BeaconGet } from './beacon-http.ts'
@@ -79,9 +80,7 @@ export function createBeaconNodes(options: {
       rests: ({ code, refused }) => code !== 'state-not-kept' && code !== 'disagreement' && refused === undefined,
       unknownRefusal: () => undefined,
       retryAfterMs: ({ retryAfterMs }) => retryAfterMs,
-      worst: (errors) =>
-        errors.toSorted((a, b) => sayMost.indexOf(a.code) - sayMost.indexOf(b.code))[0] ??
-        new BeaconError('unavailable', `no beacon node is configured for ${network.name}`),
+      worst: createWorst(network.name),
       code: ({ code }) => code,
     },
   })
@@ -108,15 +107,12 @@ function createVerify(network: BeaconNetwork, log: ChainLog | undefined) {
 
   return async ({ get }: BeaconClient, number: number): Promise<BeaconIdentity> => {
     const { signal } = new AbortController()
-    const [genesis, spec, contract] = await Promise.all([
+    const answers = await Promise.allSettled([
       get({ endpoint: 'genesis', path: '/eth/v1/beacon/genesis', schema: formats.genesis }, signal),
       get({ endpoint: 'spec', path: '/eth/v1/config/spec', schema: formats.spec }, signal),
       get({ endpoint: 'deposit_contract', path: '/eth/v1/config/deposit_contract', schema: formats.depositContract }, signal),
-    ]).catch((error: unknown) => {
-      const endpoint = error instanceof BeaconError ? error.refused : undefined
-      const denied = accessDenied(error, `beacon node ${number} of ${network.name}`, endpoint ?? 'its network')
-      throw denied === undefined ? error : new BeaconError('access-denied', denied)
-    })
+    ])
+    const [genesis, spec, contract] = valuesOf(answers, `beacon node ${number} of ${network.name}`)
     const differences = [
       differs('chain id', network.chainId, spec.depositChainId),
       differs('chain id of the deposit contract', network.chainId, contract.chain_id),
@@ -135,6 +131,36 @@ function createVerify(network: BeaconNetwork, log: ChainLog | undefined) {
     return { spec: { ...spec, gloasForkEpoch }, genesis }
   }
 }
+
+type Settled<T extends readonly unknown[]> = { readonly [K in keyof T]: PromiseSettledResult<T[K]> }
+
+/** @throws BeaconError `access-denied` of a node that lets us in for nothing, or has nothing under this path; else the first failure */
+function valuesOf<A, B, C>(answers: Settled<readonly [A, B, C]>, node: string): readonly [A, B, C] {
+  const [one, two, three] = answers
+  if (one.status === 'fulfilled' && two.status === 'fulfilled' && three.status === 'fulfilled') return [one.value, two.value, three.value]
+  const errors = answers.flatMap((answer): unknown[] => (answer.status === 'rejected' ? [answer.reason] : []))
+  for (const error of errors) {
+    // A node answers 404 for the genesis before there is one, and to everything only where its path is wrong.
+    const isAlone = error instanceof BeaconError && error.isNotFound && errors.length < answers.length
+    const denied = isAlone ? undefined : accessDenied(error, node, (error instanceof BeaconError && error.refused) || 'its network')
+    if (denied !== undefined) throw new BeaconError('access-denied', denied)
+  }
+  throw errors[0]
+}
+
+/** What several nodes' failures mean together. */
+const createWorst =
+  (network: string) =>
+  (failures: readonly NodeFailure<BeaconError>[]): BeaconError => {
+    const [main] = failures.toSorted((a, b) => sayMost.indexOf(a.error.code) - sayMost.indexOf(b.error.code))
+    if (main === undefined) return new BeaconError('unavailable', `no beacon node is configured for ${network}`)
+    const isOneKind = new Set(failures.map(({ error }) => error.code)).size === 1 && main.error.code !== 'access-denied'
+    const told = isOneKind ? undefined : tellEach(failures, { network, kind: 'beacon node', brief })
+    if (told === undefined) return main.error
+    return new BeaconError(main.error.code, told, main.error.retryAfterMs, main.error.refused)
+  }
+const brief = ({ code }: BeaconError): string | undefined =>
+  code === 'unavailable' ? 'gives no usable answer now' : code === 'behind' ? 'is behind the head of the chain' : undefined
 
 /** A client that remembers which endpoints its node refuses, and with `skip` does not ask for them. */
 const rememberingGet =

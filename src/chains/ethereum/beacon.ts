@@ -113,7 +113,7 @@ export interface DepositView extends BeaconView {
 export type BeaconErrorCode =
   /** Time-out, reset, 5xx, another shape, too large, no URL answered: nothing is known. */
   | 'unavailable'
-  /** The node lets us in for nothing (401, 402, 403): its URL's key is wrong or has ended. */
+  /** The node lets us in for nothing (401, 402, 403): its URL's key is wrong or has ended; or nothing is served under its path (404). */
   | 'access-denied'
   /** The node is not at the head of the chain, or the slot that is asked for lies ahead of it: wait. */
   | 'behind'
@@ -133,12 +133,21 @@ export class BeaconError extends Error {
   readonly refused: string | undefined
   /** The status of that, where it is 401, 402 or 403. */
   readonly denied: number | undefined
-  constructor(code: BeaconErrorCode, message: string, retryAfterMs?: number, refused?: string, denied?: number) {
+  /** The status was 404: nothing is served under this URL, or not this. */
+  readonly isNotFound: boolean
+  constructor(
+    code: BeaconErrorCode,
+    message: string,
+    retryAfterMs?: number,
+    refused?: string,
+    more: { readonly denied?: number | undefined; readonly isNotFound?: boolean } = {},
+  ) {
     super(message)
     this.code = code
     this.retryAfterMs = retryAfterMs
     this.refused = refused
-    this.denied = denied
+    this.denied = more.denied
+    this.isNotFound = more.isNotFound === true
   }
 }
 

@@ -77,7 +77,7 @@ export type ChainErrorCode =
   | 'unavailable'
   /** The deposit history is still being read: wait. */
   | 'history-syncing'
-  /** The node lets us in for nothing: its URL's key is wrong or has ended. */
+  /** The node lets us in for nothing: its URL's key is wrong or has ended, or nothing is served under its path. */
   | 'access-denied'
   /** The node refused for a reason not known here. */
   | 'rejected'
@@ -89,11 +89,14 @@ export class ChainError extends Error {
   readonly retryAfterMs: number | undefined
   /** Of `rejected`: the node doesn't serve the method, or not with these parameters, and would say so again. */
   readonly isLasting: boolean
-  constructor(code: ChainErrorCode, message: string, retryAfterMs?: number, isLasting = false) {
+  /** The message names each node of the network, with what is wrong with it: they don't fail alike. */
+  readonly isOfEach: boolean
+  constructor(code: ChainErrorCode, message: string, retryAfterMs?: number, isLasting = false, isOfEach = false) {
     super(message)
     this.code = code
     this.retryAfterMs = retryAfterMs
     this.isLasting = isLasting
+    this.isOfEach = isOfEach
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { RpcFailure } from '../../lib/json-rpc.ts'
+import type { NodeFailure } from '../nodes/together.ts'
 import type { BlockHash, ChainError, EthereumChain, Hash, RequestLog } from './chain.ts'
 import { createLogReader } from './log-reader.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
@@ -7,6 +8,7 @@ import { viewOf } from './node-view.ts'
 import { decodeRequestLog, type LoggedRequest, withdrawalRequestContract } from './requests.ts'
 import { type RawLog, rawLog, read, toHex } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
+import type { Worst } from './worst.ts'
 
 /** A request of whoever made it, as the EIP-7002 contract logged it. */
 export interface ScannedRequest extends LoggedRequest {
@@ -32,7 +34,7 @@ export function createRequestLogs(deps: {
   readonly nodes: Pick<RpcNodes, 'each' | 'isOut'>
   readonly confirmations: EthereumNetworkConfig['confirmations']
   /** Of several failures, the one that says most. */
-  readonly worst: (errors: readonly ChainError[]) => ChainError
+  readonly worst: Worst
 }): RequestScan & Pick<EthereumChain, 'requestLogs'> {
   const { nodes, confirmations, worst } = deps
 
@@ -48,11 +50,11 @@ export function createRequestLogs(deps: {
       return logs
     }, signal)
     const views: (readonly RawLog[])[] = []
-    const errors: ChainError[] = []
+    const errors: NodeFailure<ChainError>[] = []
     let isWhole = true
     for (const [index, answer] of answers.entries()) {
       if (answer === undefined) continue
-      if ('error' in answer) errors.push(answer.error)
+      if ('error' in answer) errors.push(answer)
       if (nodes.isOut(index)) continue
       if ('value' in answer) views.push(answer.value)
       else if (!isUseless(answer.error)) isWhole = false

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { createRpcClient, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
 import { shareCall } from '../../lib/shared-call.ts'
 import type { NodeReading } from '../nodes/nodes.ts'
-import { createAgreement, sendRaw, worst } from './agreement.ts'
+import { createAgreement, sendRaw } from './agreement.ts'
 import { ChainError, type ContractReads, type EthereumChain } from './chain.ts'
 import { readCheckpointFile } from './checkpoint-file.ts'
 import type { DepositCheckpoint } from './deposit-checkpoint.ts'
@@ -22,6 +22,7 @@ import { type ChainLog, createRpcNodes, type RpcNode } from './rpc-nodes.ts'
 import { createQueueReads } from './rpc-queue-reads.ts'
 import { createStorageGasReads } from './storage-gas-reads.ts'
 import { createTransactionLookup } from './transaction-lookup.ts'
+import { createWorstOfAll } from './worst.ts'
 
 export interface EthereumChainOptions {
   readonly config: EthereumNetworkConfig
@@ -63,6 +64,7 @@ export function createEthereumChain(
   const nodes = createRpcNodes({ clients: config.rpcUrls.map((url) => createRpcClient({ url, ...transport })), config, clock, log })
   options.onNodes?.(nodes.readings)
 
+  const worst = createWorstOfAll(config.name)
   const lookup = createTransactionLookup(nodes, config.name)
 
   const headOf = async (node: RpcNode, signal: AbortSignal) => {
@@ -140,7 +142,7 @@ export function createEthereumChain(
         signal,
       )
       if (answers.some((answer) => 'value' in answer)) return hash
-      throw worst(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
+      throw worst(answers.flatMap((answer) => ('error' in answer ? [answer] : [])))
     },
 
     storageGas: createStorageGasReads(nodes, clock),

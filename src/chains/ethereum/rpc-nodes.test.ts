@@ -249,11 +249,83 @@ describe('a node that lets us in for nothing', () => {
     expect(await chain.balance(testSender, never)).toBe(7n)
     expect(log.join()).toContain('node 1 of devnet answers 401')
   })
-  test('where none does, is said, and where another may answer later it is waited for that', async () => {
-    const nodes = [createTestNode({ says: shut(httpStatus(403)) }), createTestNode({ says: shut(httpStatus(401)) })]
-    await expect(chainOverNodes(nodes).chain.balance(testSender, never)).rejects.toMatchObject({ code: 'access-denied' })
-    const down = [createTestNode({ says: shut(httpStatus(403)) }), createTestNode({ down: true })]
-    await expect(chainOverNodes(down).chain.balance(testSender, never)).rejects.toMatchObject({ code: 'unavailable' })
+  const unserved = httpStatus(404)
+  const wrongPath = new Map([...methods, 'eth_getTransactionCount'].map((method) => [method, unserved]))
+  const refused = 'answers 403 even to eth_chainId'
+  test.each([
+    {
+      what: 'both refuse us',
+      nodes: [{ says: shut(httpStatus(403)) }, { says: shut(httpStatus(401)) }],
+      first: refused,
+      second: 'answers 401 even',
+    },
+    {
+      what: 'the other is down',
+      nodes: [{ says: shut(httpStatus(403)) }, { down: true }],
+      first: refused,
+      second: 'gives no usable answer now',
+      again: true,
+    },
+    {
+      what: 'the first is down',
+      nodes: [{ down: true }, { says: shut(httpStatus(403)) }],
+      first: 'gives no usable answer now',
+      second: refused,
+      again: true,
+    },
+    {
+      what: 'the other is under a wrong path',
+      nodes: [{ says: shut(httpStatus(403)) }, { says: wrongPath }],
+      first: refused,
+      second: "answers 404 to every request: check the URL's path",
+    },
+    {
+      what: 'the other does not serve the method',
+      nodes: [{ says: shut(httpStatus(403)) }, { says: new Map([['eth_getBalance', rpcError(-32601, 'no')]]) }],
+      first: refused,
+      second: 'does not serve eth_getBalance',
+    },
+  ])('is told beside the other, each for what it is: $what', async ({ nodes, first, second, again }) => {
+    const { chain } = chainOverNodes(nodes.map((node) => createTestNode(node)))
+    const error = await chain.balance(testSender, never).catch((caught: unknown) => caught)
+    expect(error).toMatchObject({ code: 'access-denied', isOfEach: true, retryAfterMs: again === true ? 10_000 : undefined })
+    expect(String(error)).toMatch(new RegExp(`: node 1 of devnet ${first}.*; node 2 of devnet ${second}`))
+    expect(String(error)).not.toMatch(/secret|:\/\//)
+  })
+  test('is told also where all are asked at once', async () => {
+    for (const nodes of [
+      [{ says: shut(httpStatus(403)) }, { down: true }],
+      [{ down: true }, { says: shut(httpStatus(403)) }],
+    ]) {
+      const { chain } = chainOverNodes(nodes.map((node) => createTestNode(node)))
+      const hash: Hex = `0x${'77'.repeat(32)}`
+      for (const ask of [() => chain.laneCounts(testSender, never), () => chain.trace([hash], never), () => chain.transaction(hash, never)])
+        await expect(ask()).rejects.toMatchObject({
+          code: 'access-denied',
+          message: expect.stringMatching(/answers 403.*usable|usable.*answers 403/),
+        })
+    }
+  })
+  test('hides nothing where the other only lacks a method, or is down like the first', async () => {
+    const lacking = createTestNode({ says: new Map([['eth_getBalance', rpcError(-32601, 'no')]]) })
+    await expect(chainOverNodes([createTestNode({ down: true }), lacking]).chain.balance(testSender, never)).rejects.toMatchObject({
+      code: 'unavailable',
+      isOfEach: true,
+      message: expect.stringMatching(/node 1 of devnet gives no usable answer now; node 2 of devnet does not serve eth_getBalance/),
+    })
+    const down = [createTestNode({ down: true }), createTestNode({ down: true })]
+    await expect(chainOverNodes(down).chain.balance(testSender, never)).rejects.toMatchObject({ code: 'unavailable', isOfEach: false })
+  })
+  test('because nothing is served under its path is told so, alone and with one request or many', async () => {
+    for (const more of [[], [createTestNode({ down: true })]]) {
+      const { chain } = chainOverNodes([createTestNode({ says: wrongPath }), ...more])
+      await expect(chain.balance(testSender, never)).rejects.toMatchObject({
+        code: 'access-denied',
+        message: expect.stringContaining("node 1 of devnet answers 404 to every request: check the URL's path"),
+      })
+    }
+    const once = createTestNode({ says: new Map([['eth_getBalance', unserved]]) })
+    await expect(chainOverNodes([once]).chain.balance(testSender, never)).rejects.toMatchObject({ code: 'unavailable' })
   })
   test('is found out at once when its key ends, and comes back with it', async () => {
     const node = createTestNode()

@@ -8,6 +8,7 @@ import { ChainError, type ChainErrorCode, type Hex } from './chain.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { classifyNodeError, plainMessages, quoted } from './rpc-errors.ts'
 import { block, blockRef, read, resultOf } from './rpc-formats.ts'
+import { createWorst } from './worst.ts'
 
 export type { ChainLog } from '../nodes/nodes.ts'
 
@@ -41,12 +42,15 @@ export function createRpcNodes(options: {
   }
 
   const chain = { method: 'eth_chainId', params: [] }
+  const notLetIn = (error: unknown, node: number): unknown => {
+    const denied = accessDenied(error, `node ${node} of ${network}`, chain.method)
+    return denied === undefined ? error : new ChainError('access-denied', denied)
+  }
   const chainIdOf = (result: RpcResult | undefined, node: number): unknown => {
     try {
       return resultOf(result)
     } catch (error) {
-      const denied = accessDenied(error, `node ${node} of ${network}`, chain.method)
-      throw denied === undefined ? error : new ChainError('access-denied', denied)
+      throw notLetIn(error, node)
     }
   }
 
@@ -55,7 +59,9 @@ export function createRpcNodes(options: {
     const first = { method: 'eth_getBlockByNumber', params: ['0x0', false] }
     // Of one node there is nothing to compare with.
     const compared = config.genesisHash !== undefined || clients.length > 1
-    const results = await client.batch(compared ? [chain, first] : [chain], signal)
+    const results = await client.batch(compared ? [chain, first] : [chain], signal).catch((error: unknown) => {
+      throw notLetIn(error, number)
+    })
     const answer = chainIdOf(results[0], number)
     if (typeof answer !== 'string' || !/^0x[0-9a-fA-F]{1,16}$/.test(answer)) throw new RpcFailure('no-answer', 'the node gave no chain id')
     if (BigInt(answer) !== BigInt(chainId)) refuse(number, `chain id ${chainId}`, BigInt(answer))
@@ -88,18 +94,11 @@ export function createRpcNodes(options: {
       unknownRefusal: ({ code }, cause) =>
         cause instanceof RpcFailure && (code === 'rejected' || cause.node?.code === internalError) ? cause.method : undefined,
       retryAfterMs: (error) => error.retryAfterMs,
-      worst: (errors) =>
-        errors.find(({ code }) => code === 'wrong-chain') ??
-        errors.toSorted((a, b) => hopeless(a) - hopeless(b))[0] ??
-        new ChainError('unavailable', `${network} has no node`),
+      worst: createWorst(network),
       code: (error) => error.code,
     },
   })
 }
-
-/** What may pass comes first, what would be refused again last. */
-const hopeless = ({ code, isLasting }: ChainError): number =>
-  code === 'access-denied' ? 2 : Number(code === 'rejected') + Number(isLasting)
 
 /** The node itself is not well, or wants fewer calls; that it lacks a block or a state says nothing of what else it can. */
 function isNodesOwn(cause: unknown): boolean {

@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import { worst } from './agreement.ts'
 import { ChainError, type ChainReceipt, type EthereumChain, type Hash } from './chain.ts'
 import { blockRef, quantity, read, receipt, toHex, transaction } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
+import { createWorstOfAll } from './worst.ts'
 
 export interface TransactionLookup extends Pick<EthereumChain, 'transaction' | 'receipt'> {
   /** Told of every head that is read. */
@@ -12,6 +12,7 @@ export interface TransactionLookup extends Pick<EthereumChain, 'transaction' | '
 
 /** Looks for single transactions and receipts on all nodes. */
 export function createTransactionLookup(nodes: RpcNodes, network: string): TransactionLookup {
+  const worst = createWorstOfAll(network)
   /** The highest block that this process was ever told to be final. */
   let knownFinal = 0n
   /** By node, the highest block that it is known to have. */
@@ -46,7 +47,7 @@ export function createTransactionLookup(nodes: RpcNodes, network: string): Trans
     const found = answers.find((answer) => 'value' in answer && answer.value !== undefined)
     if (found !== undefined && 'value' in found) return found.value
     if (answers.some((answer) => 'value' in answer)) return undefined
-    throw worst(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
+    throw worst(answers.flatMap((answer) => ('error' in answer ? [answer] : [])))
   }
 
   /** A receipt counts only when its block is in the chain of the node that shows it. */

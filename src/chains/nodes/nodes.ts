@@ -5,6 +5,7 @@ import { createLookout } from './lookout.ts'
 import { type NodeState, newNode } from './node.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import { createStanding } from './standing.ts'
+import type { NodeFailure } from './together.ts'
 
 export interface ChainLog {
   info(fields: object, message: string): void
@@ -22,7 +23,7 @@ export interface NodeHandle<I> {
   /** More than a few blocks behind the others, or standing still while they go on: what is new may be missing here. */
   isLagging(): boolean
 }
-export type NodeAnswer<T, E> = { readonly value: T } | { readonly error: E }
+export type NodeAnswer<T, E> = { readonly value: T } | NodeFailure<E>
 
 /**
  * The nodes of one network in the order of the configuration: those that are out (see health.ts) last, before them those that failed a moment ago. A
@@ -84,8 +85,8 @@ export interface NodeRules<C, I, E extends Error> {
   /** The method that the node refused for a reason nobody knows: if another node serves it, it is asked there first. */
   unknownRefusal(error: E, cause: unknown): string | undefined
   retryAfterMs(error: E): number | undefined
-  /** The one that says most, when no node could; none when there is no node. */
-  worst(errors: readonly E[]): E
+  /** What they mean together, when no node could; none when there is no node. */
+  worst(failures: readonly NodeFailure<E>[]): E
   /** For the log. */
   code(error: E): string
 }
@@ -120,6 +121,10 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
   })
   const { health, isOut, isResting, inOrder } = createStanding(nodes, { clock, network, log, pace })
   const attempt = createAttempts<C, I, E>({ rules, network, log, now, isLagging: (node) => health(node).lagging })
+  const answerOf = async <T>(node: Node, use: Use<C, I, T>, signal: AbortSignal): Promise<NodeAnswer<T, E>> => {
+    const answer = await attempt(node, use, signal, false)
+    return 'value' in answer ? answer : { error: answer.error, node: node.index + 1 }
+  }
   const readHead = (node: Node) =>
     attempt(node, async (handle) => handle.sees(await rules.head(handle)), new AbortController().signal, true)
   const { lookAround, leftOut } = createLookout(nodes, { clock, probeMs, isResting, readHead })
@@ -148,14 +153,14 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
       // None serves it, as far as is remembered: that may have changed.
       const answer = (await tryOn(inOrder(), true)) ?? (await tryOn(skipped.splice(0), false))
       if (answer !== undefined) return answer.value
-      throw rules.worst(failures.map(({ error }) => error))
+      throw rules.worst(failures.map(({ node, error }) => ({ node: node.index + 1, error })))
     },
     each: (use, signal, only) =>
       Promise.all(
         nodes.map(async (node) => {
           if (only !== undefined && !only.includes(node.index)) return undefined
           const error = leftOut(node)
-          return error !== undefined ? { error } : attempt(node, use, signal, false)
+          return error !== undefined ? { error, node: node.index + 1 } : answerOf(node, use, signal)
         }),
       ),
     race: <T>(use: Use<C, I, T>, enough: (value: T) => boolean, signal: AbortSignal) => {
@@ -166,7 +171,7 @@ export function createNodes<C extends object, I, E extends Error>(options: Nodes
         answers.push(answer)
         if (answers.length === chosen.length || ('value' in answer && enough(answer.value))) resolve([...answers])
       }
-      for (const node of chosen) attempt(node, use, signal, false).then(take, reject)
+      for (const node of chosen) answerOf(node, use, signal).then(take, reject)
       return promise
     },
     isOut: (index) => nodes.some((node) => node.index === index && isOut(node)),

@@ -110,7 +110,7 @@ export type SolanaErrorCode =
   | 'unavailable'
   /** The node serves another genesis. */
   | 'wrong-cluster'
-  /** The node lets us in for nothing: its URL's key is wrong or has ended. */
+  /** The node lets us in for nothing: its URL's key is wrong or has ended, or nothing is served under its path. */
   | 'access-denied'
   /** The node refused for a reason not known here. */
   | 'rejected'
@@ -124,14 +124,17 @@ export class SolanaError extends Error {
   readonly failure: TransactionFailure | undefined
   /** Of `rejected`: the node doesn't serve the method, or not with these parameters, and would say so again. */
   readonly isLasting: boolean
+  /** The message names each node of the cluster, with what is wrong with it: they don't fail alike. */
+  readonly isOfEach: boolean
   constructor(
     code: SolanaErrorCode,
     message: string,
-    more: { retryAfterMs?: number | undefined; failure?: TransactionFailure; isLasting?: boolean } = {},
+    more: { retryAfterMs?: number | undefined; failure?: TransactionFailure; isLasting?: boolean; isOfEach?: boolean } = {},
   ) {
     super(message)
     this.code = code
     this.isLasting = more.isLasting === true
+    this.isOfEach = more.isOfEach === true
     this.retryAfterMs = more.retryAfterMs
     this.failure = more.failure
   }

@@ -5,18 +5,16 @@ import { splitTransaction } from './message.ts'
 import { toSolanaError } from './rpc-errors.ts'
 import { account, epochInfo, pastTransaction, pastTransactions, read, signatureStatuses, u64, withContext } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
+import type { Worst } from './worst.ts'
 
 /** What all nodes of a cluster say, each for itself. */
-export function createLooks(
-  nodes: RpcNodes,
-  worst: (errors: readonly SolanaError[]) => SolanaError,
-): Pick<SolanaChain, 'looks' | 'past' | 'message'> {
+export function createLooks(nodes: RpcNodes, worst: Worst): Pick<SolanaChain, 'looks' | 'past' | 'message'> {
   /** By node; throws when none has answered. */
   async function ofAll<T>(use: (node: RpcNode) => Promise<T>, signal: AbortSignal): Promise<readonly (T | undefined)[]> {
     const answers = await nodes.each(use, signal)
     const found = answers.map((answer) => (answer !== undefined && 'value' in answer ? answer.value : undefined))
     if (found.some((value) => value !== undefined)) return found
-    throw worst(answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer.error] : [])))
+    throw worst(answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer] : [])))
   }
 
   return {

@@ -128,6 +128,48 @@ describe('a node that lets us in for nothing', () => {
     expect(await codeOf(balanceOf(chain))).toBe('access-denied')
     await expect(balanceOf(chain)).rejects.toThrow(/node 1 of devnet answers 40[123] even to getGenesisHash/)
   })
+  test.each<{ what: string; first: Script; second: Script; says: RegExp; code?: SolanaErrorCode }>([
+    {
+      what: 'the other is down',
+      first: { getGenesisHash: { html: 403 } },
+      second: { getGenesisHash: 'refuse' },
+      says: /node 1 of devnet answers 403 .*; node 2 of devnet gives no usable answer now$/,
+    },
+    {
+      what: 'the first is down',
+      first: { getGenesisHash: 'refuse' },
+      second: { getGenesisHash: { html: 401 } },
+      says: /node 1 of devnet gives no usable answer now; node 2 of devnet answers 401 /,
+    },
+    {
+      what: 'the other lags',
+      first: { getGenesisHash: { html: 403 } },
+      second: { ...good, getBalance: { error: { code: -32005, message: canary } } },
+      says: /node 1 of devnet answers 403 .*; node 2 of devnet lags behind the cluster$/,
+    },
+    {
+      what: 'the other is under a wrong path',
+      first: { getGenesisHash: 'refuse' },
+      second: { getGenesisHash: { html: 404 } },
+      says: /node 1 of devnet gives no usable answer now; node 2 of devnet answers 404 to every request: check the URL's path$/,
+    },
+  ])('is told beside the other, each for what it is: $what', async ({ first, second, says }) => {
+    const asks = [balanceOf, (chain: ReturnType<typeof chainOver>['chain']) => chain.landingFacts([], never)]
+    for (const ask of asks.slice(0, 'getBalance' in second ? 1 : 2)) {
+      const { chain } = chainOver(first, second)
+      const error = await ask(chain).then(String, (caught: unknown) => caught)
+      expect(error).toMatchObject({ code: 'access-denied', isOfEach: true, retryAfterMs: 10_000, message: expect.stringMatching(says) })
+      expect(inspect(error, { depth: 9 })).not.toContain(canary)
+    }
+  })
+  test.each([{ html: 404 }, { error: { code: -32601, message: canary }, status: 404 }] satisfies Reply[])(
+    'because nothing is served under its path is told so (%o)',
+    async (reply) => {
+      await expect(balanceOf(chainOver({ getGenesisHash: reply }).chain)).rejects.toThrow(
+        "node 1 of devnet answers 404 to every request: check the URL's path",
+      )
+    },
+  )
   test('is not waited for where another serves', async () => {
     const { chain } = chainOver({ getGenesisHash: { html: 401 } }, { ...good, getBalance: { result: { context: { slot: 1 }, value: 5 } } })
     expect(await balanceOf(chain)).toBe(5n)

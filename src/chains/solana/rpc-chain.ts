@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { createRpcClient, type OnRpcCall, RpcFailure } from '../../lib/json-rpc.ts'
 import type { ChainLog, NodeReading } from '../nodes/nodes.ts'
 import type { SolanaAddress } from './addresses.ts'
-import { type SolanaChain, SolanaError, type SolanaErrorCode } from './chain.ts'
+import { type SolanaChain, SolanaError } from './chain.ts'
 import type { LandingFacts } from './expiry.ts'
 import { gathered } from './gathered-client.ts'
 import { createLooks, historySince } from './looks.ts'
@@ -26,6 +26,7 @@ import { type Ask, createRpcNodes, type RpcNode, type RpcNodes } from './rpc-nod
 import { createStakeViews } from './stake-views.ts'
 import { meaningOf } from './transaction-error.ts'
 import { createVoteAccounts } from './vote-accounts.ts'
+import { createWorstOfAll, type Worst } from './worst.ts'
 
 export interface SolanaChainOptions {
   readonly config: SolanaNetworkConfig
@@ -49,6 +50,7 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
   const fetch = options.fetch === undefined ? {} : { fetch: options.fetch }
   const clients = config.rpcUrls.map((url) => gathered(createRpcClient({ url, ...transport, ...fetch }), clock))
   const nodes = createRpcNodes({ clients, config, clock, log })
+  const mostTelling = createWorstOfAll(config.name)
   options.onNodes?.(nodes.readings)
 
   const ask: Ask = (method, params, schema, signal) =>
@@ -86,7 +88,7 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
 
     stakeView: createStakeViews(ask),
     voteAccount: createVoteAccounts(ask),
-    landingFacts: createLandingFacts(nodes),
+    landingFacts: createLandingFacts(nodes, mostTelling),
     ...createLooks(nodes, mostTelling),
 
     feeFor: async (message, signal) => {
@@ -98,7 +100,7 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
       // A node that lags doesn't know a new blockhash yet: one that does is enough.
       const answers = await nodes.race(feeBy, (fee) => fee !== undefined, signal)
       const found = answers.flatMap((answer) => ('value' in answer ? [answer.value] : []))
-      if (found.length === 0) throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
+      if (found.length === 0) throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer] : [])))
       return found.find((fee) => fee !== undefined)
     },
 
@@ -155,13 +157,13 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
       }
       const answers = await nodes.race(send, () => true, signal)
       if (answers.some((answer) => 'value' in answer)) return signature
-      throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer.error] : [])))
+      throw mostTelling(answers.flatMap((answer) => ('error' in answer ? [answer] : [])))
     },
   }
 }
 
 /** Asks every node. */
-function createLandingFacts(nodes: RpcNodes): SolanaChain['landingFacts'] {
+function createLandingFacts(nodes: RpcNodes, mostTelling: Worst): SolanaChain['landingFacts'] {
   return async (signatures, signal) => {
     const factsOf = async (node: RpcNode): Promise<LandingFacts> => {
       // The order matters: a height read first is covered by a history read after it.
@@ -178,22 +180,8 @@ function createLandingFacts(nodes: RpcNodes): SolanaChain['landingFacts'] {
     const answers = await nodes.each(factsOf, signal)
     const facts = answers.map((answer) => (answer !== undefined && 'value' in answer ? answer.value : undefined))
     if (facts.some((fact) => fact !== undefined)) return facts
-    throw mostTelling(answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer.error] : [])))
+    throw mostTelling(answers.flatMap((answer) => (answer !== undefined && 'error' in answer ? [answer] : [])))
   }
 }
-
-/** What several nodes' refusals mean together: the one that says most about the transaction. A lagging node may not know the blockhash yet. */
-const saysLittle: readonly SolanaErrorCode[] = [
-  'no-history',
-  'rejected',
-  'blockhash-not-found',
-  'node-behind',
-  'wrong-cluster',
-  'access-denied',
-  'unavailable',
-]
-const mostTelling = (errors: readonly SolanaError[]): SolanaError =>
-  errors.toSorted((a, b) => saysLittle.indexOf(a.code) - saysLittle.indexOf(b.code) || Number(a.isLasting) - Number(b.isLasting))[0] ??
-  new SolanaError('unavailable', plainMessage('unavailable'))
 
 const programsOf = (message: Uint8Array): readonly SolanaAddress[] => decodeMessage(message).instructions.map(({ program }) => program)

@@ -9,6 +9,7 @@ import { clockSysvar } from './programs.ts'
 import { toSolanaError } from './rpc-errors.ts'
 import { account, read, withContext } from './rpc-formats.ts'
 import { decodeClock } from './sysvars.ts'
+import { createWorst } from './worst.ts'
 
 export type RpcNode = RpcClient & NodeHandle<string>
 /** The nodes of one cluster; a node is used only when it serves the right genesis. All throw `SolanaError`. */
@@ -21,10 +22,6 @@ export type Ask = <T>(method: string, params: readonly unknown[], schema: Parame
 const internalError = -32603
 /** A slot's time, in ms. Source: Solana documentation, "Terminology": about 400 ms. */
 const blockMs = 400
-
-/** What may pass comes first, what would be refused again last. */
-const hopeless = ({ code, isLasting }: SolanaError): number =>
-  code === 'access-denied' ? 2 : Number(code === 'rejected') + Number(isLasting)
 
 /** What another node may know better. */
 const passedOn: ReadonlySet<SolanaErrorCode> = new Set([
@@ -81,10 +78,7 @@ export function createRpcNodes(options: {
       unknownRefusal: ({ code }, cause) =>
         cause instanceof RpcFailure && (code === 'rejected' || cause.node?.code === internalError) ? cause.method : undefined,
       retryAfterMs: (error) => error.retryAfterMs,
-      worst: (errors) =>
-        errors.find(({ code }) => code === 'wrong-cluster') ??
-        errors.toSorted((a, b) => hopeless(a) - hopeless(b))[0] ??
-        new SolanaError('unavailable', `${config.name} has no node`),
+      worst: createWorst(config.name),
       code: ({ code }) => code,
     },
   })

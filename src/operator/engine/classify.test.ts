@@ -11,6 +11,7 @@ import { conflict, stall } from './verdict.ts'
 
 const api = (fields: Partial<StakingApiErrorFields>) =>
   new StakingApiError('SECRET', { kind: 'problem', outcomeUnknown: false, ...fields } as StakingApiErrorFields)
+const each = 'node 1 of x does one thing; node 2 of x does another'
 const of = (error: unknown): string => {
   const verdict = classify(error)
   return verdict.kind === 'conflict' ? 'conflict' : `${verdict.kind} ${verdict.reason}`
@@ -110,6 +111,38 @@ test.each([
     message: expect.stringMatching(/does not serve eth_call.*add the RPC URL/),
     recheckAfterMs: 60_000,
   })
+})
+
+describe.each([
+  { of: 'Ethereum', failed: (code: 'access-denied' | 'unavailable', afterMs?: number) => new ChainError(code, each, afterMs, false, true) },
+  {
+    of: 'Solana',
+    failed: (code: 'access-denied' | 'unavailable', retryAfterMs?: number) => new SolanaError(code, each, { retryAfterMs, isOfEach: true }),
+  },
+])('where the nodes of $of fail each in its own way', ({ failed }) => {
+  test('and one refuses us, that is the reason, the message tells each, and they are asked again when the other may answer', () => {
+    expect(classify(failed('access-denied', 10_000))).toMatchObject({
+      kind: 'stall',
+      reason: 'NodeAccessDenied',
+      message: expect.stringContaining(each),
+      recheckAfterMs: 10_000,
+    })
+    expect(classify(failed('access-denied'))).toMatchObject({ recheckAfterMs: 60_000 })
+  })
+  test('and nobody has to act, the message tells each', () => {
+    expect(classify(failed('unavailable'))).toMatchObject({
+      kind: 'retry',
+      reason: 'ChainUnavailable',
+      message: expect.stringContaining(each),
+    })
+  })
+})
+test('where one Solana node keeps no history and another fails otherwise, the message tells each', () => {
+  expect(classify(new SolanaError('no-history', each, { isOfEach: true }))).toMatchObject({
+    reason: 'HistoryMissing',
+    message: expect.stringContaining(each),
+  })
+  expect(classify(new SolanaError('node-behind', each, { isOfEach: true }))).toMatchObject({ message: expect.stringContaining(each) })
 })
 
 describe('what a Solana node, or a simulation, says', () => {

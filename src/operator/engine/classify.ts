@@ -158,18 +158,8 @@ function ofChain(error: ChainError): Verdict {
     case 'already-known':
     case 'nonce-too-low':
     case 'unavailable':
-    case 'rejected': {
-      if (error.isLasting) return notServed(error)
-      const message =
-        error.code === 'rejected'
-          ? `The network's RPC node refused the call: ${error.message}. It is tried again.`
-          : error instanceof NotSwitchedOnError
-            ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}. It goes on by itself then.`
-            : "The network's RPC node does not answer usefully; it is tried again."
-      return error.retryAfterMs === undefined
-        ? { kind: 'retry', reason: 'ChainUnavailable', message }
-        : { kind: 'wait', reason: 'ChainUnavailable', message, afterMs: error.retryAfterMs }
-    }
+    case 'rejected':
+      return error.isLasting ? notServed(error) : unanswered(error)
   }
 }
 
@@ -183,13 +173,30 @@ const notServed = ({ message }: ChainError | SolanaError): Verdict => ({
 })
 
 /** The same of a node that lets us in for nothing. */
-const denied = ({ message }: ChainError | SolanaError): Verdict => ({
+const denied = ({ message, retryAfterMs }: ChainError | SolanaError): Verdict => ({
   kind: 'stall',
   reason: 'NodeAccessDenied',
-  message: `No RPC node of the network lets the operator in: ${message}. Whoever runs the operator must mend its URL in the networks file, or have its key renewed.`,
+  message: `No RPC node of the network can be used: ${message}. Whoever runs the operator must mend that URL in the networks file, or have its key renewed.`,
   recheck: true,
-  recheckAfterMs: 60_000,
+  recheckAfterMs: retryAfterMs ?? 60_000,
 })
+
+/** Nobody has to act on it. What each node says is told where they don't fail alike. */
+const messageOf = (error: ChainError | SolanaError): string =>
+  error.isOfEach
+    ? `No RPC node of the network answers usefully: ${error.message}. They are asked again.`
+    : error.code === 'rejected'
+      ? `The network's RPC node refused the call: ${error.message}. It is tried again.`
+      : error instanceof NotSwitchedOnError
+        ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}. It goes on by itself then.`
+        : "The network's RPC node does not answer usefully; it is tried again."
+
+const unanswered = (error: ChainError | SolanaError): Verdict => {
+  const message = messageOf(error)
+  return error.retryAfterMs === undefined
+    ? { kind: 'retry', reason: 'ChainUnavailable', message }
+    : { kind: 'wait', reason: 'ChainUnavailable', message, afterMs: error.retryAfterMs }
+}
 
 /** Of a simulation too: what the cluster would say, it has said. */
 function ofSolana(error: SolanaError): Verdict {
@@ -244,11 +251,15 @@ function ofSolana(error: SolanaError): Verdict {
     case 'no-history':
       return stalled(
         'HistoryMissing',
-        'No RPC node of the network keeps the history of transactions, which alone tells whether one has landed. No transaction was signed. Start the node with --enable-rpc-transaction-history, or add an RPC URL of one that has it.',
+        `No RPC node of the network shows the history of transactions, which alone tells whether one has landed${error.isOfEach ? ` (${error.message})` : ''}. No transaction was signed. Start the node with --enable-rpc-transaction-history, or add an RPC URL of one that has it.`,
       )
     case 'blockhash-not-found':
     case 'node-behind':
-      return wait('ChainUnavailable', `The network's RPC node lags behind the cluster; it is asked again.`, 2_000)
+      return wait(
+        'ChainUnavailable',
+        error.isOfEach ? messageOf(error) : `The network's RPC node lags behind the cluster; it is asked again.`,
+        2_000,
+      )
     case 'busy':
     case 'already-processed':
     case 'account-in-use':
@@ -258,16 +269,8 @@ function ofSolana(error: SolanaError): Verdict {
     case 'access-denied':
       return denied(error)
     case 'unavailable':
-    case 'rejected': {
-      if (error.isLasting) return notServed(error)
-      const message =
-        error.code === 'rejected'
-          ? `The network's RPC node refused the call: ${error.message}. It is tried again.`
-          : "The network's RPC node does not answer usefully; it is tried again."
-      return error.retryAfterMs === undefined
-        ? { kind: 'retry', reason: 'ChainUnavailable', message }
-        : { kind: 'wait', reason: 'ChainUnavailable', message, afterMs: error.retryAfterMs }
-    }
+    case 'rejected':
+      return error.isLasting ? notServed(error) : unanswered(error)
   }
 }
 

@@ -12,6 +12,7 @@ const passing: ReadonlySet<Standing['reason']> = new Set<Standing['reason']>([
   'ServiceUnavailable',
   'ChainUnavailable',
   'HistorySyncing',
+  'NodeAccessDenied',
   'KeyMissing',
   'KeyMalformed',
   'KeyAddressMismatch',
