@@ -52,6 +52,10 @@ export const reasons = {
     warnAfterMinutes: 5,
     means: "The signer's balance does not cover the amount and the fee; it goes on when the address is funded.",
   },
+  BalanceLow: {
+    stalled: false,
+    means: "The signer's balance is under its spec.minimumBalance. It is used all the same: fund the address.",
+  },
   ChainUnavailable: { stalled: false, warnAfterMinutes: 5, means: 'No RPC URL of the network answered usefully; it is tried again.' },
   ServiceUnavailable: {
     stalled: false,

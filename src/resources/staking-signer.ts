@@ -144,6 +144,16 @@ const spec = z.strictObject({
     .describe(
       "All transactions of this key below this nonce were looked at by a person. Needed once where the key was used before the operator's log began.",
     ),
+  minimumBalance: inWords(
+    z
+      .string()
+      .min(1)
+      .max(20)
+      .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/),
+    'must be a plain decimal number of ETH or SOL such as "0.5"',
+  )
+    .optional()
+    .describe('Balance in ETH or SOL under which Funded is False, on each network where the address holds anything or is to pay.'),
   policy: policy.describe('What this key may be used for. What it does not admit is not signed.'),
 })
 
@@ -204,6 +214,8 @@ const lane = z.object({
   oldestNonce: wholeNumber().optional().describe('The lowest nonce that is not settled.'),
   balanceWei: integerText().optional().describe('Balance in wei when it was read last. Ethereum only.'),
   balanceLamports: integerText(20).optional().describe('Balance in lamports when it was read last. Solana only.'),
+  neededWei: integerText().optional().describe('What waits to be paid from it, fees and all, in wei. Ethereum only.'),
+  neededLamports: integerText(20).optional().describe('What waits to be paid from it, in lamports. Solana only.'),
 })
 export type SignerLane = z.output<typeof lane>
 
@@ -211,6 +223,8 @@ const status = z.object({
   observedGeneration: observedGeneration(),
   lastHandledReconcileAt: lastHandledReconcileAt(),
   address: z.string().max(44).optional().describe('Address of the mounted key.'),
+  balance: z.string().max(1024).optional().describe('What it holds on each network, for people, such as "64 ETH on hoodi".'),
+  balanceReadAt: time().optional().describe('When its balances were read last: written with every change, and otherwise once an hour.'),
   lanes: z
     .array(lane)
     .max(32)
@@ -264,7 +278,14 @@ export const stakingSigner = {
   printerColumns: [
     { name: 'Chain', type: 'string', jsonPath: '.spec.chain', description: 'Chain of the key.' },
     { name: 'Address', type: 'string', jsonPath: '.spec.address', description: 'Address of the key.' },
+    { name: 'Balance', type: 'string', jsonPath: '.status.balance', description: 'What it holds on each network.' },
     { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status', description: 'Whether it can be used.' },
+    {
+      name: 'Funded',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Funded")].status',
+      description: 'Whether it can pay what waits.',
+    },
     { name: 'Reason', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason', description: 'Why it cannot.' },
     ...lastColumns,
   ],

@@ -28,7 +28,7 @@ export function milestones(
   const isAsCreated = generation === 1 && Number.isFinite(created)
   return {
     reached: held
-      .filter(({ type }) => isAsCreated && type !== 'Reconciling' && type !== 'Stalled' && !isTrueOf(type))
+      .filter(({ type }) => isAsCreated && type !== 'Reconciling' && type !== 'Stalled' && type !== 'Observed' && !isTrueOf(type))
       .map(({ type }) => ({ type, sinceCreatedMs: Math.max(0, now.getTime() - created) })),
     stalled: held.find(({ type, reason }) => type === 'Stalled' && !isTrueOf(type, reason))?.reason,
   }

@@ -202,7 +202,10 @@ describe.skipIf(lua === undefined)(`by Lua 5.1${lua === undefined ? ' (skipped: 
     { what: 'whose key is another', facts: { ...facts, matches: false }, health: 'Degraded' },
     {
       what: 'whose key somebody else uses',
-      facts: { ...facts, networks: [{ name: 'hoodi', hasFunds: true, foreign: { nonce: 3, hash } }] },
+      facts: {
+        ...facts,
+        networks: [{ name: 'hoodi', funds: { balance: 1n, needed: 0n, at: new Date(0), isStale: false }, foreign: { nonce: 3, hash } }],
+      },
       health: 'Degraded',
     },
   ])('a signer $what is $health', async ({ facts: found, health }) => {

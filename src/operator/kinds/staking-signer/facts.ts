@@ -29,6 +29,9 @@ const countsOf = (records: readonly RecordObject[]): { readonly open: number; re
   return { open, waiting: records.length - open }
 }
 
+/** A balance that was read before that says nothing of what there is now. */
+const STALE_MS = 5 * 60_000
+
 /** What an address holds and what it has to pay yet, in wei or lamports. */
 export interface BalanceReading {
   readonly balance: bigint
@@ -51,8 +54,8 @@ export interface SignerFactsDeps {
 /** Finds out what there is to say of a signer: its key, its funds, transactions that nobody accounts for. */
 export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signal: AbortSignal) => Promise<SignerFacts> {
   const { networks, keys, transactions } = deps
-  /** What was last known of a signer's funds: a node that is down for a while is no news. */
-  const funds = new Map<string, boolean>()
+  /** What was last known of a signer's funds: a node that is down for a moment is no news. */
+  const readings = new Map<string, BalanceReading & { readonly readAtMs: number }>()
 
   async function keyOf(signer: StakingSigner, signal: AbortSignal): Promise<SignerFacts['key']> {
     try {
@@ -66,24 +69,28 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
   }
 
   async function networkFacts(signer: Signer, name: string, signal: AbortSignal): Promise<NetworkFacts> {
-    const fundedWith = (balance: bigint, needed: bigint): { readonly name: string; readonly hasFunds: boolean } => {
-      funds.set(`${signer.metadata.uid}/${name}`, balance > 0n)
-      deps.onBalance(signer.metadata.name, name, { balance, needed, at: deps.clock.now() })
-      return { name, hasFunds: balance > 0n }
+    const fundedWith = (balance: bigint, needed: bigint): Pick<NetworkFacts, 'name' | 'funds'> => {
+      const reading = { balance, needed, at: deps.clock.now() }
+      readings.set(`${signer.metadata.uid}/${name}`, { ...reading, readAtMs: deps.clock.monotonicMs() })
+      deps.onBalance(signer.metadata.name, name, reading)
+      return { name, funds: { ...reading, isStale: false } }
     }
     if (signer.spec.chain === 'Solana') {
       const cluster = networks.solana(name)
-      if (cluster === undefined) return { name, hasFunds: undefined }
+      if (cluster === undefined) return { name }
       const lamports = await cluster.chain.balance(signer.spec.address, 'confirmed', signal)
       const records = transactions.unsettledOf(signer.spec.address).filter((record) => networkName(record) === name)
       const counts = countsOf(records)
       const needed = records
         .filter((record) => record.spec.from === signer.spec.address && !isOpen(record))
         .reduce((sum, record) => sum + deps.lamportsOf(record), 0n)
-      return { ...fundedWith(lamports, needed), lane: { network: name, ...counts, balanceLamports: lamports.toString() } }
+      return {
+        ...fundedWith(lamports, needed),
+        lane: { network: name, ...counts, balanceLamports: lamports.toString(), neededLamports: needed.toString() },
+      }
     }
     const network = networks.ethereum(name)
-    if (network === undefined) return { name, hasFunds: undefined }
+    if (network === undefined) return { name }
     const address = addressOf(signer)
     const [counts, balance] = await Promise.all([network.chain.laneCounts(address, signal), network.chain.balance(address, signal)])
     // The log is read after the chain: a nonce that is given out meanwhile must not look like a stranger's.
@@ -99,8 +106,9 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
     }
     const unfinished = transactions.liveIn(lane).filter(({ status }) => status?.outcome === undefined)
     const open = unfinished.flatMap(({ status }) => status?.place ?? [])
+    const needed = neededBy({ counts, records: unfinished })
     return {
-      ...fundedWith(balance, neededBy({ counts, records: unfinished })),
+      ...fundedWith(balance, needed),
       ...(next.is === 'unaccounted' ? { unaccounted: { first: next.from, count: next.count } } : {}),
       foreign: foreignIn(transactions.liveIn(lane), acknowledged ?? 0),
       lane: {
@@ -110,6 +118,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
         waiting: unfinished.length - open.length,
         ...(open.length === 0 ? {} : { oldestNonce: Math.min(...open) }),
         balanceWei: balance.toString(),
+        neededWei: needed.toString(),
       },
     }
   }
@@ -127,7 +136,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
         unsettled.filter((record) => !names.has(networkName(record))),
         networkName,
       )
-      return [...groups].map(([name, records]) => ({ name, hasFunds: undefined, lane: { network: name, ...countsOf(records) } }))
+      return [...groups].map(([name, records]) => ({ name, isElsewhere: true, lane: { network: name, ...countsOf(records) } }))
     }
     const chains = new Set([...names].flatMap((name) => networks.ethereum(name)?.config.chainId ?? []))
     const groups = Map.groupBy(
@@ -135,7 +144,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
       // Its name may be another chain's by now.
       (record) => (names.has(record.spec.network) ? `chain-${record.spec.chainId}` : record.spec.network),
     )
-    return [...groups].map(([name, records]) => ({ name, hasFunds: undefined, lane: { network: name, open: records.length, waiting: 0 } }))
+    return [...groups].map(([name, records]) => ({ name, isElsewhere: true, lane: { network: name, open: records.length, waiting: 0 } }))
   }
 
   async function networkOrLastKnown(signer: Signer, name: string, signal: AbortSignal): Promise<NetworkFacts> {
@@ -144,7 +153,10 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
     } catch (error) {
       signal.throwIfAborted()
       classify(error)
-      return { name, hasFunds: funds.get(`${signer.metadata.uid}/${name}`) }
+      const last = readings.get(`${signer.metadata.uid}/${name}`)
+      if (last === undefined) return { name }
+      const { readAtMs, ...reading } = last
+      return { name, funds: { ...reading, isStale: deps.clock.monotonicMs() - readAtMs >= STALE_MS } }
     }
   }
 

@@ -53,8 +53,11 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
       deps.events.event(now, { type: 'Warning', reason: elsewhere.reason, action: 'Reconcile', note: elsewhere.message })
       deps.onAlarm(networks.find(({ foreign }) => foreign !== undefined)?.name ?? '', name, elsewhere.reason)
     }
+    const funded = condition(now, 'Funded')
     const ready = condition(now, 'Ready')
     const was = condition(before, 'Ready')
+    if (funded?.status === 'False' && funded.reason !== condition(before, 'Funded')?.reason && ready?.reason !== funded.reason)
+      deps.events.event(now, { type: 'Warning', reason: funded.reason, action: 'Reconcile', note: funded.message })
     if (ready === undefined || (ready.status === was?.status && ready.reason === was.reason)) return
     deps.events.event(now, {
       type: ready.status === 'True' || ready.reason === 'Deleting' ? 'Normal' : 'Warning',

@@ -9,7 +9,8 @@ import {
   stakingSignerConditions,
 } from '../../../resources/staking-signer.ts'
 import { acknowledged } from '../../engine/acknowledge.ts'
-import { say, stated, waitsForPerson } from '../../engine/progress.ts'
+import { notStalled, say, stated, waitsForPerson } from '../../engine/progress.ts'
+import { balanceOf, type Funds, fundingOf, isShortOf } from './funding.ts'
 
 /** What was found out about a signer in one visit. */
 export interface SignerFacts {
@@ -19,10 +20,12 @@ export interface SignerFacts {
   readonly duplicateOf: string | undefined
   /** A policy field that can't be read. */
   readonly unreadable: string | undefined
-  /** By network that it may be used on. `trouble` when the chain could not be asked. */
   readonly networks: readonly {
     readonly name: string
-    readonly hasFunds: boolean | undefined
+    /** What it holds there, by the last reading, and what waits to be paid, in wei or lamports. Undefined where the chain was never asked with success. */
+    readonly funds?: Funds
+    /** It isn't configured any more. */
+    readonly isElsewhere?: true
     /** Transactions on the chain that the log doesn't know: the number of the first, and of those there are. */
     readonly unaccounted?: { readonly first: number; readonly count: number } | undefined
     readonly lane?: SignerLane
@@ -36,13 +39,14 @@ export function stakingSignerStatus(signer: StakingSigner, facts: SignerFacts, n
   const generation = signer.metadata.generation ?? 0
   const statements = statementsFor(signer, facts)
   const conditions = stated(signer.status?.conditions, stakingSignerConditions, statements, generation, now)
-  const { address: _old, lanes: _lanes, ...rest } = signer.status ?? {}
+  const { address: _old, lanes: _lanes, balance: _balance, balanceReadAt: _at, ...rest } = signer.status ?? {}
   const known = new Map((signer.status?.lanes ?? []).map((lane) => [lane.network, lane]))
   const lanes = facts.networks
     .flatMap(({ name, lane }) => lane ?? known.get(name) ?? [])
     .toSorted((a, b) => (a.network < b.network ? -1 : 1))
   return acknowledged(signer, {
     ...rest,
+    ...balanceOf(signer, facts.networks),
     observedGeneration: generation,
     ...('address' in facts.key ? { address: facts.key.address } : {}),
     ...(lanes.length === 0 ? {} : { lanes }),
@@ -61,7 +65,7 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
             'KeyAddressMismatch',
             `The mounted key belongs to ${facts.key.address}, not to spec.address ${signer.spec.address}. Nothing is signed with it. Mount the right key, or create a signer with that address.`,
           )
-  const Funded = funding(facts)
+  const Funded = fundingOf(signer, facts.networks)
   const KeyUsedElsewhere = elsewhere(facts)
   const trouble = troubleOf(signer, facts, KeyValid)
   if (signer.metadata.deletionTimestamp !== undefined) {
@@ -74,6 +78,9 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
       Reconciling: say('True', 'Deleting', message),
       Stalled: say('False', 'Deleting', 'It goes by itself once what its key has signed is settled.'),
     }
+  }
+  if (trouble === undefined && isShortOf(facts.networks)) {
+    return { KeyValid, Funded, KeyUsedElsewhere, Ready: Funded, Reconciling: { ...Funded, status: 'True' }, Stalled: notStalled }
   }
   if (trouble === undefined) {
     return {
@@ -121,18 +128,6 @@ function troubleOf(signer: StakingSigner, facts: SignerFacts, keyValid: Statemen
 function deletion({ networks }: SignerFacts): string {
   const open = networks.flatMap(({ name, lane }) => (lane === undefined || lane.open === 0 ? [] : `${lane.open} on ${name}`))
   return `It was deleted, and nothing new is signed with its key. It stays until the transactions that are in flight are settled (${open.join(', ') || 'they are being looked for'}): kubectl get stx shows them.`
-}
-
-function funding({ networks }: SignerFacts): Statement {
-  const known = networks.filter((network) => network.hasFunds !== undefined)
-  if (known.length === 0) return say('Unknown', 'Pending', 'No network could be asked for the balance yet.')
-  const funded = known.filter((network) => network.hasFunds).map((network) => network.name)
-  if (funded.length > 0) return say('True', 'Succeeded', `It has funds on ${funded.join(', ')}.`)
-  return say(
-    'False',
-    'InsufficientFunds',
-    `Its balance is 0 on ${known.map((network) => network.name).join(', ')}. Fund the address before it is used.`,
-  )
 }
 
 function elsewhere({ networks }: SignerFacts): Statement {
