@@ -7,7 +7,13 @@ export const questions: readonly { readonly asks: string; readonly alerts: reado
   },
   {
     asks: 'Which stakes wait, for what, and since when?',
-    alerts: ['StakingWaitsTooLong', 'StakingResourcesStalled', 'StakingBroadcastSloBurnsFast', 'StakingBroadcastSloBurnsSlowly'],
+    alerts: [
+      'StakingWaitsTooLong',
+      'StakingResourcesStalled',
+      'StakingStakesNotSeen',
+      'StakingBroadcastSloBurnsFast',
+      'StakingBroadcastSloBurnsSlowly',
+    ],
     query: 'sort_desc(staking_operator_resource_condition_age_seconds)',
   },
   {

@@ -51,6 +51,37 @@ export const waitAlerts: readonly Alert[] = [
     },
   },
   {
+    name: 'StakingStakesNotSeen',
+    of: 'operator',
+    expr: 'count by (kind, reason) (staking_operator_resource_condition_age_seconds{type="Observed"} > 3600)',
+    for: '5m',
+    severity: 'warning',
+    summary: '{{ $value }} {{ $labels.kind }} that are done can’t be looked at: {{ $labels.reason }}.',
+    means:
+      'What their status shows is as old as `status.observedAt`. Nobody would hear of a validator of theirs that is slashed. Nothing of them is signed or sent in any case.',
+    todo: [
+      '`Unauthorized`: the API key was revoked or has expired. `UnknownNetwork`: the network was taken out of the configuration.',
+      '`ChainUnavailable`, `ServiceUnavailable`: see [StakingNetworkUnreachable](#stakingnetworkunreachable) and [StakingApiFailing](#stakingapifailing).',
+    ],
+    fires: {
+      series: {
+        'staking_operator_resource_condition_age_seconds{namespace="team-a",name="one",kind="EthereumStake",type="Observed",reason="Unauthorized",pod="a"}':
+          '0+60x90',
+      },
+      at: '75m',
+      labels: { kind: 'EthereumStake', reason: 'Unauthorized' },
+    },
+    silent: {
+      series: {
+        'staking_operator_resource_condition_age_seconds{namespace="team-a",name="one",kind="EthereumStake",type="Observed",reason="Unauthorized",pod="a"}':
+          '0+60x50 stale',
+        'staking_operator_resource_condition_age_seconds{namespace="team-a",name="two",kind="EthereumStake",type="Ready",reason="FeeTooHigh",pod="a"}':
+          '0+60x90',
+      },
+      at: '75m',
+    },
+  },
+  {
     name: 'StakingSignerShortOfFunds',
     of: 'operator',
     expr: 'max by (signer, network) (staking_operator_signer_needed_eth - staking_operator_signer_balance_eth) > 0 or max by (signer, network) (staking_operator_signer_needed_sol - staking_operator_signer_balance_sol) > 0',

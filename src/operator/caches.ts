@@ -4,7 +4,7 @@ import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import { stakingTransaction } from '../resources/staking-transaction.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
-import { type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
+import { askedGwei, type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { KEPT } from './engine/kept.ts'
 import { isConfirmed } from './kinds/ethereum-stake/status.ts'
 import { isSettledSolanaStake } from './kinds/solana-stake/kind.ts'
@@ -42,7 +42,7 @@ export function createCaches(collection: Collections) {
       signersOf: ({ spec }) => [spec.signer],
       isSettled: ({ status }) => isRequestSettled(status),
       networkOf: networkOfRequest,
-      amountOf: ({ spec }) => Number(spec.amountGwei),
+      amountOf: ({ spec }) => Number(askedGwei(spec)),
       indexers: requestIndexers,
     }),
     solanaStakes: createSagaCollection<SolanaStake & KubeObject>(collection, {
@@ -68,4 +68,4 @@ const byStakeId = ({ status }: { readonly status?: { readonly stakeId?: string |
   status?.stakeId === undefined ? [] : [status.stakeId]
 
 const networkOfRequest = ({ spec, status }: ValidatorExit | ValidatorWithdrawal): string =>
-  status?.validator?.network ?? spec.validator.network ?? ''
+  status?.network ?? status?.validator?.network ?? spec.validator.network ?? ''

@@ -5,6 +5,7 @@ import type { KindDefinition } from '../resources/meta.ts'
 import { solanaStake } from '../resources/solana-stake.ts'
 import { stakingSigner } from '../resources/staking-signer.ts'
 import { stakingTransaction } from '../resources/staking-transaction.ts'
+import { validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { createCaches } from './caches.ts'
 import { CONDITIONS_AT_MOST, createFleetReadings, createPrices } from './fleet-readings.ts'
 import type { Readings } from './gauges.ts'
@@ -61,13 +62,8 @@ const condition = (type: string, status: string, reason: string) => ({
 const wait = (index: number, type: string, sinceMs: number): Wait => ({
   type,
   reason: type === 'Stalled' ? 'KeyMissing' : 'FeeTooHigh',
-  message: '',
   sinceMs,
-  object: {
-    apiVersion: 'staking.dev/v1alpha1',
-    kind: 'EthereumStake',
-    metadata: { namespace: 'team-a', name: `stake-${index}`, uid: `uid-${index}`, resourceVersion: '1' },
-  },
+  of: { kind: 'EthereumStake', namespace: 'team-a', name: `stake-${index}`, uid: `uid-${index}` },
 })
 
 test('ten thousand resources that wait make at most five hundred series of each metric, and all are counted', async () => {
@@ -137,6 +133,12 @@ test('amounts are summed by kind, network and phase, and what can’t be read sp
     ['d', 'x', 'Active'],
   ] as const)
     create(ethereumStake, name, { network: 'hoodi', amountEth, signer: 'treasury' }, { phase, validator: { slashed: phase === 'Slashed' } })
+  // A withdrawal's amount is written in ETH or in gwei.
+  for (const [name, amount] of [
+    ['w', { amountEth: '1.5' }],
+    ['v', { amountGwei: '500000000' }],
+  ] as const)
+    create(validatorWithdrawal, name, { validator: { network: 'hoodi', pubkey: '0x' }, signer: 'treasury', ...amount })
   create(solanaStake, 'e', {
     network: 'devnet',
     amountLamports: '1500000000',
@@ -147,6 +149,7 @@ test('amounts are summed by kind, network and phase, and what can’t be read sp
   expect(await scraped(fleet, 'amount_eth')).toEqual([
     'staking_operator_amount_eth{kind="EthereumStake",network="hoodi",phase="Active"} 64.5',
     'staking_operator_amount_eth{kind="EthereumStake",network="hoodi",phase="Slashed"} 40',
+    'staking_operator_amount_eth{kind="ValidatorWithdrawal",network="hoodi",phase="Pending"} 2',
   ])
   expect(await scraped(fleet, 'amount_sol')).toEqual([
     'staking_operator_amount_sol{kind="SolanaStake",network="devnet",phase="Pending"} 1.5',

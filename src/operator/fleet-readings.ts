@@ -83,16 +83,16 @@ export function createFleetReadings(deps: {
 
   return {
     conditions() {
-      const all = Map.groupBy(waits.all(), ({ object }) => object)
+      const all = Map.groupBy(waits.all(), ({ of }) => of)
       const isStalled = (group: readonly Wait[]): number => (group.some(({ type }) => type === 'Stalled') ? 1 : 0)
       const oldest = (group: readonly Wait[]): number => Math.min(...group.map(({ sinceMs }) => sinceMs))
       const groups = [...all.values()]
       if (groups.length > CONDITIONS_AT_MOST) groups.sort((a, b) => isStalled(b) - isStalled(a) || oldest(a) - oldest(b))
       const shown = groups.slice(0, CONDITIONS_AT_MOST).flatMap((group) =>
         group.map((one) => ({
-          namespace: one.object.metadata.namespace ?? '',
-          name: one.object.metadata.name,
-          kind: one.object.kind,
+          namespace: one.of.namespace,
+          name: one.of.name,
+          kind: one.of.kind,
           type: one.type,
           reason: one.reason,
           ageSeconds: ageOf(one),
@@ -105,11 +105,11 @@ export function createFleetReadings(deps: {
       const groups = new Map<string, { kind: string; reason: string; count: number; oldestSeconds: number }>()
       const counted = new Set<string>()
       for (const one of waits.all()) {
-        const { kind, metadata } = one.object
+        const { kind, uid } = one.of
         const key = `${kind}/${one.reason}`
         // A stall says the same by two conditions.
-        const isKnown = counted.has(`${key}/${metadata.uid}`)
-        counted.add(`${key}/${metadata.uid}`)
+        const isKnown = counted.has(`${key}/${uid}`)
+        counted.add(`${key}/${uid}`)
         const entry = groups.get(key) ?? { kind, reason: one.reason, count: 0, oldestSeconds: 0 }
         groups.set(key, {
           ...entry,

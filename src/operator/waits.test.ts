@@ -97,6 +97,15 @@ test.each<{ when: string; conditions: readonly Condition[] | undefined; stands: 
     stands: ['Reconciling AwaitingFinality'],
   },
   {
+    when: 'it is settled, and can’t be looked at',
+    conditions: [
+      condition('Ready', 'True', 'Succeeded'),
+      condition('Reconciling', 'False', 'Settled'),
+      condition('Observed', 'Unknown', 'ChainUnavailable'),
+    ],
+    stands: ['Observed ChainUnavailable'],
+  },
+  {
     when: 'it has come to an end that it should not',
     conditions: [
       condition('Ready', 'False', 'Slashed'),

@@ -10,12 +10,19 @@ export interface Standing {
   /** Condition that says so. */
   readonly type: string
   readonly reason: string
-  readonly message: string
 }
 
-/** A standing, with the resource it is of and since when it stands. */
+/** The resource that a wait is of: by name only, for what is settled is held packed, and must not be kept whole by a wait. */
+export interface Waiting {
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+}
+
+/** A standing, with the resource it is of (the same value for all of one resource) and since when it stands. */
 export interface Wait extends Standing {
-  readonly object: KubeObject
+  readonly of: Waiting
   /** Since when the condition has this reason, monotonic ms: not only its status, which `lastTransitionTime` is of. */
   readonly sinceMs: number
 }
@@ -51,10 +58,12 @@ export function createWaits(clock: Clock): Waits {
         const standings = change.type === 'deleted' ? [] : standingsOf(change.new)
         if (standings.length === 0) return void waits.delete(key)
         const known = waits.get(key)
-        const before = change.type === 'added' && known?.[0]?.object.metadata.uid !== object.metadata.uid ? undefined : known
+        const { name, namespace = '', uid } = object.metadata
+        const before = change.type === 'added' && known?.[0]?.of.uid !== uid ? undefined : known
+        const of: Waiting = known?.[0]?.of.uid === uid ? known[0].of : { kind: object.kind, namespace, name, uid }
         waits.set(
           key,
-          standings.map((standing) => ({ ...standing, object, sinceMs: sinceOf(object, standing, before) })),
+          standings.map((standing) => ({ ...standing, of, sinceMs: sinceOf(object, standing, before) })),
         )
       })
     },
@@ -76,24 +85,28 @@ export function followWaits(
   return waits
 }
 
-/** What a resource of a saga stands at: whether it needs a person, is under way, or is not where it should be. */
+/** What a resource of a saga stands at: whether it needs a person, is under way, is not where it should be, or can't be looked at. */
 export function sagaStandings(conditions: readonly Condition[] | undefined): readonly Standing[] {
-  const [stalled, reconciling, ready] = ['Stalled', 'Reconciling', 'Ready'].map((type) => findCondition(conditions, type))
+  const [stalled, reconciling, ready, observed] = ['Stalled', 'Reconciling', 'Ready', 'Observed'].map((type) =>
+    findCondition(conditions, type),
+  )
   const told = [
     ...(stalled?.status === 'True' ? [stalled] : []),
     ...(ready !== undefined && ready.status !== 'True' ? [ready] : reconciling?.status === 'True' ? [reconciling] : []),
+    // It is settled, and nobody can see whether it still is as its status says.
+    ...(observed !== undefined && observed.status !== 'True' ? [observed] : []),
   ]
-  if (conditions === undefined || conditions.length === 0) return [{ type: 'Ready', reason: 'Pending', message: 'Not seen yet.' }]
-  return told.map(({ type, reason, message }) => ({ type, reason, message }))
+  if (conditions === undefined || conditions.length === 0) return [{ type: 'Ready', reason: 'Pending' }]
+  return told.map(({ type, reason }) => ({ type, reason }))
 }
 
 /** What keeps a signer from being of use: its key or policy, its funds, a stranger who uses its key. */
 export function signerStandings(conditions: readonly Condition[] | undefined): readonly Standing[] {
-  return (conditions ?? []).flatMap(({ type, status, reason, message }) => {
+  return (conditions ?? []).flatMap(({ type, status, reason }) => {
     const isTold =
       ((type === 'Stalled' || type === 'KeyUsedElsewhere') && status === 'True') ||
       (type === 'Funded' && status !== 'True') ||
       (type === 'Ready' && status !== 'True' && reason === 'Deleting')
-    return isTold ? [{ type, reason, message }] : []
+    return isTold ? [{ type, reason }] : []
   })
 }

@@ -31,6 +31,7 @@ describe('a condition', () => {
     { when: 'it was True before', before: condition('Broadcast', 'True'), after: condition('Broadcast', 'True', 'Active') },
     { when: 'it is not True', after: condition('Broadcast', 'False') },
     { when: 'it only says that something goes on', after: condition('Reconciling', 'True', 'InProgress') },
+    { when: 'it says that the resource was looked at', after: condition('Observed', 'True') },
     { when: 'it is a stall', after: condition('Stalled', 'True', 'KeyMissing') },
     { when: 'the spec was changed since', after: condition('Broadcast', 'True'), of: { ...metadata, generation: 2 } },
     { when: 'nobody knows when the resource was created', after: condition('Broadcast', 'True'), of: { generation: 1 } },

@@ -10,6 +10,9 @@ export interface Milestones {
   readonly stalled: string | undefined
 }
 
+/** They come and go, and say what is done now rather than what was reached. */
+const passing: readonly string[] = ['Reconciling', 'Stalled', 'Observed']
+
 /**
  * What came about from one status to the next, for the metrics. Times are told only of a resource whose spec is the one that it was created with: after a
  * change they would tell what people did. (A Solana stake that is to be withdrawn sends again, months after it was created.)
@@ -28,7 +31,7 @@ export function milestones(
   const isAsCreated = generation === 1 && Number.isFinite(created)
   return {
     reached: held
-      .filter(({ type }) => isAsCreated && type !== 'Reconciling' && type !== 'Stalled' && type !== 'Observed' && !isTrueOf(type))
+      .filter(({ type }) => isAsCreated && !passing.includes(type) && !isTrueOf(type))
       .map(({ type }) => ({ type, sinceCreatedMs: Math.max(0, now.getTime() - created) })),
     stalled: held.find(({ type, reason }) => type === 'Stalled' && !isTrueOf(type, reason))?.reason,
   }
