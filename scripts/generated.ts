@@ -10,6 +10,7 @@ import { type Reason, reasons, warnAfterMs } from '../src/resources/reasons.ts'
 import { alertReference, alertRules } from './alerts/files.ts'
 import { argoCdConfig } from './argocd/files.ts'
 import { chartFiles } from './chart/files.ts'
+import { kubeStateMetricsConfig, kubeStateMetricsRole } from './kube-state-metrics/files.ts'
 import { metricReference } from './metrics/files.ts'
 
 const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
@@ -27,6 +28,8 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   files.set('charts/staking-operator/files/alerts.yaml', alertRules())
   files.set('docs/reference/alerts.md', alertReference())
   files.set('examples/argocd/argocd-cm.yaml', argoCdConfig())
+  files.set('examples/kube-state-metrics/config.yaml', kubeStateMetricsConfig())
+  files.set('examples/kube-state-metrics/role.yaml', kubeStateMetricsRole())
   files.set('docs/reference/metrics.md', metricReference())
   files.set('docs/reference/resources.md', resourceReference())
   files.set('docs/reference/reasons.md', reasonReference())

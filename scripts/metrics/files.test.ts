@@ -8,7 +8,7 @@ test('the reference has a row for every metric of both programs, with its type, 
   const page = readFileSync(new URL('../../docs/reference/metrics.md', import.meta.url), 'utf8')
   expect(declared.length).toBeGreaterThan(50)
   for (const { name, type, labels } of declared) expect(page).toContain(`| \`${name}\` | ${type} | ${labels.join(', ')} |`)
-  const rows = [...page.matchAll(/^\| `(staking_[a-z_]+)` /gm)].map(([, name]) => name)
+  const rows = [...page.matchAll(/^\| `(staking_(?:operator|service)_[a-z_]+)` /gm)].map(([, name]) => name)
   expect(rows.toSorted()).toEqual(declared.map(({ name }) => name).toSorted())
 })
 

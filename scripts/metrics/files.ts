@@ -3,6 +3,7 @@ import { createNodeBoard } from '../../src/chains/nodes/board.ts'
 import type { Readings } from '../../src/operator/gauges.ts'
 import { createOperatorMetrics } from '../../src/operator/metrics.ts'
 import { createMetrics } from '../../src/service/metrics.ts'
+import { infoLabels, stateMetrics } from '../kube-state-metrics/files.ts'
 
 /** A metric, as its program declares it. */
 export interface DeclaredMetric {
@@ -65,6 +66,18 @@ const table = (metrics: readonly DeclaredMetric[]): string =>
     .map(({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.join(', ')} | ${help.replaceAll('|', '\\|')} |`)
     .join('\n')}`
 
+/** What kube-state-metrics makes of the resources: a row for each name. */
+function stateTable(): string {
+  const info = `| \`staking_resource_info\` | ${Object.entries(infoLabels)
+    .map(([kind, labels]) => `${kind}: ${Object.keys(labels).join(', ')}`)
+    .join('; ')} | What a resource is, and in which phase. Always 1. |`
+  const rows = [...Map.groupBy(stateMetrics, ({ name }) => name)].map(
+    ([name, [first, ...others]]) =>
+      `| \`staking_resource_${name}\` | ${[first, ...others].flatMap((one) => one?.kinds ?? []).join(', ')}${first?.labels === undefined ? '' : ` (${Object.keys(first.labels).join(', ')})`} | ${first?.help ?? ''} |`,
+  )
+  return ['| metric | kinds (labels beside name and namespace) | meaning |', '|---|---|---|', info, ...rows].join('\n')
+}
+
 /** The page that names every metric, in the words of the programs themselves. */
 export const metricReference = (): string => `# Metrics
 
@@ -83,4 +96,10 @@ ${table(operatorMetrics())}
 ## Service
 
 ${table(serviceMetrics())}
+
+## kube-state-metrics
+
+The operator names only resources that are not settled, and at most 500. For every resource by name, [kube-state-metrics](https://github.com/kubernetes/kube-state-metrics) reads them itself: give it [config.yaml](../../examples/kube-state-metrics/config.yaml) with \`--custom-resource-state-config-file\`, and the rights in [role.yaml](../../examples/kube-state-metrics/role.yaml). Every series has the labels \`customresource_kind\`, \`name\` and, but for signers, \`namespace\`. That is about thirty series for each resource: count them before you do this with a fleet of many thousands.
+
+${stateTable()}
 `
