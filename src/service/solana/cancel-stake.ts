@@ -27,7 +27,7 @@ export function cancelStake(deps: SolanaDeps): (input: Input<Route>) => Promise<
       const network = networkOf(networks, stake.network)
       const stored = await transactionsOf(store.db, stakeId)
       const rows = await Promise.all(stored.map((row) => upToDate(store, network.chain, row, signal)))
-      const { protocol } = await lookAtStake(deps, network, stake, signal)
+      const { protocol } = await lookAtStake(deps, network, stake, signal, { past: true })
       if (stake.cancelled_at === null) await refuseUnlessUnpaid(network, stake, protocol, rows, signal)
       return commit(async (transaction) => {
         const current = await lockSolanaStake(transaction, stakeId)
@@ -98,5 +98,5 @@ const later = (why: string, seconds: number): ProblemError =>
 const paid = ({ stake_account: account }: SolanaStakeRow, { status }: Protocol): ProblemError =>
   new ProblemError(
     'invalid-state',
-    `the stake was paid${status === 'CREATED' ? '' : ` (it is ${status})`} into ${account}: it can't be cancelled, but deactivated and withdrawn`,
+    `the stake was paid${status === 'CREATED' ? '' : ` (it is ${status})`} into ${account}: it can't be cancelled${status === 'WITHDRAWN' ? '' : ', but deactivated and withdrawn'}`,
   )

@@ -136,7 +136,7 @@ export function createTransactions(deps: SolanaDeps) {
         )
           throw wrongSignature("the signature is not the withdraw authority's of the challenge as an off-chain message")
         const [{ protocol }, vote] = await Promise.all([
-          lookAtStake(deps, network, stake, signal),
+          lookAtStake(deps, network, stake, signal, { past: true }),
           network.chain.voteAccount(stake.vote_account, signal),
         ])
         refuseInState('stake', protocol)

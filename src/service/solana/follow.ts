@@ -39,7 +39,7 @@ export function createSolanaFollower(deps: { store: Store; networks: SolanaNetwo
     })
     const cancelled = await takeCancelled(store.db, { network: config.name, limit: batchSize, intervalMs: cancelledIntervalMs })
     await inParallel(concurrency, cancelled, async (stake) => {
-      await lookAtStake({ store, log }, network, stake, one())
+      await lookAtStake({ store, log }, network, stake, one(), { past: true })
     })
   }
 

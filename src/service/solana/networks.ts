@@ -28,6 +28,18 @@ export function networkOf(networks: SolanaNetworks, name: string): SolanaNetwork
   return network
 }
 
+/** A node that keeps no history, or serves none of an address, shows nothing: that proves nothing, and stops nobody. */
+const pastOf =
+  (chain: SolanaChain): SolanaChain['past'] =>
+  async (...args) => {
+    try {
+      return await chain.past(...args)
+    } catch (error) {
+      if (error instanceof SolanaError && (error.code === 'no-history' || error.isLasting)) return []
+      throw error
+    }
+  }
+
 /** The same network, with every failed call counted and told as a problem: the service only reads, so that each failure means "later". */
 export function asProblems(network: SolanaNetwork, metrics: Metrics): SolanaNetwork {
   const { chain } = network
@@ -56,7 +68,7 @@ export function asProblems(network: SolanaNetwork, metrics: Metrics): SolanaNetw
       voteAccount: told(chain.voteAccount),
       landingFacts: told(chain.landingFacts),
       looks: told(chain.looks),
-      past: told(chain.past),
+      past: told(pastOf(chain)),
       message: told(chain.message),
       feeFor: told(chain.feeFor),
       recentPriorityFee: told(chain.recentPriorityFee),

@@ -3,6 +3,7 @@ import type { SolanaClock, StakeView } from '../../chains/solana/chain.ts'
 import { stakeProgram } from '../../chains/solana/programs.ts'
 import { LayoutError } from '../../chains/solana/reader.ts'
 import { decodeStakeAccount, type StakeState } from '../../chains/solana/stake-account.ts'
+import { firstDoer, makesStake } from '../../chains/solana/stake-maker.ts'
 import type { SolanaStakeBody } from '../../contract/schemas/solana.ts'
 import { lamports } from '../../lib/amounts.ts'
 import { ProblemError } from '../errors.ts'
@@ -50,7 +51,8 @@ export interface StakeLook {
 
 /**
  * Asks the cluster where a stake is, at its finalized state: what is told once isn't taken back by a fork. The first sight of the account is
- * remembered, since an account that was withdrawn looks like one that never was. A cancelled stake whose account is there, or was, is cancelled no longer.
+ * remembered, since an account that was withdrawn looks like one that never was. With `past`, one that nobody has seen is looked for in the nodes' history too:
+ * it may have been made and emptied between two looks. That history shows nothing proves nothing. A cancelled stake whose account is there, or was, is cancelled no longer.
  * @throws ProblemError `chain-unavailable`
  */
 export async function lookAtStake(
@@ -58,15 +60,29 @@ export async function lookAtStake(
   { chain }: SolanaNetwork,
   stake: Pick<SolanaStakeRow, 'id' | 'stake_account' | 'seen_slot' | 'external_reference' | 'cancelled_at'>,
   signal: AbortSignal,
+  { past = false }: { readonly past?: boolean } = {},
 ): Promise<StakeLook> {
   const view = await chain.stakeView(stake.stake_account, 'finalized', signal)
   const there = view.account?.owner === stakeProgram
+  let seenSlot = stake.seen_slot
   if (!there && stake.seen_slot !== null && view.slot < stake.seen_slot)
     throw new ProblemError('chain-unavailable', `the service's node for ${chain.network} is behind what it showed before`, {
       retryAfterSeconds: 5,
     })
-  if (there && stake.seen_slot === null) await markSeen(store.db, stake.id, view.slot)
-  if (stake.cancelled_at !== null && (there || stake.seen_slot !== null)) {
+  if (there && seenSlot === null) await markSeen(store.db, stake.id, view.slot)
+  if (!there && seenSlot === null && past) {
+    const { stake_account: account } = stake
+    const maker = await firstDoer(chain, { account, atSlot: view.slot, does: (one) => makesStake(one, account) }, signal)
+    if (maker !== undefined) {
+      seenSlot = maker.slot
+      await markSeen(store.db, stake.id, maker.slot)
+      log.warn(
+        { stakeId: stake.id, network: chain.network, stakeAccount: account, signature: maker.signature },
+        'a Solana stake was made and withdrawn before anybody looked',
+      )
+    }
+  }
+  if (stake.cancelled_at !== null && (there || seenSlot !== null)) {
     const revived = await store.db.transaction().execute((transaction) => reviveSolanaStake(transaction, stake.id))
     const { referenceHeldBy } = revived ?? {}
     const held = referenceHeldBy === undefined ? {} : { reference: stake.external_reference, heldBy: referenceHeldBy }
@@ -78,7 +94,7 @@ export async function lookAtStake(
   }
   try {
     const account = there && view.account !== undefined ? decodeStakeAccount(view.account) : undefined
-    return { protocol: protocolOf(view, stake.seen_slot !== null), slot: view.slot, account, clock: view.clock }
+    return { protocol: protocolOf(view, seenSlot !== null), slot: view.slot, account, clock: view.clock }
   } catch (error) {
     if (!(error instanceof LayoutError)) throw error
     throw new ProblemError('chain-unavailable', `the stake account cannot be read: ${error.message}`, { retryAfterSeconds: 60 })

@@ -62,7 +62,7 @@ export function refreshTransaction(deps: SolanaDeps): (input: Input<Route>) => P
           `the transaction could still land: not every node of the service for ${stake.network} shows its end as final`,
         )
       if (row.kind === 'stake') refuseCancelled(stake)
-      const look = await lookAtStake(deps, network, stake, signal)
+      const look = await lookAtStake(deps, network, stake, signal, { past: row.kind === 'stake' })
       if (look.slot < slot)
         throw new ProblemError('chain-unavailable', `the service's nodes for ${stake.network} are not at the same height`, {
           retryAfterSeconds: 2,

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { PublicKey, SystemProgram, Transaction } from '@solana/web3.js'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { joinTransaction } from '../../../src/chains/solana/message.ts'
-import { buildStakeMessage, computeUnits } from '../../../src/chains/solana/stake.ts'
+import { decodeMessage, joinTransaction } from '../../../src/chains/solana/message.ts'
+import { buildDeactivationMessage, buildStakeMessage, buildWithdrawalMessage, computeUnits } from '../../../src/chains/solana/stake.ts'
 import { lamports } from '../../../src/lib/amounts.ts'
 import { Secret } from '../../../src/lib/secret.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
@@ -160,6 +161,98 @@ describe.each([{ database: 'PGlite' }, { database: 'PostgreSQL' }])('on $databas
     await land(path, (await post(`${path}/deactivation-transactions`)).body)
     await land(path, (await post(`${path}/withdrawal-transactions`)).body)
     expect((await get(path)).body.protocol.status).toBe('WITHDRAWN')
+  })
+
+  describe('but made and emptied before anybody looked', () => {
+    /** The payer makes it besides, and takes it out again; nobody asks the service meanwhile. */
+    function makeAndEmpty(given: SolanaService, { stake, recentBlockhash }: { stake: Body; recentBlockhash: string }): void {
+      payBesides(given, stake, recentBlockhash)
+      const { payer, withdrawer, cluster } = given
+      const { stakeAccount } = stake
+      const frame = { feePayer: payer.address, recentBlockhash, computeUnitLimit: 100_000, computeUnitPriceMicroLamports: 0n }
+      const amount = lamports(cluster.balance(stakeAccount))
+      const [withdrawAuthority, destination] = [withdrawer.address, withdrawer.address]
+      for (const message of [
+        buildDeactivationMessage({ ...frame, stakeAccount, stakeAuthority: payer.address }),
+        buildWithdrawalMessage({ ...frame, stakeAccount, withdrawAuthority, destination, amount }),
+      ]) {
+        const signatures = decodeMessage(message).signers.map(
+          (one) => [one, (one === payer.address ? payer : withdrawer).sign(message)] as const,
+        )
+        cluster.ledger.submit(joinTransaction(message, new Map(signatures)), { kind: 'land' })
+        cluster.settle()
+      }
+      expect(cluster.balance(stakeAccount)).toBe(0n)
+    }
+    async function gone() {
+      const given = await start()
+      const stake = (await given.create({ externalReference: given.externalReference })).body
+      const { transaction } = await given.withTransaction()
+      makeAndEmpty(given, { stake, recentBlockhash: transaction.recentBlockhash })
+      return { ...given, stake, path: pathOf(stake) }
+    }
+
+    test('can not be cancelled: the history of its account shows that it was paid', async () => {
+      const { cancel, get, path, create, externalReference, stake } = await gone()
+      expect(await cancel(path)).toMatchObject({ ...refused, body: { detail: expect.stringContaining('was paid (it is WITHDRAWN)') } })
+      expect((await get(path)).body).toMatchObject({ protocol: { status: 'WITHDRAWN' } })
+      expect(await create({ externalReference })).toMatchObject({ status: 409, body: { existingId: stake.stakeId } })
+    })
+    test('is handed out no transaction that would pay it again', async () => {
+      const { post, path, approve, stake } = await gone()
+      const again = await post(`${path}/stake-transactions`, approve(stake.challenge))
+      expect(again).toMatchObject({ ...refused, body: { detail: expect.stringContaining('WITHDRAWN') } })
+    })
+    test.each([{ silently: true }, { silently: false }])(
+      'is cancelled where no node keeps a history ($silently silently), as nothing shows otherwise',
+      async ({ silently }) => {
+        const { cancel, cluster, path } = await gone()
+        cluster.node.loseHistory({ silently })
+        expect(await cancel(path)).toMatchObject({ status: 200 })
+      },
+    )
+    test('after it was cancelled is found out all the same', async () => {
+      const given = await start()
+      const { create, cancel, withTransaction, service, store, get } = given
+      const stake = (await create()).body
+      expect((await cancel(pathOf(stake))).status).toBe(200)
+      const { transaction } = await withTransaction()
+      makeAndEmpty(given, { stake, recentBlockhash: transaction.recentBlockhash })
+      const ending = new AbortController()
+      const following = service.service.solanaFollower.run(ending.signal)
+      await vi.waitFor(
+        async () => {
+          const row = await store.db.selectFrom('solana_stakes').selectAll().where('id', '=', stake.stakeId).executeTakeFirstOrThrow()
+          expect(row).toMatchObject({ cancelled_at: null, seen_slot: expect.any(BigInt) })
+        },
+        { timeout: 60_000, interval: 100 },
+      )
+      ending.abort()
+      await following
+      expect((await get(pathOf(stake))).body.protocol.status).toBe('WITHDRAWN')
+    })
+    test('and only named by a stranger is still one that was never paid', async () => {
+      const { create, cancel, payer, cluster, withTransaction } = await start()
+      const stake = (await create()).body
+      const { transaction } = await withTransaction()
+      const dust = new Transaction({
+        feePayer: new PublicKey(payer.address),
+        blockhash: transaction.recentBlockhash,
+        lastValidBlockHeight: 1,
+      })
+        .add(
+          SystemProgram.transfer({
+            fromPubkey: new PublicKey(payer.address),
+            toPubkey: new PublicKey(stake.stakeAccount),
+            lamports: 2_000_000,
+          }),
+        )
+        .compileMessage()
+        .serialize()
+      cluster.ledger.submit(joinTransaction(dust, new Map([[payer.address, payer.sign(dust)]])), { kind: 'land' })
+      cluster.settle()
+      expect((await cancel(pathOf(stake))).status).toBe(200)
+    })
   })
 
   test('is cancelled or has its transaction, whichever of two that ask at once comes first', async () => {

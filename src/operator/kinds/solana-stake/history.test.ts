@@ -1,4 +1,4 @@
-import { PublicKey, StakeProgram, SystemProgram, Transaction } from '@solana/web3.js'
+import { PublicKey, StakeProgram, SystemProgram, Transaction, TransactionInstruction } from '@solana/web3.js'
 import { describe, expect, test } from 'vitest'
 import { buildDeactivationMessage, buildStakeMessage, buildWithdrawalMessage, stakeAccountAddress } from '../../../chains/solana/stake.ts'
 import { frame, testAddress } from '../../../chains/solana/testing.ts'
@@ -49,6 +49,40 @@ const split = of(
   ),
 )
 
+/** A stranger's own stake, with this account named in the place of a sysvar. */
+const otherMade = of(
+  new Transaction().add(
+    new TransactionInstruction({
+      programId: StakeProgram.programId,
+      keys: [testAddress(25), account].map((key) => ({ pubkey: new PublicKey(key), isSigner: false, isWritable: true })),
+      data: Buffer.concat([Buffer.alloc(4), Buffer.alloc(64, 7), Buffer.alloc(48)]),
+    }),
+  ),
+)
+const otherDeactivated = of(
+  new Transaction().add(
+    new TransactionInstruction({
+      programId: StakeProgram.programId,
+      keys: [testAddress(25), account, payer].map((key) => ({
+        pubkey: new PublicKey(key),
+        isSigner: key === payer,
+        isWritable: key !== payer,
+      })),
+      data: Buffer.from([5, 0, 0, 0]),
+    }),
+  ),
+)
+const foreign = (programId: PublicKey) =>
+  of(
+    new Transaction().add(
+      new TransactionInstruction({
+        programId,
+        keys: [{ pubkey: new PublicKey(account), isSigner: false, isWritable: true }],
+        data: Buffer.from([8, 0, 0, 0]),
+      }),
+    ),
+  )
+
 type Past = Uint8Array | 'failed' | 'unreadable'
 /** The account's life, oldest first, as nodes show it. */
 const chainOf = (...life: readonly Past[]) => ({
@@ -69,6 +103,9 @@ describe('who did a step', () => {
     { kind: 'deactivation', life: [made, dust], found: undefined },
     { kind: 'deactivation', life: [made, deactivated, dust], found: 't1' },
     { kind: 'deactivation', life: [made, 'unreadable'], found: undefined },
+    { kind: 'stake', life: [foreign(SystemProgram.programId), otherMade], found: undefined },
+    { kind: 'stake', life: [otherMade, made], found: 't1' },
+    { kind: 'deactivation', life: [made, otherDeactivated], found: undefined },
   ])('of a $kind is $found', async ({ kind, life, found }) => {
     const sought = await history.doerOf(chainOf(...life), { account, kind, atSlot: 0n }, signal)
     expect(sought.is === 'found' ? sought.hash : undefined).toBe(found)
