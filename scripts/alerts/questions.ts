@@ -33,7 +33,7 @@ export const questions: readonly { readonly asks: string; readonly alerts: reado
   },
   {
     asks: 'Has a signer enough money for what waits?',
-    alerts: ['StakingSignerShortOfFunds', 'StakingSignerBalanceOld'],
+    alerts: ['StakingSignerShortOfFunds', 'StakingSignerBalanceLow', 'StakingSignerBalanceOld'],
     query: 'staking_operator_signer_balance_eth - staking_operator_signer_needed_eth',
   },
   {

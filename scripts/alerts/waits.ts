@@ -114,6 +114,31 @@ export const waitAlerts: readonly Alert[] = [
     },
   },
   {
+    name: 'StakingSignerBalanceLow',
+    of: 'operator',
+    expr: 'max by (name) (staking_operator_resource_condition_age_seconds{kind="StakingSigner",type="Funded",reason="BalanceLow"}) > 600',
+    for: '0m',
+    severity: 'warning',
+    summary: 'Signer {{ $labels.name }} has had less than its minimumBalance for {{ $value | humanizeDuration }}.',
+    means: 'It is used all the same, and pays for what it can. You asked to hear of this before it runs dry (`spec.minimumBalance`).',
+    todo: ['`kubectl get stakingsigner`: its address and what it has on each network. Fund it.'],
+    fires: {
+      series: {
+        'staking_operator_resource_condition_age_seconds{namespace="",name="treasury",kind="StakingSigner",type="Funded",reason="BalanceLow",pod="a"}':
+          '0+60x30',
+      },
+      at: '15m',
+      labels: { name: 'treasury' },
+    },
+    silent: {
+      series: {
+        'staking_operator_resource_condition_age_seconds{namespace="",name="treasury",kind="StakingSigner",type="Funded",reason="BalanceLow",pod="a"}':
+          '0+60x8 stale',
+      },
+      at: '15m',
+    },
+  },
+  {
     name: 'StakingSignerBalanceOld',
     of: 'operator',
     expr: 'time() - max by (signer, network) (staking_operator_signer_balance_read_timestamp_seconds) > 3600',

@@ -82,6 +82,8 @@ export const infoLabels: Readonly<Record<string, Readonly<Record<string, Path>>>
 const gauge = ({ name, help, path, value, labels, absentIsZero }: StateMetric) => ({
   name,
   help,
+  // A field that is not there yet, such as the time of a deletion, is no error.
+  errorLogV: 4,
   each: {
     type: 'Gauge',
     gauge: {

@@ -12,17 +12,26 @@ import { createFakeKube } from './testing/fake-kube.ts'
 import { createTestClock } from './testing/test-clock.ts'
 import { hoodi } from './testing/world.ts'
 
+interface Has {
+  readonly lanes?: object[]
+  readonly records?: object[]
+  readonly places?: number[]
+  readonly conditions?: object[]
+}
+
 /** The readings of an operator in whose cluster these objects are. */
-function readingsOf({ lanes, records, places }: { lanes?: object[]; records?: object[]; places?: number[] }) {
+function world({ lanes, records, places, conditions }: Has) {
   const clock = createTestClock()
   const kube = createFakeKube(clock)
   const caches = createCaches(<R extends KubeObject>(definition: KindDefinition, options?: CacheOptions<R>) =>
     kube.follow<R>(definition, options),
   )
   const address = testAddress(0)
-  kube
-    .collection<KubeObject>(stakingSigner)
-    .create({ metadata: { name: 'treasury' }, spec: { chain: 'Ethereum', address }, status: lanes && { lanes } })
+  kube.collection<KubeObject>(stakingSigner).create({
+    metadata: { name: 'treasury' },
+    spec: { chain: 'Ethereum', address },
+    status: { ...(lanes && { lanes }), ...(conditions && { conditions }) },
+  })
   for (const [index, status] of (records ?? []).entries())
     kube.collection<KubeObject>(stakingTransaction).create({
       metadata: { name: `record-${index}` },
@@ -40,7 +49,7 @@ function readingsOf({ lanes, records, places }: { lanes?: object[]; records?: ob
     kube
       .collection<KubeObject>(signerNonce)
       .create({ metadata: { name: `place-${nonce}` }, spec: { chainId: hoodi.chainId, address: address.toLowerCase(), nonce } })
-  const readings = createReadings({
+  return createReadings({
     elector: { isHeld: () => true, transitions: () => 0 },
     caches,
     controllers: { stats: () => [] },
@@ -54,13 +63,12 @@ function readingsOf({ lanes, records, places }: { lanes?: object[]; records?: ob
     nodes: { readings: () => [] },
     clock,
   })
-  return [...readings.signers()].map(({ inFlight, nextNonce }) => ({ inFlight, nextNonce }))
 }
 
 const lane = { network: 'hoodi', nextNonce: 7, open: 3, waiting: 0 }
 const landed = { place: 8, outcome: { is: 'Landed', hash: '0x1', blockNumber: 1 } }
 
-test.each<{ when: string; has: Parameters<typeof readingsOf>[0]; shows: object[] }>([
+test.each<{ when: string; has: Has; shows: object[] }>([
   { when: 'nothing was ever signed or looked at', has: {}, shows: [] },
   { when: 'the signer was looked at, and nothing is in the log', has: { lanes: [lane] }, shows: [{ inFlight: 0, nextNonce: 7 }] },
   {
@@ -74,5 +82,30 @@ test.each<{ when: string; has: Parameters<typeof readingsOf>[0]; shows: object[]
     shows: [{ inFlight: 0, nextNonce: 9 }],
   },
 ])("a signer's gauges, when $when, are the log's", ({ has, shows }) => {
-  expect(readingsOf(has)).toEqual(shows)
+  expect([...world(has).signers()].map(({ inFlight, nextNonce }) => ({ inFlight, nextNonce }))).toEqual(shows)
+})
+
+test.each<{ when: string; conditions: object[]; phase: string; stalled: string }>([
+  { when: 'it was not looked at yet', conditions: [], phase: 'NotReady', stalled: '' },
+  { when: 'it is ready', conditions: [{ type: 'Ready', status: 'True', reason: 'Succeeded' }], phase: 'Ready', stalled: '' },
+  {
+    when: 'it is short of funds, which needs no person where they are on their way',
+    conditions: [
+      { type: 'Ready', status: 'False', reason: 'InsufficientFunds' },
+      { type: 'Stalled', status: 'False', reason: 'InProgress' },
+    ],
+    phase: 'NotReady',
+    stalled: '',
+  },
+  {
+    when: 'its key is missing',
+    conditions: [
+      { type: 'Ready', status: 'False', reason: 'KeyMissing' },
+      { type: 'Stalled', status: 'True', reason: 'KeyMissing' },
+    ],
+    phase: 'NotReady',
+    stalled: 'KeyMissing',
+  },
+])('a signer counts as stalled by its condition Stalled alone: $when', ({ conditions, phase, stalled }) => {
+  expect([...world({ conditions }).resources()]).toEqual([{ kind: 'StakingSigner', phase, stalled, count: 1 }])
 })

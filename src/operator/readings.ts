@@ -61,11 +61,11 @@ export function createReadings(deps: {
     *resources() {
       for (const { kind, states } of [stakes, exits, withdrawals, solanaStakes]) for (const state of states()) yield { kind, ...state }
       for (const { status } of signers.cache.list()) {
-        const ready = findCondition(status?.conditions, 'Ready')
+        const [ready, stalled] = ['Ready', 'Stalled'].map((type) => findCondition(status?.conditions, type))
         yield {
           kind: stakingSigner.kind,
           phase: ready?.status === 'True' ? 'Ready' : 'NotReady',
-          stalled: ready?.status === 'False' ? ready.reason : '',
+          stalled: stalled?.status === 'True' ? stalled.reason : '',
           count: 1,
         }
       }
