@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { installRights } from '../test/cluster/chart.ts'
 import { type ControlPlane, startControlPlane } from '../test/cluster/control-plane.ts'
 import { freePort } from '../test/cluster/ports.ts'
 import { type RunningProcess, startProcess } from '../test/cluster/process.ts'
@@ -57,10 +58,10 @@ export async function startBenchCluster(
     log('starting etcd and kube-apiserver')
     const cluster = await startControlPlane({ log, signal })
     undo.push(() => cluster.stop())
-    await cluster.kubectlOk(['apply', '-f', join(repository, 'crds'), '-f', join(repository, 'deploy/rbac.yaml')])
+    const serviceAccount = await installRights(cluster)
     await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
     const kubeconfig = join(dir, 'operator.kubeconfig')
-    writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: 'staking-system', name: 'staking-operator' }), { mode: 0o600 })
+    writeFileSync(kubeconfig, await cluster.kubeconfigFor(serviceAccount), { mode: 0o600 })
     const keysDir = join(dir, 'keys')
     mkdirSync(join(keysDir, KEY_NAME), { recursive: true })
     writeFileSync(join(keysDir, KEY_NAME, 'privateKey'), `${PAYER_KEY}\n`, { mode: 0o600 })

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
+import { installChart } from '../test/cluster/chart.ts'
 import { reap } from '../test/cluster/reaper.ts'
 import { type Devnet, startDevnet } from '../test/devnet/devnet.ts'
 import { FAST_BEACON, type Stack, startStack, writeKey } from '../test/stack/stack.ts'
@@ -60,6 +61,8 @@ async function run(): Promise<number> {
       // One that is kept is a person's own to end and to start.
       restartOperator: flags.keep !== true,
       controllerManager: true,
+      install: (cluster, { networks, stakingApi }) =>
+        installChart(cluster, { networks, stakingApi: { url: stakingApi.url } }, interrupted.signal),
       log: say,
       signal: interrupted.signal,
     })

@@ -196,7 +196,9 @@ export const chartValues = z.strictObject({
         .describe('Adds the resources to the roles view, edit and admin. None of them has anything of the transaction log or of signers.'),
     })
     .prefault({}),
-  resources: resources('100m', '256Mi', '512Mi').describe('Enough for 10,000 stakes.'),
+  resources: resources('100m', '256Mi', '768Mi').describe(
+    'Enough for 10,000 stakes, of which some 500 MiB were measured to be resident (docs/explanation/performance.md).',
+  ),
   podDisruptionBudget: disruption,
   serviceMonitor: monitor('A ServiceMonitor of the Prometheus operator, for both programs.'),
   podMonitor: monitor('A PodMonitor in place of it.'),

@@ -5,6 +5,7 @@ import type { Anvil, AnvilOptions } from '../chains/anvil.ts'
 import type { BeaconSimulator } from '../chains/beacon/simulator.ts'
 import { type FaultyProxy, startFaultyHttp } from '../chains/faulty-http.ts'
 import { startFaultyRpc } from '../chains/faulty-rpc.ts'
+import { installRights } from '../cluster/chart.ts'
 import { type ControlPlane, type ServiceAccount, startControlPlane } from '../cluster/control-plane.ts'
 import { freePort } from '../cluster/ports.ts'
 import type { Exit } from '../cluster/process.ts'
@@ -33,8 +34,8 @@ export interface StackOptions {
   /** The simulated Solana cluster, a network of its own for both programs. Default: none. */
   readonly solana?: StackSolanaOptions
   readonly controllerManager?: boolean
-  /** Installs the definitions and the operator's rights, and says under whose the operator runs. Default: `crds` and `deploy/rbac.yaml`. */
-  readonly install?: (cluster: ControlPlane) => Promise<ServiceAccount>
+  /** Installs the definitions and the operator's rights, and says under whose the operator runs. Default: those two alone, as the chart has them. */
+  readonly install?: (cluster: ControlPlane, networks: NetworksDocument) => Promise<ServiceAccount>
   /** Put proxies in front of the chain and the service that can misbehave on demand. */
   readonly faults?: boolean
   readonly bumpAfterMs?: number
@@ -151,12 +152,6 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     const apiFaults = options.faults === true ? await startFaultyHttp({ target: serviceUrl }) : undefined
     if (apiFaults) undo.push(() => apiFaults.stop())
 
-    log('installing the CRDs and the rights of the operator')
-    const serviceAccount = await (options.install ?? installByFiles)(cluster)
-    await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '-l', '!none', '--all', '--timeout=30s'])
-    const operatorKubeconfig = join(dir, 'operator.kubeconfig')
-    writeFileSync(operatorKubeconfig, await cluster.kubeconfigFor(serviceAccount), { mode: 0o600 })
-
     const keysDir = join(dir, 'keys')
     const [payer] = ethereum.accounts
     if (payer === undefined) throw new Error('the network has no account')
@@ -172,6 +167,12 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     }
     const writeNetworks = (document: NetworksDocument) => writeJson(networksFile, document)
     writeNetworks(networks)
+
+    log(options.install === undefined ? 'installing the CRDs and the rights of the operator' : 'installing the chart')
+    const serviceAccount = await (options.install ?? installRights)(cluster, networks)
+    await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '-l', '!none', '--all', '--timeout=30s'])
+    const operatorKubeconfig = join(dir, 'operator.kubeconfig')
+    writeFileSync(operatorKubeconfig, await cluster.kubeconfigFor(serviceAccount), { mode: 0o600 })
 
     const operatorPort = await freePort()
     const operatorMetrics = `http://127.0.0.1:${operatorPort}/metrics`
@@ -245,11 +246,6 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     await stop()
     throw error
   }
-}
-
-async function installByFiles({ kubectlOk }: ControlPlane): Promise<ServiceAccount> {
-  await kubectlOk(['apply', '-f', join(repository, 'crds'), '-f', join(repository, 'deploy/rbac.yaml')])
-  return { namespace: 'staking-system', name: 'staking-operator' }
 }
 
 const readIfThere = (path: string): string => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parseAllDocuments } from 'yaml'
+import { parse } from 'yaml'
 import { memoryLimit, tooLittleMemory } from './memory.ts'
 
 const mib = 1024 * 1024
@@ -34,13 +34,9 @@ test.each([896 * mib, 1024 * mib, undefined])('an embedded database within %s by
   expect(tooLittleMemory(limit)).toBeUndefined()
 })
 
-test('the manifest gives the container what the embedded database needs', () => {
-  const text = readFileSync(join(import.meta.dirname, '../../../deploy/service.yaml'), 'utf8')
-  const limits = parseAllDocuments(text).flatMap((document) => {
-    const { spec } = document.toJS() as { spec?: { template?: { spec: { containers: { resources: { limits: { memory: string } } }[] } } } }
-    return spec?.template?.spec.containers.map(({ resources }) => resources.limits.memory) ?? []
-  })
-  expect(limits).toHaveLength(1)
-  const [, amount = '', unit = ''] = /^([0-9]+)(Mi|Gi)$/.exec(limits[0] ?? '') ?? []
+test('the chart gives the container what the embedded database needs', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../../charts/staking-operator/values.yaml'), 'utf8')
+  const { service } = parse(text) as { service: { resources: { limits: { memory: string } } } }
+  const [, amount = '', unit = ''] = /^([0-9]+)(Mi|Gi)$/.exec(service.resources.limits.memory) ?? []
   expect(tooLittleMemory(Number(amount) * (unit === 'Gi' ? 1024 : 1) * mib)).toBeUndefined()
 })

@@ -12,9 +12,10 @@ import { nobodysWaits } from '../../../scripts/alerts/waits.ts'
 import { operatorMetrics, serviceMetrics } from '../../../scripts/metrics/files.ts'
 import { createOperatorMetrics } from '../../../src/operator/metrics.ts'
 import { reasons } from '../../../src/resources/reasons.ts'
+import { type Helm, startHelm } from '../../cluster/chart.ts'
 import { findOnPath } from '../../cluster/process.ts'
 import { runToEnd } from '../../cluster/run.ts'
-import { type Helm, matrix, startHelm } from './harness.ts'
+import { matrix } from './harness.ts'
 
 /**
  * Prometheus itself reads the rules and evaluates them: promtool, of Debian's package `prometheus`, which `.ci/run` installs. Without it those two tests alone

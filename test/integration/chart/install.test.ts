@@ -2,9 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { operatorCommand } from '../../../src/cli/operator-command.ts'
+import { chart, type Helm, startHelm } from '../../cluster/chart.ts'
 import { applyAll, eventually, getSigner, getStake, namespace, seen, signer, stake } from '../../stack/resources.ts'
 import { untilPaidOnce, useStack } from '../operator/harness.ts'
-import { chart, type Helm, matrix, startHelm } from './harness.ts'
+import { matrix } from './harness.ts'
 
 /** The chart, installed by a real Helm on a real API server; the operator runs under the ServiceAccount and with the rights that come of it. */
 let helm: Helm

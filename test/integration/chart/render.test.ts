@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseAllDocuments } from 'yaml'
 import { parseNetworksFile } from '../../../src/operator/networks/networks-file.ts'
 import { parseServiceConfig } from '../../../src/service/config.ts'
-import { chart, type Helm, matrix, type Rendered, startHelm } from './harness.ts'
+import { chart, type Helm, type Rendered, startHelm } from '../../cluster/chart.ts'
+import { matrix } from './harness.ts'
 
 let helm: Helm
 const stopping = new AbortController()
@@ -105,15 +103,6 @@ test("what stands in the service's own configuration goes before the networks of
   const rendered = await helm.render(matrix[3]?.values ?? {})
   const service = parseServiceConfig(dataOf(find(rendered, 'ConfigMap', /-service$/), 'service.yaml'), 'service.yaml')
   expect(service).toMatchObject({ logLevel: 'debug', database: { urlFile: '/var/run/staking/database/url' } })
-})
-
-test('the rights of the operator are those that the tests of the operator run with', async () => {
-  const rendered = await helm.render(matrix[0]?.values ?? {})
-  const role = find(rendered, 'ClusterRole', /^staking-operator$/)
-  const tested = parseAllDocuments(readFileSync(join(chart, '../../deploy/rbac.yaml'), 'utf8'))
-    .map((document) => document.toJS() as Rendered)
-    .find(({ kind }) => kind === 'ClusterRole')
-  expect(role.rules).toEqual(tested?.rules)
 })
 
 test('no role that tenants get has anything of the log, of signers, or of a status', async () => {

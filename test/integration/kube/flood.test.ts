@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { API_VERSION, CONFIRM_DELETE_ANNOTATION, FINALIZER } from '../../../src/resources/meta.ts'
+import { installRights } from '../../cluster/chart.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 import { freePort } from '../../cluster/ports.ts'
 import { type RunningProcess, startProcess } from '../../cluster/process.ts'
@@ -22,7 +23,7 @@ let metricsUrl = ''
 beforeAll(async () => {
   cluster = await startControlPlane()
   dir = mkdtempSync(join(tmpdir(), 'kube-flood-'))
-  await cluster.kubectlOk(['apply', '-f', join(repository, 'crds'), '-f', join(repository, 'deploy/rbac.yaml')])
+  await installRights(cluster)
   await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
   for (const space of ['flood', 'calm']) await cluster.kubectlOk(['create', 'namespace', space])
 })

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { EthereumStake } from '../../../src/resources/ethereum-stake.ts'
+import { installRights } from '../../cluster/chart.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 import { createProgram, type Program } from '../../stack/program.ts'
 import { applyAll, eventsOf, eventually, getSigner, SIGNER, seen, signer, stake } from '../../stack/resources.ts'
@@ -22,7 +23,6 @@ import {
 /** The same manifests, keys, service and chain, and a new, empty cluster: as after a disaster, or by a mistaken kubeconfig. */
 const stack = useStack()
 const dir = mkdtempSync(join(tmpdir(), 'staking-rebuilt-'))
-const repository = new URL('../../..', import.meta.url).pathname
 const manifests = [signer(), stake('first'), stake('second', { amountEth: '40' })]
 
 let rebuilt: ControlPlane
@@ -36,11 +36,10 @@ beforeAll(async () => {
   await stack().operator.stop()
 
   rebuilt = await startControlPlane({})
-  await rebuilt.kubectlOk(['apply', '-f', join(repository, 'crds')])
-  await rebuilt.kubectlOk(['apply', '-f', join(repository, 'deploy/rbac.yaml')])
+  const serviceAccount = await installRights(rebuilt)
   await rebuilt.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
   const kubeconfig = join(dir, 'operator.kubeconfig')
-  writeFileSync(kubeconfig, await rebuilt.kubeconfigFor({ namespace: 'staking-system', name: 'staking-operator' }), { mode: 0o600 })
+  writeFileSync(kubeconfig, await rebuilt.kubeconfigFor(serviceAccount), { mode: 0o600 })
   const [command = '', ...args] = stack().operator.command
   operator = createProgram({
     name: 'operator of the new cluster',
