@@ -323,5 +323,14 @@ export function createFakeSolanaStakingApi(deps: {
       return structuredClone(now)
     },
   }
-  return { api, state, stakes: () => [...stakes.values()] }
+  return {
+    api,
+    state,
+    stakes: () => [...stakes.values()],
+    /** The service's database is set back to an empty copy: whoever asks again gets another stake, with another account. */
+    forget() {
+      stakes.clear()
+      byKey.clear()
+    },
+  }
 }

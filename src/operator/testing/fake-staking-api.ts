@@ -15,6 +15,8 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
   const byKey = new Map<string, { readonly fingerprint: string; readonly stakeId: string }>()
   const byReference = new Map<string, string>()
   const requests: Request[] = []
+  const numbers = new Map<string, number>()
+  let made = 0
   const submissions: { readonly stakeId: string; readonly hash: Hash }[] = []
   const state = {
     /** Stakes whose deposit the service sees on the chain, though nobody has reported it. */
@@ -44,8 +46,11 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
       const existingId = byReference.get(request.externalReference)
       if (existingId !== undefined)
         throw new StakingApiError('exists', { kind: 'problem', code: 'reference-exists', status: 409, existingId, outcomeUnknown: false })
-      const stakeId = createHash('sha256').update(`stake ${stakes.size}`).digest('hex').slice(0, 32)
-      const body = makeStake(config, request, stakeId, stakes.size)
+      const stakeId = createHash('sha256').update(`stake ${made++}`).digest('hex').slice(0, 32)
+      // A key comes from its request (ADR 12), whatever a restored database has forgotten.
+      const number = numbers.get(`${idempotencyKey} ${fingerprint}`) ?? numbers.size
+      numbers.set(`${idempotencyKey} ${fingerprint}`, number)
+      const body = makeStake(config, request, stakeId, number)
       stakes.set(stakeId, body)
       byKey.set(idempotencyKey, { fingerprint, stakeId })
       byReference.set(request.externalReference, stakeId)
@@ -77,6 +82,10 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
     requests,
     submissions,
     stakes: () => [...stakes.values()],
+    /** The service's database is set back to an empty copy: whoever asks again gets the same deposit, under another id. */
+    forget() {
+      for (const map of [stakes, byKey, byReference]) map.clear()
+    },
     setValidator(stakeId: string, status: EthereumStakeBody['validator']['status'], index?: number, activationEpoch?: number) {
       const body = find(stakeId)
       const known = { ...(index === undefined ? {} : { index }), ...(activationEpoch === undefined ? {} : { activationEpoch }) }

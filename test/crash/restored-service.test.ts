@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest'
+import { decodeInstruction } from '../../src/chains/solana/instructions.ts'
+import { add, none } from '../../src/operator/testing/rows.ts'
+import { stakeWorld } from '../../src/operator/testing/solana-stories.ts'
+import type { SolanaWorld } from '../../src/operator/testing/solana-world.ts'
+import { createWorld, EXIT, KEY, WITHDRAWAL, type World } from '../../src/operator/testing/world.ts'
+
+/**
+ * The staking API's database is set back to a copy from before a resource was asked for, at each point of its life: what was handed out for it is forgotten, and
+ * the same request is handed out again, of Solana under another stake with another account. Whatever the operator does then, nothing is paid a second time.
+ */
+const changes = /^(before|after) (\w+\.(create|mergePatch|update)|api\.\w+|chain\.(send|broadcast|sendTransaction))/
+
+/** What happens besides, right after the database was set back. */
+const besides = ['nothing else', 'the operator ends', 'the operator ends, and status is lost'] as const
+type Besides = (typeof besides)[number]
+
+/** Counts the points of one life, and gives the hook that sets the database back at one of them. */
+function at(fatal: number, forget: () => void, more: Besides) {
+  let passed = 0
+  return (point: string, operator: { kill(): void }) => {
+    if (!changes.test(point) || passed++ !== fatal) return
+    forget()
+    if (more !== 'nothing else') operator.kill()
+  }
+}
+
+describe.each([KEY, EXIT, WITHDRAWAL])('%s', (key) => {
+  const world = () => {
+    const made = createWorld()
+    made.addSigner()
+    add(made, key)
+    return made
+  }
+  const loseStatus = (given: World): void => {
+    const name = key.slice(key.indexOf(':') + 1)
+    if (key === KEY) given.editStatus(none)
+    else if (key === EXIT) given.exits.edit(name, ({ status: _gone, ...exit }) => exit)
+    else given.withdrawals.edit(name, ({ status: _gone, ...withdrawal }) => withdrawal)
+  }
+  const paid = (given: World): number => (key === KEY ? given.chain.deposits() : given.chain.requests()).length
+  const forget = (given: World) => () => {
+    given.service.forget()
+    given.requests.forget()
+  }
+
+  test.each(besides)(
+    'is paid once at the most, at whichever point the database is set back, and %s',
+    async (more) => {
+      const points: string[] = []
+      const counting = world()
+      await counting.settle(
+        counting.start((point) => void (changes.test(point) && points.push(point))),
+        [key],
+      )
+      expect(paid(counting)).toBe(1)
+      expect(points.length).toBeGreaterThan(20)
+
+      const times = new Map<number, number>()
+      for (let fatal = 0; fatal < points.length; fatal++) {
+        const given = world()
+        const first = given.start(at(fatal, forget(given), more))
+        await given.settle(first, [key])
+        if (first.killed) {
+          if (more === 'the operator ends, and status is lost') loseStatus(given)
+          await given.settle(given.start(), [key])
+        }
+        const count = paid(given)
+        times.set(count, (times.get(count) ?? 0) + 1)
+        expect(given.chain.violations, `set back at ${points[fatal]}`).toEqual([])
+        expect(count, `set back at ${points[fatal]}`).toBeLessThanOrEqual(1)
+      }
+      // It is paid nearly always: what is lost is asked for again, and a person is asked seldom.
+      expect(times.get(1) ?? 0).toBeGreaterThan(points.length / 2)
+    },
+    60_000,
+  )
+})
+
+describe('a Solana stake', () => {
+  const funded = ({ cluster }: SolanaWorld): readonly string[] =>
+    cluster
+      .landed()
+      .filter(({ failure }) => failure === undefined)
+      .flatMap(({ message }) => message.instructions.map(decodeInstruction))
+      .flatMap((one) => (one.kind === 'initialize' ? [one.account] : []))
+
+  test.each(besides)(
+    'is paid once at the most, at whichever point the database is set back, and %s',
+    async (more) => {
+      const points: string[] = []
+      const counting = stakeWorld()
+      await counting.settle(counting.start((point) => void (changes.test(point) && points.push(point))))
+      expect(funded(counting)).toHaveLength(1)
+      expect(points.length).toBeGreaterThan(20)
+
+      let paid = 0
+      for (let fatal = 0; fatal < points.length; fatal++) {
+        const given = stakeWorld()
+        const first = given.start(at(fatal, given.service.forget, more))
+        await given.settle(first)
+        const operator = first.killed ? given.start() : first
+        if (first.killed && more === 'the operator ends, and status is lost') given.editStatus(none)
+        // What was signed before may land, or expire and be made anew.
+        for (let round = 0; round < 3; round++) {
+          await given.settle(operator)
+          given.cluster.expire()
+          given.clock.advance(60_000)
+        }
+        const accounts = funded(given)
+        expect(accounts.length, `set back at ${points[fatal]}: ${accounts.join(' and ')}`).toBeLessThanOrEqual(1)
+        paid += accounts.length
+      }
+      expect(paid).toBeGreaterThan(points.length / 4)
+    },
+    60_000,
+  )
+})
