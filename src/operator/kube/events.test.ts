@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { createFakeClock, settle } from '../../../test/integration/kube/fake-clock.ts'
 import { createMemoryServer } from '../../../test/integration/kube/memory-server.ts'
 import { KubeError } from './errors.ts'
@@ -125,6 +125,68 @@ test('no more events wait than the capacity allows', async () => {
   await settle()
   expect(dropped).toBe(15)
   expect(await stored()).toHaveLength(10)
+})
+
+describe('a namespace with many that say the same at once', () => {
+  const normal = { burst: 3, perSecond: 1 }
+  const other = (n: number, namespace = 'team'): KubeObject => ({
+    ...stake,
+    metadata: { name: `thing-${n}`, namespace, uid: `thing ${namespace} ${n}`, resourceVersion: '1' },
+  })
+  const notes = (stored: readonly KubeEvent[]) => stored.map(({ regarding, note }) => `${regarding?.name}: ${note}`)
+
+  test('has an event for each of the first, and then one that speaks for the rest', async () => {
+    const { clock, recorder, stored } = setUp({ normal })
+    for (let n = 0; n < 40; n++) recorder.event(other(n), text)
+    await settle()
+    expect(notes(await stored())).toEqual(['thing-0: it is out', 'thing-1: it is out', 'thing-2: it is out'])
+    await clock.advance(1_000)
+    await settle()
+    expect(notes(await stored()).slice(3)).toEqual(['thing-3: it is out (36 more of kind Thing in this namespace: Broadcast)'])
+    await clock.advance(1_000)
+    recorder.event(other(40), text)
+    await settle()
+    expect(notes(await stored()).slice(4)).toEqual(['thing-40: it is out'])
+  })
+
+  test('takes no event away: of warnings, of other reasons, of other namespaces', async () => {
+    const { recorder, stored } = setUp({ normal })
+    for (let n = 0; n < 9; n++) recorder.event(other(n), text)
+    for (let n = 0; n < 9; n++) recorder.event(other(n), { ...text, type: 'Warning', reason: 'OverLimit' })
+    recorder.event(other(1, 'another'), text)
+    await settle()
+    const written = await stored()
+    expect(written.filter(({ type }) => type === 'Warning')).toHaveLength(9)
+    expect(written.filter(({ metadata }) => metadata.namespace === 'another')).toHaveLength(1)
+  })
+
+  test('does not count a resource for another: what it says of itself is told', async () => {
+    const { clock, recorder, stored } = setUp({ normal })
+    for (let n = 0; n < 4; n++) recorder.event(other(n), text)
+    recorder.event(other(3), { ...text, note: 'it is out again' })
+    await clock.advance(5_000)
+    await settle()
+    expect(notes(await stored()).filter((one) => one.startsWith('thing-3:'))).toHaveLength(2)
+    expect(notes(await stored())).toContain('thing-3: it is out again')
+  })
+
+  test('keeps the count where its note is long', async () => {
+    const { clock, recorder, stored } = setUp({ normal: { burst: 1, perSecond: 1 } })
+    for (let n = 0; n < 3; n++) recorder.event(other(n), { ...text, note: 'é'.repeat(1_000) })
+    await clock.advance(2_000)
+    await settle()
+    const note = (await stored())[1]?.note ?? ''
+    expect(Buffer.byteLength(note)).toBeLessThanOrEqual(1_024)
+    expect(note).toMatch(/… \(1 more of kind Thing in this namespace: Broadcast\)$/)
+  })
+
+  test('is told of what waits when the operator ends', async () => {
+    const { recorder, stored, running } = setUp({ normal })
+    for (let n = 0; n < 9; n++) recorder.event(other(n), text)
+    stopping.abort()
+    await running
+    expect(notes(await stored()).at(-1)).toBe('thing-3: it is out (5 more of kind Thing in this namespace: Broadcast)')
+  })
 })
 
 test('stopping writes what is left, counts included', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
+import { createAllowance } from './allowance.ts'
 import { isConflict, isNotFound } from './errors.ts'
 import { type KubeLog, silentLog } from './log.ts'
 import { microTime } from './micro-time.ts'
@@ -62,6 +63,8 @@ export interface EventRecorderOptions {
   /** How often the count of a repeated event is written, ms. */
   readonly seriesMs?: number
   readonly flushMs?: number
+  /** Normal events of a namespace: so many at once, and so many a second after that. What is beyond is told by one event for each kind and reason. */
+  readonly normal?: { readonly burst: number; readonly perSecond: number }
   readonly onDropped?: () => void
 }
 
@@ -74,6 +77,10 @@ interface Series {
   count: number
   lastAt: Date
   lastAtMs: number
+  /** When it may be written for the first time, monotonic ms. */
+  readonly notBeforeMs: number
+  /** Objects of its kind and namespace that had the same to say while it waited: it speaks for them, and they have no event of their own. */
+  others: number
   /** What the server has. */
   written: { readonly count: number; readonly resourceVersion: string; readonly atMs: number } | undefined
 }
@@ -82,14 +89,19 @@ interface Series {
 const SERIES_END_MS = 6 * 60_000
 const NOTE_BYTES = 1024
 const LONGEST_WAIT_MS = 3_600_000
+/** A person reads no more of one namespace, and the API server keeps each for an hour. */
+const NORMAL = { burst: 50, perSecond: 5 }
 
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
-  const { client, clock, log = silentLog, capacity = 1000, seriesMs = 10_000, flushMs = 3_000, onDropped } = options
+  const { client, clock, log = silentLog, capacity = 1000, seriesMs = 10_000, flushMs = 3_000, normal = NORMAL, onDropped } = options
   const reportingController = options.reportingController
   const reportingInstance = options.reportingInstance.slice(0, 128)
   /** By what makes events the same; the one that repeated last comes last. */
   const known = new Map<string, Series>()
   const pending = new Set<Series>()
+  const allowance = createAllowance({ clock, ...normal })
+  /** Normal events that wait for their namespace's allowance, by what others of their kind say too. */
+  const crowds = new Map<string, Series>()
   let wake = (): void => {}
 
   const note = (regarding: KubeObject, text: EventText): void => {
@@ -108,25 +120,34 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       ...(text.related !== undefined && { related: reference(text.related) }),
     }
     const key = JSON.stringify([about.uid, body.type, body.reason, body.action, body.note, text.related?.metadata.uid])
-    const old = known.get(key)
+    const found = known.get(key)
     const now = clock.monotonicMs()
-    const series: Series =
-      old !== undefined && now - old.lastAtMs < SERIES_END_MS
-        ? old
-        : {
-            key,
-            body,
-            namespace: about.namespace ?? 'default',
-            name: eventName(about.name),
-            count: 0,
-            lastAt: clock.now(),
-            lastAtMs: now,
-            written: undefined,
-          }
-    if (!pending.has(series) && pending.size >= capacity) {
+    const old = found !== undefined && now - found.lastAtMs < SERIES_END_MS ? found : undefined
+    const namespace = about.namespace ?? 'default'
+    const crowd = crowdOf(namespace, body)
+    const spokesman = old === undefined && text.type === 'Normal' ? crowds.get(crowd) : undefined
+    if (spokesman !== undefined && spokesman.body.regarding?.uid !== about.uid) {
+      spokesman.others++
+      return
+    }
+    if ((old === undefined || !pending.has(old)) && pending.size >= capacity) {
       onDropped?.()
       return
     }
+    const waitMs = old === undefined && text.type === 'Normal' ? allowance.claim(namespace) : 0
+    const series: Series = old ?? {
+      key,
+      body,
+      namespace,
+      name: eventName(about.name),
+      count: 0,
+      lastAt: clock.now(),
+      lastAtMs: now,
+      notBeforeMs: now + waitMs,
+      others: 0,
+      written: undefined,
+    }
+    if (waitMs > 0) crowds.set(crowd, series)
     series.count++
     series.lastAt = clock.now()
     series.lastAtMs = now
@@ -141,11 +162,14 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   }
 
   /** When the series may be written again, monotonic ms. */
-  const dueAt = ({ written }: Series): number => (written === undefined ? 0 : written.atMs + seriesMs)
+  const dueAt = ({ written, notBeforeMs }: Series): number => (written === undefined ? notBeforeMs : written.atMs + seriesMs)
 
   async function write(series: Series, signal: AbortSignal): Promise<void> {
     pending.delete(series)
-    const { namespace, name, body, count, written } = series
+    const { namespace, name, count, written } = series
+    const crowd = crowdOf(namespace, series.body)
+    if (crowds.get(crowd) === series) crowds.delete(crowd)
+    const body = spoken(series)
     const lastObservedTime = microTime(series.lastAt)
     try {
       const stored =
@@ -205,6 +229,16 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 function reference({ apiVersion, kind, metadata }: KubeObject): ObjectReference {
   const { name, namespace, uid, resourceVersion } = metadata
   return { apiVersion, kind, name, uid, resourceVersion, ...(namespace !== undefined && { namespace }) }
+}
+
+/** Events of one crowd say the same of many objects. */
+const crowdOf = (namespace: string, { regarding, reason }: Series['body']): string => JSON.stringify([namespace, regarding?.kind, reason])
+
+/** With how many it speaks for. */
+function spoken({ body, others }: Series): Series['body'] {
+  if (others === 0) return body
+  const more = ` (${others} more of kind ${body.regarding?.kind} in this namespace: ${body.reason})`
+  return { ...body, note: `${cutToBytes(body.note ?? '', NOTE_BYTES - Buffer.byteLength(more))}${more}` }
 }
 
 /** Names have at most 253 characters. */

@@ -118,6 +118,33 @@ describe('a signer', () => {
     expect(world.signers.get('signer-1')?.status?.ledgers).toBeUndefined()
   })
 
+  test('whose lane moves all the time shows that every five seconds, the first and the last of it, and other news at once', async () => {
+    const world = createWorld()
+    world.addSigner()
+    const operator = world.start()
+    const balance = () => world.signers.get('signer-1')?.status?.lanes?.[0]?.balanceWei
+    const had = world.chain.chain.balance(testAddress(0), new AbortController().signal)
+    const moved = async (afterMs: number) => {
+      world.clock.advance(afterMs)
+      world.chain.fund(testAddress(0), 1n)
+      return operator.visitSigner('signer-1')
+    }
+    await operator.visitSigner('signer-1')
+    const before = await had
+    for (let second = 1; second <= 4; second++) expect(await moved(1_000)).toEqual({ kind: 'wait', afterMs: 5_000 - second * 1_000 })
+    expect([world.signers.statusWrites('signer-1'), balance()]).toEqual([1, before.toString()])
+    world.clock.advance(1_000)
+    await operator.visitSigner('signer-1')
+    expect([world.signers.statusWrites('signer-1'), balance()]).toEqual([2, (before + 4n).toString()])
+
+    world.keys.break('key-0', 'missing')
+    await moved(1)
+    expect(ready(world)).toBe('False KeyMissing')
+    expect([world.signers.statusWrites('signer-1'), balance()]).toEqual([3, (before + 5n).toString()])
+    await moved(60_000)
+    expect([world.signers.statusWrites('signer-1'), balance()]).toEqual([4, (before + 6n).toString()])
+  })
+
   test('that is gone is left alone', async () => {
     const world = createWorld()
     expect(await world.start().visitSigner('signer-1')).toEqual({ kind: 'done' })

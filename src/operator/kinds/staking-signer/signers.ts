@@ -1,11 +1,12 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { jitter } from '../../../lib/clock.ts'
 import { LANE_FINALIZER } from '../../../resources/meta.ts'
-import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import type { StakingSigner, StakingSignerStatus } from '../../../resources/staking-signer.ts'
 import { Halt } from '../../engine/verdict.ts'
 import type { Result } from '../../kube/controller.ts'
 import type { EventRecorder } from '../../kube/events.ts'
 import type { Informer } from '../../kube/informer.ts'
+import { sameJson } from '../../kube/merge-patch.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { Priority } from '../../kube/queue.ts'
 import type { SignerStore } from '../../transactions/signer-store.ts'
@@ -13,6 +14,11 @@ import type { SignerHold } from './hold.ts'
 import { type SignerFacts, stakingSignerStatus } from './status.ts'
 
 type Signer = StakingSigner & KubeObject
+
+/** How often a status is written in which nothing but figures has moved, in ms: with many stakes they move all the time. */
+const FIGURES_EVERY_MS = 5_000
+/** What of a status is news at once. */
+const withoutFigures = ({ lanes: _lanes, balance: _balance, balanceReadAt: _at, ...news }: StakingSignerStatus) => news
 
 export interface SignerReconcilerDeps {
   readonly store: SignerStore
@@ -31,11 +37,22 @@ export interface SignerReconcilerDeps {
 /** Looks after a signer's own conditions, and keeps a deleted one until what its key has signed is settled. */
 export function createSignerReconciler(deps: SignerReconcilerDeps): (name: string, signal: AbortSignal) => Promise<Result> {
   const { store, informer, hold, clock } = deps
+  /** When a signer's status was written last, in monotonic ms. */
+  const writtenAt = new Map<string, number>()
+
+  /** Ms until figures that are all the news may be written; 0 where they may be now, or where there is other news. */
+  function figuresWaitMs({ metadata, status: before }: StakingSigner, after: StakingSignerStatus): number {
+    if (before === undefined || sameJson(before, after) || !sameJson(withoutFigures(before), withoutFigures(after))) return 0
+    const at = writtenAt.get(metadata.name)
+    return at === undefined ? 0 : Math.max(0, at + FIGURES_EVERY_MS - clock.monotonicMs())
+  }
 
   /** @returns undefined where somebody else wrote meanwhile: that is no failure */
-  async function written(signer: StakingSigner, facts: SignerFacts, signal: AbortSignal): Promise<StakingSigner | undefined> {
+  async function written(signer: StakingSigner, status: StakingSignerStatus, signal: AbortSignal): Promise<StakingSigner | undefined> {
     try {
-      return await store.writeStatus(signer, stakingSignerStatus(signer, facts, clock.now()), signal)
+      const now = await store.writeStatus(signer, status, signal)
+      if (now !== signer) writtenAt.set(signer.metadata.name, clock.monotonicMs())
+      return now
     } catch (error) {
       if (!(error instanceof Halt) || error.verdict.kind !== 'conflict') throw error
       await store.read(signer.metadata.name, signal)
@@ -71,7 +88,10 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
 
   return async (name, signal) => {
     const known = informer.get(name)
-    if (known === undefined) return { kind: 'done' }
+    if (known === undefined) {
+      writtenAt.delete(name)
+      return { kind: 'done' }
+    }
     const againMs = await deps.importSigner(known, signal)
     if (againMs !== undefined) return { kind: 'wait', afterMs: jitter(againMs), priority: Priority.high }
     const signer = await hold.settle(informer.get(name) ?? known, signal)
@@ -81,7 +101,10 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
       return { kind: 'done' }
     const facts = await deps.facts(signer, signal)
     const current = informer.get(name) ?? signer
-    const now = await written(current, facts, signal)
+    const status = stakingSignerStatus(current, facts, clock.now())
+    const waitMs = figuresWaitMs(current, status)
+    if (waitMs > 0) return { kind: 'wait', afterMs: waitMs }
+    const now = await written(current, status, signal)
     if (now === undefined) return { kind: 'wait', afterMs: jitter(50, Math.random, 0.5) }
     tell(current, now, facts)
     return { kind: 'wait', afterMs: jitter(deps.intervalMs) }
