@@ -11,7 +11,8 @@ export type { EthereumChain } from '../chains/ethereum/chain.ts'
 export type { Clock } from '../lib/clock.ts'
 
 /** What is wrong with a key file. The message names the file and the mend, and never quotes its content. */
-export type KeyErrorCode = 'missing' | 'malformed' | 'wrong-password' | 'address-mismatch'
+/** `api-key`: of the staking API's, and no signer's. */
+export type KeyErrorCode = 'missing' | 'malformed' | 'wrong-password' | 'address-mismatch' | 'api-key'
 export class KeyError extends Error {
   override readonly name = 'KeyError'
   readonly code: KeyErrorCode

@@ -34,6 +34,9 @@ export function structuralSchema(schema: z.ZodType): JsonObject {
   return clean(raw, '')
 }
 
+/** Longer than what anybody writes by mistake for a short text. */
+const SPOKEN_LENGTH = 128
+
 function clean(node: JsonObject, path: string): JsonObject {
   const out: JsonObject = {}
   for (const [key, value] of Object.entries(node)) {
@@ -55,6 +58,9 @@ function clean(node: JsonObject, path: string): JsonObject {
   if (typeof node.patternMessage === 'string' && typeof out.pattern === 'string') {
     const rule = { rule: `self.matches(r'${out.pattern}')`, message: node.patternMessage }
     delete out.pattern
+    // The rule says what is wanted. A bound of its own would say "Too long: may not be more than 14 bytes" to who wrote an amount in wei.
+    delete out.minLength
+    if (typeof out.maxLength === 'number') out.maxLength = Math.max(out.maxLength, SPOKEN_LENGTH)
     out['x-kubernetes-validations'] = [rule, ...((out['x-kubernetes-validations'] ?? []) as Json[])]
   }
   if (out.type === 'string' && out.maxLength === undefined && out.enum === undefined)

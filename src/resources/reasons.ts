@@ -143,7 +143,12 @@ export const reasons = {
   PolicyUnreadable: { stalled: true, means: 'A field of the signer’s policy could not be read: it admits nothing.' },
   WrongChain: { stalled: true, means: 'The signer, or the RPC URL, is for another chain than this resource.' },
   KeyMissing: { stalled: true, means: 'The key file of the signer is not mounted.' },
-  KeyMalformed: { stalled: true, means: 'The key file of the signer does not hold a key.' },
+  KeyMalformed: { stalled: true, means: 'The key file of the signer, which the message names, does not hold a key.' },
+  ApiKeyUnreadable: {
+    stalled: true,
+    means:
+      'The file with the API key of the staking API, which the message names, is not mounted or does not hold a key: no signer’s key is meant.',
+  },
   KeyAddressMismatch: { stalled: true, means: 'The mounted key belongs to another address than the signer declares.' },
   DuplicateSigner: {
     stalled: true,

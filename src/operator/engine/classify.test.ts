@@ -73,7 +73,7 @@ describe('what the staking API answers', () => {
   })
   test('a rule that failed is named, and cleaned of what is no rule', () => {
     expect(classify(api({ code: 'validation-failed', status: 422, rules: ['amount-too-small', '<script>SECRET'] }))).toMatchObject({
-      message: expect.stringContaining('amount-too-small, script'),
+      message: expect.stringContaining('the rule amount-too-small; the rule script.'),
     })
   })
 })

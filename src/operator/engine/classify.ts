@@ -5,6 +5,7 @@ import { StakingApiError } from '../../contract/client-error.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import { KubeError, KubeTransportError } from '../kube/errors.ts'
 import { KeyError } from '../ports.ts'
+import { refusalBy } from './api-rules.ts'
 import { Halt, type Verdict } from './verdict.ts'
 
 /**
@@ -85,10 +86,7 @@ function ofStakingApi(error: StakingApiError): Verdict {
       }
     case 'validation-failed':
     case 'invalid-request':
-      return stalled(
-        'RequestRefused',
-        `The staking API refused the request${error.rules?.length ? ` by the rule ${error.rules.map(rule).join(', ')}` : ''}. Check the spec; delete this resource and create it with other values.`,
-      )
+      return stalled('RequestRefused', refusalBy(error.rules ?? []))
     default:
   }
   if (error.status === 401 || error.status === 403 || error.code === 'unauthenticated' || error.code === 'forbidden') {
@@ -108,7 +106,6 @@ function ofStakingApi(error: StakingApiError): Verdict {
   )
 }
 
-const rule = (code: string): string => code.slice(0, 64).replace(/[^a-z0-9-]/g, '')
 const retryService = (message: string, afterMs: number | undefined): Verdict =>
   afterMs === undefined
     ? { kind: 'retry', reason: 'ServiceUnavailable', message }
@@ -280,6 +277,7 @@ function ofKey(error: KeyError): Verdict {
     malformed: 'KeyMalformed',
     'wrong-password': 'KeyMalformed',
     'address-mismatch': 'KeyAddressMismatch',
+    'api-key': 'ApiKeyUnreadable',
   } as const
   return { kind: 'stall', reason: reason[error.code], message: error.message, recheck: true }
 }

@@ -175,11 +175,11 @@ async function readApiKey(path: string): Promise<Secret> {
     text = (await readFile(path, 'utf8')).trim()
   } catch (error) {
     throw new KeyError(
-      'missing',
+      'api-key',
       `The API key file ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'}). Mount the Secret that holds it.`,
     )
   }
   if (!/^[\x21-\x7e]{8,512}$/.test(text))
-    throw new KeyError('malformed', `The API key file ${path} does not hold an API key: one line of printable characters.`)
+    throw new KeyError('api-key', `The API key file ${path} does not hold an API key: one line of printable characters.`)
   return new Secret(text)
 }

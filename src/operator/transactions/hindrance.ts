@@ -16,6 +16,7 @@ const passing: ReadonlySet<Standing['reason']> = new Set<Standing['reason']>([
   'KeyMissing',
   'KeyMalformed',
   'KeyAddressMismatch',
+  'ApiKeyUnreadable',
   'OutdatedCRD',
   'Unauthorized',
 ])

@@ -189,9 +189,9 @@ describe('a service that refuses', () => {
       )
       expect(JSON.stringify(stalled)).not.toContain(wrong)
       rmSync(apiKeyFile)
-      await untilStalls(cluster, 'unauthorized', 'KeyMissing', /API key file .* cannot be read \(ENOENT\)\. Mount the Secret/)
+      await untilStalls(cluster, 'unauthorized', 'ApiKeyUnreadable', /API key file .* cannot be read \(ENOENT\)\. Mount the Secret/)
       swap('\n')
-      await untilStalls(cluster, 'unauthorized', 'KeyMalformed', /does not hold an API key/)
+      await untilStalls(cluster, 'unauthorized', 'ApiKeyUnreadable', /does not hold an API key/)
     })
     swap(good)
     await untilPaidOnce(stack(), 'unauthorized')
@@ -215,7 +215,7 @@ describe('a service that refuses', () => {
         { errors: [{ pointer: '/amountEth', code: 'amount-out-of-range', detail: 'secret detail' }] },
       ),
       reason: 'RequestRefused',
-      says: /refused the request by the rule amount-out-of-range\. Check the spec/,
+      says: /spec\.amountEth or spec\.amountLamports must be an amount that the chain takes: .* \(amount-out-of-range\)\. Delete this resource/,
     },
     {
       what: 'no such path (404)',
