@@ -10,6 +10,7 @@ import { type Reason, reasons, warnAfterMs } from '../src/resources/reasons.ts'
 import { alertReference, alertRules } from './alerts/files.ts'
 import { argoCdConfig } from './argocd/files.ts'
 import { chartFiles } from './chart/files.ts'
+import { dashboardFiles } from './dashboards/files.ts'
 import { kubeStateMetricsConfig, kubeStateMetricsRole } from './kube-state-metrics/files.ts'
 import { metricReference } from './metrics/files.ts'
 
@@ -25,6 +26,7 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
     files.set(`charts/staking-operator/files/crds/${kind.plural}.${GROUP}.yaml`, yaml)
   }
   for (const [path, content] of chartFiles(version)) files.set(`charts/staking-operator/${path}`, content)
+  for (const [path, content] of dashboardFiles()) files.set(`charts/staking-operator/${path}`, content)
   files.set('charts/staking-operator/files/alerts.yaml', alertRules())
   files.set('docs/reference/alerts.md', alertReference())
   files.set('examples/argocd/argocd-cm.yaml', argoCdConfig())

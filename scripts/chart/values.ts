@@ -213,6 +213,14 @@ export const chartValues = z.strictObject({
     })
     .prefault({})
     .describe('Alerts, as a PrometheusRule.'),
+  grafanaDashboard: z
+    .strictObject({
+      enabled: z.boolean().default(false),
+      labels: labels.default({ grafana_dashboard: '1' }).describe('Labels that the sidecar of your Grafana selects by.'),
+      annotations: labels.default({}).describe('Such as grafana_folder, which the sidecar takes for the name of the folder.'),
+    })
+    .prefault({})
+    .describe('Four dashboards, as ConfigMaps for the sidecar of Grafana.'),
   networkPolicy: z
     .strictObject({
       enabled: z.boolean().default(false),

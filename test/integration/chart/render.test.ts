@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { dashboardFiles } from '../../../scripts/dashboards/files.ts'
 import { parseNetworksFile } from '../../../src/operator/networks/networks-file.ts'
 import { parseServiceConfig } from '../../../src/service/config.ts'
 import { chart, type Helm, type Rendered, startHelm } from '../../cluster/chart.ts'
@@ -63,6 +64,20 @@ interface Pod {
     readonly volumeMounts: readonly { readonly name: string }[]
   }[]
 }
+
+test('the dashboards are ConfigMaps that the sidecar of Grafana finds, each with its file as it is', async () => {
+  const rendered = await helm.render({ ...matrix[3]?.values })
+  const maps = rendered.filter(({ kind, metadata }) => kind === 'ConfigMap' && /-dashboard$/.test(metadata.name))
+  expect(maps.map(({ metadata }) => metadata.name)).toEqual(
+    ['chains', 'fleet', 'service', 'signers'].map((name) => `stakes-${name}-dashboard`),
+  )
+  for (const map of maps) {
+    expect(map.metadata.labels).toMatchObject({ grafana_dashboard: '1' })
+    expect(map.metadata.annotations).toEqual({ grafana_folder: 'Staking' })
+    const [[file, content] = []] = Object.entries(map.data as Record<string, string>)
+    expect(JSON.parse(content ?? '')).toEqual(JSON.parse(dashboardFiles().get(`files/dashboards/${file}`) ?? ''))
+  }
+})
 
 test('the keys of all signers are one volume, of Secrets that may come later', async () => {
   const sources = async (values: object) => {
