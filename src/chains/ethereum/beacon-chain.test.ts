@@ -121,6 +121,7 @@ describe('a view', () => {
     expect(await beacon.withdrawalView(key('AB'), 'head', never)).toEqual({
       slot: 100,
       epoch: 3,
+      block: { slot: 100, root: rootAt(100) },
       validator: {
         index: 7,
         pubkey: key('ab'),
@@ -208,8 +209,31 @@ describe('a view', () => {
     { what: 'one of another branch', reply: header(90, rootAt(90), false) as Reply, has: false },
   ])('tells that a slot has $what', async ({ reply, has }) => {
     const { beacon } = chainOver([good({ [headerPath(90)]: reply })])
-    expect(await beacon.hasBlock(90, never)).toBe(has)
-    expect((await failure(beacon.hasBlock(101, never))).code).toBe('behind')
+    expect(await beacon.blockAt(90, never)).toEqual(has ? { slot: 90, root: rootAt(90) } : undefined)
+    expect((await failure(beacon.blockAt(101, never))).code).toBe('behind')
+  })
+
+  test.each([
+    { what: 'every node has it', others: [header(90), header(90)], standing: 'stands' },
+    { what: 'one has another', others: [header(90), header(90, rootAt(9))], standing: 'disputed' },
+    { what: 'one has none there', others: [header(90), { status: 404 }], standing: 'disputed' },
+    { what: 'every node has another, or none', others: [header(90, rootAt(9)), { status: 404 }], standing: 'left' },
+    {
+      what: 'every node has it on another branch',
+      others: [header(90, rootAt(90), false), header(90, rootAt(90), false)],
+      standing: 'left',
+    },
+    { what: 'one does not answer, and the other has it', others: [{ status: 500 }, header(90)], standing: 'stands' },
+    { what: 'none answers', others: [{ status: 500 }, { status: 503 }], standing: 'unknown' },
+  ] satisfies { what: string; others: Reply[]; standing: string }[])('tells where a block stands: $what', async ({ others, standing }) => {
+    const { beacon } = chainOver(others.map((reply) => good({ [headerPath(90)]: reply })))
+    expect(await beacon.standing({ slot: 90, root: rootAt(90) }, never)).toBe(standing)
+  })
+  test('tells where a block stands by the nodes that have come so far', async () => {
+    const behind = good({ '/eth/v1/node/syncing': syncing(80, { is_syncing: true }) })
+    const { beacon } = chainOver([behind, good({ [headerPath(90)]: header(90) })])
+    expect(await beacon.standing({ slot: 90, root: rootAt(90) }, never)).toBe('stands')
+    expect(await beacon.standing({ slot: 101, root: rootAt(101) }, never)).toBe('unknown')
   })
 
   test('of many keys asks for 30 at a time', async () => {

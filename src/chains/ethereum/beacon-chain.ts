@@ -1,7 +1,7 @@
 import { lowerCase } from '../../lib/chain-types.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NodeReading } from '../nodes/nodes.ts'
-import { type BeaconChain, BeaconError, type StateAt } from './beacon.ts'
+import { type BeaconBlock, type BeaconChain, BeaconError, type StateAt } from './beacon.ts'
 import { createBeaconGet, type OnBeaconCall } from './beacon-http.ts'
 import { type BeaconNetwork, type BeaconNode, createBeaconNodes, headSlot } from './beacon-nodes.ts'
 import {
@@ -65,7 +65,7 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
     const rootOn = async (each: BeaconNode): Promise<Hex> => {
       if (each.index === node.index) return root
       await slotOf(each, slot, signal)
-      return lastBlock(each, slot, signal)
+      return (await lastBlock(each, slot, signal)).root
     }
     const roots = await nodes.each(rootOn, signal)
     const others = [...roots].filter(([, other]) => other !== root).map(([index]) => index)
@@ -85,15 +85,15 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
   const viewed = <T>(
     at: StateAt,
     signal: AbortSignal,
-    read: (node: BeaconNode, slot: number) => Promise<T>,
+    read: (node: BeaconNode, slot: number, block: BeaconBlock) => Promise<T>,
   ): Promise<T & { readonly slot: number; readonly epoch: number }> =>
     nodes.first(async (node) => {
       const slot = await slotOf(node, at, signal)
-      const root = await lastBlock(node, slot, signal)
-      const value = await read(node, slot)
-      if ((await lastBlock(node, slot, signal)) !== root)
+      const block = await lastBlock(node, slot, signal)
+      const value = await read(node, slot, block)
+      if ((await lastBlock(node, slot, signal)).root !== block.root)
         throw new BeaconError('behind', `the beacon chain was reorganised at slot ${slot} while its state was read`)
-      if (at !== 'head') await assertAgreed(slot, node, root, signal)
+      if (at !== 'head') await assertAgreed(slot, node, block.root, signal)
       return { slot, epoch: epochOf(slot, node.spec), ...value }
     }, signal)
 
@@ -113,18 +113,29 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
       viewed(at, signal, async (node, slot) => ({ validators: await validatorsAt(node, slot, pubkeys, signal) })),
 
     withdrawalView: (pubkey, at, signal) =>
-      viewed(at, signal, async (node, slot) => {
+      viewed(at, signal, async (node, slot, block) => {
         const [validators, withdrawals, consolidations] = await Promise.all([
           validatorsAt(node, slot, [pubkey], signal),
           pendingPartialWithdrawals(node, slot, signal),
           pendingConsolidations(node, slot, signal),
         ])
         const validator = validators.get(lowerCase(pubkey))
-        return { validator, pendingPartialWithdrawals: withdrawals, pendingConsolidations: consolidations }
+        return { block, validator, pendingPartialWithdrawals: withdrawals, pendingConsolidations: consolidations }
       }),
 
-    hasBlock: (slot, signal) =>
-      nodes.first(async (node) => (await blockAt(node, await slotOf(node, slot, signal), signal)) !== undefined, signal),
+    blockAt: (slot, signal) =>
+      nodes.first(async (node) => {
+        const root = await blockAt(node, await slotOf(node, slot, signal), signal)
+        return root === undefined ? undefined : { slot, root }
+      }, signal),
+
+    standing: async ({ slot, root }, signal) => {
+      // A node that is not so far, or that does not answer, says nothing.
+      const roots = await nodes.each(async (node) => (await blockAt(node, await slotOf(node, slot, signal), signal)) ?? 'none', signal)
+      const having = [...roots.values()].filter((one) => one === root)
+      if (roots.size === 0) return 'unknown'
+      return having.length === roots.size ? 'stands' : having.length > 0 ? 'disputed' : 'left'
+    },
 
     depositView: (pubkeys, at, signal) =>
       viewed(at, signal, async (node, slot) => {

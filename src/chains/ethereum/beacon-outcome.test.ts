@@ -36,6 +36,7 @@ const view = (
   more: { validator?: Partial<BeaconValidator> | null; queue?: PendingPartialWithdrawal[]; epoch?: number } = {},
 ): WithdrawalView => ({
   slot: 0,
+  block: { slot: 0, root: '0x' },
   epoch: more.epoch ?? 1_000,
   validator: more.validator === null ? undefined : { ...validator, ...more.validator },
   pendingPartialWithdrawals: more.queue ?? [],

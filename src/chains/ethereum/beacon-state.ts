@@ -1,5 +1,5 @@
 import { lowerCase } from '../../lib/chain-types.ts'
-import { BeaconError, type BeaconValidator } from './beacon.ts'
+import { type BeaconBlock, BeaconError, type BeaconValidator } from './beacon.ts'
 import * as formats from './beacon-formats.ts'
 import type { BeaconNode } from './beacon-nodes.ts'
 import { statusAt } from './beacon-phase.ts'
@@ -64,10 +64,10 @@ export const blockAt = async (node: BeaconNode, slot: number, signal: AbortSigna
  * What a state is known by: the last block up to its slot, since nothing but time passes in slots without one. (Not by its own root: Prysm 7.1 answers
  * 500 for that of a slot without a block, and clients find states by roots of recent ones only.)
  */
-export const lastBlock = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<Hex> => {
+export const lastBlock = async (node: BeaconNode, slot: number, signal: AbortSignal): Promise<BeaconBlock> => {
   for (let at = slot; at >= Math.max(0, slot - maxEmptySlots); at--) {
     const root = await blockAt(node, at, signal)
-    if (root !== undefined) return root
+    if (root !== undefined) return { slot: at, root }
   }
   throw new BeaconError('state-not-kept', `the beacon node has no block at slot ${slot}, nor in the ${maxEmptySlots} slots before it`)
 }

@@ -1,5 +1,6 @@
 import type { Gwei } from '../../lib/amounts.ts'
 import type { Address, Hex, Pubkey } from './chain.ts'
+import type { Standing } from './request-queue.ts'
 
 /** The statuses of the Beacon API (ethereum/beacon-APIs, ValidatorStatus). */
 export const beaconStatuses = [
@@ -88,6 +89,12 @@ export interface BeaconHead {
  */
 export type StateAt = 'head' | 'finalized' | number
 
+/** A block of the beacon chain: its root outlives nothing but itself, while a slot may get another block. */
+export interface BeaconBlock {
+  readonly slot: number
+  readonly root: Hex
+}
+
 /** Everything here is of one state. */
 export interface BeaconView {
   readonly slot: number
@@ -98,6 +105,8 @@ export interface BeaconView {
 export interface WithdrawalView {
   readonly slot: number
   readonly epoch: number
+  /** The last block that the state has seen: at its slot, or before it where slots were missed. */
+  readonly block: BeaconBlock
   readonly validator: BeaconValidator | undefined
   /** Of all validators, in the order in which they are paid. */
   readonly pendingPartialWithdrawals: readonly PendingPartialWithdrawal[]
@@ -163,8 +172,10 @@ export interface BeaconChain {
   validators(pubkeys: readonly Pubkey[], at: StateAt, signal: AbortSignal): Promise<BeaconView>
   /** What the rules of exits and withdrawals look at. */
   withdrawalView(pubkey: Pubkey, at: StateAt, signal: AbortSignal): Promise<WithdrawalView>
-  /** Whether the canonical chain has a block at a slot; false for one that was missed. Slots ahead of the head are `behind`. */
-  hasBlock(slot: number, signal: AbortSignal): Promise<boolean>
+  /** The canonical chain's block at a slot; undefined for one that was missed. Slots ahead of the head are `behind`. */
+  blockAt(slot: number, signal: AbortSignal): Promise<BeaconBlock | undefined>
+  /** Whether a block that something was judged by is still in the chain, by all nodes that have its slot. Never throws for nodes that fail. */
+  standing(block: BeaconBlock, signal: AbortSignal): Promise<Standing>
   /** What becomes of deposits for these keys. */
   depositView(pubkeys: readonly Pubkey[], at: StateAt, signal: AbortSignal): Promise<DepositView>
   /** All of them, in order; on a busy network tens of thousands. */

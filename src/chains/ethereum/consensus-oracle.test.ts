@@ -110,6 +110,7 @@ function viewOf(state: State, change: { readonly exitEpoch: number | null; reado
   return {
     slot: constants.epoch * constants.slotsPerEpoch + 2,
     epoch: constants.epoch,
+    block: { slot: constants.epoch * constants.slotsPerEpoch + 2, root: '0x' },
     validator: state.known ? validator : undefined,
     pendingPartialWithdrawals: [...state.queue, ...Array.from({ length: missing }, () => filler), ...change.added].map(entryOf),
     pendingConsolidations: [],

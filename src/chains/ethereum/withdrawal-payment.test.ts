@@ -22,6 +22,7 @@ const exiting = { ...validator, exitEpoch: 1_290, withdrawableEpoch: 1_546 }
 const own = { validatorIndex: 7, ...accepted }
 const view = (more: Partial<WithdrawalView>): WithdrawalView => ({
   slot: 0,
+  block: { slot: 0, root: '0x' },
   epoch: 1_250,
   validator,
   pendingPartialWithdrawals: [own],

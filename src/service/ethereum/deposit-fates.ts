@@ -43,7 +43,7 @@ export function createDepositFates(deps: { store: Store; log: Logger; metrics: M
       return known
     }
     const slotOf = async (block: bigint): Promise<number | undefined> =>
-      processingSlot(beacon, spec, slotAt(genesis, spec, await reads.blockTime(block, signal)), signal)
+      (await processingSlot(beacon, spec, slotAt(genesis, spec, await reads.blockTime(block, signal)), signal))?.slot
 
     return Promise.all(
       rows.map(async (row): Promise<{ readonly row: StakeRow; readonly fate: DepositFate }> => {

@@ -101,7 +101,8 @@ const countBeacon = (beacon: BeaconChain, counted: Counted): BeaconChain => ({
   head: counted((signal) => beacon.head(signal)),
   validators: counted((pubkeys, at, signal) => beacon.validators(pubkeys, at, signal)),
   withdrawalView: counted((pubkey, at, signal) => beacon.withdrawalView(pubkey, at, signal)),
-  hasBlock: counted((slot, signal) => beacon.hasBlock(slot, signal)),
+  blockAt: counted((slot, signal) => beacon.blockAt(slot, signal)),
+  standing: counted((block, signal) => beacon.standing(block, signal)),
   depositView: counted((pubkeys, at, signal) => beacon.depositView(pubkeys, at, signal)),
   pendingDeposits: counted((at, signal) => beacon.pendingDeposits(at, signal)),
 })

@@ -52,7 +52,8 @@ function setUp() {
     genesis: unused,
     head: unused,
     withdrawalView: unused,
-    hasBlock: () => Promise.reject(new Error('not called')),
+    blockAt: unused,
+    standing: unused,
     depositView: unused,
     pendingDeposits: unused,
     validators: async (pubkeys) => {

@@ -10,6 +10,7 @@ import { depositFate } from './deposit-fate-migration.ts'
 import { keysProvisioned } from './keys-provisioned-migration.ts'
 import { missingStakes } from './missing-stakes-migration.ts'
 import { withdrawalPayment } from './payment-migration.ts'
+import { processingBlock } from './processing-block-migration.ts'
 import { queuePlace } from './queue-place-migration.ts'
 import type { Database } from './schema.ts'
 import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
@@ -157,6 +158,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0016_consensus_block': consensusBlock,
   '0017_cancelled_solana_stakes': cancelledSolanaStakes,
   '0018_unreported_requests': unreportedRequests,
+  '0019_processing_block': processingBlock,
 }
 
 /**

@@ -165,6 +165,8 @@ export const rememberRequestSender = (db: Db, id: string, hash: Hash, sentBy: Se
 const noPayment = {
   consensus_block: null,
   consensus_block_hash: null,
+  consensus_slot: null,
+  consensus_root: null,
   queue_position: null,
   queue_turn: null,
   payment_status: null,
@@ -271,6 +273,8 @@ export type SeenOfRequest = Pick<
   | 'consensus_reason'
   | 'consensus_block'
   | 'consensus_block_hash'
+  | 'consensus_slot'
+  | 'consensus_root'
   | 'queue_position'
   | 'queue_turn'
   | 'queued_deposits_gwei'

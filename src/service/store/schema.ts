@@ -1,5 +1,5 @@
 import type { ColumnType, Generated } from 'kysely'
-import type { Address, BlockHash, Hash, Pubkey } from '../../chains/ethereum/chain.ts'
+import type { Address, BlockHash, Hash, Hex, Pubkey } from '../../chains/ethereum/chain.ts'
 import type { SolanaStakesTable, SolanaTransactionsTable } from './solana-schema.ts'
 import type { WebhookDeliveriesTable, WebhookEndpointsTable, WebhookSecretsTable } from './webhooks-schema.ts'
 
@@ -215,6 +215,9 @@ export interface EthereumRequestsTable {
   consensus_block: bigint | null
   /** Its hash; null of one that was judged before this was kept. */
   consensus_block_hash: BlockHash | null
+  /** From Gloas on: the slot and root of the beacon chain's block that processed it. */
+  consensus_slot: bigint | null
+  consensus_root: Hex | null
   /** While it waits in the EIP-7002 contract's queue: its place, and the block whose turn it is; both hold for `block_hash` alone. */
   queue_position: bigint | null
   queue_turn: bigint | null

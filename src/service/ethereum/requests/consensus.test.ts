@@ -14,7 +14,7 @@ import { encodeRequestCalldata, type LoggedRequest, type ValidatorRequest } from
 import { createContractQueue } from '../../../chains/ethereum/testing.ts'
 import { gwei } from '../../../lib/amounts.ts'
 import { judgeRequest } from './consensus.ts'
-import type { Verdict } from './verdict.ts'
+import { finalWith, type Verdict } from './verdict.ts'
 
 const never = new AbortController().signal
 const source: Hex = '0x52908400098527886e0f7030069857d2e4169ee7'
@@ -46,6 +46,7 @@ const validator: BeaconValidator = {
 }
 const view = (more: { validator?: Partial<BeaconValidator>; queue?: PendingPartialWithdrawal[] } = {}): WithdrawalView => ({
   slot: 0,
+  block: { slot: 0, root: '0x' },
   epoch: 1_000,
   validator: { ...validator, ...more.validator },
   pendingPartialWithdrawals: more.queue ?? [],
@@ -59,6 +60,7 @@ const withdrawal: ValidatorRequest = { kind: 'withdrawal', pubkey, amountGwei: g
 
 /** The block is that of slot 32000, in epoch 1000. */
 const slot = 32_000
+const rootAt = (at: number): Hex => `0xbb${at.toString(16).padStart(62, '0')}`
 const blockHash = (number: bigint): Hex => `0x${number.toString(16).padStart(64, '0')}`
 const transactionHash: Hex = `0x${'77'.repeat(32)}`
 const log = (logged: LoggedRequest, hash: Hex = `0x${'88'.repeat(32)}`) => ({
@@ -85,6 +87,8 @@ interface Given {
   readonly known?: KnownPlace
   readonly gloasForkEpoch?: number
   readonly missed?: readonly number[]
+  /** Slots that have another block by the time their state is read. */
+  readonly reorganised?: readonly number[]
   readonly head?: number
   /** Withdrawals of this validator by its owner, as the contract logged them; `ours` is this one. Default: this one alone. */
   readonly logs?: readonly (bigint | 'ours')[]
@@ -106,13 +110,15 @@ async function judge(request: ValidatorRequest, given: Given) {
     validators: unused,
     depositView: unused,
     pendingDeposits: unused,
-    hasBlock: async (at) => {
+    standing: unused,
+    blockAt: async (at) => {
       if (at > (given.head ?? slot + 100)) throw new BeaconError('behind', `slot ${at} is ahead`)
-      return !missed.includes(at)
+      return missed.includes(at) ? undefined : { slot: at, root: rootAt(at) }
     },
     withdrawalView: async (_pubkey, at) => {
       asked.push(at)
-      return stateAt(at)
+      const last = at === 'head' || at === 'finalized' ? slot + 100 : at
+      return { ...stateAt(at), block: { slot: last, root: given.reorganised?.includes(last) ? `0x${'ee'.repeat(32)}` : rootAt(last) } }
     },
   }
   const reads: ContractReads & QueueReads = {
@@ -291,14 +297,56 @@ describe("in the contract's queue", () => {
     expect(none.verdict).toEqual({ status: 'pending', cannotTell: true, reason: expect.stringContaining('8 slots') })
     expect(none.asked).toHaveLength(9)
   })
+
+  test('an effect that is found some slots later is final when so many more blocks are', async () => {
+    const { verdict } = await judge(exit, { storage: 'never moves', stateAt: changesAt(slot + 3, exiting) })
+    expect(verdict.status === 'pending' ? undefined : finalWith(verdict)).toBe(12n)
+    const next = await judge(exit, { storage: 'never moves', gloasForkEpoch: 1_000, stateAt: changesAt(slot + 3, exiting) })
+    expect(next.verdict.status === 'pending' ? undefined : finalWith(next.verdict)).toBe(12n)
+    const known = await judge(exit, { gloasForkEpoch: 1_000, stateAt: changesAt(slot + 1, exiting) })
+    expect(known.verdict.status === 'pending' ? undefined : finalWith(known.verdict)).toBe(10n)
+  })
 })
 
 describe('from Gloas on', () => {
   const gloas = { gloasForkEpoch: 1_000 }
   test('it is judged by the next block, whatever is missed between', async () => {
     const { verdict, asked } = await judge(exit, { ...gloas, missed: [slot + 1, slot + 2], stateAt: changesAt(slot + 3, exiting) })
-    expect(verdict).toMatchObject({ status: 'accepted', judgedAt: 9n })
+    expect(verdict).toMatchObject({ status: 'accepted', judgedAt: 9n, processedBy: { slot: slot + 3, root: rootAt(slot + 3) } })
     expect(asked).toEqual([slot + 2, slot + 3])
+  })
+  test('it is judged anew when another block has come in the place of the next one', async () => {
+    const { verdict } = await judge(exit, { ...gloas, reorganised: [slot + 1], stateAt: changesAt(slot + 1, exiting) })
+    expect(verdict).toEqual({ status: 'pending', askAgain: true, cannotTell: true })
+  })
+  test.each([
+    { what: 'the queue is not known', storage: 'not kept' as const },
+    { what: 'the chain makes no system calls', storage: 'never moves' as const },
+  ])('it is judged by the next block also where $what', async ({ storage }) => {
+    const missed = Array.from({ length: 20 }, (_, number) => slot + 1 + number)
+    const { verdict, asked } = await judge(exit, { ...gloas, storage, missed, stateAt: changesAt(slot + 21, exiting) })
+    expect(verdict).toMatchObject({ status: 'accepted', processedBy: { slot: slot + 21, root: rootAt(slot + 21) } })
+    expect(asked).toEqual([slot + 20, slot + 21])
+  })
+  test('a rule of its own slot says nothing where the next block is of another epoch, also on a chain without system calls', async () => {
+    const stateAt = (at: StateAt) =>
+      at === slot + 1
+        ? { ...view({ validator: { activationEpoch: 745, exitEpoch: 1_006 } }), epoch: 1_001 }
+        : view({ validator: { activationEpoch: 745 } })
+    expect((await judge(exit, { ...gloas, storage: 'never moves', stateAt })).verdict.status).toBe('accepted')
+  })
+  test('of two withdrawals of a validator in neighbouring blocks, each is told by the block that processes it', async () => {
+    const ours: LoggedRequest = { source, request: withdrawal }
+    const entry = (amountGwei: bigint) => ({ validatorIndex: 7, amountGwei: gwei(amountGwei), withdrawableEpoch: 1_300 })
+    // Block 9 is of `slot`, and processed in the next one; block 10 is of that, and processed two slots later, as one is missed.
+    const stateAt = (at: StateAt) => {
+      const since = typeof at === 'number' ? at - slot : -1
+      return view({ queue: since < 1 ? [] : since < 3 ? [entry(3_000_000_000n)] : [entry(3_000_000_000n), entry(1n)] })
+    }
+    const first = await judge(withdrawal, { ...gloas, missed: [slot + 2], stateAt, behind: [...strangers(15), ours] })
+    expect(first.verdict).toMatchObject({ payment: { amountGwei: 3_000_000_000n }, judgedAt: 9n, processedBy: { slot: slot + 1 } })
+    const second = await judge(withdrawal, { ...gloas, missed: [slot + 2], stateAt, ahead: [ours, ...strangers(15)] })
+    expect(second.verdict).toMatchObject({ payment: { amountGwei: 1n }, judgedAt: 10n, processedBy: { slot: slot + 3 } })
   })
   test('it waits for the next block', async () => {
     const { verdict } = await judge(exit, { ...gloas, missed: [slot + 1], head: slot + 1, stateAt: () => view() })

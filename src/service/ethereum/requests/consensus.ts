@@ -1,4 +1,4 @@
-import { type BeaconChain, BeaconError, type WithdrawalView } from '../../../chains/ethereum/beacon.ts'
+import { type BeaconBlock, type BeaconChain, BeaconError, type WithdrawalView } from '../../../chains/ethereum/beacon.ts'
 import { type RequestOutcome, requestOutcome } from '../../../chains/ethereum/beacon-outcome.ts'
 import { slotAt } from '../../../chains/ethereum/beacon-time.ts'
 import { type BlockHash, ChainError, type ContractReads, type EthereumChain, type Hash, type Hex } from '../../../chains/ethereum/chain.ts'
@@ -76,6 +76,18 @@ export async function judgeRequest(access: JudgeAccess, mined: MinedRequest, sig
   }
 }
 
+const nothingFor = (slot: number): Verdict =>
+  cannotTell(`the beacon chain has no block in ${maxMissedSlots} slots after slot ${slot}, which it waits for`)
+
+/** @throws BeaconError where the state is not that of the block which was found: the chain was reorganised meanwhile, and it is looked at again. */
+function assertState({ block }: WithdrawalView, expected: BeaconBlock | undefined): void {
+  if (expected !== undefined && block.root !== expected.root)
+    throw new BeaconError('behind', `the beacon chain was reorganised at slot ${expected.slot} while a request was judged`)
+}
+
+const processedBy = (block: BeaconBlock | undefined, verdict: Decided): Decided =>
+  block === undefined ? verdict : { ...verdict, processedBy: block }
+
 const by = (judgedBy: Hex, verdict: Verdict): Verdict => (verdict.status === 'pending' ? verdict : { ...verdict, judgedBy })
 
 async function byProcessingState(access: JudgeAccess, mined: MinedRequest, place: HandedOn, signal: AbortSignal): Promise<Verdict> {
@@ -87,20 +99,21 @@ async function byProcessingState(access: JudgeAccess, mined: MinedRequest, place
   const slot = slotAt(genesis, spec, block.timestamp)
   if (slot < 0) return cannotTell(`block ${block.number} is older than the beacon chain's genesis`)
   try {
-    const at = await processingSlot(beacon, spec, slot, signal)
-    if (at === undefined)
-      return cannotTell(`the beacon chain has no block in ${maxMissedSlots} slots after slot ${slot}, which it waits for`)
+    const processing = await processingSlot(beacon, spec, slot, signal)
+    if (processing === undefined) return nothingFor(slot)
+    const { slot: at, confirmedBy } = processing
     const [before, after] = await Promise.all([
       beacon.withdrawalView(pubkey, Math.max(0, at - 1), signal),
       beacon.withdrawalView(pubkey, at, signal),
     ])
+    assertState(after, confirmedBy)
     const outcome = requestOutcome({ logged, spec, before, after, batch, index })
     if (outcome.status === 'not shown') {
       return cannotTell(
         `block ${block.number} handed it on, and the states around slot ${at} show neither an effect nor a rule that it breaks`,
       )
     }
-    return verdictOf(outcome, logged, block.number)
+    return processedBy(confirmedBy, verdictOf(outcome, logged, block.number))
   } catch (error) {
     if (!(error instanceof BeaconError) || error.code !== 'state-not-kept') throw error
     const head = await beacon.withdrawalView(pubkey, 'head', signal)
@@ -129,14 +142,19 @@ async function byLooking(
   const slot = slotAt(genesis, spec, seconds)
   if (slot < 0) return cannotTell(`block ${blockNumber} is older than the beacon chain's genesis`)
   try {
-    let before = await beacon.withdrawalView(pubkey, Math.max(0, slot - 1), signal)
-    for (let at = slot; at < slot + maxSlots; at += 1) {
+    const processing = await processingSlot(beacon, spec, slot, signal)
+    if (processing === undefined) return nothingFor(slot)
+    const { slot: first, confirmedBy } = processing
+    let before = await beacon.withdrawalView(pubkey, Math.max(0, first - 1), signal)
+    for (let at = first; at < first + maxSlots; at += 1) {
       const after = await beacon.withdrawalView(pubkey, at, signal)
+      if (at === first) assertState(after, confirmedBy)
       const outcome = requestOutcome({ logged, spec, before, after })
       if (outcome.status !== 'not shown' && (queue === 'none' || isOurs(outcome, logged))) {
         // Another one of the same amount may have had its turn here.
         if (queue !== 'none' && logged.request.kind === 'withdrawal' && (await alike()).count !== 1) break
-        return verdictOf(outcome, logged, judgedAt)
+        const found = processedBy(confirmedBy && after.block, verdictOf(outcome, logged, judgedAt))
+        return at === first ? found : { ...found, slotsLater: at - first }
       }
       before = after
     }

@@ -1,7 +1,5 @@
 import type { ChainHead, ChainReceipt } from '../../../chains/ethereum/chain.ts'
 import { queuedDeposits } from '../../../chains/ethereum/queued-deposits.ts'
-import type { Standing } from '../../../chains/ethereum/request-queue.ts'
-import { type Gwei, gwei } from '../../../lib/amounts.ts'
 import type { Logger } from '../../../lib/log.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Store } from '../../store/database.ts'
@@ -11,7 +9,6 @@ import {
   recordRequest,
   rememberRequestSender,
   requestHashes,
-  type SeenOfRequest,
   takeDueRequests,
 } from '../../store/requests.ts'
 import type { EthereumNetwork } from '../networks.ts'
@@ -22,9 +19,10 @@ import { createCancelledRequests } from './cancelled-requests.ts'
 import { judgeRequest } from './consensus.ts'
 import { madeRequest, requestMismatch, requestOf } from './made-request.ts'
 import type { PaymentTracker } from './payments.ts'
-import { withEarlier } from './standing.ts'
+import { standingOf, withEarlier } from './standing.ts'
 import type { UnreportedRequests } from './unreported.ts'
-import { cannotTell, type Decided, maxReason, rulesIn, type Verdict } from './verdict.ts'
+import { cannotTell, finalWith, maxReason, type Verdict } from './verdict.ts'
+import { columnsOf, storedVerdict } from './verdict-columns.ts'
 
 const batchSize = 50
 const concurrency = 4
@@ -86,9 +84,9 @@ export function createRequestTracker(deps: {
     verdict: Verdict,
     signal: AbortSignal,
   ): Promise<boolean> {
-    if (verdict.status === 'pending' || verdict.askAgain === true || verdict.judgedAt > head.final) return false
+    if (verdict.status === 'pending' || verdict.askAgain === true || finalWith(verdict) > head.final) return false
     const receipt = observed.find(({ hash }) => hash === outcome.hash)?.receipt
-    return receipt !== undefined && (await standingOf(network, receipt, verdict, signal)) === 'stands'
+    return receipt !== undefined && (await standingOf(network.validators, receipt, verdict, signal)) === 'stands'
   }
 
   /** What is queued for a validator that exits, as it stands when the exit begins. */
@@ -114,8 +112,8 @@ export function createRequestTracker(deps: {
     const earlier = row.block_hash === receipt.blockHash ? storedVerdict(row) : undefined
     if (earlier === undefined) return judged(network, head, row, receipt, signal)
     return withEarlier(earlier, {
-      isFinal: outcome.status === 'confirmed' && earlier.judgedAt <= head.final,
-      standing: () => standingOf(network, receipt, earlier, signal),
+      isFinal: outcome.status === 'confirmed' && finalWith(earlier) <= head.final,
+      standing: () => standingOf(network.validators, receipt, earlier, signal),
       judge: () => judged(network, head, row, receipt, signal),
     })
   }
@@ -182,59 +180,5 @@ function withTimes<V extends Verdict>(verdict: V, times: number): V {
   return {
     ...verdict,
     reason: `${verdict.reason}; the transaction makes this request ${times} times, and this is said of the first`.slice(0, maxReason),
-  }
-}
-
-const columnsOf = (
-  outcome: Outcome,
-  verdict: Verdict,
-): Omit<SeenOfRequest, 'settled' | 'checked_head' | 'queued_deposits_gwei' | 'queued_deposits_epoch'> => ({
-  status: outcome.status,
-  hash: outcome.hash,
-  block_number: outcome.blockNumber ?? null,
-  block_hash: outcome.blockHash ?? null,
-  failure_reason: outcome.status === 'failed' ? outcome.reason : null,
-  consensus_status: verdict.status,
-  consensus_reason: verdict.reason ?? null,
-  consensus_block: verdict.status === 'pending' ? null : verdict.judgedAt,
-  consensus_block_hash: (verdict.status === 'pending' ? undefined : verdict.judgedBy) ?? null,
-  queue_position: (verdict.status === 'pending' ? verdict.place?.position : undefined) ?? null,
-  queue_turn: (verdict.status === 'pending' ? verdict.place?.turn : undefined) ?? null,
-  ...paymentColumns(verdict.status === 'accepted' ? verdict.payment : undefined),
-})
-
-const paymentColumns = (payment: { readonly amountGwei: Gwei; readonly withdrawableEpoch: number } | undefined) =>
-  payment === undefined
-    ? { payment_status: null, payable_gwei: null, withdrawable_epoch: null }
-    : { payment_status: 'waiting' as const, payable_gwei: payment.amountGwei, withdrawable_epoch: BigInt(payment.withdrawableEpoch) }
-
-/** The receipt's own block is in the chain: only a later one, which handed the request on, may have left it. */
-async function standingOf(
-  { validators }: EthereumNetwork,
-  { blockNumber }: ChainReceipt,
-  { judgedAt, judgedBy }: Decided,
-  signal: AbortSignal,
-): Promise<Standing> {
-  if (judgedBy === undefined || judgedAt === blockNumber || validators === undefined) return 'stands'
-  return validators.reads.standing({ number: judgedAt, hash: judgedBy }, signal)
-}
-
-/** The judgement that stands in the row, if there is one. */
-function storedVerdict(row: RequestRow): Decided | undefined {
-  const { consensus_status: status, consensus_reason: reason, payable_gwei: amount, withdrawable_epoch: epoch } = row
-  const judgedAt = row.consensus_block ?? row.block_number ?? 0n
-  const judgedBy = row.consensus_block_hash === null ? {} : { judgedBy: row.consensus_block_hash }
-  if (status === 'dropped') {
-    const rules = rulesIn(reason ?? '')
-    // Of a version that judged without a rule: judged anew.
-    return reason === null || rules === undefined ? undefined : { status, judgedAt, ...judgedBy, reason, rules }
-  }
-  if (status === 'pending') return undefined
-  return {
-    status,
-    judgedAt,
-    ...judgedBy,
-    ...(reason === null ? {} : { reason }),
-    ...(amount === null || epoch === null ? {} : { payment: { amountGwei: gwei(amount), withdrawableEpoch: Number(epoch) } }),
   }
 }

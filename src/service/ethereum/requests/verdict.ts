@@ -1,3 +1,4 @@
+import type { BeaconBlock } from '../../../chains/ethereum/beacon.ts'
 import type { RequestOutcome } from '../../../chains/ethereum/beacon-outcome.ts'
 import type { Hex } from '../../../chains/ethereum/chain.ts'
 import type { KnownPlace } from '../../../chains/ethereum/request-queue.ts'
@@ -21,10 +22,14 @@ export interface Pending extends Told {
   readonly place?: KnownPlace
 }
 interface Judged extends Told {
-  /** The block that handed the request on. A verdict is final when this block is. */
+  /** The block that handed the request on. */
   readonly judgedAt: bigint
   /** Its hash: another block at that height may judge otherwise. */
   readonly judgedBy?: Hex
+  /** From Gloas on: the block of the beacon chain that processed it, the next one, by whose state it was judged. Absent: the handing-on block's own. */
+  readonly processedBy?: BeaconBlock
+  /** Its effect was found so many slots after the one that would process it: where it stood in the contract's queue was not known. */
+  readonly slotsLater?: number
   /** By what the head shows, and not by the states that processed it. */
   readonly inferred?: true
 }
@@ -35,6 +40,12 @@ export interface Accepted extends Judged {
   /** Of an exit: after this epoch, deposits that are queued are credited and paid out. */
   readonly withdrawableEpoch?: number
 }
+/**
+ * The block of the execution layer that must be final for the verdict to be. From Gloas on, the next one's slot is that of the block which processed the
+ * request, or comes after it; where it was found some slots later, so many more blocks are waited for, as each takes a slot.
+ */
+export const finalWith = ({ judgedAt, processedBy, slotsLater = 0 }: Decided): bigint =>
+  judgedAt + BigInt(slotsLater) + (processedBy === undefined ? 0n : 1n)
 /** Only by a rule that it broke: there is none without one. */
 export interface Dropped extends Judged {
   readonly status: 'dropped'
