@@ -1,0 +1,75 @@
+import { afterAll, expect, test } from 'vitest'
+import { chart, type Helm, startHelm } from '../../cluster/chart.ts'
+import { type Commands, pageCommands } from '../../cluster/page-commands.ts'
+import { applyAll, eventually, getSigner, getStake, seen, signer, stake, untilReason } from '../../stack/resources.ts'
+import { matrix } from '../chart/harness.ts'
+import { untilPaidOnce, useStack } from '../operator/harness.ts'
+
+/** docs/how-to/uninstall.md, with its commands as they stand, from a cluster with a paid stake to an empty one. */
+let helm: Helm
+let commands: Commands | undefined
+const stopping = new AbortController()
+const stack = useStack({
+  controllerManager: true,
+  async install(cluster) {
+    helm = await startHelm(cluster.adminKubeconfigPath, stopping.signal)
+    const values = helm.valuesFile(matrix[0]?.values ?? {})
+    await helm.ok(['install', 'staking-operator', chart, '--namespace', 'staking-system', '--create-namespace', '--values', values])
+    return { namespace: 'staking-system', name: 'staking-operator' }
+  },
+})
+afterAll(() => {
+  stopping.abort()
+  commands?.stop()
+  helm?.stop()
+})
+
+test('the commands of the page, in their order, take everything away but the money', { timeout: 400_000 }, async () => {
+  const { cluster, operator } = stack()
+  commands = await pageCommands(
+    cluster,
+    { page: 'docs/how-to/uninstall.md', placeholders: { NAME: 'paid', NAMESPACE: 'default' } },
+    stopping.signal,
+  )
+  await applyAll(cluster, [signer()])
+  await eventually(
+    'the signer is ready',
+    () => getSigner(cluster),
+    (value) => seen(value).ready === 'True',
+  )
+  await applyAll(cluster, [stake('paid'), stake('refused', { amountEth: '65' })])
+  await untilPaidOnce(stack(), 'paid')
+  await untilReason(cluster, 'refused', 'OverLimit')
+  const left = async (kind: string) =>
+    (await cluster.kubectlOk(['get', kind, '-A', '-o', 'name'])).split('\n').filter((name) => name !== '')
+
+  await commands.run('Keep a copy')
+  await commands.run('Stop what is new')
+  expect((await getStake(cluster, 'paid'))?.spec.suspend).toBe(true)
+  expect(await commands.run('Wait for what was sent')).toMatch(/Landed/)
+  expect(await commands.run('See what holds money')).toMatch(/paid/)
+
+  await commands.run('Delete the resources')
+  await eventually(
+    'what holds no money is gone',
+    () => left('ethereumstakes'),
+    (names) => names.length === 1,
+  )
+  expect(seen(await getStake(cluster, 'paid')).message).toMatch(/32 ETH are staked/)
+  await commands.run('Forget what stays staked')
+  expect(await left('ethereumstakes')).toEqual([])
+
+  await commands.run('Delete the log and the signers')
+  for (const kind of ['stakingtransactions', 'stakingsigners', 'signernonces']) expect(await left(kind), kind).toEqual([])
+  await operator.stop()
+  await commands.run('Uninstall the release')
+  expect((await left('crd')).filter((name) => name.endsWith('.staking.dev'))).toHaveLength(7)
+  // The policy stays with what it protects.
+  const refused = await cluster.kubectl(['delete', 'crd', 'ethereumstakes.staking.dev'])
+  expect(refused.stderr).toMatch(/every resource of it is deleted/)
+
+  await commands.run('Remove the definitions')
+  expect((await left('crd')).filter((name) => name.endsWith('.staking.dev'))).toEqual([])
+  expect((await left('validatingadmissionpolicies')).filter((name) => name.includes('staking'))).toEqual([])
+  expect(await stack().anvil.depositCount()).toBe(1)
+})
