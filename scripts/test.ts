@@ -27,6 +27,7 @@ step('types', 'tsc', '--noEmit')
 step('lint', 'biome', 'check', '--error-on-warnings', '.')
 step('generated files', 'node', 'scripts/generate.ts', '--check')
 step('control plane', 'node', 'scripts/controlplane.ts')
+step('Flux', 'node', 'scripts/flux.ts')
 const counted = [tests('tests', 'test-report.json', given)]
 if (withDevnet && step('devnet programs', 'node', 'scripts/devnet.ts')) {
   counted.push(tests('devnet tests', 'test-report-devnet.json', ['--config', 'test/devnet/vitest.config.ts']))

@@ -1,9 +1,7 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { cacheDir } from './cache-dir.ts'
+import { ensureGoPrograms } from './go-program.ts'
 import { freePort } from './ports.ts'
-import { findOnPath, type RunningProcess, startProcess } from './process.ts'
-import { runToEnd } from './run.ts'
+import { type RunningProcess, startProcess } from './process.ts'
 
 const version = '2.5.0'
 const program = 'github.com/Shopify/toxiproxy/v2/cmd/server'
@@ -79,29 +77,9 @@ export async function startToxiproxy(signal: AbortSignal): Promise<Toxiproxy> {
 }
 
 async function ensureProgram(signal: AbortSignal): Promise<string> {
-  const folder = join(cacheDir(process.env), 'toxiproxy')
-  const file = join(folder, `toxiproxy-${version}`)
-  if (existsSync(file)) return file
-  const go = findOnPath('go', process.env.PATH ?? '')
-  if (go === undefined) throw new Error(`toxiproxy ${version} has to be built once: install Go 1.23 or newer (https://go.dev/dl)`)
-  mkdirSync(folder, { recursive: true })
-  const work = mkdtempSync(join(folder, 'build-'))
-  try {
-    // `-mod=mod` writes what it found into go.mod: into a copy. go.sum still decides what is taken.
-    for (const name of ['go.mod', 'go.sum']) copyFileSync(join(import.meta.dirname, 'toxiproxy', name), join(work, name))
-    const built = join(work, 'server')
-    const { code, stderr } = await runToEnd({
-      command: go,
-      args: ['build', '-trimpath', '-buildvcs=false', '-ldflags', '-s -w', '-o', built, program],
-      cwd: work,
-      env: { CGO_ENABLED: '0', GOFLAGS: '-mod=mod', GO111MODULE: 'on', GOWORK: 'off' },
-      signal,
-    })
-    if (code !== 0) throw new Error(`Go could not build toxiproxy ${version}:\n${stderr.trimEnd().split('\n').slice(-15).join('\n')}`)
-    // Whole or not at all; who built it at the same time has built the same.
-    renameSync(built, file)
-    return file
-  } finally {
-    rmSync(work, { recursive: true, force: true })
-  }
+  const name = `toxiproxy-${version}`
+  return join(
+    await ensureGoPrograms({ module: 'toxiproxy', cache: 'toxiproxy', programs: { [name]: program }, isComplete: false, signal }),
+    name,
+  )
 }
