@@ -17,6 +17,7 @@ const none = () => []
 /** Readings of a program that has nothing to show. */
 const nothing: Readings = {
   leader: () => false,
+  knowsFleet: () => false,
   leaseTransitions: () => undefined,
   queues: none,
   informers: none,
@@ -87,7 +88,7 @@ Both programs serve \`/metrics\` in the Prometheus format: the operator on \`--l
 
 ## Operator
 
-What the fleet is like, only the instance that leads exports: resources, conditions, waits, transactions, amounts, signers, prices and nodes. What an instance knows of itself each exports: its lead, caches, queues and requests. So nothing is counted twice, and \`sum\` needs no \`max by\`.
+What the fleet is like, only the instance that leads exports, once its caches are whole: resources, conditions, waits, transactions, amounts, signers, prices and nodes. What an instance knows of itself each exports: its lead, caches, queues and requests. So nothing is counted twice, and \`sum\` needs no \`max by\`.
 
 Ages are in seconds. Amounts are in ETH or SOL and prices in gwei, as the resources have them. No label holds a hash, a key or a URL. \`node\` is the number of a node in the order of the configuration, from 1; a beacon node's has \`beacon-\` before it.
 

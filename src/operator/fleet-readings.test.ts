@@ -19,6 +19,7 @@ import { followWaits, type Wait } from './waits.ts'
 const none = () => []
 const bare: Omit<Readings, 'fleet'> = {
   leader: () => true,
+  knowsFleet: () => true,
   leaseTransitions: () => 3,
   queues: none,
   informers: none,
@@ -47,7 +48,7 @@ function world() {
 /** The lines of a scrape that are of one metric. */
 async function scraped(fleet: Readings['fleet'], name: string, leader = true): Promise<string[]> {
   const metrics = createOperatorMetrics({ version: '0' })
-  metrics.read({ ...bare, fleet, leader: () => leader })
+  metrics.read({ ...bare, fleet, knowsFleet: () => leader })
   const text = await metrics.registry.metrics()
   return text.split('\n').filter((line) => line.startsWith(`staking_operator_${name}{`) || line.startsWith(`staking_operator_${name} `))
 }

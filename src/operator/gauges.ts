@@ -5,6 +5,8 @@ import type { FleetReadings } from './fleet-readings.ts'
 /** What is read at scrape time, so that no gauge can be stale. */
 export interface Readings {
   readonly leader: () => boolean
+  /** It leads, and its caches have taken in whole lists: what it knows of the fleet is all there is. */
+  readonly knowsFleet: () => boolean
   /** How often the lease has passed to another holder. */
   readonly leaseTransitions: () => number | undefined
   readonly queues: () => Iterable<{ readonly kind: string; readonly ready: number; readonly delayed: number; readonly processing: number }>
@@ -78,20 +80,20 @@ function summed<L extends string>(set: Set<L>, entries: Iterable<readonly [label
 }
 
 /**
- * Adds the gauges. What the fleet is like, every instance could tell from its caches, and Prometheus would count it twice: only the one that leads does. Of
- * itself (its lead, caches, queues, requests) each tells.
+ * Adds the gauges. What the fleet is like, every instance could tell from its caches, and Prometheus would count it twice: only the one that leads does, once its
+ * caches are whole. Of itself (its lead, caches, queues, requests) each tells.
  */
 export function registerReadings(registry: Registry, readings: Readings): void {
   const gauge = adderOf(registry)
   const ofLeader: AddGauge = (name, help, labelNames, read) =>
     gauge(name, help, labelNames, (set) => {
-      if (readings.leader()) read(set)
+      if (readings.knowsFleet()) read(set)
     })
   registerInstance(gauge, registry, readings)
   registerResources(ofLeader, readings)
   registerWaits(ofLeader, readings.fleet)
   registerSigners(ofLeader, readings)
-  registerNodeMetrics(registry, 'staking_operator', { readings: () => (readings.leader() ? readings.nodes() : []) })
+  registerNodeMetrics(registry, 'staking_operator', { readings: () => (readings.knowsFleet() ? readings.nodes() : []) })
 }
 
 function registerInstance(gauge: AddGauge, registry: Registry, readings: Readings): void {

@@ -17,10 +17,12 @@ interface Has {
   readonly records?: object[]
   readonly places?: number[]
   readonly conditions?: object[]
+  readonly leads?: boolean
+  readonly synced?: boolean
 }
 
 /** The readings of an operator in whose cluster these objects are. */
-function world({ lanes, records, places, conditions }: Has) {
+function world({ lanes, records, places, conditions, leads = true, synced = true }: Has) {
   const clock = createTestClock()
   const kube = createFakeKube(clock)
   const caches = createCaches(<R extends KubeObject>(definition: KindDefinition, options?: CacheOptions<R>) =>
@@ -50,10 +52,10 @@ function world({ lanes, records, places, conditions }: Has) {
       .collection<KubeObject>(signerNonce)
       .create({ metadata: { name: `place-${nonce}` }, spec: { chainId: hoodi.chainId, address: address.toLowerCase(), nonce } })
   return createReadings({
-    elector: { isHeld: () => true, transitions: () => 0 },
+    elector: { isHeld: () => leads, transitions: () => 0 },
     caches,
     controllers: { stats: () => [] },
-    collections: { informers: [] },
+    collections: { informers: [['ethereumstakes', { hasSynced: () => synced } as never]] },
     networks: {
       names: (chain) => (chain === 'Ethereum' ? ['hoodi'] : []),
       ethereum: () => ({ config: hoodi }) as never,
@@ -108,4 +110,12 @@ test.each<{ when: string; conditions: object[]; phase: string; stalled: string }
   },
 ])('a signer counts as stalled by its condition Stalled alone: $when', ({ conditions, phase, stalled }) => {
   expect([...world({ conditions }).resources()]).toEqual([{ kind: 'StakingSigner', phase, stalled, count: 1 }])
+})
+
+test.each([
+  { when: 'it leads and its caches are whole', leads: true, synced: true, knows: true },
+  { when: 'it leads and its caches are being filled', leads: true, synced: false, knows: false },
+  { when: 'another leads', leads: false, synced: true, knows: false },
+])('an instance tells of the fleet: $knows, when $when', ({ leads, synced, knows }) => {
+  expect(world({ leads, synced }).knowsFleet()).toBe(knows)
 })

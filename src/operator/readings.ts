@@ -48,6 +48,7 @@ export function createReadings(deps: {
   const { signers, stakes, exits, withdrawals, solanaStakes, records, places } = caches
   return {
     leader: () => deps.elector.isHeld(),
+    knowsFleet: () => deps.elector.isHeld() && deps.collections.informers.every(([, informer]) => informer.hasSynced()),
     leaseTransitions: () => deps.elector.transitions(),
     nodes: () => deps.nodes.readings(),
     queues: () => deps.controllers.stats(),

@@ -41,6 +41,10 @@ describe('two operators', () => {
     await allReady(6)
     expect(await metric(stack.operatorMetrics, 'staking_operator_status_writes_total')).toBeGreaterThan(0)
     expect(await metric(metricsOf(other), 'staking_operator_status_writes_total')).toBe(0)
+    // Of the fleet only the one that leads tells: a sum over both counts nothing twice.
+    const ofFleet = /^staking_operator_(resources|amount_eth|signer_|rpc_node_height|waiting_resources)/m
+    expect(await (await fetch(stack.operatorMetrics)).text()).toMatch(ofFleet)
+    expect(await (await fetch(metricsOf(other))).text()).not.toMatch(ofFleet)
     expect(await leads(metricsOf(other))).toBe(false)
     await expectExactlyOnce(stack, 6)
 
