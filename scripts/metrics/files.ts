@@ -19,6 +19,7 @@ const nothing: Readings = {
   leader: () => false,
   knowsFleet: () => false,
   leaseTransitions: () => undefined,
+  suspended: () => false,
   queues: none,
   informers: none,
   resources: none,

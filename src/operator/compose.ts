@@ -35,6 +35,7 @@ import type { ResourceClient } from './kube/resource-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import type { SagaCollection, SagaResource } from './saga-collection.ts'
+import { assertNotSuspended, isSuspended } from './suspension.ts'
 import { auditOf } from './transactions/audit.ts'
 import { createCatchUp } from './transactions/catch-up.ts'
 import { createLane } from './transactions/lane.ts'
@@ -91,6 +92,8 @@ export interface OperatorParts {
   readonly refreshNamespace: (name: string, signal: AbortSignal) => Promise<void>
   /** Throws unless this process leads. */
   readonly assertHeld: () => void
+  /** What people have written at the operator's lease. */
+  readonly leaseAnnotations: () => Readonly<Record<string, string>>
   /** Throws unless the installed CRDs are what the operator was built for. */
   readonly assertCurrent: () => void
   /** How often a stalled resource whose cause no watch can see is looked at again, in ms. */
@@ -164,6 +167,17 @@ function composeGround(parts: OperatorParts) {
     assertHeld()
     parts.assertCurrent()
   }
+  /** ▸ Asked before every signature and every broadcast. */
+  let wasSuspended = false
+  const maySign = () => {
+    mayAct()
+    const annotations = parts.leaseAnnotations()
+    const is = isSuspended(annotations)
+    if (is !== wasSuspended)
+      parts.log.warn({}, is ? 'suspended by the annotation of the lease: nothing is signed or sent' : 'not suspended any more')
+    wasSuspended = is
+    assertNotSuspended(annotations)
+  }
   async function ownerExists(owner: TransactionOwner, isFresh: boolean, signal: AbortSignal): Promise<boolean> {
     // Of a kind that isn't known here nothing is given away.
     if (sagas[owner.kind] === undefined) return true
@@ -183,9 +197,9 @@ function composeGround(parts: OperatorParts) {
     clock,
     namespace: parts.namespace,
     refreshNamespace: parts.refreshNamespace,
-    assertMayAct: mayAct,
+    assertMayAct: maySign,
   }
-  return { parts, onPoint, store, transactions, memory, resource, asking, shows, mayAct, ownerExists, log, signing }
+  return { parts, onPoint, store, transactions, memory, resource, asking, shows, mayAct, maySign, ownerExists, log, signing }
 }
 type Ground = ReturnType<typeof composeGround>
 
@@ -341,7 +355,7 @@ function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, 
 
 /** What looks after the log: the lanes of Ethereum by their keys, each record of Solana by its name. */
 function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds, legacy: Legacy, hold: Hold): Reconcile {
-  const { parts, transactions, memory, mayAct, ownerExists, onPoint } = ground
+  const { parts, transactions, memory, maySign, ownerExists, onPoint } = ground
   const { networks, keys, clock, events, report, caches } = parts
   const onEvent: LaneDeps['onEvent'] = (record, event) => {
     const { about, fields, message, counted } = auditOf(record, event)
@@ -362,11 +376,11 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
       if (found === undefined) throw stall('InvalidSpec', `The operator knows no purpose ${record.spec.purpose}.`)
       return found
     },
-    signing: createSigning({ keys, clock, signers: () => caches.signers.cache.list(), assertMayAct: mayAct }),
+    signing: createSigning({ keys, clock, signers: () => caches.signers.cache.list(), assertMayAct: maySign }),
     signers: () => caches.signers.cache.list(),
     memory,
     clock,
-    assertMayAct: mayAct,
+    assertMayAct: maySign,
     importing: legacy.hindrance,
     importingFor: legacy.hindranceFor,
     holdSigner: hold.take,
@@ -393,7 +407,7 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
     onPruned: report.pruned,
     memory,
     clock,
-    assertMayAct: mayAct,
+    assertMayAct: maySign,
     onEvent,
     ...(parts.random === undefined ? {} : { random: parts.random }),
     ...onPoint,

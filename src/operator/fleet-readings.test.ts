@@ -21,6 +21,7 @@ const bare: Omit<Readings, 'fleet'> = {
   leader: () => true,
   knowsFleet: () => true,
   leaseTransitions: () => 3,
+  suspended: () => false,
   queues: none,
   informers: none,
   resources: none,

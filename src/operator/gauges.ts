@@ -9,6 +9,8 @@ export interface Readings {
   readonly knowsFleet: () => boolean
   /** How often the lease has passed to another holder. */
   readonly leaseTransitions: () => number | undefined
+  /** Whether people have stopped all that is signed, by the lease's annotation. */
+  readonly suspended: () => boolean
   readonly queues: () => Iterable<{ readonly kind: string; readonly ready: number; readonly delayed: number; readonly processing: number }>
   readonly informers: () => Iterable<{
     readonly resource: string
@@ -98,6 +100,9 @@ export function registerReadings(registry: Registry, readings: Readings): void {
 
 function registerInstance(gauge: AddGauge, registry: Registry, readings: Readings): void {
   gauge('leader', '1 while this instance holds the lease.', [], (set) => set({}, readings.leader() ? 1 : 0))
+  gauge('suspended', '1 while the annotation of the lease has stopped all that is signed and sent.', [], (set) => {
+    if (readings.leader()) set({}, readings.suspended() ? 1 : 0)
+  })
   new Counter({
     name: 'staking_operator_lease_transitions_total',
     help: 'How often the lease has passed to another instance, as the lease itself counts it: the same at every instance.',

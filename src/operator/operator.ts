@@ -131,6 +131,7 @@ export async function runOperator(
       namespace: namespaces.facts,
       refreshNamespace: namespaces.refresh,
       assertHeld: () => elector.assertHeld(),
+      leaseAnnotations: () => elector.annotations(),
       assertCurrent: () => guard.assertCurrent(),
       stallRecheckMs: options.stallRecheckMs,
       signerIntervalMs: options.signerIntervalMs,

@@ -52,7 +52,7 @@ function world({ lanes, records, places, conditions, leads = true, synced = true
       .collection<KubeObject>(signerNonce)
       .create({ metadata: { name: `place-${nonce}` }, spec: { chainId: hoodi.chainId, address: address.toLowerCase(), nonce } })
   return createReadings({
-    elector: { isHeld: () => leads, transitions: () => 0 },
+    elector: { isHeld: () => leads, transitions: () => 0, annotations: () => ({}) },
     caches,
     controllers: { stats: () => [] },
     collections: { informers: [['ethereumstakes', { hasSynced: () => synced } as never]] },

@@ -12,6 +12,7 @@ import type { BalanceReading } from './kinds/staking-signer/facts.ts'
 import type { KubeCollections } from './kube/collections.ts'
 import type { LeaderElector } from './kube/leader-election.ts'
 import type { Networks } from './ports.ts'
+import { isSuspended } from './suspension.ts'
 import { addressOf } from './transactions/ethereum-texts.ts'
 import { laneKey } from './transactions/names.ts'
 import { isOpen } from './transactions/protocol.ts'
@@ -34,7 +35,7 @@ export function createSeen(clock: Clock) {
 
 /** What the metrics show of the operator's memory at scrape time. */
 export function createReadings(deps: {
-  readonly elector: Pick<LeaderElector, 'isHeld' | 'transitions'>
+  readonly elector: Pick<LeaderElector, 'isHeld' | 'transitions' | 'annotations'>
   readonly caches: Caches
   readonly controllers: Pick<Controllers<Reconciled>, 'stats'>
   readonly collections: Pick<KubeCollections, 'informers'>
@@ -50,6 +51,7 @@ export function createReadings(deps: {
     leader: () => deps.elector.isHeld(),
     knowsFleet: () => deps.elector.isHeld() && deps.collections.informers.every(([, informer]) => informer.hasSynced()),
     leaseTransitions: () => deps.elector.transitions(),
+    suspended: () => isSuspended(deps.elector.annotations()),
     nodes: () => deps.nodes.readings(),
     queues: () => deps.controllers.stats(),
     informers: () =>

@@ -14,6 +14,8 @@ export const RECORD_FINALIZER = 'staking.dev/transaction-record'
 export const ORIGIN_ANNOTATION = 'staking.dev/origin'
 /** Set to the resource's own name, it confirms that a stake that holds money may be forgotten. */
 export const CONFIRM_DELETE_ANNOTATION = 'staking.dev/confirm-delete'
+/** On the operator's Lease: while it has any value but `false`, nothing is signed or sent by anybody. */
+export const SUSPEND_ANNOTATION = 'staking.dev/suspend'
 /** Any new value asks for a reconcile now; status.lastHandledReconcileAt acknowledges it. */
 export const RECONCILE_ANNOTATION = 'staking.dev/reconcile-at'
 

@@ -127,6 +127,16 @@ export const reasons = {
     stalled: false,
     means: 'The transaction cannot be sent now and others wait behind it: its nonce is being cancelled; it is made again later.',
   },
+  SignerSuspended: {
+    stalled: false,
+    means:
+      'The StakingSigner is suspended by its owner (spec.suspend): nothing is signed with its key but what cancels. It goes on when that is taken back.',
+  },
+  OperatorSuspended: {
+    stalled: false,
+    means:
+      'The operator is suspended by an annotation of its Lease (staking.dev/suspend): nothing is signed and nothing is sent. It goes on when the annotation is removed.',
+  },
   SignerNotReady: { stalled: false, warnAfterMinutes: 5, means: 'The signer exists but cannot be used now; its own conditions say why.' },
 
   InvalidSpec: {

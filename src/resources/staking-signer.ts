@@ -154,6 +154,12 @@ const spec = z.strictObject({
   )
     .optional()
     .describe('Balance in ETH or SOL under which Funded is False, on each network where the address holds anything or is to pay.'),
+  suspend: z
+    .boolean()
+    .optional()
+    .describe(
+      'Stops the key, in an emergency: nothing more is signed with it but what cancels, and nothing that it has signed is sent again. What was sent is followed.',
+    ),
   policy: policy.describe('What this key may be used for. What it does not admit is not signed.'),
 })
 

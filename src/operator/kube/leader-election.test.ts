@@ -354,3 +354,41 @@ test('to ask whether a process leads that does not yet is no loss: it can still 
   expect(second.state).toMatchObject({ leads: true })
   expect(second.state.end).toBeUndefined()
 })
+
+describe('what people write at the lease', () => {
+  const annotate = async (server: MemoryServer<Lease>, annotations: Record<string, string>): Promise<void> => {
+    const { resourceVersion } = (await lease(server)).metadata
+    const ref = { namespace: 'ns', name: 'operator' }
+    await server.client.mergePatch(ref, { metadata: { annotations } }, { resourceVersion }, new AbortController().signal)
+  }
+
+  test('the leader knows within half a retry period, and goes on leading', async () => {
+    const { clock, server } = setUp()
+    const first = candidate('first', server, clock)
+    await settle()
+    for (let n = 0; n < 6; n++) {
+      await clock.advance(700)
+      await annotate(server, { told: String(n) })
+      await clock.advance(1_100)
+      expect(first.elector.annotations()).toMatchObject({ told: String(n) })
+    }
+    expect(first.state).toMatchObject({ leads: true })
+    first.elector.assertHeld()
+  })
+
+  test('whoever comes to lead knows before it begins', async () => {
+    const { clock, server } = setUp()
+    const first = candidate('first', server, clock)
+    await settle()
+    await annotate(server, { told: 'before' })
+    first.stop.abort()
+    await first.running
+    let known: unknown
+    const second: ReturnType<typeof candidate> = candidate('second', server, clock, async (signal) => {
+      known = second.elector.annotations()
+      await untilAborted(signal)
+    })
+    await clock.advance(3_000)
+    expect(known).toMatchObject({ told: 'before' })
+  })
+})

@@ -44,6 +44,8 @@ export interface LeaderElector {
   isHeld(): boolean
   /** How often the lease has passed to another holder, as it was seen last; undefined before that. */
   transitions(): number | undefined
+  /** The annotations of the lease, at most half a retry period old while this process leads: people tell the leader something by them. */
+  annotations(): Readonly<Record<string, string>>
   /** This process must not lead, nor come to: `run` resolves 'lost'. For what makes all that it knows worthless. */
   lose(why: string): void
 }
@@ -96,11 +98,13 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
 
   /** Renews until aborted, or until the lease is another's or its deadline has passed. */
   async function renew(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await clock.sleep(Math.min(retryPeriodMs, Math.max(0, heldFor())), signal)
+    for (let isLook = true; ; isLook = !isLook) {
+      await clock.sleep(Math.min(retryPeriodMs / 2, Math.max(0, heldFor())), signal)
       if (heldFor() <= 0) return
       try {
-        await lease.attempt(signal)
+        // Between two renewals it is only read: what people write there is heard sooner.
+        if (isLook) await lease.holder(signal)
+        else await lease.attempt(signal)
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof LeaseLost) return
@@ -181,6 +185,7 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
     },
     isHeld: () => heldFor() > 0,
     transitions: () => lease.transitions,
+    annotations: () => lease.annotations,
     lose: (why) => {
       lose(why)
     },

@@ -23,6 +23,8 @@ export interface HeldLease {
   readonly renewedAt: number | undefined
   /** How often the lease has passed to another holder, as it was seen last; undefined before that. */
   readonly transitions: number | undefined
+  /** Its annotations, as they were seen last. */
+  readonly annotations: Readonly<Record<string, string>>
   /** A new term: what was held before does not count. */
   reset(): void
   /** One attempt to take or renew it. True when it is ours. */
@@ -99,6 +101,9 @@ export function createHeldLease({ client, ref, identity, durationMs, clock, onSe
     },
     get transitions() {
       return observed?.lease.spec?.leaseTransitions
+    },
+    get annotations() {
+      return observed?.lease.metadata.annotations ?? {}
     },
     reset() {
       renewedAt = undefined

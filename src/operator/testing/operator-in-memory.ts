@@ -32,7 +32,7 @@ export function startInMemory(kube: FakeKube, given: Given, around: Around = not
   const mortal = createMortal(around)
   const { instrument, onPoint } = mortal
   const abort = new AbortController()
-  const state = { leads: true, crdsCurrent: undefined as Error | undefined }
+  const state = { leads: true, crdsCurrent: undefined as Error | undefined, leaseAnnotations: {} as Readonly<Record<string, string>> }
   const informers = new Map<string, unknown>()
   const news = new Set<string>()
   const caches = createCaches(<R extends KubeObject>(definition: KindDefinition, options?: CacheOptions<R>): Collection<R> => {
@@ -71,6 +71,7 @@ export function startInMemory(kube: FakeKube, given: Given, around: Around = not
     assertHeld: () => {
       if (!state.leads) throw new Error('the lease is not held')
     },
+    leaseAnnotations: () => state.leaseAnnotations,
     assertCurrent: () => {
       if (state.crdsCurrent !== undefined) throw state.crdsCurrent
     },

@@ -109,6 +109,8 @@ export function solanaResources(
       stakes.edit(key, (stake) => ({ ...stake, status: change(stake.status ?? {}) })),
     editSpec: (change: Partial<SolanaStakeSpec>, key = KEY) =>
       stakes.edit(key, (stake) => ({ ...stake, spec: { ...stake.spec, ...change } })),
+    editSigner: (change: Partial<StakingSignerSpec>, name = 'payer') =>
+      signers.edit(name, (signer) => ({ ...signer, spec: { ...signer.spec, ...change } })),
     editPolicy: (change: object, name = 'payer') =>
       signers.edit(name, (signer) => ({ ...signer, spec: { ...signer.spec, policy: { ...signer.spec.policy, ...change } } })),
     annotate: (annotations: Record<string, string>, key = KEY) =>

@@ -85,6 +85,7 @@ export function createSolanaWorld() {
     )
     return {
       kill: operator.kill,
+      state: operator.state,
       get killed() {
         return operator.killed
       },

@@ -304,6 +304,8 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
       stakes.edit(key, (stake) => ({ ...stake, status: change(stake.status ?? {}) })),
     editSpec: (change: Partial<EthereumStakeSpec>, key = KEY) =>
       stakes.edit(key, (stake) => ({ ...stake, spec: { ...stake.spec, ...change } })),
+    editSigner: (change: Partial<StakingSignerSpec>, name = 'signer-1') =>
+      signers.edit(name, (signer) => ({ ...signer, spec: { ...signer.spec, ...change } })),
     editPolicy: (change: object, name = 'signer-1') =>
       signers.edit(name, (signer) => ({ ...signer, spec: { ...signer.spec, policy: { ...signer.spec.policy, ...change } } })),
     annotate: (annotations: Record<string, string | undefined>, key = KEY) =>

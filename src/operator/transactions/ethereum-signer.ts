@@ -5,7 +5,7 @@ import type { StakingSigner } from '../../resources/staking-signer.ts'
 import { stall } from '../engine/verdict.ts'
 import type { EthereumKeys, EthereumNetwork, Networks } from '../ports.ts'
 import type { TransactionLog } from './log.ts'
-import { feeCap, goesByLabels, type NamespaceFacts, type Refusal } from './policy.ts'
+import { feeCap, goesByLabels, haltBy, type NamespaceFacts, type Refusal } from './policy.ts'
 import type { SignerStore } from './signer-store.ts'
 import type { RecordObject } from './store.ts'
 
@@ -63,7 +63,7 @@ export function createEthereumSigners(deps: EthereumDeps) {
       throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
     if (fresh && goesByLabels(signer, namespace)) await deps.refreshNamespace(namespace, signal)
     const refusal = refusalOf(signer, deps.namespace(namespace))
-    if (refusal !== undefined) throw stall(refusal.reason, refusal.message)
+    if (refusal !== undefined) throw haltBy(refusal)
     const twin = deps.duplicateOf(signer)
     if (twin !== undefined)
       throw stall(

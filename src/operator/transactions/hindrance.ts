@@ -45,4 +45,4 @@ export const hindranceOf = (standing: Standing | undefined): Hindrance =>
 /** It waits for something of its own: nobody needs to make room for it. */
 export const isHeldBack = (standing: Standing | undefined): boolean =>
   standing !== undefined && (standing.kind === 'stall' || (standing.kind === 'wait' && !behindOthers.has(standing.reason)))
-const behindOthers: ReadonlySet<string> = new Set(['WaitingForNonce', 'AwaitingFinality', 'NoFinality'])
+const behindOthers: ReadonlySet<string> = new Set(['WaitingForNonce', 'AwaitingFinality', 'NoFinality', 'OperatorSuspended'])

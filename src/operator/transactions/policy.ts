@@ -14,11 +14,20 @@ import {
 import { sameHex } from '../../lib/hex.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import { type LabelSelector, type SignerPolicy, type StakingSigner, stakingSignerSpec } from '../../resources/staking-signer.ts'
+import { type Halt, stall, wait } from '../engine/verdict.ts'
 
 export interface Refusal {
   readonly reason: Reason
   readonly message: string
+  /** Somebody has stopped it on purpose: it waits for that, and nothing is wrong with it. */
+  readonly isWait?: true
 }
+
+/** What a refusal means for who asks. */
+export const haltBy = ({ reason, message, isWait }: Refusal): Halt =>
+  isWait === true ? wait(reason, message, SUSPENDED_LOOK_MS) : stall(reason, message)
+/** The watch tells sooner. */
+const SUSPENDED_LOOK_MS = 30_000
 
 /** A namespace as policy sees it; `labels` undefined means that they could not be read. */
 export interface NamespaceFacts {
@@ -50,7 +59,15 @@ function admitUse(
       `StakingSigner ${name} has fields that cannot be read (${where}): it admits nothing until they are mended.`,
     )
   }
-  const { policy, chain } = parsed.data
+  const { policy, chain, suspend } = parsed.data
+  if (suspend === true)
+    return {
+      refusal: {
+        reason: 'SignerSuspended',
+        message: `StakingSigner ${name} is suspended (spec.suspend): nothing is signed with its key but what cancels. What was sent is followed. It goes on when its owner takes that back.`,
+        isWait: true,
+      },
+    }
   if (chain !== needed)
     return refuse(
       'WrongChain',

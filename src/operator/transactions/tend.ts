@@ -1,3 +1,4 @@
+import { Halt } from '../engine/verdict.ts'
 import { each } from './each.ts'
 import { senderOf } from './ethereum-texts.ts'
 import { hindranceOf, isHeldBack } from './hindrance.ts'
@@ -15,7 +16,19 @@ const HOLES_AT_ONCE = 50
 export function createTend(deps: LaneDeps) {
   const { store, memory, signing, clock } = deps
 
+  /** False while people have stopped everything: what was sent is followed all the same. */
+  function maySend(): boolean {
+    try {
+      deps.assertMayAct()
+      return true
+    } catch (error) {
+      if (error instanceof Halt && error.verdict.kind === 'wait') return false
+      throw error
+    }
+  }
+
   async function fill(moment: Moment, nonce: number): Promise<void> {
+    if (!maySend()) return
     const { lane, chain, counts, network, signal } = moment
     const key = placeName(lane, nonce)
     const signer = signing.signerOf(lane, undefined)

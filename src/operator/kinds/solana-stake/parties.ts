@@ -3,7 +3,7 @@ import { AmountError, type Lamports } from '../../../lib/amounts.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
 import { KeyError } from '../../ports.ts'
-import { admitSolanaStake, goesByLabels, priorityFeeCap } from '../../transactions/policy.ts'
+import { admitSolanaStake, goesByLabels, haltBy, priorityFeeCap } from '../../transactions/policy.ts'
 import { isBegun, ownSteps } from './records.ts'
 import type { SolanaStakeDeps } from './request.ts'
 import { type Authority, authoritiesFor } from './required-keys.ts'
@@ -79,6 +79,7 @@ export function createParties(
         ...(paying === undefined ? {} : { amountLamports: amountOf(request) }),
         ...(paying === undefined || voteAccount === undefined ? {} : { voteAccount }),
       }) ?? admitSolanaStake(withdrawer, { namespace, destination: request.destination ?? withdrawer.spec.address })
+    if (refusal?.isWait === true) throw haltBy(refusal)
     if (refusal !== undefined) refuse(refusal.reason, refusal.message)
   }
 

@@ -123,6 +123,17 @@ test.each<{ given: string; facts: SignerFacts; expected: Record<string, string> 
   expect(stakingSigner.status.safeParse(JSON.parse(JSON.stringify(said))).success).toBe(true)
 })
 
+test('one that is suspended says so: nothing is wrong with it', () => {
+  const one = signer()
+  const said = stakingSignerStatus({ ...one, spec: { ...one.spec, suspend: true } }, facts(), now)
+  expect(Object.fromEntries((said.conditions ?? []).map(({ type, status, reason }) => [type, `${status} ${reason}`]))).toMatchObject({
+    Ready: 'False SignerSuspended',
+    Reconciling: 'False SignerSuspended',
+    Stalled: 'False InProgress',
+    Funded: 'True Succeeded',
+  })
+})
+
 test('the ledger is left as it is, and the same facts change nothing', () => {
   const ledgers = [{ network: 'hoodi', nextNonce: 4 }]
   const said = stakingSignerStatus(signer({ ledgers }), facts(), now)

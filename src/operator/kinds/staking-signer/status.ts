@@ -79,6 +79,14 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
       Stalled: say('False', 'Deleting', 'It goes by itself once what its key has signed is settled.'),
     }
   }
+  if (trouble === undefined && signer.spec.suspend === true) {
+    const suspended = say(
+      'False',
+      'SignerSuspended',
+      'spec.suspend is true: nothing is signed with its key but what cancels. What was sent is followed.',
+    )
+    return { KeyValid, Funded, KeyUsedElsewhere, Ready: suspended, Reconciling: suspended, Stalled: notStalled }
+  }
   if (trouble === undefined && isShortOf(facts.networks)) {
     return { KeyValid, Funded, KeyUsedElsewhere, Ready: Funded, Reconciling: { ...Funded, status: 'True' }, Stalled: notStalled }
   }

@@ -1,0 +1,136 @@
+import { describe, expect, test, vi } from 'vitest'
+import { SUSPEND_ANNOTATION } from '../resources/meta.ts'
+import { assertNotSuspended, isSuspended } from './suspension.ts'
+import { add, none, POLL, said } from './testing/rows.ts'
+import { createSolanaWorld, KEY as SOLANA_KEY } from './testing/solana-world.ts'
+import { createWorld, EXIT, GWEI, KEY, type Operator, WITHDRAWAL, type World } from './testing/world.ts'
+
+// Signatures are made for real, on a machine that may be busy.
+vi.setConfig({ testTimeout: 60_000 })
+
+describe('the annotation of the lease', () => {
+  test.each(['true', 'yes', '1', '', 'because of ticket 7', 'False alarm'])('%j stops everything', (value) => {
+    expect(isSuspended({ [SUSPEND_ANNOTATION]: value })).toBe(true)
+    expect(() => assertNotSuspended({ [SUSPEND_ANNOTATION]: value })).toThrow(/is suspended/)
+  })
+  test.each([{}, { [SUSPEND_ANNOTATION]: 'false' }, { [SUSPEND_ANNOTATION]: ' False ' }, { 'example.com/suspend': 'true' }])(
+    '%j stops nothing',
+    (annotations) => {
+      expect(isSuspended(annotations)).toBe(false)
+      expect(() => assertNotSuspended(annotations)).not.toThrow()
+    },
+  )
+})
+
+/** The two ways to stop in an emergency. */
+const stops: readonly {
+  readonly how: string
+  readonly reason: string
+  readonly stop: (world: World, operator: Operator) => void
+  readonly goOn: (world: World, operator: Operator) => void
+}[] = [
+  {
+    how: 'the signer is suspended',
+    reason: 'SignerSuspended',
+    stop: (world) => world.editSigner({ suspend: true }),
+    goOn: (world) => world.editSigner({ suspend: false }),
+  },
+  {
+    how: 'the operator is suspended',
+    reason: 'OperatorSuspended',
+    stop: (_world, operator) => {
+      operator.state.leaseAnnotations = { [SUSPEND_ANNOTATION]: 'true' }
+    },
+    goOn: (_world, operator) => {
+      operator.state.leaseAnnotations = {}
+    },
+  },
+]
+
+async function polls(world: World, operator: Operator, key: string, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    world.clock.advance(POLL)
+    await world.visit(operator, key)
+  }
+}
+
+describe.each(stops)('while $how', ({ reason, stop, goOn }) => {
+  test.each([KEY, EXIT, WITHDRAWAL])('nothing is signed for %s; it waits, and goes on afterwards, once', async (key) => {
+    const world = createWorld()
+    world.addSigner()
+    add(world, key)
+    const operator = world.start()
+    stop(world, operator)
+    await polls(world, operator, key, 5)
+    expect(world.condition('Ready', key), said(world, key)).toMatchObject({ status: 'False', reason })
+    expect(world.condition('Stalled', key)?.status).toBe('False')
+    expect(world.chain.everSent()).toEqual([])
+    goOn(world, operator)
+    await world.settle(operator, [key])
+    expect(world.ready(key), said(world, key)).toBe(true)
+    expect(world.chain.everSent()).toHaveLength(1)
+  })
+
+  test('what was sent before is followed to its end', async () => {
+    const world = createWorld()
+    world.addSigner()
+    add(world, KEY)
+    const operator = world.start()
+    await world.visit(operator, KEY)
+    expect(world.chain.everSent()).toHaveLength(1)
+    stop(world, operator)
+    await world.settle(operator, [KEY])
+    expect(world.ready(KEY), said(world, KEY)).toBe(true)
+    expect(world.chain.everSent()).toHaveLength(1)
+  })
+
+  test('a price that rises makes no new version, and a node that forgets it is not sent it again', async () => {
+    const world = createWorld()
+    world.addSigner()
+    add(world, KEY)
+    const operator = world.start()
+    await world.visit(operator, KEY)
+    stop(world, operator)
+    world.chain.state.baseFee = 60n * GWEI
+    world.chain.mine(1, none)
+    world.chain.forget()
+    const before = world.chain.everSent().length
+    await polls(world, operator, KEY, 60)
+    expect(world.chain.everSent()).toHaveLength(before)
+    expect(world.chain.pool()).toEqual([])
+    world.chain.state.baseFee = 10n * GWEI
+    goOn(world, operator)
+    await world.settle(operator, [KEY])
+    expect(world.ready(KEY), said(world, KEY)).toBe(true)
+    expect(world.chain.violations).toEqual([])
+  })
+})
+
+describe('a Solana stake', () => {
+  test('of a suspended signer is not signed, and goes on afterwards', async () => {
+    const world = createSolanaWorld()
+    world.addSigners()
+    world.addStake()
+    world.editSigner({ suspend: true }, 'payer')
+    const operator = world.start()
+    for (let n = 0; n < 5; n++) await world.visit(operator, SOLANA_KEY)
+    expect(world.condition('Ready', SOLANA_KEY)).toMatchObject({ status: 'False', reason: 'SignerSuspended' })
+    expect(world.condition('Stalled', SOLANA_KEY)?.status).toBe('False')
+    world.editSigner({ suspend: false }, 'payer')
+    await world.settle(operator)
+    world.assertMoney({ funded: 1, withdrawn: 0 })
+  })
+
+  test('of a suspended operator is not signed, and goes on afterwards', async () => {
+    const world = createSolanaWorld()
+    world.addSigners()
+    world.addStake()
+    const operator = world.start()
+    operator.state.leaseAnnotations = { [SUSPEND_ANNOTATION]: 'true' }
+    for (let n = 0; n < 5; n++) await world.visit(operator, SOLANA_KEY)
+    expect(world.condition('Ready', SOLANA_KEY)).toMatchObject({ status: 'False', reason: 'OperatorSuspended' })
+    operator.state.leaseAnnotations = {}
+    await world.settle(operator)
+    world.assertMoney({ funded: 1, withdrawn: 0 })
+  })
+})

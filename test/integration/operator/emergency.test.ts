@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import { SUSPEND_ANNOTATION } from '../../../src/resources/meta.ts'
+import { applyAll, eventually, PAYER, signer, stake } from '../../stack/resources.ts'
+import { metric, patchSigner, untilPaidOnce, untilShows, useStack } from './harness.ts'
+
+/** A person stops everything while twenty stakes are on their way: the lease is renewed as often as by default. */
+const stack = useStack({
+  anvil: { mining: 'manual' },
+  operatorArgs: ['--lease-duration', '15s', '--renew-deadline', '10s', '--retry-period', '2s'],
+})
+/** What the operator promises, and what a machine that is busy with other tests may add to the time of a log line. */
+const WITHIN_MS = 2_000
+
+const lease = (annotation: string) =>
+  stack().cluster.kubectlOk(['-n', 'staking-system', 'annotate', 'lease', 'staking-operator', '--overwrite', annotation])
+
+interface Line {
+  readonly time: string | number
+  readonly msg?: string
+  readonly hash?: string
+}
+/** When the operator has signed or sent something, Unix ms, by its own log. */
+const acts = (): readonly number[] =>
+  stack()
+    .logs()
+    .split('\n')
+    .flatMap((line) => {
+      if (!line.startsWith('{')) return []
+      const { time, msg = '', hash } = JSON.parse(line) as Line
+      return hash !== undefined && /^a transaction is (written down and signed|sent)$/.test(msg) ? [new Date(time).getTime()] : []
+    })
+const signed = async (): Promise<number> => stack().anvil.transactionCount(PAYER, 'pending')
+
+const stops = [
+  {
+    how: 'by spec.suspend of the signer',
+    reason: 'SignerSuspended',
+    stop: () => patchSigner(stack().cluster, 'treasury', { suspend: true }),
+    goOn: () => patchSigner(stack().cluster, 'treasury', { suspend: false }),
+  },
+  {
+    how: "by the annotation of the operator's lease",
+    reason: 'OperatorSuspended',
+    stop: () => lease(`${SUSPEND_ANNOTATION}=true`),
+    goOn: () => lease(`${SUSPEND_ANNOTATION}-`),
+  },
+] as const
+
+describe.each(stops)('stopped $how', ({ reason, stop, goOn }) => {
+  test('nothing is signed or sent from two seconds on, and all go on afterwards, once', { timeout: 240_000 }, async () => {
+    const { cluster, anvil } = stack()
+    const names = (part: string) => Array.from({ length: 10 }, (_, n) => `${reason.toLowerCase()}-${part}-${n}`)
+    const [first, later] = [names('a'), names('b')]
+    await applyAll(cluster, [signer(), ...first.map((name) => stake(name))])
+    await eventually(
+      'some are on their way',
+      async () => acts().length,
+      (count) => count > 0,
+    )
+    await stop()
+    const stoppedAt = Date.now()
+    await applyAll(
+      cluster,
+      later.map((name) => stake(name)),
+    )
+    for (const name of later) await untilShows(cluster, name, reason, /suspended/)
+    const before = await signed()
+    if (reason === 'OperatorSuspended') expect(await metric(stack(), 'staking_operator_suspended')).toBe(1)
+    await new Promise((resolve) => setTimeout(resolve, 4_000))
+    expect(acts().filter((at) => at > stoppedAt + WITHIN_MS)).toEqual([])
+    expect(await signed()).toBe(before)
+
+    await goOn()
+    let isMining = true
+    const miner = (async () => {
+      while (isMining) {
+        await anvil.mine()
+        await new Promise((resolve) => setTimeout(resolve, 300))
+      }
+    })()
+    try {
+      for (const name of [...first, ...later]) await untilPaidOnce(stack(), name, { timeoutMs: 120_000 })
+    } finally {
+      isMining = false
+      await miner
+    }
+  })
+})
