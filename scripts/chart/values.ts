@@ -147,7 +147,9 @@ export const chartValues = z.strictObject({
       protect: z
         .boolean()
         .default(true)
-        .describe('A ValidatingAdmissionPolicy refuses to delete them unless they are annotated `staking.dev/allow-delete: "true"`.'),
+        .describe(
+          'A ValidatingAdmissionPolicy refuses to delete them unless they are annotated `staking.dev/allow-delete: "true"`. It stays with them; with `keep: false`, set this to false too.',
+        ),
     })
     .prefault({}),
   replicaCount: z.int().min(0).default(2).describe('One leads, the others wait with filled caches.'),
