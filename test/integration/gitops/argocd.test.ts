@@ -10,6 +10,7 @@ import { RECONCILE_ANNOTATION } from '../../../src/resources/meta.ts'
 import type { StakingSigner } from '../../../src/resources/staking-signer.ts'
 import { findOnPath } from '../../cluster/process.ts'
 import { runToEnd } from '../../cluster/run.ts'
+import { phases } from './phases.ts'
 
 /**
  * The scripts that Argo CD is given, run by Lua 5.1, whose language its interpreter speaks, on what the operator itself says in each phase. `.ci/run` installs it
@@ -210,6 +211,17 @@ describe.skipIf(lua === undefined)(`by Lua 5.1${lua === undefined ? ' (skipped: 
     },
   ])('a signer $what is $health', async ({ facts: found, health }) => {
     expect(await run('health', { ...signer(), status: stakingSignerStatus(signer(), found, now) }, 'result.status')).toBe(health)
+  })
+
+  /** By what kstatus has words for. */
+  const healthOf = { Current: /^Healthy$/, Failed: /^Degraded$/, InProgress: /^(Progressing|Suspended)$/, Terminating: /^Progressing$/ }
+  test('each kind in each phase is as healthy as kstatus takes it for, and says why', { timeout: 240_000 }, async () => {
+    for (const { what, seen, is } of phases) {
+      const health = await run('health', seen, 'result.status .. " " .. result.message')
+      const [, status = '', message = ''] = /^(\w+) (.*)$/s.exec(health) ?? []
+      expect(status, what).toMatch(healthOf[is as keyof typeof healthOf])
+      if (status !== 'Healthy') expect(message, what).not.toBe('')
+    }
   })
 
   test('the actions are those that the resource has now, and change what they say and nothing else', async () => {
