@@ -101,9 +101,9 @@ test('stopping: one resource, one signer, and all of it; and going on', async ()
 
   // Both of its commands: everything stops, and goes on.
   await one.run('Everything')
-  expect(await one.run('Afterwards')).toMatch(/NAME/)
   await applyAll(cluster, [signer({ suspend: false })])
   await untilPaidOnce(stack(), 'stopped')
+  expect(await one.run('Afterwards')).toMatch(/stopped .*Landed/)
 })
 
 test('tenants: their own namespace, their own rights, and a signer that is refused until it is filled in', async () => {
