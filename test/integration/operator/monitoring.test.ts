@@ -25,7 +25,7 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
       rules: alertRules(),
     })
     await applyAll(cluster, [signer(), stake('paid'), stake('refused', { signer: 'nobody' })])
-    await untilPaidOnce(stack(), 'paid')
+    await untilPaidOnce(stack(), 'paid', { timeoutMs: 150_000 })
     await untilStalls(cluster, 'refused', 'SignerNotFound', /no StakingSigner nobody/)
     // A rate needs some scrapes of a series: of those that began last, too.
     const lastToBegin = [
@@ -37,9 +37,9 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
       'both were scraped a few times after the stake was paid',
       () => Promise.all(lastToBegin.map((series) => prometheus.query(`min(count_over_time(${series}[5m])) >= 3`))),
       (found) => found.every((samples) => samples.length === 1),
-      60_000,
+      120_000,
     )
-  }, 240_000)
+  }, 420_000)
   afterAll(async () => await prometheus?.stop())
 
   const run = (expr: string) => prometheus.query(expr.replaceAll('$__rate_interval', '5m'))
@@ -80,7 +80,7 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
       'all rules are evaluated',
       () => prometheus.rules(),
       (all) => [...all.values()].every(({ health }) => health !== 'unknown'),
-      60_000,
+      120_000,
     )
     expect([...rules.keys()].toSorted()).toEqual(alerts.map(({ name }) => name).toSorted())
     for (const [name, { health }] of rules) expect(health, name).toBe('ok')
