@@ -6,9 +6,19 @@ import type { Context } from './context.ts'
 import { observed, unobserved } from './observed.ts'
 import { later } from './outcome.ts'
 import type { Progress } from './progress.ts'
-import type { AnyStatus } from './saga-kind.ts'
+import type { AnyStatus, Halted } from './saga-kind.ts'
 import { type EffectTable, nextStep } from './step.ts'
 import { asHalt } from './walk.ts'
+
+/** Why a look has failed; undefined of a conflict, and of what nobody knows: it is in the log. */
+function verdictOf(error: unknown): Halted | undefined {
+  try {
+    const { verdict } = asHalt(error)
+    return verdict.kind === 'conflict' ? undefined : verdict
+  } catch {
+    return undefined
+  }
+}
 
 /** A settled resource is looked at now and then; the first time after a start at a random moment, so that a fleet doesn't ask all at once. */
 export async function observe<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable>(
@@ -44,10 +54,10 @@ export async function observe<R extends KubeObject, S extends AnyStatus, View, E
     signal.throwIfAborted()
     // What is settled stays so; the look is taken again next time.
     log.warn({ err: error }, 'a settled resource could not be looked at')
-    const { verdict } = asHalt(error)
+    const verdict = verdictOf(error)
     // One look that fails is no news, unless it takes a person for the next to succeed.
     const lasts = observations.failed(key, now) >= every * 0.8
-    if (verdict.kind === 'stall' || (verdict.kind !== 'conflict' && lasts))
+    if (verdict?.kind === 'stall' || (verdict !== undefined && lasts))
       draft.learn(unobserved(draft.status, verdict, generation, deps.clock.now()))
   }
   const step = progress.at === 'settled' ? nextStep(kind.steps(draft.resource), draft.status) : undefined

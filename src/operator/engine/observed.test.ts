@@ -85,6 +85,17 @@ describe('what is settled says whether it is still looked at', () => {
     expect(world.condition('Observed')).toMatchObject({ status: 'Unknown', reason })
   })
 
+  test('a defect of the program is logged, and what is settled stays', async () => {
+    const { world, operator, later } = await settled()
+    world.service.state.lie = () => {
+      throw new TypeError('a defect')
+    }
+    await later(3)
+    expect((await world.visit(operator)).kind).not.toBe('error')
+    expect(world.condition('Observed')?.status).toBe('True')
+    expect(world.condition('Ready')?.status).toBe('True')
+  })
+
   test('a network that has left the configuration is told', async () => {
     const { world, later } = await settled()
     world.networks.delete('hoodi')

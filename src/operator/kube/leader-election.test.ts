@@ -392,3 +392,20 @@ describe('what people write at the lease', () => {
     expect(known).toMatchObject({ told: 'before' })
   })
 })
+
+describe('a lease that is taken from the leader', () => {
+  test.each([
+    { by: 'another process', holderIdentity: 'somebody else' },
+    { by: 'nobody, by hand', holderIdentity: '' },
+  ])('by $by is lost at the next look, long before its deadline', async ({ holderIdentity }) => {
+    const { clock, server } = setUp()
+    const first = candidate('first', server, clock)
+    await clock.advance(3_000)
+    const { resourceVersion } = (await lease(server)).metadata
+    const ref = { namespace: 'ns', name: 'operator' }
+    await server.client.mergePatch(ref, { spec: { holderIdentity } }, { resourceVersion }, new AbortController().signal)
+    await clock.advance(1_100)
+    expect(first.state.end).toBe('lost')
+    expect(() => first.elector.assertHeld()).toThrow(LeaseLost)
+  })
+})

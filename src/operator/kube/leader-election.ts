@@ -103,8 +103,8 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
       if (heldFor() <= 0) return
       try {
         // Between two renewals it is only read: what people write there is heard sooner.
-        if (isLook) await lease.holder(signal)
-        else await lease.attempt(signal)
+        const isOurs = isLook ? (await lease.holder(signal)) === identity : await lease.attempt(signal)
+        if (!isOurs) return
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof LeaseLost) return
