@@ -6,6 +6,7 @@ import { type BenchCluster, startBenchCluster } from './bench-cluster.ts'
 import { benchFleet } from './fleet.ts'
 import { benchHistory } from './history.ts'
 import { printReport, type Report } from './report.ts'
+import { benchRequests } from './requests.ts'
 import { benchRuntime } from './runtime.ts'
 import { benchService, type ServiceResult } from './service.ts'
 import { benchStakes, type StakesResult } from './stakes.ts'
@@ -81,6 +82,7 @@ async function run(): Promise<number> {
       report.history = await benchHistory(size.history, say)
       report.validatorSet = benchValidatorSet(size.history.deposits, say)
       report.tracker = await benchTracker(size.validators, say)
+      report.requests = await benchRequests(size.validators, say)
     }
     if (parts.has('c')) report.fleet = await withCluster((bench) => benchFleet(bench, size.fleet, say, signal), signal)
     if (parts.has('d')) {

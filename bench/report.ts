@@ -1,5 +1,6 @@
 import type { FleetResult } from './fleet.ts'
 import type { HistoryResult } from './history.ts'
+import type { RequestsResult } from './requests.ts'
 import type { RuntimeResult } from './runtime.ts'
 import type { ServiceResult } from './service.ts'
 import type { StakesResult } from './stakes.ts'
@@ -13,6 +14,7 @@ export interface Report {
   fleet?: FleetResult
   history?: HistoryResult
   tracker?: TrackerResult
+  requests?: RequestsResult
   validatorSet?: ValidatorSetResult
   late?: { readonly blockMs: number; readonly finality: number; readonly result: StakesResult }
   service?: readonly ServiceResult[]
@@ -127,6 +129,18 @@ const trackerRows = (result: TrackerResult): readonly Row[] => [
   { what: 'what the beacon chain shows of all', value: `${number(result.statusesMs / 1000)} s` },
 ]
 
+const requestsRows = (result: RequestsResult): readonly Row[] => {
+  const pass = (what: string, ms: number): Row => ({ what, value: `${number(ms / 1000)} s`, aim: atMost(ms, 10_000, 'at most 10 s') })
+  return [
+    pass('the longest pass that finds what nobody reported', result.unreportedMs),
+    { what: '  passes until all were found', value: number(result.unreportedPasses, 0) },
+    pass('a pass, each judged', result.judgedMs),
+    pass('a pass, nothing new of any', result.unchangedMs),
+    pass('a pass, each settled', result.settledMs),
+    pass('a pass, all waiting to be paid', result.payingMs),
+  ]
+}
+
 function serviceRows(result: ServiceResult): readonly Row[] {
   const reads = result.getsPerSecond / result.bareGetsPerSecond
   const creations = result.barePostsPerSecond / result.postsPerSecond
@@ -153,7 +167,7 @@ const validatorSetRows = (result: ValidatorSetResult): readonly Row[] => [
 ]
 
 export function printReport(report: Report, print: (line: string) => void): void {
-  const { machine, stakes, runtime, fleet, late, history, tracker, validatorSet, service } = report
+  const { machine, stakes, runtime, fleet, late, history, tracker, requests, validatorSet, service } = report
   print(`\nNode ${machine.node}, ${machine.cores} × ${machine.cpu}, load ${number(machine.load1)} at the start, ${machine.at}`)
   for (const result of stakes ?? []) section(`(a) ${result.stakes} stakes on an instant chain and service`, stakesRows(result), print)
   if (runtime)
@@ -167,6 +181,8 @@ export function printReport(report: Report, print: (line: string) => void): void
     )
   if (tracker)
     section(`(e) the service's tracker over ${tracker.validators} validators, on its embedded database`, trackerRows(tracker), print)
+  if (requests)
+    section(`(e) the tracker over ${requests.requests} withdrawals, among ${requests.logs} EIP-7002 logs`, requestsRows(requests), print)
   for (const result of service ?? []) section(`(service) on ${result.database}, 16 connections`, serviceRows(result), print)
   if (fleet) section(`(c) ${fleet.stakes} settled stakes`, fleetRows(fleet), print)
   if (late)

@@ -286,15 +286,69 @@ export type SeenOfRequest = Pick<
   | 'checked_head'
 >
 
+/** A request of which nothing new was seen. */
+export interface UnchangedRequest {
+  readonly request: Pick<RequestRow, 'id' | 'hash'>
+  readonly hashCount: number
+}
+
+/** Notes of many of which nothing new was seen that they were looked at, in one statement, under the same conditions. */
+export async function recordUnchanged(db: Kysely<Database>, head: bigint, all: readonly UnchangedRequest[]): Promise<void> {
+  if (all.length === 0) return
+  const values = sql.join(all.map(({ request, hashCount }) => sql`(${request.id}::text, ${request.hash}::text, ${hashCount}::bigint)`))
+  await sql`
+    update ethereum_requests set checked_head = ${head}
+    from (values ${values}) as seen (id, hash, hash_count)
+    where ethereum_requests.id = seen.id and not settled and ethereum_requests.hash = seen.hash
+      and (select count(*) from ethereum_request_hashes where request_id = seen.id) = seen.hash_count`.execute(db)
+}
+
+/** What was seen of a request, as it was read. */
+export interface SeenRequests extends UnchangedRequest {
+  readonly seen: SeenOfRequest
+}
+
+const seenColumns = {
+  ...{ status: 'text', hash: 'text', block_number: 'bigint', block_hash: 'text', failure_reason: 'text' },
+  ...{ consensus_status: 'text', consensus_reason: 'text', consensus_block: 'bigint', consensus_block_hash: 'text' },
+  ...{ consensus_slot: 'bigint', consensus_root: 'text', queue_position: 'bigint', queue_turn: 'bigint' },
+  ...{ queued_deposits_gwei: 'bigint', queued_deposits_epoch: 'bigint', payment_status: 'text', payable_gwei: 'bigint' },
+  ...{ withdrawable_epoch: 'bigint', settled: 'boolean', checked_head: 'bigint' },
+} as const satisfies Record<keyof SeenOfRequest, string>
+
+/**
+ * Writes what was seen of many, in one statement, under the same conditions as of one: a transaction for each of thousands would take longer than the blocks.
+ * None of them has failed: that frees a reference. @returns the ids of those that were written
+ */
+export async function recordRequests(db: Kysely<Database>, all: readonly SeenRequests[]): Promise<ReadonlySet<string>> {
+  if (all.length === 0) return new Set()
+  const columns = Object.entries(seenColumns)
+  const json = JSON.stringify(
+    all.map(({ request, hashCount, seen }) => ({ ...seen, id: request.id, was: request.hash, hash_count: hashCount })),
+    (_name, value: unknown) => (typeof value === 'bigint' ? value.toString() : value),
+  )
+  const { rows } = await sql<{ id: string }>`
+    update ethereum_requests
+    set ${sql.join(columns.map(([column]) => sql`${sql.ref(column)} = ${sql.ref(`seen.${column}`)}`))}
+    from jsonb_to_recordset(${json}::jsonb) as seen (
+      id text, was text, hash_count bigint, ${sql.join(columns.map(([column, type]) => sql`${sql.ref(column)} ${sql.raw(type)}`))}
+    )
+    where ethereum_requests.id = seen.id and not ethereum_requests.settled
+      and ethereum_requests.status in ('submitted', 'confirmed') and ethereum_requests.hash = seen.was
+      and (select count(*) from ethereum_request_hashes where request_id = seen.id) = seen.hash_count
+    returning ethereum_requests.id`.execute(db)
+  return new Set(rows.map(({ id }) => id))
+}
+
 /** Writes what was seen of a request, if it is still in flight and no further hash was reported meanwhile (see `recordOutcome`). */
 export const recordRequest = (
   db: Kysely<Database>,
   request: Pick<RequestRow, 'id' | 'hash'>,
   hashCount: number,
   seen: SeenOfRequest,
-): Promise<boolean> =>
-  db.transaction().execute(async (transaction) => {
-    const result = await transaction
+): Promise<boolean> => {
+  const write = async (within: Db): Promise<boolean> => {
+    const result = await within
       .updateTable('ethereum_requests')
       .set(seen)
       .where('id', '=', request.id)
@@ -312,10 +366,15 @@ export const recordRequest = (
         ),
       )
       .executeTakeFirst()
-    if (result.numUpdatedRows !== 1n) return false
-    if (seen.status === 'failed') await releaseReference(transaction, request.id)
+    return result.numUpdatedRows === 1n
+  }
+  if (seen.status !== 'failed') return write(db)
+  return db.transaction().execute(async (transaction) => {
+    if (!(await write(transaction))) return false
+    await releaseReference(transaction, request.id)
     return true
   })
+}
 
 /** Takes up to `limit` accepted withdrawals that wait to be paid and are due, as `takeDueRequests` takes requests; due again after `intervalMs`. */
 export const takeDuePayments = (

@@ -7,6 +7,9 @@ import { retakeReference } from './stakes.ts'
 type Db = Kysely<Database> | Transaction<Database>
 export type UnreportedRequest = Selectable<UnreportedRequestsTable>
 
+/** Rows or values of one statement: PostgreSQL takes 65,535 parameters, and anyone may fill the EIP-7002 contract's blocks with requests. */
+const atOnce = 5_000
+
 /** What requests have in common that the chain can't tell apart. `amount_gwei` is 0 for an exit, `sender` in lower case. */
 export type Alike = Pick<UnreportedRequest, 'network' | 'pubkey' | 'amount_gwei' | 'sender'>
 
@@ -51,33 +54,49 @@ export const moveRequestMark = (
   found: readonly UnreportedRequest[],
 ): Promise<void> =>
   db.transaction().execute(async (transaction) => {
-    if (found.length > 0) {
+    for (let at = 0; at < found.length; at += atOnce) {
       await transaction
         .insertInto('unreported_requests')
-        .values([...found])
+        .values(found.slice(at, at + atOnce))
         .onConflict((conflict) => conflict.doNothing())
         .execute()
     }
     await transaction.updateTable('request_marks').set({ block: to }).where('network', '=', network).where('block', '=', from).execute()
   })
 
+/** Which of these addresses, in lower case, stored requests that are not known to have landed are to be sent from. */
+export async function awaitedSenders(db: Db, network: string, addresses: readonly Hex[]): Promise<ReadonlySet<string>> {
+  const own = new Set<string>()
+  for (let from = 0; from < addresses.length; from += atOnce) {
+    const rows = await db
+      .selectFrom('ethereum_requests')
+      .select(sql<string>`lower(ethereum_requests.sender)`.as('sender'))
+      .distinct()
+      .where('network', '=', network)
+      .where('status', '<>', 'confirmed')
+      .where(sql<string>`lower(ethereum_requests.sender)`, 'in', addresses.slice(from, from + atOnce))
+      .execute()
+    for (const { sender } of rows) own.add(sender)
+  }
+  return own
+}
+
 /** What the stored requests of these validators ask for that are not known to have landed. */
 export const awaitedOf = async (db: Db, network: string, pubkeys: readonly Pubkey[]): Promise<readonly Alike[]> => {
-  if (pubkeys.length === 0) return []
-  const rows = await db
-    .selectFrom('ethereum_requests')
-    .select(['pubkey', 'amount_gwei', 'sender'])
-    .distinct()
-    .where('network', '=', network)
-    .where('status', '<>', 'confirmed')
-    .where('pubkey', 'in', pubkeys)
-    .execute()
-  return rows.map(({ pubkey, amount_gwei: amount, sender }) => ({
-    network,
-    pubkey,
-    amount_gwei: amount ?? 0n,
-    sender: sender.toLowerCase() as Hex,
-  }))
+  const found: Alike[] = []
+  for (let from = 0; from < pubkeys.length; from += atOnce) {
+    const rows = await db
+      .selectFrom('ethereum_requests')
+      .select(['pubkey', 'amount_gwei', 'sender'])
+      .distinct()
+      .where('network', '=', network)
+      .where('status', '<>', 'confirmed')
+      .where('pubkey', 'in', pubkeys.slice(from, from + atOnce))
+      .execute()
+    for (const { pubkey, amount_gwei: amount, sender } of rows)
+      found.push({ network, pubkey, amount_gwei: amount ?? 0n, sender: sender.toLowerCase() as Hex })
+  }
+  return found
 }
 
 export const unreportedOf = (db: Db, network: string): Promise<UnreportedRequest[]> =>

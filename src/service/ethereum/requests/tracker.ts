@@ -7,9 +7,14 @@ import {
   type RequestHashRow,
   type RequestRow,
   recordRequest,
+  recordRequests,
+  recordUnchanged,
   rememberRequestSender,
   requestHashes,
+  type SeenOfRequest,
+  type SeenRequests,
   takeDueRequests,
+  type UnchangedRequest,
 } from '../../store/requests.ts'
 import type { EthereumNetwork } from '../networks.ts'
 import { hasNewSender, observe } from '../observe.ts'
@@ -24,9 +29,12 @@ import type { UnreportedRequests } from './unreported.ts'
 import { cannotTell, finalWith, maxReason, type Verdict } from './verdict.ts'
 import { columnsOf, storedVerdict } from './verdict-columns.ts'
 
-const batchSize = 50
-const concurrency = 4
-const maxBatches = 100
+/** Requests taken at once, looked at side by side, and batches of one pass. */
+const batchSize = 250
+const concurrency = 8
+const maxBatches = 40
+
+type Looked = UnchangedRequest | (SeenRequests & { readonly tell: () => void })
 
 export interface RequestTracker {
   /** Goes once through what is due on a network, at this head. @throws ChainError, or the database's error */
@@ -49,54 +57,46 @@ export function createRequestTracker(deps: {
   const { db } = deps.store
   const cancelled = createCancelledRequests(deps)
 
-  async function look(network: EthereumNetwork, head: ChainHead, row: RequestRow, hashes: readonly RequestHashRow[], signal: AbortSignal) {
-    if (row.status === 'cancelled') return cancelled.look({ chain: network.chain, head }, row, hashes, signal)
+  /** @returns what is still to be written: what was seen of it, or, where that is nothing new, that it was looked at */
+  async function look(
+    network: EthereumNetwork,
+    head: ChainHead,
+    row: RequestRow,
+    hashes: readonly RequestHashRow[],
+    signal: AbortSignal,
+  ): Promise<Looked | undefined> {
+    if (row.status === 'cancelled') {
+      await cancelled.look({ chain: network.chain, head }, row, hashes, signal)
+      return undefined
+    }
     const observed = await observe({ chain: network.chain, head }, hashes, requestMismatch(row), signal)
     const [first, ...rest] = observed
-    if (first === undefined) return
-    await rememberSenders(row, hashes, observed)
+    if (first === undefined) return undefined
+    await rememberSenders(db, row, hashes, observed)
     const outcome = outcomeOf([first, ...rest], head)
     const verdict = await verdictOn(network, head, row, outcome, observed, signal)
     const judged = await isForGood(network, head, outcome, observed, verdict, signal)
     const settled = outcome.status === 'failed' || (outcome.status === 'confirmed' && judged)
     const queued = await queuedBehind(network, row, verdict, signal)
-    const recorded = await recordRequest(db, row, hashes.length, {
-      ...columnsOf(outcome, verdict),
-      ...queued,
-      settled,
-      checked_head: verdict.askAgain === true ? null : head.latest,
-    })
-    if (!recorded || !settled) return
+    const seen = { ...columnsOf(outcome, verdict), ...queued, settled }
+    const askAgain = verdict.askAgain === true
+    if (isSame(row, seen) && !(askAgain && row.checked_head !== null))
+      return askAgain ? undefined : { request: row, hashCount: hashes.length }
+    const written = { ...seen, checked_head: askAgain ? null : head.latest }
+    const tell = settled ? () => tellSettled(network, row, outcome, verdict) : () => undefined
+    // Its reference is free then.
+    if (outcome.status !== 'failed') return { request: row, hashCount: hashes.length, seen: written, tell }
+    if (await recordRequest(db, row, hashes.length, written)) tell()
+    return undefined
+  }
+
+  function tellSettled(network: EthereumNetwork, row: RequestRow, outcome: Outcome, verdict: Verdict): void {
     const result = outcome.status === 'failed' ? 'failed' : verdict.status === 'accepted' ? 'accepted' : 'dropped'
     metrics.requestSettled(network.config.name, row.kind, result)
     const line = { requestId: row.id, kind: row.kind, network: row.network, pubkey: row.pubkey, hash: outcome.hash }
     if (result === 'accepted') log.info({ ...line, reason: verdict.reason }, 'the consensus layer has accepted a request')
     else if (result === 'dropped') log.warn({ ...line, reason: verdict.reason }, 'the consensus layer has dropped a request')
     else log.warn({ ...line, reason: outcome.status === 'failed' ? outcome.reason : undefined }, "a request's transaction has failed")
-  }
-
-  /** Judged by what is final, and by a block that no node disputes: one of them may be on a fork, and then tells the states of another time. */
-  async function isForGood(
-    network: EthereumNetwork,
-    head: ChainHead,
-    outcome: Outcome,
-    observed: readonly Observed[],
-    verdict: Verdict,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    if (verdict.status === 'pending' || verdict.askAgain === true || finalWith(verdict) > head.final) return false
-    const receipt = observed.find(({ hash }) => hash === outcome.hash)?.receipt
-    return receipt !== undefined && (await standingOf(network.validators, receipt, verdict, signal)) === 'stands'
-  }
-
-  /** What is queued for a validator that exits, as it stands when the exit begins. */
-  async function queuedBehind(network: EthereumNetwork, row: RequestRow, verdict: Verdict, signal: AbortSignal) {
-    const unchanged = { queued_deposits_gwei: row.queued_deposits_gwei, queued_deposits_epoch: row.queued_deposits_epoch }
-    if (row.kind !== 'exit' || verdict.status !== 'accepted' || network.validators === undefined) return unchanged
-    if (row.consensus_status === 'accepted' || verdict.withdrawableEpoch === undefined) return unchanged
-    const queued = await queuedDeposits(network.validators.beacon, row.pubkey, signal)
-    if (queued === undefined) return { ...unchanged, queued_deposits_epoch: BigInt(verdict.withdrawableEpoch) }
-    return { queued_deposits_gwei: queued === 0n ? null : queued, queued_deposits_epoch: BigInt(verdict.withdrawableEpoch) }
   }
 
   async function verdictOn(
@@ -141,31 +141,36 @@ export function createRequestTracker(deps: {
     return { ...verdict, ...(known === undefined ? {} : { place: known }) }
   }
 
-  const rememberSenders = (row: RequestRow, hashes: readonly RequestHashRow[], observed: readonly Observed[]) =>
-    Promise.all(
-      observed.map(async ({ hash, sentBy }) => {
-        if (sentBy !== undefined && hasNewSender(hashes, hash, sentBy)) await rememberRequestSender(db, row.id, hash, sentBy)
-      }),
+  async function write(head: ChainHead, looked: readonly Looked[]): Promise<void> {
+    const changed = looked.filter((one) => 'seen' in one)
+    await recordUnchanged(
+      db,
+      head.latest,
+      looked.filter((one) => !('seen' in one)),
     )
+    const written = await recordRequests(db, changed)
+    for (const { request, tell } of changed) if (written.has(request.id)) tell()
+  }
 
   return {
     async pass(network, head, signal) {
       const { name, pollIntervalMs } = network.config
       for (let batch = 0; batch < maxBatches; batch++) {
         const rows = await takeDueRequests(db, { network: name, head: head.latest, limit: batchSize, intervalMs: pollIntervalMs })
-        const hashes = await requestHashes(
-          db,
-          rows.map(({ id }) => id),
-        )
-        await inParallel(concurrency, rows, (row) =>
-          look(
-            network,
-            head,
-            row,
-            hashes.filter((one) => one.request_id === row.id),
-            signal,
+        const hashes = Map.groupBy(
+          await requestHashes(
+            db,
+            rows.map(({ id }) => id),
           ),
+          ({ request_id: id }) => id,
         )
+        const looked: Looked[] = []
+        const all = inParallel(concurrency, rows, async (row) => {
+          const one = await look(network, head, row, hashes.get(row.id) ?? [], signal)
+          if (one !== undefined) looked.push(one)
+        })
+        // What was seen of the others is written, whoever failed.
+        await all.finally(() => write(head, looked))
         if (rows.length < batchSize) break
       }
       await deps.payments.pass(network, head, signal)
@@ -173,6 +178,41 @@ export function createRequestTracker(deps: {
     },
   }
 }
+
+/** Judged by what is final, and by a block that no node disputes: one of them may be on a fork, and then tells the states of another time. */
+async function isForGood(
+  network: EthereumNetwork,
+  head: ChainHead,
+  outcome: Outcome,
+  observed: readonly Observed[],
+  verdict: Verdict,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (verdict.status === 'pending' || verdict.askAgain === true || finalWith(verdict) > head.final) return false
+  const receipt = observed.find(({ hash }) => hash === outcome.hash)?.receipt
+  return receipt !== undefined && (await standingOf(network.validators, receipt, verdict, signal)) === 'stands'
+}
+
+/** What is queued for a validator that exits, as it stands when the exit begins. */
+async function queuedBehind(network: EthereumNetwork, row: RequestRow, verdict: Verdict, signal: AbortSignal) {
+  const unchanged = { queued_deposits_gwei: row.queued_deposits_gwei, queued_deposits_epoch: row.queued_deposits_epoch }
+  if (row.kind !== 'exit' || verdict.status !== 'accepted' || network.validators === undefined) return unchanged
+  if (row.consensus_status === 'accepted' || verdict.withdrawableEpoch === undefined) return unchanged
+  const queued = await queuedDeposits(network.validators.beacon, row.pubkey, signal)
+  if (queued === undefined) return { ...unchanged, queued_deposits_epoch: BigInt(verdict.withdrawableEpoch) }
+  return { queued_deposits_gwei: queued === 0n ? null : queued, queued_deposits_epoch: BigInt(verdict.withdrawableEpoch) }
+}
+
+const rememberSenders = (db: Store['db'], row: RequestRow, hashes: readonly RequestHashRow[], observed: readonly Observed[]) =>
+  Promise.all(
+    observed.map(async ({ hash, sentBy }) => {
+      if (sentBy !== undefined && hasNewSender(hashes, hash, sentBy)) await rememberRequestSender(db, row.id, hash, sentBy)
+    }),
+  )
+
+/** What was seen is what stands in the row already. */
+const isSame = (row: RequestRow, seen: Omit<SeenOfRequest, 'checked_head'>): boolean =>
+  Object.entries(seen).every(([column, value]) => row[column as keyof RequestRow] === value)
 
 /** A transaction may make one request several times: each is judged by itself, and here the first is told. */
 function withTimes<V extends Verdict>(verdict: V, times: number): V {

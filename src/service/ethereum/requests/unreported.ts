@@ -7,6 +7,7 @@ import { type RequestRow, requestHashes } from '../../store/requests.ts'
 import {
   type Alike,
   awaitedOf,
+  awaitedSenders,
   forgetUnreported,
   insertRequestMark,
   moveRequestMark,
@@ -66,7 +67,10 @@ export function createUnreportedRequests(deps: { store: Store; clock: Clock; log
     return true
   }
 
-  async function mayBeOurs(network: string, requests: readonly ScannedRequest[]): Promise<UnreportedRequest[]> {
+  /** Most logs are those of others, whoever they are: nobody can log a request from an address that is not their own. */
+  async function mayBeOurs(network: string, logged: readonly ScannedRequest[]): Promise<UnreportedRequest[]> {
+    const own = await awaitedSenders(db, network, [...new Set(logged.map(({ source }) => source))])
+    const requests = logged.filter(({ source }) => own.has(source))
     const pubkeys = [...new Set(requests.map(({ request }) => request.pubkey))]
     const awaited = new Set((await awaitedOf(db, network, pubkeys)).map(keyOf))
     return requests.flatMap(({ source, request, transactionHash: hash, blockNumber }) => {
