@@ -2,8 +2,6 @@ import { decodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
-import { classify } from '../../engine/classify.ts'
-import { externalReference } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
@@ -17,6 +15,7 @@ import { cancelFirst, type Deletion, decideDeletion, isConfirmedByPerson, type L
 import { ownDeposit } from './records.ts'
 import { ethereumStakeStatus, isConfirmed, isDone, isEarning, wasSlashed } from './status.ts'
 import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps, undoStake } from './steps.ts'
+import { createUnlogged } from './unlogged.ts'
 
 /** EthereumStake for the engine: the saga with what the engine must know besides. */
 export function ethereumStakeKind(deps: {
@@ -27,54 +26,11 @@ export function ethereumStakeKind(deps: {
   readonly exitAccepted?: (pubkey: string) => boolean
 }): SagaKind<EthereumStake, EthereumStakeStatus, EthereumStakeView, EthereumStakeEffects> {
   const { log, networks, intervals } = deps
+  const { chainHas, unseen } = createUnlogged({ log, networks })
 
   /** The record of this resource, by its place and its origin; without an origin, by its place alone. */
   const recordFor = ({ metadata }: EthereumStake, uid: string | undefined): RecordObject | undefined =>
     ownDeposit(log, { kind: 'EthereumStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
-
-  async function chainHas(
-    { spec }: EthereumStake,
-    { pubkey, withdrawalCredentials }: Pick<NonNullable<EthereumStakeStatus['depositData']>, 'pubkey' | 'withdrawalCredentials'>,
-    signal: AbortSignal,
-  ): Promise<LoggedDeposit> {
-    const network = networks.ethereum(spec.network)
-    if (network === undefined) return { is: 'none' }
-    try {
-      const found = await network.chain.depositsFor(pubkey, signal)
-      return found.some((one) => sameHex(one.withdrawalCredentials, withdrawalCredentials)) ? { is: 'landed', pubkey } : { is: 'none' }
-    } catch (error) {
-      signal.throwIfAborted()
-      classify(error)
-      return { is: 'unknown' }
-    }
-  }
-
-  /**
-   * What the chain has of a resource of which neither the log nor its status knows a stake: status may have been lost, as by a restore. The staking API says
-   * which were made in its name. One that it was told of, and that the chain does not show, may land.
-   */
-  async function unseen(resource: EthereumStake, signal: AbortSignal): Promise<LoggedDeposit> {
-    const api = networks.ethereum(resource.spec.network)?.api
-    const { namespace = '', name } = resource.metadata
-    const reference = externalReference({ kind: 'EthereumStake', namespace, name })
-    let named: readonly EthereumStakeBody[]
-    try {
-      named = (await api?.ethereumStakesNamed?.(reference, signal)) ?? []
-    } catch (error) {
-      signal.throwIfAborted()
-      classify(error)
-      return { is: 'unknown' }
-    }
-    let worst: LoggedDeposit = { is: 'none' }
-    for (const { externalReference: of, network, depositData, transaction } of named) {
-      // What the log has of it was made for another resource, which is held for that.
-      if (of !== reference || network !== resource.spec.network || log.ofSubject(depositData.pubkey).length > 0) continue
-      const onChain = await chainHas(resource, depositData, signal)
-      if (onChain.is === 'landed') return onChain
-      if (onChain.is === 'unknown' || transaction.status === 'submitted') worst = { is: 'unknown' }
-    }
-    return worst
-  }
 
   return {
     kind: 'EthereumStake',

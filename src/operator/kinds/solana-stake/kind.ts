@@ -2,17 +2,15 @@ import { type SolanaChain, SolanaError } from '../../../chains/solana/chain.ts'
 import type { SolanaProtocol, SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
-import { Halt } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { showsLanding } from '../../transactions/solana/mirror.ts'
-import { liveAttempts } from '../../transactions/solana/rules.ts'
-import { type RecordObject, recordOf } from '../../transactions/store.ts'
-import { isReached, lookAt, protocolOf } from './chain.ts'
-import { cancelFirst, decideSolanaDeletion, isConfirmed, type LoggedStake } from './deletion.ts'
-import { isBegun, isLive, mirrored, ownSteps } from './records.ts'
+import { lookAt, protocolOf } from './chain.ts'
+import { cancelFirst, decideSolanaDeletion } from './deletion.ts'
+import { isBegun, mirrored, type OwnSteps, ownSteps } from './records.ts'
 import { requiredKeys } from './required-keys.ts'
 import type { SeenStakes } from './seen.ts'
+import { configured, createStanding } from './standing.ts'
 import { isWhereWanted, solanaStakeStatus } from './status.ts'
 import {
   type ActionKind,
@@ -26,9 +24,7 @@ import {
   undoStake,
   withdrawBeforeDeletion,
 } from './steps.ts'
-import { createUnlogged } from './unlogged.ts'
 
-type Own = ReturnType<typeof ownSteps>
 const kinds = ['stake', 'deactivation', 'withdrawal'] as const satisfies readonly ActionKind[]
 
 /** SolanaStake for the engine: the saga with what the engine must know besides. */
@@ -44,13 +40,13 @@ export function solanaStakeKind(deps: {
   readonly takeIn: (resource: SolanaStake, origin: Origin, signal: AbortSignal) => Promise<readonly string[]>
 }): SagaKind<SolanaStake, SolanaStakeStatus, SolanaStakeView, SolanaStakeEffects> {
   const { log, networkOn, intervals, keyNameOf, seen, takeIn } = deps
-  const unlogged = createUnlogged(log)
 
-  const ownOf = ({ metadata }: SolanaStake, uid: string | undefined): Own =>
+  const ownOf = ({ metadata }: SolanaStake, uid: string | undefined): OwnSteps =>
     ownSteps(log, { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
+  const standing = createStanding({ log, networkOn, seen, ownOf })
 
   /** What status shows of the transactions, from the log alone. */
-  function transactionsOf(own: Own, shown: SolanaStakeStatus['transactions']): SolanaStakeStatus['transactions'] {
+  function transactionsOf(own: OwnSteps, shown: SolanaStakeStatus['transactions']): SolanaStakeStatus['transactions'] {
     const entries = kinds.flatMap((kind) => {
       const record = own[kind]
       const before = shown?.[kind]
@@ -62,38 +58,6 @@ export function solanaStakeKind(deps: {
       return next === undefined ? [] : [[kind, next] as const]
     })
     return entries.length === 0 ? undefined : Object.fromEntries(entries)
-  }
-
-  /** What there is of its stake, whichever origin it claims: by the log, and where that has nothing of a stake that was verified, by the chain. */
-  async function standing(
-    resource: SolanaStake,
-    { stakeId, verifiedStakeId, stakeAccount }: SolanaStakeStatus,
-    origin: Origin | undefined,
-    signal: AbortSignal,
-  ): Promise<LoggedStake> {
-    if (isConfirmed(resource)) return { is: 'none' }
-    for (const uid of [origin?.uid, resource.metadata.uid]) {
-      const own = logged(ownOf(resource, uid))
-      if (own.is !== 'none') return own
-    }
-    if (stakeAccount === undefined || stakeId === undefined || verifiedStakeId !== stakeId) return unseen(resource, signal)
-    const records = log.ofSubject(stakeAccount)
-    const { namespace, name } = resource.metadata
-    const isHere = ({ spec: { owner } }: RecordObject) => owner.namespace === namespace && owner.name === name
-    // What a resource elsewhere has paid holds that one. Its own record is its own under any origin.
-    if (records.length > 0) return records.some(isHere) ? logged(ownOf(resource, undefined)) : { is: 'none' }
-    // The log may have been set back, or is younger than the stake.
-    const { chain } = networkOn(undefined, resource.spec.network)
-    const look = await lookAt(chain, stakeAccount, signal)
-    if (isReached('stake', look, 0)) return { is: 'landed', stakeAccount }
-    return origin === undefined || seen.isNothing(origin.uid) ? { is: 'none' } : { is: 'unknown' }
-  }
-
-  /** Its status names no stake that was verified: either none was ever paid, or status was lost. */
-  async function unseen(resource: SolanaStake, signal: AbortSignal): Promise<LoggedStake> {
-    const network = configured(() => networkOn(undefined, resource.spec.network))
-    if (network === undefined) return { is: 'none' }
-    return unlogged(network, { kind: 'SolanaStake', namespace: resource.metadata.namespace ?? '', name: resource.metadata.name }, signal)
   }
 
   return {
@@ -176,16 +140,6 @@ export function solanaStakeKind(deps: {
   }
 }
 
-/** Undefined for a network that is not configured: nothing can be asked there. */
-function configured(find: () => SolanaNetwork): SolanaNetwork | undefined {
-  try {
-    return find()
-  } catch (error) {
-    if (error instanceof Halt) return undefined
-    throw error
-  }
-}
-
 /** With what its vote account is: of one that stopped, somebody should know before anyone deactivates the stake. A chain that doesn't tell is no news. */
 async function withValidator(
   chain: Pick<SolanaChain, 'voteAccount'>,
@@ -211,14 +165,6 @@ const unread = (before: SolanaTransaction | undefined): SolanaTransaction => ({
   ...(before?.reportedSignature === undefined ? {} : { reportedSignature: before.reportedSignature }),
   state: 'Broadcast',
 })
-
-function logged({ stake, withdrawal }: Own): LoggedStake {
-  if (withdrawal?.status?.outcome !== undefined) return { is: 'withdrawn' }
-  if (stake === undefined || !isBegun(stake)) return { is: 'none' }
-  if (stake.status?.outcome !== undefined) return { is: 'landed', stakeAccount: stake.spec.subject }
-  if (isLive(stake)) return { is: 'open', signature: liveAttempts(recordOf(stake)).at(-1)?.attempt.hash ?? '' }
-  return { is: 'idle' }
-}
 
 /** By value, whatever the order of the fields. */
 function same(a: unknown, b: unknown): boolean {

@@ -2,8 +2,8 @@ import { isAddress, isOnCurve, type SolanaAddress } from '../../../chains/solana
 import { AmountError, type Lamports } from '../../../lib/amounts.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
-import { KeyError } from '../../ports.ts'
 import { admitSolanaStake, goesByLabels, haltBy, priorityFeeCap } from '../../transactions/policy.ts'
+import { createMounted } from './mounted.ts'
 import { isBegun, ownSteps } from './records.ts'
 import type { SolanaStakeDeps } from './request.ts'
 import { type Authority, authoritiesFor } from './required-keys.ts'
@@ -21,11 +21,6 @@ export interface Parties {
   readonly feePayer: SolanaAddress
 }
 
-/** A key that is missing for so long is lost, or kept away, in ms. */
-const AWAY_MS = 30_000
-/** A look that is so old is no part of a while, in ms: a stalled step is looked at more often. */
-const STALE_MS = 600_000
-
 /** Who signs for a stake: both signers, by their policies and keys as they stand now. */
 export function createParties(
   deps: SolanaStakeDeps,
@@ -35,6 +30,7 @@ export function createParties(
   }: { readonly amountOf: (request: SolanaStakeRequest) => Lamports; readonly refuse: (...why: Parameters<typeof stall>) => never },
 ) {
   const { keys, signers } = deps
+  const isMounted = createMounted(deps)
 
   /** Highest priority fee, by the stake and the policies of both signers. */
   function feeCapOf(request: SolanaStakeRequest, { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>): bigint {
@@ -81,27 +77,6 @@ export function createParties(
       }) ?? admitSolanaStake(withdrawer, { namespace, destination: request.destination ?? withdrawer.spec.address })
     if (refusal?.isWait === true) throw haltBy(refusal)
     if (refusal !== undefined) refuse(refusal.reason, refusal.message)
-  }
-
-  /** By folder: since when a key was missing at each look, and the last of these, on the monotonic clock. */
-  const missing = new Map<string, { readonly since: number; readonly seen: number }>()
-
-  /** False for a key that has been missing for a while. @throws KeyError for one that is missing only now: its Secret may be about to be replaced */
-  async function isMounted({ spec: { keyName } }: StakingSigner, signal: AbortSignal): Promise<boolean> {
-    try {
-      await keys.address(keyName, signal)
-      missing.delete(keyName)
-      return true
-    } catch (error) {
-      if (!(error instanceof KeyError) || error.code !== 'missing') throw error
-      const now = deps.clock.monotonicMs()
-      const before = missing.get(keyName)
-      // What was seen long ago says nothing of the time between.
-      const since = before === undefined || now - before.seen > STALE_MS ? now : before.since
-      missing.set(keyName, { since, seen: now })
-      if (now - since < AWAY_MS) throw error
-      return false
-    }
   }
 
   /**

@@ -49,8 +49,10 @@ export const isBegun = ({ status }: RecordObject): boolean => status?.outcome !=
 export const isLive = (record: RecordObject): boolean => record.status?.outcome === undefined && liveAttempts(recordOf(record)).length > 0
 const rank = (record: RecordObject): number => (record.status?.outcome !== undefined ? 3 : isLive(record) ? 2 : isBegun(record) ? 1 : 0)
 
+export type OwnSteps = Readonly<Partial<Record<ActionKind, RecordObject>>>
+
 /** The records of a resource's steps, by its place and its origin; without an origin, by its place alone. All are of the account that is paid, if one is. */
-export function ownSteps(log: Pick<TransactionLog, 'ofOwner'>, owner: Owner): Readonly<Partial<Record<ActionKind, RecordObject>>> {
+export function ownSteps(log: Pick<TransactionLog, 'ofOwner'>, owner: Owner): OwnSteps {
   const own = log
     .ofOwner(owner)
     .filter(({ spec }) => spec.chain === 'Solana' && (owner.uid === undefined || spec.owner.originUid === owner.uid))

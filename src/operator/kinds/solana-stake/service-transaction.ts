@@ -67,35 +67,6 @@ export function createServiceTransactions(deps: SolanaStakeDeps, requests: Solan
   /** What is offered above it would not be signed. */
   const capOf = ({ plan, parties }: Wanted): SolanaFeeCap => ({ maxPriorityFeeLamports: lamports(feeCapOf(plan.request, parties)) })
 
-  /** The transaction of this kind that is not over for the service; `expired` ones wait to be refreshed. */
-  const unfinished = ({ transactions }: SolanaStakeBody, kind: string): SolanaTransactionBody | undefined =>
-    transactions.findLast((one) => one.kind === kind && one.status !== 'failed' && one.status !== 'confirmed')
-
-  /**
-   * A withdrawal that is over, and that would come out the same made anew: to elsewhere, by another client of an adopted stake; or paid by the key that isn't
-   * mounted any more.
-   */
-  function isAnothers(transaction: SolanaTransactionBody, { plan, parties, terms, heights }: Wanted): boolean {
-    if (plan.kind !== 'withdrawal' || !isPast(transaction, heights)) return false
-    const message = messageOf({ message: transaction.messageBase64 }) ?? new Uint8Array()
-    const isPayable = parties.feePayer === parties.stakeAuthority || feePayerOf(plan.kind, terms, message) === parties.feePayer
-    return destinationOf(message) !== parties.destination || !isPayable
-  }
-
-  function refuseMadeBefore({ protocol, transactions }: SolanaStakeBody, network: SolanaNetwork): void {
-    if (protocol.status === 'WITHDRAWN')
-      throw stall(
-        'AlreadyWithdrawn',
-        'The staking API says that this stake was made and withdrawn before. Nothing was paid again. To stake once more, create another resource under another name.',
-      )
-    if (protocol.status !== 'CREATED' || transactions.some(({ kind, status }) => kind === 'stake' && status === 'confirmed'))
-      throw wait(
-        'ChainUnavailable',
-        'The staking API sees the stake on the chain, and the operator’s nodes do not yet: they are asked again.',
-        network.config.pollIntervalMs,
-      )
-  }
-
   async function alive(
     transaction: SolanaTransactionBody,
     wanted: Wanted,
@@ -159,6 +130,35 @@ export function refuseCancelled({ stakeId, cancelledAt }: Pick<SolanaStakeBody, 
     'RequestCancelled',
     `Stake ${stakeId} was cancelled at the staking API (${cancelledAt}), as it is when its resource is deleted before it was paid. Nothing is paid for it. To stake, delete this resource and create it anew: then another stake is made.`,
   )
+}
+
+/** The transaction of this kind that is not over for the service; `expired` ones wait to be refreshed. */
+const unfinished = ({ transactions }: SolanaStakeBody, kind: string): SolanaTransactionBody | undefined =>
+  transactions.findLast((one) => one.kind === kind && one.status !== 'failed' && one.status !== 'confirmed')
+
+/**
+ * A withdrawal that is over, and that would come out the same made anew: to elsewhere, by another client of an adopted stake; or paid by the key that isn't
+ * mounted any more.
+ */
+function isAnothers(transaction: SolanaTransactionBody, { plan, parties, terms, heights }: Wanted): boolean {
+  if (plan.kind !== 'withdrawal' || !isPast(transaction, heights)) return false
+  const message = messageOf({ message: transaction.messageBase64 }) ?? new Uint8Array()
+  const isPayable = parties.feePayer === parties.stakeAuthority || feePayerOf(plan.kind, terms, message) === parties.feePayer
+  return destinationOf(message) !== parties.destination || !isPayable
+}
+
+function refuseMadeBefore({ protocol, transactions }: SolanaStakeBody, network: SolanaNetwork): void {
+  if (protocol.status === 'WITHDRAWN')
+    throw stall(
+      'AlreadyWithdrawn',
+      'The staking API says that this stake was made and withdrawn before. Nothing was paid again. To stake once more, create another resource under another name.',
+    )
+  if (protocol.status !== 'CREATED' || transactions.some(({ kind, status }) => kind === 'stake' && status === 'confirmed'))
+    throw wait(
+      'ChainUnavailable',
+      'The staking API sees the stake on the chain, and the operator’s nodes do not yet: they are asked again.',
+      network.config.pollIntervalMs,
+    )
 }
 
 /** Every configured node has a final block beyond its last valid height. */

@@ -51,22 +51,27 @@ export interface SignerFactsDeps {
   readonly onBalance: (signer: string, network: string, reading: BalanceReading) => void
 }
 
+/** The address of a signer's mounted key, or why there is none. */
+async function keyOf(
+  { keys, solanaKeys }: Pick<SignerFactsDeps, 'keys' | 'solanaKeys'>,
+  signer: StakingSigner,
+  signal: AbortSignal,
+): Promise<SignerFacts['key']> {
+  try {
+    const mounted = signer.spec.chain === 'Solana' ? solanaKeys : keys
+    return { address: await mounted.address(signer.spec.keyName, signal) }
+  } catch (error) {
+    const verdict = classify(error)
+    if (verdict.kind === 'stall') return { reason: verdict.reason, message: verdict.message }
+    throw error
+  }
+}
+
 /** Finds out what there is to say of a signer: its key, its funds, transactions that nobody accounts for. */
 export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signal: AbortSignal) => Promise<SignerFacts> {
-  const { networks, keys, transactions } = deps
+  const { networks, transactions } = deps
   /** What was last known of a signer's funds: a node that is down for a moment is no news. */
   const readings = new Map<string, BalanceReading & { readonly readAtMs: number }>()
-
-  async function keyOf(signer: StakingSigner, signal: AbortSignal): Promise<SignerFacts['key']> {
-    try {
-      const mounted = signer.spec.chain === 'Solana' ? deps.solanaKeys : keys
-      return { address: await mounted.address(signer.spec.keyName, signal) }
-    } catch (error) {
-      const verdict = classify(error)
-      if (verdict.kind === 'stall') return { reason: verdict.reason, message: verdict.message }
-      throw error
-    }
-  }
 
   async function networkFacts(signer: Signer, name: string, signal: AbortSignal): Promise<NetworkFacts> {
     const fundedWith = (balance: bigint, needed: bigint): Pick<NetworkFacts, 'name' | 'funds'> => {
@@ -162,7 +167,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
 
   return async (signer, signal) => {
     const parsed = stakingSignerSpec.safeParse(signer.spec)
-    const key = await keyOf(signer, signal)
+    const key = await keyOf(deps, signer, signal)
     const known = networks.names(signer.spec.chain).map((name) => networkOrLastKnown(signer, name, signal))
     return {
       key,

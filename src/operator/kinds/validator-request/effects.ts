@@ -1,12 +1,12 @@
-import { sameHex } from '../../../lib/hex.ts'
 import { classify } from '../../engine/classify.ts'
 import type { Perform } from '../../engine/step.ts'
-import { stall, wait } from '../../engine/verdict.ts'
+import { wait } from '../../engine/verdict.ts'
 import { type Visit, WATCH_ONLY } from '../../engine/visit.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
 import { isBegun, LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
+import { createAwaitConsensus } from './consensus.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { asSeenBy, foundBy, ownRequest } from './evidence.ts'
 import { createLegacyRequests } from './legacy.ts'
@@ -14,16 +14,12 @@ import { createLostRequests } from './lost.ts'
 import { createMaking } from './making.ts'
 import { requestKindNames } from './request-kind.ts'
 import { typeOf } from './request-type.ts'
-import { isKnownRule } from './rules.ts'
-import { acceptedOf, createRequestService, isGone, saidOf } from './service.ts'
+import { createRequestService, isGone } from './service.ts'
 import type { RequestOrder, ValidatorRequestEffects } from './steps.ts'
 import { createRequestTargets } from './target.ts'
 import { createRequestKind } from './transaction.ts'
 import { createTurns } from './turn.ts'
 import { createUndo } from './undo.ts'
-
-/** What the staking API tells by itself is asked for less often, in ms. */
-const FOLLOWED_POLL_MS = 60_000
 
 /**
  * The effects of the saga of ValidatorExit and ValidatorWithdrawal, and what the log asks of their transactions. Both kinds share them: who goes first on a
@@ -107,67 +103,13 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       return { reportedHash: hash }
     },
 
-    async awaitConsensus(plan, visit, signal) {
-      const { order, validator, requestId } = plan
-      const network = networkOf(validator.network)
-      const { config } = network
-      const own = ownRequest(log, order.origin)
-      const outcome = own && asSeenBy(own, order.origin.uid).status?.outcome
-      if (own === undefined || outcome === undefined)
-        throw wait('AwaitingFinality', 'The log shows no final transaction of it any more: it is followed anew.', config.pollIntervalMs)
-      // What landed beyond a depth in blocks may be gone again.
-      if (own.spec.owner.originUid === order.origin.uid && (await log.recheck(own, network.chain, signal)).status?.outcome === undefined)
-        throw wait(
-          'AwaitingFinality',
-          `Transaction ${outcome.hash} is not in the chain any more: it is followed anew.`,
-          config.pollIntervalMs,
-        )
-      saidOf.erase(visit)
-      const body = await service.look(order, validator, requestId, network, visit, signal)
-      if (body === undefined) throw await lost.madeAgain(order, validator, { requestId, hash: outcome.hash }, network, signal)
-      const { status, consensus } = body
-      const undecided = (why: string) => {
-        const { leading, onNews } = deps
-        const isFollowed = leading !== undefined && network.requests.follow?.(requestId, () => onNews?.(order.origin), leading) === true
-        const afterMs = isFollowed ? Math.max(FOLLOWED_POLL_MS, config.pollIntervalMs) : config.pollIntervalMs
-        return wait('AwaitingConsensus', `The request is in final block ${outcome.blockNumber}. ${why}`, afterMs)
-      }
-      if (body.requestId !== requestId || body.externalReference !== order.externalReference || !sameHex(body.pubkey, validator.pubkey))
-        throw stall(
-          'VerificationFailed',
-          'What the staking API has as this request is for another resource or validator: what became of this one is not known.',
-        )
-      if (status === 'cancelled' || status === 'failed')
-        throw stall(
-          status === 'cancelled' ? 'RequestCancelled' : 'RequestMissing',
-          `The staking API has request ${requestId} as ${status}, but transaction ${outcome.hash} has made it, and is final. What the consensus layer makes of it is not told; look at the validator.`,
-        )
-      if (status !== 'confirmed' || body.transaction.hash === undefined || !sameHex(body.transaction.hash, outcome.hash))
-        throw undecided('The staking API has not seen it there yet.')
-      if (consensus.status === 'pending') throw undecided(pendingText(requestId, consensus.reason))
-      if (consensus.status === 'accepted') return { consensus: acceptedOf(body) }
-      const [rule, ...others] = new Set(
-        [...(consensus.reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)].map(([, code = '']) => code).filter(isKnownRule),
-      )
-      if (rule === undefined)
-        throw undecided(
-          'The staking API says that the consensus layer has dropped it, and names no rule that this operator knows: that proves nothing, as a request may still wait in its contract’s queue. Look at the validator before anything is asked again.',
-        )
-      return { consensus: { status: 'Dropped', rules: [rule, ...others.slice(0, 15)] } }
-    },
-
+    awaitConsensus: createAwaitConsensus(deps, targets, service, lost),
     undoRequest: createUndo(deps, targets, service, nameOf),
   }
 
   const legacy = requestKindNames.map((name) => createLegacyRequests(name, deps, targets, service))
   return { effects: noting(effects, turns.note), requests: kind, legacy }
 }
-
-/** The staking API's own words are not copied: they are read there. */
-const pendingText = (requestId: string, reason: string | undefined): string =>
-  reason === undefined
-    ? 'The consensus layer has not decided on it yet.'
-    : `The consensus layer has not decided on it yet, or it can't be told: the staking API gives its reason with request ${requestId}.`
 
 /** Every effect that has an order leaves word how it ended: whose turn it is does not hang on what a tenant can write. */
 function noting(

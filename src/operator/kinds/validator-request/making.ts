@@ -55,7 +55,7 @@ export function createMaking(
     const spec = requestSpec(order, validator, body, network, signer, final.number)
     const before = log.find(name)
     if (before !== undefined && before.spec.owner.originUid !== order.origin.uid) await assertMayPass(before, order, network, signal)
-    return log.ensure(name, spec, signal, (record) => givesWay(record, spec, signal))
+    return log.ensure(name, spec, signal, (record) => givesWay(kind, record, spec, signal))
   }
 
   /** ▸ What somebody else has asked for in this name, or of this validator, is not asked for again by itself. @throws Halt */
@@ -118,27 +118,27 @@ export function createMaking(
     return body.consensus.status === 'dropped'
   }
 
-  /** The owner of a record does not ask for it now, or may not, and the one that wants it would be admitted. */
-  async function givesWay(record: RecordObject, wanted: RecordObject['spec'], signal: AbortSignal): Promise<boolean> {
-    const isAdmitted = async (as: RecordObject): Promise<boolean> => {
-      try {
-        await kind.value(as, await kind.mayBeSigned(as, false, signal), signal)
-        return true
-      } catch (error) {
-        if (!(error instanceof Halt)) throw error
-        const { verdict } = error
-        // Whose turn it is, is the same for both.
-        if (verdict.kind === 'wait' && verdict.reason === 'WaitingForValidator') return true
-        if (verdict.kind === 'wait' || verdict.kind === 'stall') return false
-        throw error
-      }
-    }
-    if (await isAdmitted(record)) return false
-    const { owner, signer, from, apiId } = wanted
-    return isAdmitted({ ...record, spec: { ...record.spec, owner, signer, from, ...(apiId === undefined ? {} : { apiId }) } })
-  }
-
   return { nameOf, checked, made }
+}
+
+/** The owner of a record does not ask for it now, or may not, and the one that wants it would be admitted. */
+async function givesWay(kind: TransactionKind, record: RecordObject, wanted: RecordObject['spec'], signal: AbortSignal): Promise<boolean> {
+  const isAdmitted = async (as: RecordObject): Promise<boolean> => {
+    try {
+      await kind.value(as, await kind.mayBeSigned(as, false, signal), signal)
+      return true
+    } catch (error) {
+      if (!(error instanceof Halt)) throw error
+      const { verdict } = error
+      // Whose turn it is, is the same for both.
+      if (verdict.kind === 'wait' && verdict.reason === 'WaitingForValidator') return true
+      if (verdict.kind === 'wait' || verdict.kind === 'stall') return false
+      throw error
+    }
+  }
+  if (await isAdmitted(record)) return false
+  const { owner, signer, from, apiId } = wanted
+  return isAdmitted({ ...record, spec: { ...record.spec, owner, signer, from, ...(apiId === undefined ? {} : { apiId }) } })
 }
 
 const forgedValidator = () =>

@@ -52,27 +52,30 @@ const isCode = (error: unknown, code: StakingApiError['code']): error is Staking
   error instanceof StakingApiError && error.code === code
 export const isGone = (error: unknown): boolean => error instanceof StakingApiError && error.status === 404
 
+const read = (
+  order: RequestOrder,
+  { pubkey }: FoundValidator,
+  requestId: string,
+  { requests }: EthereumNetwork,
+  signal: AbortSignal,
+): Promise<RequestBody> => typeOf(order).read(requests, pubkey, requestId, signal)
+
+const post = (
+  order: RequestOrder,
+  { pubkey }: FoundValidator,
+  { requests }: EthereumNetwork,
+  signal: AbortSignal,
+): Promise<RequestBody> => {
+  const { idempotencyKey, externalReference } = order
+  return typeOf(order).create(requests, { idempotencyKey, externalReference, pubkey, terms: order }, signal)
+}
+
+const isSame = (body: RequestBody, order: RequestOrder, { pubkey }: FoundValidator): boolean =>
+  sameHex(body.pubkey, pubkey) && body.externalReference === order.externalReference && typeOf(order).hasTerms(body, order)
+
 /** Requests at the staking API: made, found again, compared with the spec. */
 export function createRequestService(deps: ValidatorRequestDeps, targets: RequestTargets) {
   const { log } = deps
-
-  const read = (
-    order: RequestOrder,
-    { pubkey }: FoundValidator,
-    requestId: string,
-    { requests }: EthereumNetwork,
-    signal: AbortSignal,
-  ): Promise<RequestBody> => typeOf(order).read(requests, pubkey, requestId, signal)
-
-  const post = (
-    order: RequestOrder,
-    { pubkey }: FoundValidator,
-    { requests }: EthereumNetwork,
-    signal: AbortSignal,
-  ): Promise<RequestBody> => {
-    const { idempotencyKey, externalReference } = order
-    return typeOf(order).create(requests, { idempotencyKey, externalReference, pubkey, terms: order }, signal)
-  }
 
   /** Makes the request, or finds the one that this resource has made. The same resource always gets the same one. */
   async function create(
@@ -128,9 +131,6 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     const isKnown = attemptsOf(recordOf(record)).some((attempt) => sameHex(attempt.hash, hash))
     return isKnown && (record.spec.owner.originUid === order.origin.uid || mayBeHandedOver(recordOf(record)))
   }
-
-  const isSame = (body: RequestBody, order: RequestOrder, { pubkey }: FoundValidator): boolean =>
-    sameHex(body.pubkey, pubkey) && body.externalReference === order.externalReference && typeOf(order).hasTerms(body, order)
 
   /** What the service says of the request now; undefined where it has none of this id (404). Asked once in a reconcile. */
   async function look(

@@ -43,24 +43,10 @@ export type Turns = ReturnType<typeof createTurns>
  * waits for its own fee holds back nobody, and one that does nothing only for some polls.
  */
 export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTargets) {
-  const { log, clock } = deps
-  /** How the last effect of a resource ended in this process, by the origin's UID. */
-  const noted = new Map<string, { readonly verdict: Verdict | undefined; readonly at: number }>()
-  /** Since when somebody waits for an older one that is not in flight, monotonic ms, by that one's UID. */
-  const waitedSince = new Map<string, number>()
+  const { log } = deps
+  const { note, goesFirst } = createPatience(deps)
   /** Landings that the staking API said the consensus layer has decided on. */
   const decided = new Set<string>()
-
-  const ownsRecord = ({ kind, metadata }: ValidatorRequestResource, { spec }: RecordObject): boolean => {
-    const origin = readOrigin(kind, metadata)
-    return (
-      kind === spec.owner.kind &&
-      metadata.namespace === spec.owner.namespace &&
-      metadata.name === spec.owner.name &&
-      origin.is === 'own' &&
-      origin.origin.uid === spec.owner.originUid
-    )
-  }
 
   /** Whether the consensus layer has decided on what landed. What the service does not know any more is not waited for. */
   async function isDecidedOn(record: RecordObject, validator: FoundValidator, signal: AbortSignal): Promise<boolean> {
@@ -106,30 +92,8 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
     return undefined
   }
 
-  /** Whether one that is older and not in flight goes first. */
-  function goesFirst(peer: ValidatorRequestResource, patienceMs: number): boolean {
-    const { metadata, status, spec } = peer
-    if (isRequestSettled(status) || spec.suspend === true || metadata.deletionTimestamp !== undefined) return false
-    const ready = findCondition(status?.conditions, 'Ready')
-    if (isTrue(status?.conditions, 'Stalled') || ofItsOwn.has(ready?.reason as Reason)) return false
-    const origin = readOrigin(peer.kind, metadata)
-    const known = origin.is === 'own' ? noted.get(origin.origin.uid) : undefined
-    const now = clock.monotonicMs()
-    if (known !== undefined && now - known.at < NOTED_MS && known.verdict !== undefined && known.verdict.kind !== 'conflict') {
-      if (known.verdict.kind === 'stall' || ofItsOwn.has(known.verdict.reason)) return false
-      if (ofTheValidator.has(known.verdict.reason)) return true
-    }
-    const since = waitedSince.get(metadata.uid) ?? now
-    waitedSince.set(metadata.uid, since)
-    return now - since < patienceMs
-  }
-
   return {
-    /** Remembers how an effect of a resource ended: a tenant can't write that. */
-    note(uid: string, verdict: Verdict | undefined): void {
-      if (noted.size > 50_000) noted.clear()
-      noted.set(uid, { verdict, at: clock.monotonicMs() })
-    },
+    note,
 
     /** Others than the owner of a record that ask for something of this validator, now: a later one of its name is another. */
     rivals: (record: RecordObject, validator: FoundValidator): readonly ValidatorRequestResource[] =>
@@ -178,6 +142,17 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
 
 const waiting = (message: string, afterMs: number): Halt => wait('WaitingForValidator', message, afterMs)
 
+const ownsRecord = ({ kind, metadata }: ValidatorRequestResource, { spec }: RecordObject): boolean => {
+  const origin = readOrigin(kind, metadata)
+  return (
+    kind === spec.owner.kind &&
+    metadata.namespace === spec.owner.namespace &&
+    metadata.name === spec.owner.name &&
+    origin.is === 'own' &&
+    origin.origin.uid === spec.owner.originUid
+  )
+}
+
 const isOf = ({ kind, metadata }: ValidatorRequestResource, { origin }: Pick<RequestOrder, 'origin'>): boolean =>
   kind === origin.kind && metadata.namespace === origin.namespace && metadata.name === origin.name
 
@@ -187,4 +162,38 @@ function isOlder(one: ValidatorRequestResource, than: ValidatorRequestResource |
   const keyOf = ({ kind, metadata }: ValidatorRequestResource) =>
     [metadata.creationTimestamp ?? '', metadata.namespace ?? '', metadata.name, kind].join('\0')
   return keyOf(one) < keyOf(than)
+}
+
+/** Whether one that is older and does nothing goes first: by how its last effect ended, and by how long it was waited for. */
+function createPatience({ clock }: Pick<ValidatorRequestDeps, 'clock'>) {
+  /** How the last effect of a resource ended in this process, by the origin's UID. */
+  const noted = new Map<string, { readonly verdict: Verdict | undefined; readonly at: number }>()
+  /** Since when somebody waits for an older one that is not in flight, monotonic ms, by that one's UID. */
+  const waitedSince = new Map<string, number>()
+
+  /** Remembers how an effect of a resource ended: a tenant can't write that. */
+  function note(uid: string, verdict: Verdict | undefined): void {
+    if (noted.size > 50_000) noted.clear()
+    noted.set(uid, { verdict, at: clock.monotonicMs() })
+  }
+
+  /** Whether one that is older and not in flight goes first. */
+  function goesFirst(peer: ValidatorRequestResource, patienceMs: number): boolean {
+    const { metadata, status, spec } = peer
+    if (isRequestSettled(status) || spec.suspend === true || metadata.deletionTimestamp !== undefined) return false
+    const ready = findCondition(status?.conditions, 'Ready')
+    if (isTrue(status?.conditions, 'Stalled') || ofItsOwn.has(ready?.reason as Reason)) return false
+    const origin = readOrigin(peer.kind, metadata)
+    const known = origin.is === 'own' ? noted.get(origin.origin.uid) : undefined
+    const now = clock.monotonicMs()
+    if (known !== undefined && now - known.at < NOTED_MS && known.verdict !== undefined && known.verdict.kind !== 'conflict') {
+      if (known.verdict.kind === 'stall' || ofItsOwn.has(known.verdict.reason)) return false
+      if (ofTheValidator.has(known.verdict.reason)) return true
+    }
+    const since = waitedSince.get(metadata.uid) ?? now
+    waitedSince.set(metadata.uid, since)
+    return now - since < patienceMs
+  }
+
+  return { note, goesFirst }
 }

@@ -1,0 +1,58 @@
+import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
+import { sameHex } from '../../../lib/hex.ts'
+import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
+import { classify } from '../../engine/classify.ts'
+import { externalReference } from '../../engine/origin.ts'
+import type { Networks } from '../../ports.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
+import type { LoggedDeposit } from './deletion.ts'
+
+/** What is asked elsewhere of a stake that the log has nothing of: the chain, and the staking API. */
+export function createUnlogged({ log, networks }: { readonly log: Pick<TransactionLog, 'ofSubject'>; readonly networks: Networks }) {
+  /** Whether the chain has a deposit with this public key and these credentials. @returns `unknown` while it does not answer */
+  async function chainHas(
+    { spec }: EthereumStake,
+    { pubkey, withdrawalCredentials }: Pick<NonNullable<EthereumStakeStatus['depositData']>, 'pubkey' | 'withdrawalCredentials'>,
+    signal: AbortSignal,
+  ): Promise<LoggedDeposit> {
+    const network = networks.ethereum(spec.network)
+    if (network === undefined) return { is: 'none' }
+    try {
+      const found = await network.chain.depositsFor(pubkey, signal)
+      return found.some((one) => sameHex(one.withdrawalCredentials, withdrawalCredentials)) ? { is: 'landed', pubkey } : { is: 'none' }
+    } catch (error) {
+      signal.throwIfAborted()
+      classify(error)
+      return { is: 'unknown' }
+    }
+  }
+
+  /**
+   * What the chain has of a resource of which neither the log nor its status knows a stake: status may have been lost, as by a restore. The staking API says
+   * which were made in its name. One that it was told of, and that the chain does not show, may land.
+   */
+  async function unseen(resource: EthereumStake, signal: AbortSignal): Promise<LoggedDeposit> {
+    const api = networks.ethereum(resource.spec.network)?.api
+    const { namespace = '', name } = resource.metadata
+    const reference = externalReference({ kind: 'EthereumStake', namespace, name })
+    let named: readonly EthereumStakeBody[]
+    try {
+      named = (await api?.ethereumStakesNamed?.(reference, signal)) ?? []
+    } catch (error) {
+      signal.throwIfAborted()
+      classify(error)
+      return { is: 'unknown' }
+    }
+    let worst: LoggedDeposit = { is: 'none' }
+    for (const { externalReference: of, network, depositData, transaction } of named) {
+      // What the log has of it was made for another resource, which is held for that.
+      if (of !== reference || network !== resource.spec.network || log.ofSubject(depositData.pubkey).length > 0) continue
+      const onChain = await chainHas(resource, depositData, signal)
+      if (onChain.is === 'landed') return onChain
+      if (onChain.is === 'unknown' || transaction.status === 'submitted') worst = { is: 'unknown' }
+    }
+    return worst
+  }
+
+  return { chainHas, unseen }
+}
