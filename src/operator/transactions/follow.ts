@@ -17,7 +17,7 @@ export type Follow = (moment: Moment, record: RecordObject) => Promise<Followed>
 
 /** From what the chain shows under a record's nonce to what may be concluded from it. */
 export function createFollow(deps: LaneDeps): Follow {
-  const { store, memory, clock } = deps
+  const { store, memory } = deps
 
   async function settle(moment: Moment, record: RecordObject, landing: Landing): Promise<Followed> {
     const kind = deps.kindOf(record)
@@ -43,32 +43,6 @@ export function createFollow(deps: LaneDeps): Follow {
       known.minedAt = undefined
     }
     return 'settled'
-  }
-
-  async function landingOf(
-    { chain, signal }: Moment,
-    record: RecordObject,
-    receipt: ChainReceipt,
-    as: Landing['is'],
-    nonce: number,
-    isProven: boolean,
-  ): Promise<Landing> {
-    const did = as === 'call' && receipt.success ? await deps.kindOf(record).judge(record, receipt, signal) : 'nothing'
-    const isDone = did === 'it' || did === 'second'
-    return {
-      hash: receipt.hash,
-      nonce,
-      blockNumber: Number(receipt.blockNumber),
-      blockHash: receipt.blockHash,
-      is: as,
-      success: receipt.success,
-      did,
-      // Asked only where it decides: what did what it is for needs no more than a view that nobody contradicts.
-      proven:
-        isProven ||
-        (!isDone && (await chain.finalEverywhere({ number: receipt.blockNumber, hash: receipt.blockHash }, signal)) === 'agreed'),
-      foundAt: timestamp(clock.now()),
-    }
   }
 
   const stand = (record: RecordObject, reason: Parameters<typeof wait>[0], message: string, afterMs: number) =>
@@ -97,7 +71,7 @@ export function createFollow(deps: LaneDeps): Follow {
     const attemptOf = (hash: string) => attempts.find((attempt) => sameHex(attempt.hash, hash))
     if (trace.final !== undefined) {
       const as = attemptOf(trace.final.hash)?.kind === 'Cancel' ? 'cancel' : 'call'
-      return settle(moment, record, await landingOf(moment, record, trace.final, as, nonce, false))
+      return settle(moment, record, await landingOf(deps, moment, record, trace.final, as, nonce, false))
     }
     if (trace.disagreement !== undefined) {
       const { height, nodes } = trace.disagreement
@@ -125,7 +99,7 @@ export function createFollow(deps: LaneDeps): Follow {
       const used = await chain.nonceUse(lane.address, nonce, signal)
       if (used.is === 'used') {
         const as = use(record, used.transaction)
-        return settle(moment, record, await landingOf(moment, record, used.receipt, as, nonce, true))
+        return settle(moment, record, await landingOf(deps, moment, record, used.receipt, as, nonce, true))
       }
       if (used.is === 'unproven')
         stand(
@@ -142,6 +116,33 @@ export function createFollow(deps: LaneDeps): Follow {
       `Nonce ${nonce} of ${lane.address} is used by a transaction that StakingTransaction ${record.metadata.name} does not know. What it is will be known once it is final.`,
     )
     return 'waits'
+  }
+}
+
+/** What the chain has under a record's nonce, and what it did. */
+async function landingOf(
+  { kindOf, clock }: Pick<LaneDeps, 'kindOf' | 'clock'>,
+  { chain, signal }: Moment,
+  record: RecordObject,
+  receipt: ChainReceipt,
+  as: Landing['is'],
+  nonce: number,
+  isProven: boolean,
+): Promise<Landing> {
+  const did = as === 'call' && receipt.success ? await kindOf(record).judge(record, receipt, signal) : 'nothing'
+  const isDone = did === 'it' || did === 'second'
+  return {
+    hash: receipt.hash,
+    nonce,
+    blockNumber: Number(receipt.blockNumber),
+    blockHash: receipt.blockHash,
+    is: as,
+    success: receipt.success,
+    did,
+    // Asked only where it decides: what did what it is for needs no more than a view that nobody contradicts.
+    proven:
+      isProven || (!isDone && (await chain.finalEverywhere({ number: receipt.blockNumber, hash: receipt.blockHash }, signal)) === 'agreed'),
+    foundAt: timestamp(clock.now()),
   }
 }
 

@@ -6,7 +6,7 @@ import type { Result } from '../kube/controller.ts'
 import { Priority } from '../kube/queue.ts'
 import { createDrive } from './drive.ts'
 import { each } from './each.ts'
-import { createFinalityWatch } from './finality.ts'
+import { createFinalityWatch, type FinalityWatch } from './finality.ts'
 import { createFollow } from './follow.ts'
 import { isBeingDeleted } from './held.ts'
 import { type LaneDeps, lookAt, type Moment } from './moment.ts'
@@ -60,19 +60,6 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       if (verdict.kind === 'conflict') await store.read(metadata.name, moment.signal)
       else memory.stand(record, verdict)
     }
-  }
-
-  /** Finality has stopped while a transaction waits for it: told once on the signer, whose owner runs the nodes or knows who does. */
-  function tellOfFinality({ lane, network, final, isStuck, records }: Moment): void {
-    if (!isStuck || !records.some((record) => memory.standing(record.metadata.name)?.reason === 'NoFinality')) return
-    if (!finality.isNews(laneKey(lane), final)) return
-    const { name } = network.config
-    for (const signer of deps.signers())
-      if (signer.spec.chain === 'Ethereum' && sameHex(signer.spec.address, lane.address))
-        deps.onAlarm?.(signer, name, {
-          reason: 'NoFinality',
-          message: `The final block of ${name} has been ${final} for more than 30 minutes, and transactions of ${lane.address} wait for a later one. Nothing is concluded before: look at the chain's finality and at the RPC nodes.`,
-        })
   }
 
   /** Nothing can be asked: everybody who waits is told. */
@@ -149,7 +136,7 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
       AT_ONCE,
       (record) => work(moment, record),
     )
-    tellOfFinality(moment)
+    tellOfFinality(deps, finality, moment)
     let isFilling = true
     let isCut = false
     if (lacking === undefined) {
@@ -162,4 +149,21 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     if (left.length === 0 && !isFilling) return rest(lane)
     return { kind: 'wait', afterMs: jitter(poll), priority: Priority.high }
   }
+}
+
+/** Finality has stopped while a transaction waits for it: told once on the signer, whose owner runs the nodes or knows who does. */
+function tellOfFinality(
+  { memory, signers, onAlarm }: Pick<LaneDeps, 'memory' | 'signers' | 'onAlarm'>,
+  finality: FinalityWatch,
+  { lane, network, final, isStuck, records }: Moment,
+): void {
+  if (!isStuck || !records.some((record) => memory.standing(record.metadata.name)?.reason === 'NoFinality')) return
+  if (!finality.isNews(laneKey(lane), final)) return
+  const { name } = network.config
+  for (const signer of signers())
+    if (signer.spec.chain === 'Ethereum' && sameHex(signer.spec.address, lane.address))
+      onAlarm?.(signer, name, {
+        reason: 'NoFinality',
+        message: `The final block of ${name} has been ${final} for more than 30 minutes, and transactions of ${lane.address} wait for a later one. Nothing is concluded before: look at the chain's finality and at the RPC nodes.`,
+      })
 }

@@ -40,11 +40,6 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     return ready.filter((one) => kept.includes(one))
   }
 
-  function keyUse(lane: Moment['lane']): KeyUse {
-    const signer = signing.signerOf(lane, undefined)
-    return { acknowledged: signer.spec.acknowledgedNonce, shared: signer.spec.policy.sharedKey === true }
-  }
-
   /** Takes a place and names it, with the first attempt; tells; looks at owner and signer once more; sends. */
   async function enter(moment: Moment, { record, admission, fees, gas, value }: Ready, nonce: number, isResumed: boolean): Promise<void> {
     const { lane, signal } = moment
@@ -84,22 +79,6 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     }
   }
 
-  /** Which nonce was taken for a record before, and may be gone on with: null for none. Undefined where the log does not say what became of one. */
-  async function takenBefore(moment: Moment, record: RecordObject): Promise<number | null | undefined> {
-    const forgotten = await forgottenBy(deps, moment, record)
-    const [own] = forgotten
-    if (own === undefined) return null
-    // A place that was taken for a record which never came to name it is its own.
-    if (forgotten.length === 1 && own.mayGoOn) return own.nonce
-    memory.stand(record, {
-      kind: 'wait',
-      reason: 'WaitingForNonce',
-      message: `Nonce ${own.nonce} was taken for this before, and the log does not say what became of it. It is made again once every RPC node counts beyond that nonce.`,
-      afterMs: moment.network.config.pollIntervalMs,
-    })
-    return undefined
-  }
-
   /**
    * The oldest that may go, as many as one look takes, and the nonces that some of them go on with. Those that may not hold no other's turn: however many
    * there are, they are passed over.
@@ -115,7 +94,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
       const found = await each(next, AT_ONCE, (record) => guarded(moment, record, () => prepare(moment, record)))
       for (const one of found) {
         if (one === undefined) continue
-        const nonce = await takenBefore(moment, one.record)
+        const nonce = await takenBefore(deps, moment, one.record)
         if (nonce === undefined) continue
         if (nonce !== null) resumed.set(one.record.metadata.uid, nonce)
         prepared.push(one)
@@ -136,7 +115,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     const free = ready.filter((one) => !resumed.has(uidOf(one)))
     const given = new Map<string, number>(resumed)
     if (free.length > 0) {
-      const use = keyUse(lane)
+      const use = keyUse(signing, lane)
       let next = nextPlaces(moment.places, counts, use, free.length)
       // The cache may lag behind the log (a new leader's does): nobody is alarmed before it was read afresh.
       if (next.is === 'unaccounted') next = nextPlaces(await store.readPlaces(lane, signal), counts, use, free.length)
@@ -154,6 +133,28 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     // Where none could, the next would fare no better now.
     return isCut && entered.includes(true)
   }
+}
+
+/** Which nonce was taken for a record before, and may be gone on with: null for none. Undefined where the log does not say what became of one. */
+async function takenBefore(deps: LaneDeps, moment: Moment, record: RecordObject): Promise<number | null | undefined> {
+  const forgotten = await forgottenBy(deps, moment, record)
+  const [own] = forgotten
+  if (own === undefined) return null
+  // A place that was taken for a record which never came to name it is its own.
+  if (forgotten.length === 1 && own.mayGoOn) return own.nonce
+  deps.memory.stand(record, {
+    kind: 'wait',
+    reason: 'WaitingForNonce',
+    message: `Nonce ${own.nonce} was taken for this before, and the log does not say what became of it. It is made again once every RPC node counts beyond that nonce.`,
+    afterMs: moment.network.config.pollIntervalMs,
+  })
+  return undefined
+}
+
+/** What the signer of a lane says about transactions of its key that the log does not know. */
+function keyUse(signing: LaneDeps['signing'], lane: Moment['lane']): KeyUse {
+  const signer = signing.signerOf(lane, undefined)
+  return { acknowledged: signer.spec.acknowledgedNonce, shared: signer.spec.policy.sharedKey === true }
 }
 
 /** Why no place can be given out now. */

@@ -10,7 +10,6 @@ import { type Conclusion, isSettled, withClosed } from './rules.ts'
 
 /** Carries out what was concluded of a Solana record: settles it, closes what is dead, sends again what may land, makes what is free. */
 export function createConclusions(deps: SolanaLogDeps) {
-  const { store } = deps
   const { make, send, settle } = createAttempts(deps)
 
   /** @returns the record as it then is, where something was concluded that leads on; undefined when this look is over. @throws Halt, or a port's error */
@@ -42,28 +41,13 @@ export function createConclusions(deps: SolanaLogDeps) {
         )
       case 'closed': {
         await assertDead(moment, record, conclusion.closed)
-        return close(record, conclusion.closed, signal)
+        return close(deps, record, conclusion.closed, signal)
       }
       case 'open':
         return follow(moment, record, conclusion)
       case 'free':
         await make(moment, record)
         return undefined
-    }
-  }
-
-  /** Whoever told its last valid block height may have been wrong: while the cluster still takes the blockhash, it has not expired. */
-  async function assertDead({ network, signal }: Moment, record: RecordObject, closed: readonly ClosedPlace[]): Promise<void> {
-    const attempts = attemptsOf(recordOf(record))
-    for (const { by, nonce } of closed) {
-      const { message, hash } = attempts[nonce] ?? {}
-      if (by !== 'Expired' || message === undefined) continue
-      if ((await network.chain.feeFor(new Uint8Array(Buffer.from(message, 'base64')), signal)) !== undefined)
-        throw wait(
-          'AwaitingFinality',
-          `Transaction ${hash} was said to expire earlier, and the cluster still takes its blockhash: it may land.`,
-          network.config.pollIntervalMs,
-        )
     }
   }
 
@@ -89,16 +73,15 @@ export function createConclusions(deps: SolanaLogDeps) {
           `Transaction ${attempt.hash} has landed, and no RPC node of ${network.config.name} has it in its history: what it does cannot be told, so nothing else is signed.`,
         )
       if (!proven)
-        return close(record, [{ nonce: attempts.indexOf(attempt), by: 'Unrelated', hash: signature, blockNumber: Number(slot) }], signal)
+        return close(
+          deps,
+          record,
+          [{ nonce: attempts.indexOf(attempt), by: 'Unrelated', hash: signature, blockNumber: Number(slot) }],
+          signal,
+        )
     }
     await settle(record, signature, slot, signal)
     return undefined
-  }
-
-  async function close(record: RecordObject, closed: readonly ClosedPlace[], signal: AbortSignal): Promise<RecordObject> {
-    const written = await store.writeStatus(record, withClosed(recordOf(record), closed), signal)
-    for (const { by, hash, nonce } of closed) deps.onEvent?.(written, { is: 'closed', by, hash, nonce })
-    return written
   }
 
   /** The state shows it done: by whom is looked up, and counts. */
@@ -142,6 +125,33 @@ export function createConclusions(deps: SolanaLogDeps) {
   }
 
   return act
+}
+
+/** Whoever told its last valid block height may have been wrong: while the cluster still takes the blockhash, it has not expired. */
+async function assertDead({ network, signal }: Moment, record: RecordObject, closed: readonly ClosedPlace[]): Promise<void> {
+  const attempts = attemptsOf(recordOf(record))
+  for (const { by, nonce } of closed) {
+    const { message, hash } = attempts[nonce] ?? {}
+    if (by !== 'Expired' || message === undefined) continue
+    if ((await network.chain.feeFor(new Uint8Array(Buffer.from(message, 'base64')), signal)) !== undefined)
+      throw wait(
+        'AwaitingFinality',
+        `Transaction ${hash} was said to expire earlier, and the cluster still takes its blockhash: it may land.`,
+        network.config.pollIntervalMs,
+      )
+  }
+}
+
+/** Writes down that these attempts are over. */
+async function close(
+  { store, onEvent }: Pick<SolanaLogDeps, 'store' | 'onEvent'>,
+  record: RecordObject,
+  closed: readonly ClosedPlace[],
+  signal: AbortSignal,
+): Promise<RecordObject> {
+  const written = await store.writeStatus(record, withClosed(recordOf(record), closed), signal)
+  for (const { by, hash, nonce } of closed) onEvent?.(written, { is: 'closed', by, hash, nonce })
+  return written
 }
 
 const historyMissing = ({ config }: SolanaNetwork, what: string): Halt =>

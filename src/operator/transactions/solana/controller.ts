@@ -29,29 +29,6 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
   const act = createConclusions(deps)
   const { claim, hold } = createHolding(deps)
 
-  async function momentOf(record: RecordObject, network: SolanaNetwork, signal: AbortSignal): Promise<Moment> {
-    const kind = deps.kindOf(record)
-    const looks = await network.chain.looks(
-      record.spec.subject,
-      attemptsOf(recordOf(record)).map(({ hash }) => hash),
-      signal,
-    )
-    let unreadable: SolanaError | undefined
-    const read = looks.map((look) => {
-      try {
-        return look && { ...look, done: kind.isDone(record, look) }
-      } catch (error) {
-        // A node whose account can't be read has given no answer.
-        if (!(error instanceof SolanaError)) throw error
-        unreadable = error
-        return undefined
-      }
-    })
-    if (read.every((look) => look === undefined))
-      throw unreadable ?? new SolanaError('unavailable', 'no node shows the stake account as one can read it')
-    return { network, kind, signal, looks: read }
-  }
-
   /** A deactivation that landed and was undone by somebody: done again once a person says so. */
   async function again(moment: Moment, record: RecordObject): Promise<RecordObject | undefined> {
     const full = (await store.read(record.metadata.name, moment.signal)) ?? record
@@ -60,14 +37,11 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     if (full.status?.outcome?.is !== 'Landed' || !isUndone || !mayBeUndone(full)) return undefined
     return store.writeStatus(full, undone(recordOf(full)), moment.signal)
   }
-  const mayBeUndone = (record: RecordObject): boolean =>
-    record.spec.purpose === 'SolanaDeactivation' &&
-    allowedBy(record) > closedOf(recordOf(record)).filter(({ by }) => by === 'Foreign').length
 
   async function work(given: RecordObject, network: SolanaNetwork, signal: AbortSignal): Promise<void> {
     let record: RecordObject | undefined = given
     for (let count = 0; count < MAX_CONCLUSIONS && record !== undefined; count++) {
-      const moment: Moment = await momentOf(record, network, signal)
+      const moment: Moment = await momentOf(deps, record, network, signal)
       record =
         record.status?.outcome === undefined
           ? await act(moment, record, conclude(recordOf(record), moment.looks, moment.kind.step(record)))
@@ -83,7 +57,7 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     const live = liveAttempts(recordOf(record)).at(-1)
     if (live === undefined) return undefined
     if (record.status?.outcome === undefined) return `Transaction ${live.attempt.hash} of it may still land.`
-    const { looks } = await momentOf(record, network, signal)
+    const { looks } = await momentOf(deps, record, network, signal)
     return isSettled(recordOf(record), looks)
       ? undefined
       : `One of its transactions may still land, as far as the RPC nodes of ${network.config.name} show.`
@@ -146,3 +120,35 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     return { kind: 'wait', afterMs: jitter(Math.max(after, poll), deps.random), priority }
   }
 }
+
+/** What all nodes show of a record's account and attempts now. @throws SolanaError where none shows the account */
+async function momentOf(
+  { kindOf }: Pick<SolanaLogDeps, 'kindOf'>,
+  record: RecordObject,
+  network: SolanaNetwork,
+  signal: AbortSignal,
+): Promise<Moment> {
+  const kind = kindOf(record)
+  const looks = await network.chain.looks(
+    record.spec.subject,
+    attemptsOf(recordOf(record)).map(({ hash }) => hash),
+    signal,
+  )
+  let unreadable: SolanaError | undefined
+  const read = looks.map((look) => {
+    try {
+      return look && { ...look, done: kind.isDone(record, look) }
+    } catch (error) {
+      // A node whose account can't be read has given no answer.
+      if (!(error instanceof SolanaError)) throw error
+      unreadable = error
+      return undefined
+    }
+  })
+  if (read.every((look) => look === undefined))
+    throw unreadable ?? new SolanaError('unavailable', 'no node shows the stake account as one can read it')
+  return { network, kind, signal, looks: read }
+}
+
+const mayBeUndone = (record: RecordObject): boolean =>
+  record.spec.purpose === 'SolanaDeactivation' && allowedBy(record) > closedOf(recordOf(record)).filter(({ by }) => by === 'Foreign').length
