@@ -94,8 +94,6 @@ const NORMAL = { burst: 50, perSecond: 5 }
 
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { client, clock, log = silentLog, capacity = 1000, seriesMs = 10_000, flushMs = 3_000, normal = NORMAL, onDropped } = options
-  const reportingController = options.reportingController
-  const reportingInstance = options.reportingInstance.slice(0, 128)
   /** By what makes events the same; the one that repeated last comes last. */
   const known = new Map<string, Series>()
   const pending = new Set<Series>()
@@ -106,19 +104,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
   const note = (regarding: KubeObject, text: EventText): void => {
     const about = reference(regarding)
-    const body = {
-      apiVersion: client.apiVersion,
-      kind: client.definition.kind,
-      type: text.type,
-      reason: text.reason.slice(0, 128),
-      action: text.action.slice(0, 128),
-      note: cutToBytes(text.note, NOTE_BYTES),
-      eventTime: microTime(clock.now()),
-      reportingController,
-      reportingInstance,
-      regarding: about,
-      ...(text.related !== undefined && { related: reference(text.related) }),
-    }
+    const body = bodyOf(options, about, text)
     const key = JSON.stringify([about.uid, body.type, body.reason, body.action, body.note, text.related?.metadata.uid])
     const found = known.get(key)
     const now = clock.monotonicMs()
@@ -225,6 +211,25 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     },
   }
 }
+
+/** What is written of it at the API server, without its name. */
+const bodyOf = (
+  { client, clock, reportingController, reportingInstance }: EventRecorderOptions,
+  regarding: ObjectReference,
+  { type, reason, action, note, related }: EventText,
+): Series['body'] => ({
+  apiVersion: client.apiVersion,
+  kind: client.definition.kind,
+  type,
+  reason: reason.slice(0, 128),
+  action: action.slice(0, 128),
+  note: cutToBytes(note, NOTE_BYTES),
+  eventTime: microTime(clock.now()),
+  reportingController,
+  reportingInstance: reportingInstance.slice(0, 128),
+  regarding,
+  ...(related !== undefined && { related: reference(related) }),
+})
 
 function reference({ apiVersion, kind, metadata }: KubeObject): ObjectReference {
   const { name, namespace, uid, resourceVersion } = metadata

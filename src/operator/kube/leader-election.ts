@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, jitter } from '../../lib/clock.ts'
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts'
-import { createHeldLease, type Lease } from './lease.ts'
+import { createHeldLease, type HeldLease, type Lease } from './lease.ts'
 import { type KubeLog, silentLog } from './log.ts'
 import type { ResourceClient } from './resource-client.ts'
 
@@ -73,6 +73,8 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
 
   const heldFor = (): number => (lease.renewedAt === undefined || isLost ? 0 : lease.renewedAt + renewDeadlineMs - clock.monotonicMs())
 
+  const { acquire, renew, deadline, release } = createRenewal({ lease, heldFor, identity, name, retryPeriodMs, clock, log, random })
+
   const lose = (why: string): LeaseLost => {
     const lost = new LeaseLost(why)
     if (!ending.signal.aborted) log.error({ lease: name, identity }, `leadership is lost: ${why}`)
@@ -82,6 +84,81 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
     return lost
   }
 
+  return {
+    identity,
+    async run({ onStartedLeading }, signal) {
+      isLost = false
+      lease.reset()
+      ending = new AbortController()
+      const ended = whenAborted(ending.signal)
+      try {
+        await acquire(AbortSignal.any([signal, ending.signal]))
+      } catch (error) {
+        if (isLost) return 'lost'
+        if (signal.aborted) return 'stopped'
+        throw error
+      }
+      log.info({ lease: name, identity }, 'leading')
+      const term = new AbortController()
+      leading = term
+      const renewing = new AbortController()
+      const onStop = (): void => term.abort(signal.reason)
+      signal.addEventListener('abort', onStop)
+      if (signal.aborted) onStop()
+      const held = Promise.race([renew(renewing.signal), deadline(renewing.signal), ended]).catch(() => {})
+      const work = (async () => onStartedLeading(term.signal))()
+      try {
+        const end = await Promise.race([work.then(() => 'stopped' as const), held.then(() => 'lost' as const)]).catch((error: unknown) => {
+          if (term.signal.aborted) return 'stopped' as const
+          throw error
+        })
+        if (end === 'lost' || term.signal.reason instanceof LeaseLost) {
+          work.catch(() => {})
+          lose('it was not renewed in time, or another process took it')
+          return 'lost'
+        }
+        return 'stopped'
+      } finally {
+        signal.removeEventListener('abort', onStop)
+        renewing.abort()
+        await release()
+        leading = undefined
+      }
+    },
+    assertHeld() {
+      if (lease.renewedAt === undefined) throw new LeaseLost('this process does not lead')
+      if (heldFor() <= 0) throw lose('its renew deadline has passed')
+    },
+    isHeld: () => heldFor() > 0,
+    transitions: () => lease.transitions,
+    annotations: () => lease.annotations,
+    lose: (why) => {
+      lose(why)
+    },
+  }
+}
+
+/** Takes the lease, renews it while it can be renewed, and gives it up. */
+function createRenewal({
+  lease,
+  heldFor,
+  identity,
+  name,
+  retryPeriodMs,
+  clock,
+  log,
+  random,
+}: {
+  readonly lease: HeldLease
+  /** How long this process still counts itself leader, ms. */
+  readonly heldFor: () => number
+  readonly identity: string
+  readonly name: string
+  readonly retryPeriodMs: number
+  readonly clock: Clock
+  readonly log: KubeLog
+  readonly random: (() => number) | undefined
+}) {
   async function acquire(signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
@@ -138,58 +215,7 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
     }
   }
 
-  return {
-    identity,
-    async run({ onStartedLeading }, signal) {
-      isLost = false
-      lease.reset()
-      ending = new AbortController()
-      const ended = whenAborted(ending.signal)
-      try {
-        await acquire(AbortSignal.any([signal, ending.signal]))
-      } catch (error) {
-        if (isLost) return 'lost'
-        if (signal.aborted) return 'stopped'
-        throw error
-      }
-      log.info({ lease: name, identity }, 'leading')
-      const term = new AbortController()
-      leading = term
-      const renewing = new AbortController()
-      const onStop = (): void => term.abort(signal.reason)
-      signal.addEventListener('abort', onStop)
-      if (signal.aborted) onStop()
-      const held = Promise.race([renew(renewing.signal), deadline(renewing.signal), ended]).catch(() => {})
-      const work = (async () => onStartedLeading(term.signal))()
-      try {
-        const end = await Promise.race([work.then(() => 'stopped' as const), held.then(() => 'lost' as const)]).catch((error: unknown) => {
-          if (term.signal.aborted) return 'stopped' as const
-          throw error
-        })
-        if (end === 'lost' || term.signal.reason instanceof LeaseLost) {
-          work.catch(() => {})
-          lose('it was not renewed in time, or another process took it')
-          return 'lost'
-        }
-        return 'stopped'
-      } finally {
-        signal.removeEventListener('abort', onStop)
-        renewing.abort()
-        await release()
-        leading = undefined
-      }
-    },
-    assertHeld() {
-      if (lease.renewedAt === undefined) throw new LeaseLost('this process does not lead')
-      if (heldFor() <= 0) throw lose('its renew deadline has passed')
-    },
-    isHeld: () => heldFor() > 0,
-    transitions: () => lease.transitions,
-    annotations: () => lease.annotations,
-    lose: (why) => {
-      lose(why)
-    },
-  }
+  return { acquire, renew, deadline, release }
 }
 
 const whenAborted = (signal: AbortSignal): Promise<void> =>

@@ -108,20 +108,9 @@ export function createResourceClient<T extends KubeObject>(
   definition: ResourceDefinition,
   { kept, revisions = createRevisions() }: ResourceClientOptions = {},
 ): ResourceClient<T> {
-  const { group, version, plural, kind, namespaced } = definition
+  const { group, version, plural, kind } = definition
   const apiVersion = group === '' ? version : `${group}/${version}`
-  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
-
-  const collection = (namespace: string | undefined): string =>
-    namespaced && namespace !== undefined ? `${root}/namespaces/${encodeURIComponent(namespace)}/${plural}` : `${root}/${plural}`
-
-  const path = ({ namespace, name }: Ref): string => {
-    if (namespaced && namespace === undefined) throw new TypeError(`${plural} are namespaced: "${name}" has no namespace`)
-    // An empty name would address the whole collection: a delete of everything.
-    if (name === '') throw new TypeError(`${plural} can't have an empty name`)
-    return `${collection(namespace)}/${encodeURIComponent(name)}`
-  }
-
+  const { collection, path } = pathsOf(definition)
   const reduce = (object: T): T => (kept === undefined ? object : { ...object, metadata: keptMetadata(object.metadata, kept) })
 
   /** @param before The version of what is written over; '' where there was nothing. */
@@ -224,6 +213,23 @@ export function createResourceClient<T extends KubeObject>(
       await caller.stream({ verb: 'watch', resource: plural, method: 'GET', path: collection(namespace) + asked }, onData, signal)
     },
   }
+}
+
+/** Where the API server has a resource. */
+function pathsOf({ group, version, plural, namespaced }: ResourceDefinition) {
+  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
+
+  const collection = (namespace: string | undefined): string =>
+    namespaced && namespace !== undefined ? `${root}/namespaces/${encodeURIComponent(namespace)}/${plural}` : `${root}/${plural}`
+
+  const path = ({ namespace, name }: Ref): string => {
+    if (namespaced && namespace === undefined) throw new TypeError(`${plural} are namespaced: "${name}" has no namespace`)
+    // An empty name would address the whole collection: a delete of everything.
+    if (name === '') throw new TypeError(`${plural} can't have an empty name`)
+    return `${collection(namespace)}/${encodeURIComponent(name)}`
+  }
+
+  return { collection, path }
 }
 
 const query = (parameters: object): string => {
