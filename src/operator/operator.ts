@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { systemClock } from '../lib/clock.ts'
+import { type Clock, systemClock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
 import { kinds } from '../resources/kinds.ts'
 import { GROUP } from '../resources/meta.ts'
@@ -7,17 +7,17 @@ import { createCaches } from './caches.ts'
 import { composeOperator } from './compose.ts'
 import { createControllers } from './controllers.ts'
 import { createCrdGuard, followDefinitions } from './crd-guard.ts'
-import { serveHealth } from './health.ts'
+import { type HealthServer, serveHealth } from './health.ts'
 import { createEthereumKeys } from './keys/ethereum-keys.ts'
 import { createSolanaKeys } from './keys/solana-keys.ts'
 import { watchKeys } from './keys/watch-keys.ts'
-import { createKubeApi } from './kube/api.ts'
-import { createKubeCollections } from './kube/collections.ts'
+import { createKubeApi, type KubeApi } from './kube/api.ts'
+import { createKubeCollections, type KubeCollections } from './kube/collections.ts'
 import { createEventRecorder, events as eventsResource, type KubeEvent } from './kube/events.ts'
-import { createLeaderElector } from './kube/leader-election.ts'
+import { createLeaderElector, type LeaderElector } from './kube/leader-election.ts'
 import { type Lease, leases } from './kube/lease.ts'
 import { paced } from './kube/paced.ts'
-import { createOperatorMetrics } from './metrics.ts'
+import { createOperatorMetrics, type OperatorMetrics } from './metrics.ts'
 import { followNamespaces } from './namespaces.ts'
 import { createNetworks } from './networks/networks.ts'
 import type { OperatorHooks, OperatorOptions } from './options.ts'
@@ -63,17 +63,7 @@ export async function runOperator(
     onRequest: metrics.kubeRequest,
     onSetBack: (error) => elector.lose(error.message),
   })
-  const elector = createLeaderElector({
-    client: api.resource<Lease>(leases),
-    namespace: options.leaseNamespace,
-    name: options.leaseName,
-    identity,
-    leaseDurationMs: options.leaseDurationMs,
-    renewDeadlineMs: options.renewDeadlineMs,
-    retryPeriodMs: options.retryPeriodMs,
-    clock,
-    log,
-  })
+  const elector = createElector(options, api, identity, { clock, log })
   const recorder = createEventRecorder({
     client: api.resource<KubeEvent>(eventsResource),
     reportingController: `${GROUP}/operator`,
@@ -99,16 +89,7 @@ export async function runOperator(
   const seen = createSeen(clock)
   const waits = followWaits(caches, clock)
   metrics.read(createReadings({ elector, caches, controllers, collections, networks, seen, waits, nodes: metrics.nodes, clock }))
-  const health = await serveHealth({
-    host: options.host,
-    port: options.port,
-    registry: metrics.registry,
-    healthy: () => undefined,
-    ready: () => {
-      const unsynced = collections.unsynced()
-      return unsynced.length === 0 ? undefined : `caches are being filled: ${unsynced.join(', ')}`
-    },
-  })
+  const health = await createHealth(options, metrics.registry, collections)
   log.info(
     { address: health.address, networks: [...networks.names('Ethereum'), ...networks.names('Solana')], version },
     'the operator serves health and metrics',
@@ -165,3 +146,38 @@ export async function runOperator(
     await api.close()
   }
 }
+
+const createElector = (
+  { leaseNamespace, leaseName, leaseDurationMs, renewDeadlineMs, retryPeriodMs }: OperatorOptions,
+  api: KubeApi,
+  identity: string,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+): LeaderElector =>
+  createLeaderElector({
+    client: api.resource<Lease>(leases),
+    namespace: leaseNamespace,
+    name: leaseName,
+    identity,
+    leaseDurationMs,
+    renewDeadlineMs,
+    retryPeriodMs,
+    clock,
+    log,
+  })
+
+/** Every instance serves its health and metrics; it is ready once its caches are whole. */
+const createHealth = (
+  { host, port }: OperatorOptions,
+  registry: OperatorMetrics['registry'],
+  { unsynced }: Pick<KubeCollections, 'unsynced'>,
+): Promise<HealthServer> =>
+  serveHealth({
+    host,
+    port,
+    registry,
+    healthy: () => undefined,
+    ready: () => {
+      const left = unsynced()
+      return left.length === 0 ? undefined : `caches are being filled: ${left.join(', ')}`
+    },
+  })

@@ -65,34 +65,13 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
 
   function take(file: NetworksFile): void {
     const kept = new Map<string, StakingClient>()
-    /** A chain whose configuration stays keeps what it has read. */
-    const chainOf = <Config extends { name: string }, Chain>(
-      before: { readonly config: Config; readonly chain: Chain } | undefined,
-      config: Config,
-      create: (options: {
-        config: Config
-        clock: Clock
-        log: Logger
-        onCall: (method: string, outcome: string, ms: number) => void
-        onNodes: (read: () => readonly NodeReading[]) => void
-      }) => Chain,
-    ): Chain =>
-      before !== undefined && JSON.stringify(before.config) === JSON.stringify(config)
-        ? before.chain
-        : create({
-            config,
-            clock,
-            log,
-            onCall: (...call) => wiring.onRpc?.(config.name, ...call),
-            onNodes: (read) => wiring.nodes?.set(config.name, read),
-          })
     ethereum = new Map(
       file.ethereum.map(({ config, api, bumpAfterMs }) => [
         config.name,
         {
           config,
           bumpAfterMs,
-          chain: chainOf(ethereum.get(config.name), config, createEthereumChain),
+          chain: chainOf(ethereum.get(config.name), config, createEthereumChain, wiring),
           ...apiOver(clientOf(api, kept), wiring).ethereum,
         },
       ]),
@@ -103,7 +82,7 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
         {
           config,
           challengeDomain,
-          chain: chainOf(solana.get(config.name), config, createSolanaChain),
+          chain: chainOf(solana.get(config.name), config, createSolanaChain, wiring),
           ...apiOver(clientOf(api, kept), wiring).solana,
         },
       ]),
@@ -166,6 +145,31 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
     },
     close: () => dispatcher.close(),
   }
+}
+
+interface ChainOptions<Config> {
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Logger
+  readonly onCall: (method: string, outcome: string, ms: number) => void
+  readonly onNodes: (read: () => readonly NodeReading[]) => void
+}
+
+/** A chain whose configuration stays keeps what it has read. */
+function chainOf<Config extends { name: string }, Chain>(
+  before: { readonly config: Config; readonly chain: Chain } | undefined,
+  config: Config,
+  create: (options: ChainOptions<Config>) => Chain,
+  { clock, log, onRpc, nodes }: Wiring,
+): Chain {
+  if (before !== undefined && JSON.stringify(before.config) === JSON.stringify(config)) return before.chain
+  return create({
+    config,
+    clock,
+    log,
+    onCall: (...call) => onRpc?.(config.name, ...call),
+    onNodes: (read) => nodes?.set(config.name, read),
+  })
 }
 
 /** @throws KeyError; the message names the file and never quotes it. */
