@@ -120,7 +120,7 @@ describe('from a manifest to a confirmed deposit', () => {
 
     const all = await kubectlOk(['get', 'staking', '-A'])
     expect(all).toMatch(/ethereumstake\.staking\.dev\/one +local +32 +Confirmed +True/)
-    expect(all).toMatch(/stakingsigner\.staking\.dev\/treasury +Ethereum +0x\w+ +True/)
+    expect(all).toMatch(/stakingsigner\.staking\.dev\/treasury +Ethereum +0x\w+ +[0-9.]+ ETH on local +True +True/)
 
     expect(columns(await kubectlOk(['get', 'stx']))).toEqual([
       'NAME',
@@ -135,12 +135,13 @@ describe('from a manifest to a confirmed deposit', () => {
     ])
     const log = await kubectlOk(['get', 'stx', '--field-selector', 'spec.owner.namespace=default,spec.owner.name=one', '-o', 'wide'])
     expect(log).toMatch(new RegExp(`deposit-\\S+ +Deposit +32 ETH +default +one +treasury +\\d +Landed +0x\\w{64} +\\d+ +${PAYER}`))
-    // A signer is looked at after its transactions.
+    // A signer is looked at after its transactions, and its figures alone are written every few seconds at most.
     const lanes = await eventually(
       'the lane of the signer is at rest',
-      async () => JSON.parse(await kubectlOk(['get', 'signer', SIGNER, '-o', 'jsonpath={.status.lanes}'])) as { open: number }[],
-      ([lane]) => lane?.open === 0,
-      15_000,
+      async () =>
+        JSON.parse(await kubectlOk(['get', 'signer', SIGNER, '-o', 'jsonpath={.status.lanes}'])) as { open: number; nextNonce?: number }[],
+      ([lane]) => lane?.open === 0 && lane.nextNonce === 5,
+      30_000,
     )
     expect(lanes).toMatchObject([{ network: 'local', nextNonce: 5, open: 0, waiting: 0 }])
 
