@@ -12,7 +12,7 @@ export interface Mutant {
 const log = 'src/operator/transactions'
 const stake = 'src/operator/kinds/ethereum-stake'
 
-/** The rules that money hangs on (issue 9, Build 7). Each text stands once in its file: a patch that does not apply is a failure too. */
+/** The rules that money hangs on. Each text stands once in its file: a patch that does not apply is a failure too. */
 export const mutants: readonly Mutant[] = [
   {
     name: 'write-ahead',
