@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander'
-import { logLevels } from '../lib/log.ts'
+import { type LogFormat, logFormats, logLevels } from '../lib/log.ts'
 
 /** Milliseconds from a duration as people write it: `500ms`, `15s`, `2m`, `1h`. */
 export function duration(text: string): number {
@@ -40,6 +40,12 @@ export function moment(text: string): Date {
 }
 
 export const logLevel = () => new Option('--log-level <level>', 'what to log').choices([...logLevels]).env('STAKING_LOG_LEVEL')
+
+export const logFormat = () =>
+  new Option('--log-format <format>', 'json: one object a line; text: lines for people (default: text on a terminal, else json)')
+    .choices([...logFormats])
+    .env('STAKING_LOG_FORMAT')
+export const defaultLogFormat = (): LogFormat => (process.stdout.isTTY ? 'text' : 'json')
 
 /** Aborted by SIGTERM or SIGINT; a second signal ends the process at once. */
 export function stopSignal(): AbortSignal {

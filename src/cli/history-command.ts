@@ -22,7 +22,7 @@ export function historyCommand(): Command {
     .requiredOption('--out <file>', 'file to write; one that is there is replaced once the new one is whole')
     .action(async (flags: BuildFlags) => {
       const { buildHistory } = await import('../operator/networks/build-history.ts')
-      const log = createLogger({ program: 'operator', level: 'info', pretty: process.stderr.isTTY })
+      const log = createLogger({ program: 'operator', level: 'info', format: process.stderr.isTTY ? 'text' : 'json' })
       const { count, block, sha256 } = await buildHistory({ ...flags, log, signal: stopSignal() })
       process.stdout.write(`wrote ${count} deposits up to block ${block} to ${flags.out}\ndepositHistorySha256: ${sha256}\n`)
       process.exit(0)

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
-import { createLogger, type LogLevel } from '../lib/log.ts'
+import { createLogger, type LogFormat, type LogLevel } from '../lib/log.ts'
 import type { OperatorHooks } from '../operator/options.ts'
-import { count, duration, listenAddress, logLevel, stopSignal } from './arguments.ts'
+import { count, defaultLogFormat, duration, listenAddress, logFormat, logLevel, stopSignal } from './arguments.ts'
 
 interface OperatorFlags {
   readonly kubeconfig: string | undefined
@@ -21,6 +21,7 @@ interface OperatorFlags {
   readonly observeSettled: number
   readonly transactionRetention: number
   readonly logLevel: LogLevel
+  readonly logFormat: LogFormat | undefined
 }
 
 /** `hooks` are for tests: see OperatorHooks. */
@@ -81,9 +82,10 @@ export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Com
         .default(2_592_000_000, '720h'),
     )
     .addOption(logLevel().default('info'))
+    .addOption(logFormat())
     .action(async (flags: OperatorFlags) => {
       const { runOperator } = await import('../operator/operator.ts')
-      const log = createLogger({ program: 'operator', level: flags.logLevel, pretty: process.stdout.isTTY })
+      const log = createLogger({ program: 'operator', level: flags.logLevel, format: flags.logFormat ?? defaultLogFormat() })
       const ended = await runOperator({ ...operatorOptions(flags), version }, log, stopSignal(), hooks)
       log.info({ ended }, ended === 'lost' ? 'the lease was lost: ending at once' : 'stopped')
       // What is still open must not keep a deposed leader alive.

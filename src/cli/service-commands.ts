@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
+import type { LogFormat } from '../lib/log.ts'
 import type { Secret } from '../lib/secret.ts'
 import type { ApiKeyInfo } from '../service/api-keys.ts'
-import { duration, expiry, listenAddress, moment, stopSignal } from './arguments.ts'
+import { defaultLogFormat, duration, expiry, listenAddress, logFormat, moment, stopSignal } from './arguments.ts'
 
 interface CommonFlags {
   readonly config: string
@@ -24,16 +25,26 @@ export function serviceCommand(version: string): Command {
     .addOption(configOption())
     .addOption(databaseOption())
     .addOption(new Option('--listen <host:port>', 'where to listen, instead of what the configuration says').argParser(listenAddress))
+    .addOption(logFormat())
     .configureHelp({ showGlobalOptions: true })
-    .action(async (flags: CommonFlags & { readonly listen?: { readonly host: string; readonly port: number } }) => {
-      const { runService } = await import('../service/run.ts')
-      const { databaseUrlFile } = flags
-      await runService(
-        { config: flags.config, flags: { ...flags.listen, ...(databaseUrlFile === undefined ? {} : { databaseUrlFile }) }, version },
-        stopSignal(),
-      )
-      process.exit(0)
-    })
+    .action(
+      async (
+        flags: CommonFlags & { readonly listen?: { readonly host: string; readonly port: number }; readonly logFormat?: LogFormat },
+      ) => {
+        const { runService } = await import('../service/run.ts')
+        const { databaseUrlFile } = flags
+        await runService(
+          {
+            config: flags.config,
+            flags: { ...flags.listen, ...(databaseUrlFile === undefined ? {} : { databaseUrlFile }) },
+            version,
+            logFormat: flags.logFormat ?? defaultLogFormat(),
+          },
+          stopSignal(),
+        )
+        process.exit(0)
+      },
+    )
   command
     .command('backup')
     .description('copy the embedded database into a folder, beside a running service or without one; the seed is not in it')

@@ -7,10 +7,18 @@ export type LogLevel = (typeof logLevels)[number]
 
 /** Addresses of nodes and databases often are credentials, and errors of their clients quote them; API keys have a prefix to be found by. */
 const urls = /\b([a-z][a-z0-9+.-]*):\/\/[^\s"'<>]+/gi
+/** Where a line of a stack is from. */
+const places: ReadonlySet<string> = new Set(['file', 'node'])
 const apiKeys = /\bsop_[A-Za-z0-9_-]{20,}/g
 const bearer = /\bbearer\s+[^\s"']+/gi
 export const scrub = (text: string): string =>
-  text.replace(urls, '$1://[hidden]').replace(apiKeys, 'sop_[hidden]').replace(bearer, 'Bearer [hidden]')
+  text
+    .replace(urls, (url: string, scheme: string) => (places.has(scheme.toLowerCase()) ? url : `${scheme}://[hidden]`))
+    .replace(apiKeys, 'sop_[hidden]')
+    .replace(bearer, 'Bearer [hidden]')
+
+export const logFormats = ['json', 'text'] as const
+export type LogFormat = (typeof logFormats)[number]
 
 /** An error for the log: its own text and stack, scrubbed, and of what it carries only its code. Bodies and requests that clients attach stay out. */
 function errorOf(value: unknown, depth = 0): unknown {
@@ -28,8 +36,8 @@ export interface LogOptions {
   /** Which of the two programs writes: `operator` or `service`. */
   readonly program: string
   readonly level: LogLevel
-  /** Lines for people instead of JSON. Default: when standard output is a terminal. */
-  readonly pretty?: boolean
+  /** `json`: one object a line, for machines; `text`: lines for people. */
+  readonly format?: LogFormat
   readonly destination?: DestinationStream
 }
 
@@ -37,7 +45,7 @@ export interface LogOptions {
  * JSON lines with fixed keys. Headers are never serialised; what slips in under a known name is taken out, and URLs, API keys and bearer
  * tokens in the text of errors are hidden.
  */
-export function createLogger({ program, level, pretty = false, destination }: LogOptions): Logger {
+export function createLogger({ program, level, format = 'json', destination }: LogOptions): Logger {
   const options = {
     level,
     base: { program },
@@ -66,7 +74,7 @@ export function createLogger({ program, level, pretty = false, destination }: Lo
   }
   const formatters = { level: (label: string) => ({ level: label }) }
   if (destination !== undefined) return pino({ ...options, formatters }, destination)
-  if (pretty)
+  if (format === 'text')
     return pino({ ...options, transport: { target: 'pino-pretty', options: { ignore: 'program,pid,hostname', singleLine: true } } })
   return pino({ ...options, formatters })
 }

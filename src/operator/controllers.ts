@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Reconcile } from './compose.ts'
+import { Halt } from './engine/verdict.ts'
 import type { Collection } from './kube/collections.ts'
 import { createController } from './kube/controller.ts'
 import { refOf } from './kube/objects.ts'
@@ -17,6 +18,10 @@ export interface Controllers<Name extends string> {
   /** Reconciles what is queued until aborted: what only the leader does. */
   run(reconcile: Readonly<Record<Name, Reconcile>>, signal: AbortSignal): Promise<void>
 }
+
+/** A wait or a stall says why, in the words that status has. */
+const saysOf = (error: unknown): { readonly reason: string; readonly message: string } | undefined =>
+  error instanceof Halt && error.verdict.kind !== 'conflict' ? error.verdict : undefined
 
 /** A queue and a controller for each kind. */
 export function createControllers<Name extends string>(
@@ -48,6 +53,7 @@ export function createControllers<Name extends string>(
       const controllers = names.map((name) => {
         const kind = kindOf(name)
         return createController<string>({
+          saysOf,
           name: kind,
           queue: queues[name],
           workers: deps.workers(name),

@@ -3,7 +3,7 @@ import { createBeaconChain } from '../chains/ethereum/beacon-chain.ts'
 import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
 import { createNodeBoard, type NodeBoard } from '../chains/nodes/board.ts'
 import { type Clock, jitter, systemClock } from '../lib/clock.ts'
-import { createLogger, type Logger } from '../lib/log.ts'
+import { createLogger, type LogFormat, type Logger } from '../lib/log.ts'
 import { createAdmin, serveAdmin } from './admin.ts'
 import { ConfigError, loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
 import { createDepositMaker } from './ethereum/deposit-maker.ts'
@@ -26,8 +26,10 @@ export interface RunServiceOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly version: string
   readonly clock?: Clock
-  /** Default: JSON lines to standard output. */
+  /** Default: lines to standard output, in `logFormat`. */
   readonly log?: Logger
+  /** Default: `json`. */
+  readonly logFormat?: LogFormat
   /** Called once it listens, with the address. */
   readonly onListening?: (url: string) => void
 }
@@ -43,7 +45,7 @@ const lastWordsMs = 500
 export async function runService(options: RunServiceOptions, signal: AbortSignal): Promise<void> {
   const { clock = systemClock, env = process.env, version } = options
   const config = await loadServiceConfig(options.config, options.flags, env)
-  const log = options.log ?? createLogger({ program: 'service', level: config.logLevel })
+  const log = options.log ?? createLogger({ program: 'service', level: config.logLevel, format: options.logFormat ?? 'json' })
   const keys = await readSeedFile(config.seedFile)
   const little = config.database.kind === 'embedded' ? tooLittleMemory(memoryLimit()) : undefined
   if (little !== undefined) throw new ConfigError(`database: ${little}`)

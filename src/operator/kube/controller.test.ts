@@ -145,3 +145,28 @@ test('stopping aborts what runs, waits for it, and leaves nothing queued or slee
   expect(queue.stats()).toEqual({ ready: 0, delayed: 0, processing: 0, dirty: 0 })
   expect(clock.sleeping).toBe(0)
 })
+
+test('an error that says why it is tried again is a line at info, without its stack; any other is a failure', async () => {
+  const lines: { readonly level: string; readonly fields: object; readonly message: string }[] = []
+  const at = (level: string) => (fields: object, message: string) => void lines.push({ level, fields, message })
+  const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  const { queue } = setUp(
+    async (key) => {
+      throw new Error(key)
+    },
+    {
+      log,
+      saysOf: (error) =>
+        (error as Error).message === 'waits' ? { reason: 'ServiceUnavailable', message: 'The API does not answer.' } : undefined,
+    },
+  )
+  queue.add('waits')
+  queue.add('breaks')
+  await settle()
+  const told = lines.filter(({ level }) => level !== 'debug')
+  expect(told).toMatchObject([
+    { level: 'info', fields: { key: 'waits', reason: 'ServiceUnavailable' }, message: 'tried again: The API does not answer.' },
+    { level: 'warn', fields: { key: 'breaks', err: new Error('breaks') }, message: 'the reconcile failed' },
+  ])
+  expect(told[0]?.fields).not.toHaveProperty('err')
+})

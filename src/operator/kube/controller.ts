@@ -30,6 +30,8 @@ export interface ControllerOptions<K extends string> {
   readonly onResult?: (key: K, outcome: Outcome, ms: number) => void
   /** What log lines say of a key. Default: `controller` and `key`. */
   readonly logFields?: (key: K) => Record<string, unknown>
+  /** What an error says by itself of why it is tried again. Such a one is no failure of the program: it is logged in a line, at info, and its stack at debug. */
+  readonly saysOf?: (error: unknown) => { readonly reason: string; readonly message: string } | undefined
 }
 
 export interface Controller {
@@ -69,7 +71,13 @@ export function createController<K extends string>(options: ControllerOptions<K>
       if (outcome !== 'aborted') {
         const atLeastMs = error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0
         const waitMs = queue.addBackoff(key, { priority: Priority.high, atLeastMs })
-        log.warn({ ...fieldsOf(key), err: error, failures: queue.failures(key), waitMs: Math.round(waitMs) }, 'the reconcile failed')
+        const fields = { ...fieldsOf(key), failures: queue.failures(key), waitMs: Math.round(waitMs) }
+        const says = outcome === 'error' ? options.saysOf?.(error) : undefined
+        if (says === undefined) log.warn({ ...fields, err: error }, 'the reconcile failed')
+        else {
+          log.info({ ...fields, reason: says.reason }, `tried again: ${says.message}`)
+          log.debug({ ...fields, err: error }, 'why it is tried again')
+        }
       }
     }
     try {
