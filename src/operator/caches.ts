@@ -4,6 +4,7 @@ import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import { stakingTransaction } from '../resources/staking-transaction.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
+import { networkOfRequest } from '../resources/validator-request.ts'
 import { askedGwei, type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { KEPT } from './engine/kept.ts'
 import { isConfirmed } from './kinds/ethereum-stake/status.ts'
@@ -33,7 +34,7 @@ export function createCaches(collection: Collections) {
       definition: validatorExit,
       signersOf: ({ spec }) => [spec.signer],
       isSettled: ({ status }) => isRequestSettled(status),
-      networkOf: networkOfRequest,
+      networkOf: (request) => networkOfRequest(request) ?? '',
       amountOf: () => 0,
       indexers: requestIndexers,
     }),
@@ -41,7 +42,7 @@ export function createCaches(collection: Collections) {
       definition: validatorWithdrawal,
       signersOf: ({ spec }) => [spec.signer],
       isSettled: ({ status }) => isRequestSettled(status),
-      networkOf: networkOfRequest,
+      networkOf: (request) => networkOfRequest(request) ?? '',
       amountOf: ({ spec }) => Number(askedGwei(spec)),
       indexers: requestIndexers,
     }),
@@ -66,6 +67,3 @@ export function createCaches(collection: Collections) {
 
 const byStakeId = ({ status }: { readonly status?: { readonly stakeId?: string | undefined } }): readonly string[] =>
   status?.stakeId === undefined ? [] : [status.stakeId]
-
-const networkOfRequest = ({ spec, status }: ValidatorExit | ValidatorWithdrawal): string =>
-  status?.network ?? status?.validator?.network ?? spec.validator.network ?? ''

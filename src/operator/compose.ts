@@ -35,7 +35,7 @@ import type { ResourceClient } from './kube/resource-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import type { SagaCollection, SagaResource } from './saga-collection.ts'
-import { assertNotSuspended, isSuspended } from './suspension.ts'
+import { createSuspension } from './suspension.ts'
 import { auditOf } from './transactions/audit.ts'
 import { createCatchUp } from './transactions/catch-up.ts'
 import { createLane } from './transactions/lane.ts'
@@ -167,16 +167,11 @@ function composeGround(parts: OperatorParts) {
     assertHeld()
     parts.assertCurrent()
   }
+  const assertNotSuspended = createSuspension({ leaseAnnotations: parts.leaseAnnotations, log: parts.log })
   /** ▸ Asked before every signature and every broadcast. */
-  let wasSuspended = false
   const maySign = () => {
     mayAct()
-    const annotations = parts.leaseAnnotations()
-    const is = isSuspended(annotations)
-    if (is !== wasSuspended)
-      parts.log.warn({}, is ? 'suspended by the annotation of the lease: nothing is signed or sent' : 'not suspended any more')
-    wasSuspended = is
-    assertNotSuspended(annotations)
+    assertNotSuspended()
   }
   async function ownerExists(owner: TransactionOwner, isFresh: boolean, signal: AbortSignal): Promise<boolean> {
     // Of a kind that isn't known here nothing is given away.

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import { SUSPEND_ANNOTATION } from '../resources/meta.ts'
-import { assertNotSuspended, isSuspended } from './suspension.ts'
+import { createSuspension, isSuspended } from './suspension.ts'
 import { add, none, POLL, said } from './testing/rows.ts'
 import { createSolanaWorld, KEY as SOLANA_KEY } from './testing/solana-world.ts'
 import { createWorld, EXIT, GWEI, KEY, type Operator, WITHDRAWAL, type World } from './testing/world.ts'
@@ -9,6 +9,8 @@ import { createWorld, EXIT, GWEI, KEY, type Operator, WITHDRAWAL, type World } f
 vi.setConfig({ testTimeout: 60_000 })
 
 describe('the annotation of the lease', () => {
+  const assertNotSuspended = (annotations: Readonly<Record<string, string>>) =>
+    createSuspension({ leaseAnnotations: () => annotations, log: { warn: () => undefined } })()
   test.each(['true', 'yes', '1', '', 'because of ticket 7', 'False alarm'])('%j stops everything', (value) => {
     expect(isSuspended({ [SUSPEND_ANNOTATION]: value })).toBe(true)
     expect(() => assertNotSuspended({ [SUSPEND_ANNOTATION]: value })).toThrow(/is suspended/)

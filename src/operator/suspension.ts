@@ -10,12 +10,24 @@ export const isSuspended = (leaseAnnotations: Readonly<Record<string, string>>):
   return value !== undefined && value.trim().toLowerCase() !== 'false'
 }
 
-/** @throws Halt while the operator is suspended */
-export function assertNotSuspended(leaseAnnotations: Readonly<Record<string, string>>): void {
-  if (isSuspended(leaseAnnotations))
-    throw wait(
-      'OperatorSuspended',
-      `The operator is suspended: its Lease has the annotation ${SUSPEND_ANNOTATION}. Nothing is signed and nothing is sent; what was sent before is followed. It goes on when whoever runs the operator removes the annotation.`,
-      LOOK_MS,
-    )
+/** @returns what throws a Halt while the operator is suspended, and logs once that it came to be, or is no more */
+export function createSuspension({
+  leaseAnnotations,
+  log,
+}: {
+  readonly leaseAnnotations: () => Readonly<Record<string, string>>
+  readonly log: { warn(fields: object, message: string): void }
+}): () => void {
+  let was = false
+  return () => {
+    const is = isSuspended(leaseAnnotations())
+    if (is !== was) log.warn({}, is ? 'suspended by the annotation of the lease: nothing is signed or sent' : 'not suspended any more')
+    was = is
+    if (is)
+      throw wait(
+        'OperatorSuspended',
+        `The operator is suspended: its Lease has the annotation ${SUSPEND_ANNOTATION}. Nothing is signed and nothing is sent; what was sent before is followed. It goes on when whoever runs the operator removes the annotation.`,
+        LOOK_MS,
+      )
+  }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
-import { type Condition, findCondition } from '../resources/conditions.ts'
+import { type Condition, findCondition, OBSERVED } from '../resources/conditions.ts'
 import type { Caches } from './caches.ts'
 import type { Collection } from './kube/collections.ts'
 import { cacheKey, type KubeObject } from './kube/objects.ts'
@@ -87,7 +87,7 @@ export function followWaits(
 
 /** What a resource of a saga stands at: whether it needs a person, is under way, is not where it should be, or can't be looked at. */
 export function sagaStandings(conditions: readonly Condition[] | undefined): readonly Standing[] {
-  const [stalled, reconciling, ready, observed] = ['Stalled', 'Reconciling', 'Ready', 'Observed'].map((type) =>
+  const [stalled, reconciling, ready, observed] = ['Stalled', 'Reconciling', 'Ready', OBSERVED].map((type) =>
     findCondition(conditions, type),
   )
   const told = [

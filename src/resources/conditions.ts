@@ -25,6 +25,9 @@ export type Condition = z.output<typeof condition>
 
 export const conditions = z.array(condition).max(16).meta(listMap('type')).optional().describe('The state of this resource, by type.')
 
+/** The condition of what is settled that says whether it still can be looked at. */
+export const OBSERVED = 'Observed'
+
 /** What a condition says, before it has a time. */
 export interface Statement {
   readonly status: ConditionStatus

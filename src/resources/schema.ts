@@ -102,6 +102,12 @@ export const integerText = (maxDigits = 78) =>
     .string()
     .max(maxDigits)
     .regex(/^(0|[1-9][0-9]*)$/)
+/** An amount in ETH or SOL as the operator writes it: up to a uint64 of gwei or lamports. */
+export const coinText = () =>
+  z
+    .string()
+    .max(21)
+    .regex(/^[0-9]{1,11}(\.[0-9]{1,9})?$/)
 /** A non-negative whole number that fits a double, as clients read numbers. */
 export const wholeNumber = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER).meta({ format: 'int64' })
 /** RFC 3339. */

@@ -6,6 +6,7 @@ import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
 import {
   blockhash,
   cel,
+  coinText,
   dnsLabel,
   dnsSubdomain,
   immutable,
@@ -26,12 +27,6 @@ const maxLamports = '18446744073709551615'
 const words = 'must be a Solana address in base58 (32 to 44 characters)'
 const address = () => inWords(solanaAddress(), words)
 const lamportsText = () => integerText(20)
-/** An amount in SOL as the operator writes it: up to a uint64 of lamports. */
-const solText = () =>
-  z
-    .string()
-    .max(21)
-    .regex(/^[0-9]{1,11}(\.[0-9]{1,9})?$/)
 
 /**
  * Addresses of the cluster itself that a withdrawal credits and nobody gets anything back from. What else is unfit, only the chain can say. Source: Solana
@@ -214,8 +209,8 @@ const status = z.object({
   observedAt: observedAt(),
   phase: phase(),
   stakeId: stakeIdText().optional().describe("The stake's id in the staking API. The stake account's address is made of it."),
-  amountSol: solText().optional().describe('spec.amountLamports in SOL, for people.'),
-  activeSol: solText().optional().describe('protocol.activeLamports in SOL, for people.'),
+  amountSol: coinText().optional().describe('spec.amountLamports in SOL, for people.'),
+  activeSol: coinText().optional().describe('protocol.activeLamports in SOL, for people.'),
   stakeAccount: address().optional().describe('Address of the stake account.'),
   stakeAuthority: address().optional().describe('Address of the stake authority, which pays.'),
   withdrawAuthority: address().optional().describe('Address of the withdraw authority.'),

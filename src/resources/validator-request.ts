@@ -6,6 +6,7 @@ import { gweiDecimalText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
 import {
+  coinText,
   dnsLabel,
   dnsSubdomain,
   hexBytes,
@@ -17,7 +18,7 @@ import {
   pubkey,
   wholeNumber,
 } from './schema.ts'
-import { validatorRef } from './validator-ref.ts'
+import { type ValidatorRef, validatorRef } from './validator-ref.ts'
 
 /** What the specs of ValidatorExit and ValidatorWithdrawal have in common. */
 export const requestSpecFields = {
@@ -30,13 +31,6 @@ export const requestSpecFields = {
     .describe('Highest fee in gwei that the EIP-7002 contract may ask for this request; the signer’s own cap holds as well.'),
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
 }
-
-/** An amount in ETH as the operator writes it: up to a uint64 of gwei. */
-const ethAmountText = () =>
-  z
-    .string()
-    .max(21)
-    .regex(/^[0-9]{1,11}(\.[0-9]{1,9})?$/)
 
 /** What their statuses are. */
 export const requestStatus = z.object({
@@ -52,7 +46,7 @@ export const requestStatus = z.object({
     })
     .optional()
     .describe('The validator that spec.validator names, as it was found.'),
-  amountEth: ethAmountText().optional().describe('What a withdrawal asks for, in ETH, whichever way the spec has it.'),
+  amountEth: coinText().optional().describe('What a withdrawal asks for, in ETH, whichever way the spec has it.'),
   requestId: stakeIdText().optional().describe("The request's id in the staking API."),
   verifiedCalldata: hexBytes(56)
     .optional()
@@ -72,7 +66,7 @@ export const requestStatus = z.object({
           state: z
             .enum(['Waiting', 'Paid', 'Void', 'Unknown'])
             .describe('Waiting in the queue; Paid; Void: it pays nothing; or Unknown: it left the queue, and nobody can tell any more.'),
-          amountEth: ethAmountText().describe('What is to be paid, or was, in ETH: less than asked for where less was available.'),
+          amountEth: coinText().describe('What is to be paid, or was, in ETH: less than asked for where less was available.'),
           withdrawableEpoch: wholeNumber().describe('From this epoch on it can be paid.'),
           blockNumber: wholeNumber().optional().describe('Block of the execution layer that paid it.'),
         })
@@ -80,7 +74,7 @@ export const requestStatus = z.object({
         .describe('What becomes of an accepted withdrawal.'),
       queuedDeposits: z
         .object({
-          amountEth: ethAmountText().describe('Sum of the deposits in ETH.'),
+          amountEth: coinText().describe('Sum of the deposits in ETH.'),
           creditedAfterEpoch: wholeNumber().optional().describe('After this epoch they are credited.'),
         })
         .optional()
@@ -91,6 +85,15 @@ export const requestStatus = z.object({
   conditions,
 })
 export type ValidatorRequestStatus = z.output<typeof requestStatus>
+
+/** The network of a request's validator: by its spec, or as the stake that it names was found to have; undefined before that. */
+export const networkOfRequest = ({
+  spec,
+  status,
+}: {
+  readonly spec: { readonly validator: ValidatorRef }
+  readonly status?: Pick<ValidatorRequestStatus, 'validator'> | undefined
+}): string | undefined => spec.validator.network ?? status?.validator?.network
 
 /** Conditions of both kinds, all present from the first visit. */
 export const validatorRequestConditions = [

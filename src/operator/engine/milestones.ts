@@ -1,4 +1,5 @@
 import type { Instant } from '../../lib/clock.ts'
+import { OBSERVED } from '../../resources/conditions.ts'
 import type { ObjectMeta } from '../kube/objects.ts'
 import type { AnyStatus } from './saga-kind.ts'
 
@@ -11,7 +12,7 @@ export interface Milestones {
 }
 
 /** They come and go, and say what is done now rather than what was reached. */
-const passing: readonly string[] = ['Reconciling', 'Stalled', 'Observed']
+const passing: readonly string[] = ['Reconciling', 'Stalled', OBSERVED]
 
 /**
  * What came about from one status to the next, for the metrics. Times are told only of a resource whose spec is the one that it was created with: after a

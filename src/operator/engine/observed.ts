@@ -1,11 +1,9 @@
 import type { Instant } from '../../lib/clock.ts'
-import { timestamp, withCondition } from '../../resources/conditions.ts'
+import { OBSERVED, timestamp, withCondition } from '../../resources/conditions.ts'
 import { sameJson } from '../kube/merge-patch.ts'
 import { say } from './progress.ts'
 import type { AnyStatus, Halted } from './saga-kind.ts'
 
-/** The condition of what is settled that says whether it still can be looked at. */
-const OBSERVED = 'Observed'
 /** Without news, the time of the last look is written once in so long: what is settled costs no writes. */
 const REFRESH_MS = 24 * 3_600_000
 

@@ -21,6 +21,7 @@ import {
   untilShows,
   untilStalls,
   useStack,
+  whileMining,
   whileNoMoneyMoves,
 } from './harness.ts'
 
@@ -28,23 +29,7 @@ import {
 const stack = useStack({ anvil: { mining: 'manual', accounts: 4 }, bumpAfterMs: 1_000 })
 const GWEI = 1_000_000_000n
 
-/** A block now and then until `work` is done. */
-async function whileMining<T>(work: () => Promise<T>): Promise<T> {
-  let mining = true
-  const miner = (async () => {
-    while (mining) {
-      await stack().anvil.mine()
-      await new Promise((resolve) => setTimeout(resolve, 300))
-    }
-  })()
-  try {
-    return await work()
-  } finally {
-    mining = false
-    await miner
-  }
-}
-const untilMinedAndPaid = (name: string) => whileMining(() => untilPaidOnce(stack(), name))
+const untilMinedAndPaid = (name: string) => whileMining(stack(), () => untilPaidOnce(stack(), name))
 
 /** Waits until the service knows this hash: it is told before anything is sent. */
 const untilTold = (name: string, hash: string) =>

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { SUSPEND_ANNOTATION } from '../../../src/resources/meta.ts'
 import { applyAll, eventually, PAYER, signer, stake } from '../../stack/resources.ts'
-import { comesToRest, metric, patchSigner, untilPaidOnce, untilShows, useStack } from './harness.ts'
+import { comesToRest, metric, patchSigner, untilPaidOnce, untilShows, useStack, whileMining } from './harness.ts'
 
 /** A person stops everything while twenty stakes are on their way: the lease is renewed as often as by default. */
 const stack = useStack({
@@ -56,7 +56,7 @@ afterEach(async () => {
 
 describe.each(stops)('stopped $how', ({ reason, stop, goOn }) => {
   test('nothing more is signed or sent, and all go on afterwards, once', { timeout: 240_000 }, async () => {
-    const { cluster, anvil } = stack()
+    const { cluster } = stack()
     const names = (part: string) => Array.from({ length: 10 }, (_, n) => `${reason.toLowerCase()}-${part}-${n}`)
     const [first, later] = [names('a'), names('b')]
     await applyAll(cluster, [signer(), ...first.map((name) => stake(name))])
@@ -83,18 +83,8 @@ describe.each(stops)('stopped $how', ({ reason, stop, goOn }) => {
     expect(await signed()).toBe(before)
 
     await goOn()
-    let isMining = true
-    const miner = (async () => {
-      while (isMining) {
-        await anvil.mine()
-        await new Promise((resolve) => setTimeout(resolve, 300))
-      }
-    })()
-    try {
+    await whileMining(stack(), async () => {
       for (const name of [...first, ...later]) await untilPaidOnce(stack(), name, { timeoutMs: 120_000 })
-    } finally {
-      isMining = false
-      await miner
-    }
+    })
   })
 })

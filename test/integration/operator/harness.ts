@@ -60,6 +60,23 @@ export async function whileNoMoneyMoves<T>(stack: FaultyStack, story: () => Prom
   return result
 }
 
+/** A block now and then until `work` is done: where blocks come when a test says so. */
+export async function whileMining<T>({ anvil }: Pick<Stack, 'anvil'>, work: () => Promise<T>): Promise<T> {
+  let mining = true
+  const miner = (async () => {
+    while (mining) {
+      await anvil.mine()
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+  })()
+  try {
+    return await work()
+  } finally {
+    mining = false
+    await miner
+  }
+}
+
 export const conditionOf = (stake: EthereumStake, type: string) => {
   const found = findCondition(stake.status?.conditions, type)
   if (found === undefined) throw new Error(`${stake.metadata.name} has no condition ${type}`)

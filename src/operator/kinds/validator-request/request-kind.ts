@@ -44,8 +44,14 @@ export interface RequestKind {
   readonly passesWhenDropped: boolean
 }
 
-const ethOf = ({ amountGwei = '' }: RequestTerms): string | undefined =>
-  /^[0-9]{1,20}$/.test(amountGwei) ? `${formatEth(gwei(BigInt(amountGwei)))} ETH` : undefined
+/** What is asked for, in ETH; undefined of an exit, and of what is no amount. */
+export const ethOf = ({ amountGwei = '' }: RequestTerms): string | undefined =>
+  /^[0-9]{1,20}$/.test(amountGwei) ? formatEth(gwei(BigInt(amountGwei))) : undefined
+
+const inEth = (terms: RequestTerms): string | undefined => {
+  const eth = ethOf(terms)
+  return eth === undefined ? undefined : `${eth} ETH`
+}
 
 export const requestKinds: Readonly<Record<RequestKindName, RequestKind>> = {
   ValidatorExit: {
@@ -67,8 +73,8 @@ export const requestKinds: Readonly<Record<RequestKindName, RequestKind>> = {
     purpose: 'Withdrawal',
     step: 'withdrawal',
     canBeCancelled: false,
-    words: (terms) => `a withdrawal${ethOf(terms) === undefined ? '' : ` of ${ethOf(terms)}`}`,
-    amount: (terms) => ethOf(terms) ?? '',
+    words: (terms) => `a withdrawal${inEth(terms) === undefined ? '' : ` of ${inEth(terms)}`}`,
+    amount: (terms) => inEth(terms) ?? '',
     nameOf: ({ kind, namespace, name }, chainId) => transactionName({ purpose: 'Withdrawal', chainId, owner: { kind, namespace, name } }),
     onceMore: 'To ask once more, create a resource with another name.',
     repeats: true,

@@ -1,11 +1,10 @@
-import { formatEth, gwei } from '../../../lib/amounts.ts'
 import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import type { ObjectMeta } from '../../../resources/meta.ts'
-import type { ValidatorRequestCondition, ValidatorRequestStatus } from '../../../resources/validator-request.ts'
+import { networkOfRequest, type ValidatorRequestCondition, type ValidatorRequestStatus } from '../../../resources/validator-request.ts'
 import { ended, type Progress, pending, type Readiness, reached, say, underWay, wholeStatus } from '../../engine/progress.ts'
 import { mayLand, transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
-import { type RequestKindName, requestKinds } from './request-kind.ts'
+import { ethOf, type RequestKindName, requestKinds } from './request-kind.ts'
 import { meaningsOf } from './rules.ts'
 import { termsOf, type ValidatorRequestSpec } from './steps.ts'
 
@@ -44,13 +43,6 @@ const conditionOf = (step: string, status: ValidatorRequestStatus): Domain | und
 /** What is asked for, in words. */
 export const wordsOf = ({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string => requestKinds[kind].words(termsOf({ kind, spec }))
 
-/** What a withdrawal asks for, in ETH; undefined of an exit, and of what is no amount. */
-function askedEth({ kind, spec }: Pick<RequestResource, 'kind' | 'spec'>): string | undefined {
-  const { amountGwei = '' } = termsOf({ kind, spec })
-  return isAmount.test(amountGwei) ? formatEth(gwei(BigInt(amountGwei))) : undefined
-}
-const isAmount = /^[0-9]{1,20}$/
-
 /** The whole status for what has been seen. Pure. */
 export const validatorRequestStatus = (
   resource: RequestResource,
@@ -58,8 +50,8 @@ export const validatorRequestStatus = (
   progress: Progress,
   now: Instant,
 ): ValidatorRequestStatus => {
-  const amountEth = askedEth(resource)
-  const network = resource.spec.validator.network ?? status.validator?.network
+  const amountEth = ethOf(termsOf(resource))
+  const network = networkOfRequest({ spec: resource.spec, status })
   return wholeStatus(
     resource.metadata,
     { ...status, amountEth, network },
@@ -148,7 +140,7 @@ function readiness(resource: RequestResource, status: ValidatorRequestStatus, pr
 
 function acceptedMessage(resource: RequestResource, status: ValidatorRequestStatus): string {
   const { payment, queuedDeposits } = status.consensus ?? {}
-  const asked = askedEth(resource)
+  const asked = ethOf(termsOf(resource))
   const cut =
     payment === undefined || asked === undefined || payment.amountEth === asked
       ? ''
