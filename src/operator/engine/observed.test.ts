@@ -158,7 +158,22 @@ describe('what waits for something that may need a person', () => {
     },
   }
 
-  test('is told when it begins, with the reason', async () => {
+  test('and is over within a minute is no event', async () => {
+    const world = createWorld()
+    world.addSigner()
+    dear.prepare(world)
+    const operator = world.start()
+    for (let look = 0; look < 3; look++) {
+      await world.visit(operator)
+      expect(world.condition('Ready')?.reason).toBe('FeeTooHigh')
+      world.clock.advance(10_000)
+    }
+    world.chain.state.baseFee = 10n * GWEI
+    await world.settle(operator)
+    expect(world.events.map(({ text }) => `${text.type} ${text.reason}`)).toEqual(['Normal Confirmed'])
+  })
+
+  test('is told once it has lasted, with the reason', async () => {
     const { world } = await waits(5, dear)
     expect(world.events.map(({ text }) => `${text.type} ${text.reason}`)).toEqual(['Normal FeeTooHigh'])
   })

@@ -1,5 +1,5 @@
 import type { Condition } from '../../resources/conditions.ts'
-import { type Reason, warnAfterMs } from '../../resources/reasons.ts'
+import type { Reason } from '../../resources/reasons.ts'
 import type { EventRecorder } from '../kube/events.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { VisitLog } from './deps.ts'
@@ -7,7 +7,7 @@ import type { Progress } from './progress.ts'
 import type { Reminders } from './reminders.ts'
 import type { AnyStatus } from './saga-kind.ts'
 
-/** What has waited for long for something that may need a person is warned of, whatever else it says: now and then, for as long as it waits. */
+/** What waits for something that may need a person is told, once it has lasted; what has waited for long is warned of, now and then, for as long as it waits. */
 export function remind(
   { events, log, reminders }: { readonly events: Pick<EventRecorder, 'event'>; readonly log: VisitLog; readonly reminders: Reminders },
   key: string,
@@ -21,9 +21,11 @@ export function remind(
     return
   }
   const { reason, message } = progress.verdict
-  if (!reminders.isDue(key, reason, now)) return
-  events.event(resource, { type: 'Warning', reason, action: progress.step || 'Reconcile', note: message })
-  log.warn({ reason, step: progress.step }, `still waiting: ${message}`)
+  const due = reminders.due(key, reason, now)
+  if (due === undefined) return
+  const type = due === 'begun' ? 'Normal' : 'Warning'
+  events.event(resource, { type, reason, action: progress.step || 'Reconcile', note: message })
+  if (due === 'long') log.warn({ reason, step: progress.step }, `still waiting: ${message}`)
 }
 
 /** Events: one per change to a phase that somebody waits for or acts on, and a warning when a resource comes to need a person, or when one comes up. */
@@ -70,22 +72,6 @@ export function tell<R extends KubeObject>(
       })
     log.info({ phase: after.phase }, `now ${after.phase}`)
   }
-  if (now?.status !== 'True') tellWait(events, resource, before, after, progress)
-}
-
-/** It waits for something else than before, and that may come to need a person. */
-function tellWait(
-  events: Pick<EventRecorder, 'event'>,
-  resource: KubeObject,
-  before: AnyStatus | undefined,
-  after: AnyStatus,
-  progress: Progress,
-): void {
-  if (progress.at !== 'halted' || warnAfterMs(progress.verdict.reason) === undefined) return
-  const reconciling = (status: AnyStatus | undefined) => status?.conditions?.find(({ type }) => type === 'Reconciling')
-  const [was, is] = [reconciling(before), reconciling(after)]
-  if (is?.status !== 'True' || is.reason === was?.reason) return
-  events.event(resource, { type: 'Normal', reason: is.reason, action: progress.step || 'Reconcile', note: is.message })
 }
 
 const warningsIn = ({ warnings = [] }: { readonly warnings?: readonly Reason[] }, status: AnyStatus | undefined): readonly Condition[] =>
