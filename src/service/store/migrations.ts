@@ -15,6 +15,7 @@ import { queuePlace } from './queue-place-migration.ts'
 import type { Database } from './schema.ts'
 import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
 import { unreportedRequests } from './unreported-requests-migration.ts'
+import { unreportedTurns } from './unreported-turns-migration.ts'
 import { webhooks } from './webhooks-migration.ts'
 import { withdrawalContract } from './withdrawal-contract-migration.ts'
 
@@ -159,6 +160,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0017_cancelled_solana_stakes': cancelledSolanaStakes,
   '0018_unreported_requests': unreportedRequests,
   '0019_processing_block': processingBlock,
+  '0020_unreported_turns': unreportedTurns,
 }
 
 /**

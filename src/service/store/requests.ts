@@ -141,28 +141,40 @@ export async function sendAgain(transaction: Transaction<Database>, id: string, 
     .execute()
   return transaction
     .updateTable('ethereum_requests')
-    .set({
-      status: 'submitted',
-      hash,
-      block_number: null,
-      block_hash: null,
-      failure_reason: null,
-      consensus_status: 'pending',
-      consensus_reason: null,
-      ...noPayment,
-      settled: false,
-      check_at: sql<Date>`now()`,
-      checked_head: null,
-    })
+    .set({ ...sentAgain, ...forgotten, hash, check_at: sql<Date>`now()` })
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()
 }
 
+/** The same for many, in as many statements as for one. */
+export async function sendManyAgain(
+  transaction: Transaction<Database>,
+  all: readonly { readonly id: string; readonly hash: Hash }[],
+  now: Date,
+): Promise<void> {
+  if (all.length === 0) return
+  const sent = sql`jsonb_to_recordset(${JSON.stringify(all.map(({ id, hash }) => ({ id, hash })))}::jsonb) as sent (id text, hash text)`
+  await sql`
+    insert into ethereum_request_hashes (request_id, hash, submitted_at) select sent.id, sent.hash, ${now} from ${sent}
+    on conflict do nothing`.execute(transaction)
+  const columns = Object.entries({ ...sentAgain, ...forgotten }).map(([column, value]) => sql`${sql.ref(column)} = ${sql.lit(value)}`)
+  await sql`
+    update ethereum_requests set ${sql.join(columns)}, hash = sent.hash, check_at = now()
+    from ${sent} where ethereum_requests.id = sent.id`.execute(transaction)
+}
+
 export const rememberRequestSender = (db: Db, id: string, hash: Hash, sentBy: SentBy) =>
   db.updateTable('ethereum_request_hashes').set(sentByColumns(sentBy)).where('request_id', '=', id).where('hash', '=', hash).execute()
 
-const noPayment = {
+const sentAgain = { status: 'submitted', consensus_status: 'pending', settled: false } as const
+/** What was concluded of earlier transactions. */
+const forgotten = {
+  block_number: null,
+  block_hash: null,
+  failure_reason: null,
+  consensus_reason: null,
+  checked_head: null,
   consensus_block: null,
   consensus_block_hash: null,
   consensus_slot: null,

@@ -258,6 +258,8 @@ export interface UnreportedRequestsTable {
   sender: Address
   block_number: bigint
   seen_at: Date
+  /** When requests alike were last judged: they have turns. */
+  judged_at: ColumnType<Date, Date | undefined, Date>
 }
 
 export type RequestStatus = StakeTransactionStatus | 'cancelled'

@@ -1,11 +1,9 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
-import type { Hash, Hex, Pubkey } from '../../chains/ethereum/chain.ts'
-import { type RequestRow, requestHashes, sendAgain } from './requests.ts'
+import type { Hex, Pubkey } from '../../chains/ethereum/chain.ts'
 import type { Database, UnreportedRequestsTable } from './schema.ts'
-import { retakeReference } from './stakes.ts'
 
 type Db = Kysely<Database> | Transaction<Database>
-export type UnreportedRequest = Selectable<UnreportedRequestsTable>
+export type UnreportedRequest = Omit<Selectable<UnreportedRequestsTable>, 'judged_at'>
 
 /** Rows or values of one statement: PostgreSQL takes 65,535 parameters, and anyone may fill the EIP-7002 contract's blocks with requests. */
 const atOnce = 5_000
@@ -99,79 +97,26 @@ export const awaitedOf = async (db: Db, network: string, pubkeys: readonly Pubke
   return found
 }
 
-export const unreportedOf = (db: Db, network: string): Promise<UnreportedRequest[]> =>
-  db
-    .selectFrom('unreported_requests')
-    .selectAll()
-    .where('network', '=', network)
-    .orderBy('block_number')
-    .orderBy('hash')
-    .limit(1_000)
-    .execute()
-
-const alike = (db: Db, { network, pubkey, amount_gwei: amount, sender }: Alike) =>
-  db
+/**
+ * Which of these hashes an account has reported for a request that asks for the very same. What is reported for another request says nothing: anybody may report
+ * any hash.
+ */
+export async function reportedAlike(
+  db: Db,
+  { account, network, pubkey, amount_gwei: amount, sender }: Alike & { readonly account: string },
+  hashes: readonly Hex[],
+): Promise<ReadonlySet<Hex>> {
+  if (hashes.length === 0) return new Set()
+  const rows = await db
     .selectFrom('ethereum_requests')
+    .innerJoin('ethereum_request_hashes', 'request_id', 'id')
+    .select('ethereum_request_hashes.hash as reported')
+    .where('account', '=', account)
     .where('network', '=', network)
     .where('pubkey', '=', pubkey)
     .where(sql<bigint>`coalesce(amount_gwei, 0)`, '=', amount)
     .where(sql<string>`lower(ethereum_requests.sender)`, '=', sender)
-
-/** Stored requests that ask for the very same and are not known to have landed, the oldest first. */
-export const unlandedAlike = (db: Db, which: Alike): Promise<RequestRow[]> =>
-  alike(db, which).selectAll().where('status', '<>', 'confirmed').orderBy('id').execute()
-
-/**
- * Which of these hashes were reported for a request that asks for the very same: of any account, or of one. What is reported for another request says nothing:
- * anybody may report any hash.
- */
-export async function reportedAlike(
-  db: Db,
-  which: Alike & { readonly account?: string },
-  hashes: readonly Hex[],
-): Promise<ReadonlySet<Hex>> {
-  if (hashes.length === 0) return new Set()
-  let query = alike(db, which).innerJoin('ethereum_request_hashes', 'request_id', 'id').where('ethereum_request_hashes.hash', 'in', hashes)
-  if (which.account !== undefined) query = query.where('account', '=', which.account)
-  return new Set((await query.select('ethereum_request_hashes.hash as reported').execute()).map(({ reported }) => reported))
-}
-
-export const forgetUnreported = (db: Db, { network, hash, pubkey, amount_gwei: amount, sender }: Alike & { readonly hash: Hash }) =>
-  db
-    .deleteFrom('unreported_requests')
-    .where('network', '=', network)
-    .where('hash', '=', hash)
-    .where('pubkey', '=', pubkey)
-    .where('amount_gwei', '=', amount)
-    .where('sender', '=', sender)
+    .where('ethereum_request_hashes.hash', 'in', hashes)
     .execute()
-
-/** What is told of a request that was not submitted while others alike may have been sent. Null: nothing. */
-export const tellAwaiting = (db: Db, ids: readonly string[], reason: string | null) =>
-  db
-    .updateTable('ethereum_requests')
-    .set({ consensus_reason: reason })
-    .where('id', 'in', ids)
-    .where('status', '=', 'awaiting_submission')
-    .where('consensus_reason', 'is distinct from', reason)
-    .execute()
-
-export interface SeenRequest {
-  readonly was: RequestRow['status']
-  /** Another resource has taken its external reference meanwhile. */
-  readonly referenceHeldBy?: string
-}
-
-/**
- * Records a transaction that was seen in a final block to have made a request, as if it were reported. One that counted as failed or cancelled is in flight again,
- * and holds its reference again unless another has taken it.
- * @returns undefined when it was reported meanwhile, or has landed
- */
-export async function seeRequest(transaction: Transaction<Database>, id: string, hash: Hash, now: Date): Promise<SeenRequest | undefined> {
-  const request = await transaction.selectFrom('ethereum_requests').selectAll().where('id', '=', id).forUpdate().executeTakeFirstOrThrow()
-  if (request.status === 'confirmed') return undefined
-  if ((await requestHashes(transaction, [id])).some((one) => one.hash === hash)) return undefined
-  await sendAgain(transaction, id, { hash, sentBy: undefined, now })
-  if (request.status !== 'failed' && request.status !== 'cancelled') return { was: request.status }
-  return { was: request.status, ...(await retakeReference(transaction, request)) }
+  return new Set(rows.map(({ reported }) => reported))
 }
