@@ -227,6 +227,8 @@ function networkOf(logs: readonly Logged[], finality: { readonly is: bigint }): 
       beacon: {
         spec: async () => ({ slotDurationMs: 12_000, slotsPerEpoch: 32, minActivationBalanceGwei: gwei(32_000_000_000n) }),
         genesis: async () => ({ genesisTime: 0, genesisForkVersion: config.genesisForkVersion }),
+        // Slots are blocks, and roots their hashes.
+        executionOf: async ({ root }: { root: Hex }) => ({ carries: root, confirms: undefined }),
         withdrawalView: async (pubkey: Hex, at: number | 'head' | 'finalized') => {
           const slot = typeof at === 'number' ? at : Number(head.final)
           const validator = {

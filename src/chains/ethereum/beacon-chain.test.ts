@@ -306,6 +306,60 @@ describe('a view', () => {
   })
 })
 
+describe('the execution block that a block names', () => {
+  const root = rootAt(67)
+  const blinded = `/eth/v1/beacon/blinded_blocks/${root}`
+  const whole = `/eth/v2/beacon/blocks/${root}`
+  const [own, parent]: [Hex, Hex] = [`0x${'0A'.repeat(32)}`, `0x${'0b'.repeat(32)}`]
+  const block = (body: object): Reply => ({ data: { message: { slot: '67', body }, signature: '0x' } })
+  const payload = { block_hash: own, parent_hash: parent, gas_limit: '1' }
+  const named = { carries: own.toLowerCase(), confirms: parent }
+  const none = { carries: undefined, confirms: undefined }
+  const ask = (...scripts: Script[]) => {
+    const { beacon, seen } = chainOver(scripts.map((script) => good(script)))
+    return { beacon, seen, answer: beacon.executionOf({ slot: 67, root }, never) }
+  }
+
+  test.each<{ what: string; script: Script; expected: object | undefined }>([
+    { what: 'by the blinded block', script: { [blinded]: block({ execution_payload_header: payload }) }, expected: named },
+    { what: 'by the whole block', script: { [whole]: block({ execution_payload: payload }) }, expected: named },
+    ...[400, 401, 403, 405, 501].map((status) => ({
+      what: `by the whole block where the blinded one is refused (${status})`,
+      script: { [blinded]: { status }, [whole]: block({ execution_payload: payload }) },
+      expected: named,
+    })),
+    {
+      what: 'from Gloas on, by the bid',
+      script: { [blinded]: block({ signed_execution_payload_bid: { message: { parent_block_hash: parent, block_hash: own } } }) },
+      expected: { carries: undefined, confirms: parent },
+    },
+    {
+      what: 'not at all, of a fork that is not known',
+      script: { [blinded]: block({ execution_payload_header: 7, other: payload }) },
+      expected: none,
+    },
+    { what: 'not at all, where no node serves blocks', script: {}, expected: undefined },
+    { what: 'not at all, where they are refused', script: { [blinded]: { status: 405 }, [whole]: { status: 403 } }, expected: undefined },
+  ])('is told $what', async ({ script, expected }) => {
+    expect(await ask(script).answer).toEqual(expected)
+  })
+
+  test('is told by whoever shows the block, and asked once', async () => {
+    const { beacon, seen, answer } = ask({}, { [whole]: block({ execution_payload: payload }) })
+    expect(await answer).toEqual(named)
+    const before = seen.length
+    expect(await beacon.executionOf({ slot: 67, root }, never)).toEqual(named)
+    expect(seen).toHaveLength(before)
+  })
+
+  test.each<{ what: string; reply: Reply }>([
+    { what: 'fails', reply: { status: 500 } },
+    { what: 'answers what is no block', reply: { data: 'no block' } },
+  ])('is not known where a node $what: it is asked again, and nothing is concluded', async ({ reply }) => {
+    expect((await failure(ask({ [blinded]: reply, [whole]: reply }, {}).answer)).code).toBe('unavailable')
+  })
+})
+
 test('the head names its epoch and the finalized one', async () => {
   const { beacon } = chainOver([good()])
   expect(await beacon.head(never)).toEqual({ slot: 100, epoch: 3, justifiedEpoch: 2, finalizedEpoch: 1 })

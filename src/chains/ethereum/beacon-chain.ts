@@ -2,6 +2,7 @@ import { lowerCase } from '../../lib/chain-types.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NodeReading } from '../nodes/nodes.ts'
 import { type BeaconBlock, type BeaconChain, BeaconError, type StateAt } from './beacon.ts'
+import { createBlockExecution } from './beacon-execution.ts'
 import { createBeaconGet, type OnBeaconCall } from './beacon-http.ts'
 import { type BeaconNetwork, type BeaconNode, createBeaconNodes, headSlot } from './beacon-nodes.ts'
 import {
@@ -136,6 +137,8 @@ export function createBeaconChain(options: BeaconChainOptions): BeaconChain {
       if (roots.size === 0) return 'unknown'
       return having.length === roots.size ? 'stands' : having.length > 0 ? 'disputed' : 'left'
     },
+
+    executionOf: createBlockExecution(nodes),
 
     depositView: (pubkeys, at, signal) =>
       viewed(at, signal, async (node, slot) => {

@@ -6,6 +6,7 @@ import {
   type BeaconSpec,
   type BeaconStatus,
   type BeaconValidator,
+  type BlockExecution,
   beaconStatuses,
   type PendingConsolidation,
   type PendingDeposit,
@@ -158,6 +159,24 @@ export const spec = data(
 )
 
 export const header = data(z.object({ root: hex(32), canonical: z.boolean(), header: z.object({ message: z.object({ slot: small }) }) }))
+
+/**
+ * A signed block, whole or blinded, of whatever fork: of one in a shape that is not known here nothing is told. From Gloas on it has the bid for its payload in place
+ * of the payload (consensus-specs, gloas/beacon-chain.md: ExecutionPayloadBid, parent_block_hash).
+ */
+const payload = z.object({ block_hash: hex(32), parent_hash: hex(32) })
+const bid = z.object({ message: z.object({ parent_block_hash: hex(32) }) })
+const body = z.object({
+  execution_payload: payload.optional().catch(undefined),
+  execution_payload_header: payload.optional().catch(undefined),
+  signed_execution_payload_bid: bid.optional().catch(undefined),
+})
+export const blockExecution = data(
+  z.object({ message: z.object({ body }) }).transform(({ message: { body: of } }): BlockExecution => {
+    const own = of.execution_payload_header ?? of.execution_payload
+    return { carries: own?.block_hash, confirms: of.signed_execution_payload_bid?.message.parent_block_hash ?? own?.parent_hash }
+  }),
+)
 
 export const syncing = data(
   z.object({

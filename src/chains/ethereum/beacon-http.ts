@@ -16,6 +16,8 @@ export interface BeaconRequest<T> {
   readonly schema: z.ZodType<{ readonly data: T }>
   /** What a 404 means where it has a meaning. */
   readonly notFound?: BeaconError
+  /** Whether a 400 means the same. */
+  readonly isBadNotFound?: boolean
 }
 export type BeaconGet = <T>(request: BeaconRequest<T>, signal: AbortSignal) => Promise<T>
 
@@ -36,13 +38,16 @@ export function createBeaconGet(options: {
   const { url: base, authorization } = splitCredentials(options.url)
   const headers = { accept: 'application/json', ...(authorization === undefined ? {} : { authorization }) }
 
-  const get = async <T>({ endpoint, path, query = [], schema, notFound }: BeaconRequest<T>, signal: AbortSignal): Promise<T> => {
+  const get = async <T>(
+    { endpoint, path, query = [], schema, notFound, isBadNotFound }: BeaconRequest<T>,
+    signal: AbortSignal,
+  ): Promise<T> => {
     const url = new URL(base)
     url.pathname = `${url.pathname.replace(/\/$/, '')}${path}`
     for (const [name, value] of query) url.searchParams.append(name, value)
     const response = await (options.fetch ?? globalThis.fetch)(url, { headers, redirect: 'error', signal })
     const text = await readText(response, maxBytes)
-    if (response.status === 404 && notFound !== undefined) throw notFound
+    if (notFound !== undefined && (response.status === 404 || (response.status === 400 && isBadNotFound === true))) throw notFound
     if (!response.ok) {
       throw new Failed(
         String(response.status),

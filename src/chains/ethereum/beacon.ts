@@ -95,6 +95,14 @@ export interface BeaconBlock {
   readonly root: Hex
 }
 
+/** Blocks of the execution layer that a block of the beacon chain names. */
+export interface BlockExecution {
+  /** That of its own payload; undefined from Gloas on, where payloads come apart from blocks (EIP-7732). */
+  readonly carries: Hex | undefined
+  /** The one that its payload builds on: from Gloas on, the one whose requests it processes. */
+  readonly confirms: Hex | undefined
+}
+
 /** Everything here is of one state. */
 export interface BeaconView {
   readonly slot: number
@@ -176,6 +184,8 @@ export interface BeaconChain {
   blockAt(slot: number, signal: AbortSignal): Promise<BeaconBlock | undefined>
   /** Whether a block that something was judged by is still in the chain, by all nodes that have its slot. Never throws for nodes that fail. */
   standing(block: BeaconBlock, signal: AbortSignal): Promise<Standing>
+  /** Which blocks of the execution layer a block names: what ties the two chains. Undefined where no node serves blocks. */
+  executionOf(block: BeaconBlock, signal: AbortSignal): Promise<BlockExecution | undefined>
   /** What becomes of deposits for these keys. */
   depositView(pubkeys: readonly Pubkey[], at: StateAt, signal: AbortSignal): Promise<DepositView>
   /** All of them, in order; on a busy network tens of thousands. */

@@ -103,6 +103,7 @@ const countBeacon = (beacon: BeaconChain, counted: Counted): BeaconChain => ({
   withdrawalView: counted((pubkey, at, signal) => beacon.withdrawalView(pubkey, at, signal)),
   blockAt: counted((slot, signal) => beacon.blockAt(slot, signal)),
   standing: counted((block, signal) => beacon.standing(block, signal)),
+  executionOf: counted((block, signal) => beacon.executionOf(block, signal)),
   depositView: counted((pubkeys, at, signal) => beacon.depositView(pubkeys, at, signal)),
   pendingDeposits: counted((at, signal) => beacon.pendingDeposits(at, signal)),
 })

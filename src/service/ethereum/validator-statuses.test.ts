@@ -52,6 +52,7 @@ function setUp() {
     genesis: unused,
     head: unused,
     withdrawalView: unused,
+    executionOf: unused,
     blockAt: unused,
     standing: unused,
     depositView: unused,

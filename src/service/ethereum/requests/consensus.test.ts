@@ -90,6 +90,10 @@ interface Given {
   /** Slots that have another block by the time their state is read. */
   readonly reorganised?: readonly number[]
   readonly head?: number
+  /** The execution block that the beacon chain's block of a slot names, where it names another than the execution layer has there, or none. */
+  readonly names?: (at: number) => Hex | undefined
+  /** Slots in which the beacon nodes have no block, though the execution layer has. */
+  readonly lacks?: readonly number[]
   /** Withdrawals of this validator by its owner, as the contract logged them; `ours` is this one. Default: this one alone. */
   readonly logs?: readonly (bigint | 'ours')[]
 }
@@ -111,6 +115,10 @@ async function judge(request: ValidatorRequest, given: Given) {
     depositView: unused,
     pendingDeposits: unused,
     standing: unused,
+    executionOf: async ({ slot: at }) => {
+      const named = given.names === undefined ? undefined : given.names(at)
+      return { carries: named, confirms: named }
+    },
     blockAt: async (at) => {
       if (at > (given.head ?? slot + 100)) throw new BeaconError('behind', `slot ${at} is ahead`)
       return missed.includes(at) ? undefined : { slot: at, root: rootAt(at) }
@@ -118,6 +126,7 @@ async function judge(request: ValidatorRequest, given: Given) {
     withdrawalView: async (_pubkey, at) => {
       asked.push(at)
       const last = at === 'head' || at === 'finalized' ? slot + 100 : at
+      if (given.lacks?.includes(last)) return { ...stateAt(at), block: { slot: last - 1, root: rootAt(last - 1) } }
       return { ...stateAt(at), block: { slot: last, root: given.reorganised?.includes(last) ? `0x${'ee'.repeat(32)}` : rootAt(last) } }
     },
   }
@@ -362,6 +371,36 @@ describe('from Gloas on', () => {
     const { verdict, asked } = await judge(exit, { gloasForkEpoch: 1_001, stateAt: changesAt(slot, exiting) })
     expect(verdict.status).toBe('accepted')
     expect(asked).toEqual([slot - 1, slot])
+  })
+})
+
+describe('of a beacon node that may follow another chain than the nodes of the execution layer', () => {
+  const another: Hex = `0x${'fe'.repeat(32)}`
+  const forks = [
+    { fork: 'the forks before Gloas', more: {}, at: slot },
+    { fork: 'Gloas', more: { gloasForkEpoch: 1_000 }, at: slot + 1 },
+  ]
+  const ways = [{}, { storage: 'not kept' as const }, { storage: 'never moves' as const }]
+  test.each(forks)('the states say nothing where its block names another execution block ($fork)', async ({ more, at }) => {
+    for (const way of ways) {
+      for (const after of [exiting, view({ validator: { slashed: true, exitEpoch: 900 } })]) {
+        const { verdict } = await judge(exit, { ...more, ...way, stateAt: changesAt(at, after), names: () => another })
+        expect(verdict).toEqual({
+          ...{ status: 'pending', askAgain: true, cannotTell: true },
+          reason: expect.stringContaining('on another fork'),
+        })
+      }
+    }
+  })
+  test.each(forks)('they count where it names the very one ($fork)', async ({ more, at }) => {
+    const names = (asked: number) => (asked === at ? blockHash(9n) : another)
+    expect((await judge(exit, { ...more, stateAt: changesAt(at, exiting), names })).verdict).toMatchObject({ status: 'accepted' })
+  })
+  test('they say nothing where it has no block in the slot of the execution block', async () => {
+    for (const way of ways) {
+      const { verdict } = await judge(exit, { ...way, stateAt: () => view(), sender: stranger, lacks: [slot] })
+      expect(verdict).toMatchObject({ status: 'pending', reason: expect.stringContaining('has no block at slot 32000') })
+    }
   })
 })
 

@@ -85,6 +85,26 @@ function assertState({ block }: WithdrawalView, expected: BeaconBlock | undefine
     throw new BeaconError('behind', `the beacon chain was reorganised at slot ${expected.slot} while a request was judged`)
 }
 
+/**
+ * A beacon node may follow another chain than the nodes of the execution layer: a state of the slot is then not that of the block which was handed on. From Gloas
+ * on, it is the next block that says which one it processes.
+ * @throws BeaconError `disagreement`. Nothing where no beacon node serves blocks
+ */
+async function assertSameChain(
+  beacon: Pick<BeaconChain, 'executionOf'>,
+  { slot, after, confirmedBy, hash }: { slot: number; after: WithdrawalView; confirmedBy: BeaconBlock | undefined; hash: Hex },
+  signal: AbortSignal,
+): Promise<void> {
+  const isMissed = confirmedBy === undefined && after.block.slot !== slot
+  const execution = isMissed ? undefined : await beacon.executionOf(confirmedBy ?? after.block, signal)
+  const named = confirmedBy === undefined ? execution?.carries : execution?.confirms
+  if (!isMissed && (named === undefined || sameHex(named, hash))) return
+  throw new BeaconError(
+    'disagreement',
+    `the beacon chain has ${isMissed ? 'no block' : `the execution block ${named}`} at slot ${slot}, and the nodes of the execution layer have ${hash}: one of them is on another fork, or behind`,
+  )
+}
+
 const processedBy = (block: BeaconBlock | undefined, verdict: Decided): Decided =>
   block === undefined ? verdict : { ...verdict, processedBy: block }
 
@@ -107,6 +127,7 @@ async function byProcessingState(access: JudgeAccess, mined: MinedRequest, place
       beacon.withdrawalView(pubkey, at, signal),
     ])
     assertState(after, confirmedBy)
+    await assertSameChain(beacon, { slot: at, after, confirmedBy, hash: block.hash }, signal)
     const outcome = requestOutcome({ logged, spec, before, after, batch, index })
     if (outcome.status === 'not shown') {
       return cannotTell(
@@ -148,7 +169,10 @@ async function byLooking(
     let before = await beacon.withdrawalView(pubkey, Math.max(0, first - 1), signal)
     for (let at = first; at < first + maxSlots; at += 1) {
       const after = await beacon.withdrawalView(pubkey, at, signal)
-      if (at === first) assertState(after, confirmedBy)
+      if (at === first) {
+        assertState(after, confirmedBy)
+        await assertSameChain(beacon, { slot: at, after, confirmedBy, hash: block?.hash ?? mined.blockHash }, signal)
+      }
       const outcome = requestOutcome({ logged, spec, before, after })
       if (outcome.status !== 'not shown' && (queue === 'none' || isOurs(outcome, logged))) {
         // Another one of the same amount may have had its turn here.
