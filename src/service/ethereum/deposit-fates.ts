@@ -1,6 +1,6 @@
 import { type BeaconChain, BeaconError } from '../../chains/ethereum/beacon.ts'
 import { slotAt } from '../../chains/ethereum/beacon-time.ts'
-import { ChainError } from '../../chains/ethereum/chain.ts'
+import { ChainError, type Pubkey } from '../../chains/ethereum/chain.ts'
 import { type DepositFate, depositFate } from '../../chains/ethereum/deposit-fate.ts'
 import { processingSlot } from '../../chains/ethereum/processing-slot.ts'
 import { formatEth, gwei } from '../../lib/amounts.ts'
@@ -30,9 +30,9 @@ export function createDepositFates(deps: { store: Store; log: Logger; metrics: M
 
   async function fates({ beacon, reads }: ValidatorAccess, rows: readonly StakeRow[], signal: AbortSignal) {
     const [genesis, spec] = await Promise.all([beacon.genesis(signal), beacon.spec(signal)])
-    const view = await beacon.depositView(
+    const view = await viewOf(
+      beacon,
       rows.map(({ pubkey }) => pubkey),
-      'finalized',
       signal,
     )
     /** By block: several deposits may be of one. */
@@ -48,6 +48,7 @@ export function createDepositFates(deps: { store: Store; log: Logger; metrics: M
     return Promise.all(
       rows.map(async (row): Promise<{ readonly row: StakeRow; readonly fate: DepositFate }> => {
         if (view.validators.has(row.pubkey)) return { row, fate: { is: 'credited' } }
+        if ('unread' in view) return { row, fate: { is: 'unknown', reason: `the queue of deposits can't be read: ${view.unread}` } }
         const at = row.block_number === null ? undefined : await queuedAt(row.block_number)
         if (at === undefined) return { row, fate: { is: 'unknown', reason: 'the slot that queued the deposit is not known' } }
         const { pubkey, withdrawalCredentials, amountGwei, signature } = expectedPayment(row)
@@ -84,6 +85,16 @@ export function createDepositFates(deps: { store: Store; log: Logger; metrics: M
         log.debug({ err: error, network: config.name }, 'what became of deposits could not be looked at; it tries again')
       }
     },
+  }
+}
+
+/** Who is in the registry needs no queue: a node may not serve it, and then nothing is told of the others. */
+async function viewOf(beacon: BeaconChain, pubkeys: readonly Pubkey[], signal: AbortSignal) {
+  try {
+    return await beacon.depositView(pubkeys, 'finalized', signal)
+  } catch (error) {
+    if (!(error instanceof BeaconError)) throw error
+    return { ...(await beacon.validators(pubkeys, 'finalized', signal)), unread: error.message }
   }
 }
 

@@ -28,9 +28,14 @@ const insert = (id: string, hash: `0x${string}`, account = 'main') =>
     .execute()
 
 /** Blocks a slot apart; `paid` by block. */
-function networkOf(paid: Readonly<Record<number, readonly bigint[]>>) {
+function networkOf(paid: Readonly<Record<number, readonly bigint[]>>, slot = 352) {
   const spec = { slotDurationMs: 12_000, slotsPerEpoch: 32 }
-  const view: Partial<WithdrawalView> = { slot: 352, epoch: 11, pendingPartialWithdrawals: [], validator: { index: 7 } as never }
+  const view: Partial<WithdrawalView> = {
+    slot,
+    epoch: Math.floor(slot / 32),
+    pendingPartialWithdrawals: [],
+    validator: { index: 7 } as never,
+  }
   const blockAt = async (number: bigint) => ({
     ...{ number, hash, parentHash: hash, timestamp: Number(number) * 12 },
     withdrawals: (paid[Number(number)] ?? [9n * eth]).map((amount) => ({
@@ -93,3 +98,28 @@ test('another account that follows the same transaction takes no payment away', 
     ['paid', 330n],
   ])
 }, 60_000)
+
+test.each([
+  { what: 'that pays it', paid: { 2000: [2n * eth] }, expected: ['paid', 2000n] },
+  { what: 'that pays less, as the balance had fallen', paid: { 2000: [eth] }, expected: ['paid', 2000n] },
+  { what: 'none of which pays it: it is not taken for paid', paid: {}, expected: ['void', null] },
+])(
+  'a service that was away looks on, over several looks, through all blocks $what',
+  async ({ paid, expected }) => {
+    const tracker = createPaymentTracker({ store, log: silent })
+    await store.db.deleteFrom('ethereum_requests').execute()
+    await insert('0001', hash)
+    const seen: unknown[] = []
+    for (let look = 0; look < 3; look += 1) {
+      await store.db
+        .updateTable('ethereum_requests')
+        .set({ check_at: new Date(0) })
+        .execute()
+      await tracker.pass(networkOf(paid, 2_400), { latest: 2_500n, final: 2_490n } as never, never)
+      seen.push((await states())[0])
+    }
+    expect(seen[0]).toEqual(['waiting', null])
+    expect(seen.at(-1)).toEqual(expected)
+  },
+  60_000,
+)

@@ -20,7 +20,7 @@ import { maxReason } from './verdict.ts'
 
 const batchSize = 50
 const concurrency = 4
-/** Blocks that are searched for a payment: those of a look that is an epoch old, and of many that were missed. */
+/** Blocks that one look searches for a payment: those of a look that is an epoch old, and of many that were missed. The next look goes on. */
 const maxBlocks = 1_024
 /** A payload may pay what an earlier one should have (EIP-7732), so a few more are searched. */
 const laterBlocks = 64n
@@ -49,6 +49,10 @@ export function createPaymentTracker(deps: { store: Store; log: Logger }): Payme
       queued.is === 'void'
         ? queued
         : await searched(access, { head, row, accepted, to: view.slot, validator: view.validator, claimed }, signal)
+    if (payment.is === 'searching') {
+      await recordPayment(db, row, { payment_seen_slot: BigInt(payment.slot) })
+      return
+    }
     if (!(await recordPayment(db, row, columnsOf(payment), claimed.length))) return
     const line = { requestId: row.id, network: row.network, pubkey: row.pubkey, payment: payment.is }
     if (payment.is === 'paid') log.info({ ...line, amountGwei: payment.amountGwei.toString() }, 'a withdrawal was paid')
@@ -87,8 +91,14 @@ interface Search {
   readonly claimed: readonly ClaimedPayment[]
 }
 
-/** Searches the blocks since the withdrawal was last seen in the queue. */
-async function searched({ beacon, reads }: ValidatorAccess, search: Search, signal: AbortSignal): Promise<Payment> {
+/** There are more blocks than one look takes, and those up to this slot don't pay it. */
+interface Searching {
+  readonly is: 'searching'
+  readonly slot: number
+}
+
+/** Searches the blocks since the withdrawal was last seen in the queue, or since those that were searched before. */
+async function searched({ beacon, reads }: ValidatorAccess, search: Search, signal: AbortSignal): Promise<Payment | Searching> {
   const { head, row, accepted, to, validator, claimed } = search
   const [genesis, spec] = await Promise.all([beacon.genesis(signal), beacon.spec(signal)])
   const after = row.payment_seen_slot === null ? firstSlotOf(accepted.withdrawableEpoch, spec) - 1 : Number(row.payment_seen_slot)
@@ -120,6 +130,10 @@ async function searched({ beacon, reads }: ValidatorAccess, search: Search, sign
     const found = paymentIn({ accepted, validator, blocks: [block], complete: false })
     if (found.is === 'paid' && found.amountGwei === accepted.amountGwei && found.blockNumber !== undefined) return found
   }
+  const last = blocks.at(-1)
+  const paysValidator = (block: ChainBlock): boolean =>
+    block.withdrawals?.some(({ validatorIndex, amountGwei }) => validatorIndex === validator?.index && amountGwei > 0n) === true
+  if (!complete && last !== undefined && !blocks.some(paysValidator)) return { is: 'searching', slot: slotOf(last) }
   return paymentIn({ accepted, validator, blocks, complete })
 }
 
