@@ -124,6 +124,21 @@ describe('a stake that was never paid, deleted', () => {
     if (!goes) expect(world.condition('Ready')?.status).not.toBe('True')
   })
 
+  test('is cancelled by its name where the operator ended before it had written down that the stake was made', async () => {
+    const { world, operator, stakeId } = await unpaid()
+    world.editStatus(({ stakeId: _id, depositData: _data, verifiedRoot: _root, ...status }) => status)
+    world.loseLog()
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 4)
+    expect(world.object(KEY)).toBeUndefined()
+    expect(statusAt(world, stakeId)).toBe('cancelled')
+    world.chain.fund(addressOf(0), 1_000n * ETH)
+    world.addStake(KEY, { amountEth: '64' })
+    await world.settle(operator)
+    expect(world.ready(), world.condition('Ready')?.message).toBe(true)
+    world.assertMoney({ deposits: 1, amountEth: '64' })
+  })
+
   test('waits while the staking API is away, and goes after it', async () => {
     const { world, operator, stakeId } = await unpaid()
     const { cancelEthereumStake } = world.service.api

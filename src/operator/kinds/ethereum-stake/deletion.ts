@@ -15,7 +15,8 @@ export type Deletion =
 
 /** What the log has of the resource's deposit, whatever its status says. */
 export type LoggedDeposit =
-  | { readonly is: 'none' }
+  /** `isNamed`: the staking API has a stake of this name that nobody has paid, though status names none. */
+  | { readonly is: 'none'; readonly isNamed?: true }
   /** No attempt, or each place proven closed. */
   | { readonly is: 'idle' }
   | { readonly is: 'open'; readonly hash: string; readonly nonce: number }
@@ -62,7 +63,8 @@ export function decideDeletion(resource: EthereumStake, status: EthereumStakeSta
 export function cancelFirst(resource: EthereumStake, status: EthereumStakeStatus, logged: LoggedDeposit, decision: Deletion): Deletion {
   const isUnpaid = logged.is === 'none' || logged.is === 'idle'
   if (decision.do !== 'release' || !isUnpaid || isConfirmedByPerson(resource)) return decision
-  if (status.stakeId === undefined || status.cancelled === true || resource.spec.adopt !== undefined) return decision
+  const isMade = status.stakeId !== undefined || (logged.is === 'none' && logged.isNamed === true)
+  if (!isMade || status.cancelled === true || resource.spec.adopt !== undefined) return decision
   return {
     do: 'undo',
     message: `Deleted: nothing was paid for it, and its stake is being cancelled at the staking API. ${howToForget(resource)}`,

@@ -48,7 +48,10 @@ export type EthereumStakeEffects = {
     /** `found`: what the staking API said of the stake, where it was asked. */
     result: { transaction: EthereumTransaction | undefined; found?: { stakeId: string; depositData: DepositFields } }
   }
-  readonly undoStake: { args: { network: string; stakeId: string; externalReference: string }; result: { cancelled: true } }
+  readonly undoStake: {
+    args: { network: string; stakeId: string | undefined; externalReference: string }
+    result: { cancelled: true }
+  }
   readonly reportDeposit: { args: { network: string; stakeId: string; hash: Hash }; result: { reportedHash: Hash } }
 }
 
@@ -154,7 +157,7 @@ export const undoStake: readonly Step<EthereumStakeView, EthereumStakeStatus, Et
     effect: 'undoStake',
     args: (view) => ({
       network: view.spec.network,
-      stakeId: evidence(view.status.stakeId, 'stakeId'),
+      stakeId: view.status.stakeId,
       externalReference: externalReference(view.origin),
     }),
     absorb: (status, { cancelled }) => ({ ...status, cancelled }),

@@ -1,15 +1,17 @@
 import type { Hex, Pubkey } from '../../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
+import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { lowerCase } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { Perform } from '../../engine/step.ts'
 import { stall } from '../../engine/verdict.ts'
+import type { StakingApi } from '../../ports.ts'
 import { attemptsOf, closedOf, mayBeHandedOver } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import type { DepositRequests, EthereumStakeDeps } from './request.ts'
 import type { EthereumStakeEffects } from './steps.ts'
 
-/** Cancels a deleted resource's stake at the staking API, as long as nothing of it was paid. */
+/** Cancels a deleted resource's stakes at the staking API, that of its status and those of its name, as long as nothing of them was paid. */
 export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositRequests): Perform<EthereumStakeEffects>['undoStake'] {
   const { log } = deps
 
@@ -29,37 +31,50 @@ export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositReques
     return senders.length > 0 && senders.every((from) => from !== undefined && !ours.some((own) => sameHex(own, from)))
   }
 
-  return async ({ network, stakeId, externalReference }, _visit, signal) => {
-    const undone = { cancelled: true } as const
+  const look = (api: StakingApi, stakeId: string, signal: AbortSignal) =>
+    api.ethereumStake(stakeId, signal).catch((error: unknown) => {
+      if (error instanceof StakingApiError && error.status === 404) return undefined
+      throw error
+    })
+
+  /** @throws Halt where it may have been paid with a key of ours */
+  async function cancel(network: string, body: EthereumStakeBody, signal: AbortSignal): Promise<void> {
     const { api } = networkOf(network)
-    const look = () =>
-      api.ethereumStake(stakeId, signal).catch((error: unknown) => {
-        if (error instanceof StakingApiError && error.status === 404) return undefined
-        throw error
-      })
-    // One that is another's is left alone: somebody changed status, or it was adopted.
-    const body = await look()
-    if (body === undefined || body.externalReference !== externalReference) return undone
+    const { stakeId } = body
     try {
       deps.assertMayAct()
       await api.cancelEthereumStake(stakeId, signal)
-      return undone
+      return
     } catch (error) {
       if (!(error instanceof StakingApiError) || error.code !== 'invalid-state') throw error
     }
-    const { transaction } = (await look()) ?? body
+    const { transaction } = (await look(api, stakeId, signal)) ?? body
     // Another look of ours, or another's.
-    if (transaction.status === 'cancelled' || transaction.status === 'failed') return undone
+    if (transaction.status === 'cancelled' || transaction.status === 'failed') return
     const records = log.ofSubject(body.depositData.pubkey)
     const isKnown = records.some((record) =>
       [...attemptsOf(recordOf(record)), ...closedOf(recordOf(record))].some(({ hash }) => sameHex(hash, transaction.hash ?? '')),
     )
     // Told, and proven closed: nothing of it can land, and only the name stays taken.
-    if (isKnown && records.every((record) => mayBeHandedOver(recordOf(record)))) return undone
-    if (await isByOthers(network, body.depositData.pubkey, transaction.hash, records, signal)) return undone
+    if (isKnown && records.every((record) => mayBeHandedOver(recordOf(record)))) return
+    if (await isByOthers(network, body.depositData.pubkey, transaction.hash, records, signal)) return
     throw stall(
       'UnknownSubmission',
       `The staking API says that stake ${stakeId} was reported or paid${transaction.hash === undefined ? '' : ` (transaction ${transaction.hash})`}, and the log knows of no transaction of it that may land. Look for a deposit for ${body.depositData.pubkey} before you let this resource go.`,
     )
+  }
+
+  return async ({ network, stakeId, externalReference }, _visit, signal) => {
+    const { api } = networkOf(network)
+    const named = stakeId === undefined ? ((await api.ethereumStakesNamed?.(externalReference, signal)) ?? []) : []
+    const own = stakeId === undefined ? undefined : await look(api, stakeId, signal)
+    for (const body of [...(own === undefined ? [] : [own]), ...named]) {
+      // One that is another's is left alone: somebody changed status, or it was adopted.
+      const isOurs = body.externalReference === externalReference
+      // Of those that status does not name, what was paid or reported was looked for before, and what the log has was made for another resource.
+      const isFree = body.transaction.status === 'awaiting_submission' && log.ofSubject(body.depositData.pubkey).length === 0
+      if (isOurs && (body === own || (body.network === network && isFree))) await cancel(network, body, signal)
+    }
+    return { cancelled: true }
   }
 }

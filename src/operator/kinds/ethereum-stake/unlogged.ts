@@ -28,8 +28,8 @@ export function createUnlogged({ log, networks }: { readonly log: Pick<Transacti
   }
 
   /**
-   * What the chain has of a resource of which neither the log nor its status knows a stake: status may have been lost, as by a restore. The staking API says
-   * which were made in its name. One that it was told of, and that the chain does not show, may land.
+   * What the chain has of a resource of which neither the log nor its status knows a stake: status may have been lost, as by a restore, or never have been written
+   * since the stake was made. The staking API says which were made in its name. One that it was told of, and that the chain does not show, may land.
    */
   async function unseen(resource: EthereumStake, signal: AbortSignal): Promise<LoggedDeposit> {
     const api = networks.ethereum(resource.spec.network)?.api
@@ -50,6 +50,7 @@ export function createUnlogged({ log, networks }: { readonly log: Pick<Transacti
       const onChain = await chainHas(resource, depositData, signal)
       if (onChain.is === 'landed') return onChain
       if (onChain.is === 'unknown' || transaction.status === 'submitted') worst = { is: 'unknown' }
+      else if (worst.is === 'none' && transaction.status === 'awaiting_submission') worst = { is: 'none', isNamed: true }
     }
     return worst
   }
