@@ -4,7 +4,7 @@ import { stall, wait } from '../../engine/verdict.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { asSeenBy, ownRequest } from './evidence.ts'
 import type { LostRequests } from './lost.ts'
-import { isKnownRule } from './rules.ts'
+import { rulesIn } from './rules.ts'
 import { acceptedOf, type RequestService, saidOf } from './service.ts'
 import type { ValidatorRequestEffects } from './steps.ts'
 import type { RequestTargets } from './target.ts'
@@ -60,9 +60,7 @@ export function createAwaitConsensus(
       throw undecided('The staking API has not seen it there yet.')
     if (consensus.status === 'pending') throw undecided(pendingText(requestId, consensus.reason))
     if (consensus.status === 'accepted') return { consensus: acceptedOf(body) }
-    const [rule, ...others] = new Set(
-      [...(consensus.reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)].map(([, code = '']) => code).filter(isKnownRule),
-    )
+    const [rule, ...others] = rulesIn(consensus.reason)
     if (rule === undefined)
       throw undecided(
         'The staking API says that the consensus layer has dropped it, and names no rule that this operator knows: that proves nothing, as a request may still wait in its contract’s queue. Look at the validator before anything is asked again.',

@@ -13,6 +13,7 @@ import type { ValidatorRequestDeps } from './deps.ts'
 import type { LostRequests } from './lost.ts'
 import { requestSpec } from './records.ts'
 import { type RequestBody, typeOf } from './request-type.ts'
+import { rulesIn } from './rules.ts'
 import { isGone, type RequestService } from './service.ts'
 import type { FoundValidator, RequestOrder, RequestPlan } from './steps.ts'
 import type { RequestTargets } from './target.ts'
@@ -88,7 +89,7 @@ export function createMaking(
   }
 
   /**
-   * By the staking API's word on that very transaction. Where it does not know of it (any more, as after a restore of its database), it is told again.
+   * By the staking API's word on that very transaction, and only with a rule that it broke: dropped without one may be waiting still. Where it does not know of it (any more, as after a restore of its database), it is told again.
    * @throws Halt as long as it does not say
    */
   async function wasDropped(
@@ -115,7 +116,7 @@ export function createMaking(
         `${spec.owner.kind} ${spec.owner.namespace}/${spec.owner.name} has asked for this before. The staking API did not know of it any more, and was told of transaction ${landed} again. Only if the consensus layer has dropped that is it asked for once more.`,
         network.config.pollIntervalMs,
       )
-    return body.consensus.status === 'dropped'
+    return body.consensus.status === 'dropped' && rulesIn(body.consensus.reason).length > 0
   }
 
   return { nameOf, checked, made }

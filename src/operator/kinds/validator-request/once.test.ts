@@ -161,6 +161,18 @@ describe('an exit that the consensus layer has dropped', () => {
     },
   )
 
+  test.each([undefined, 'nothing came of it', 'some-later-rule: whatever'])(
+    'by a staking API that names no rule any more (%s) is not asked for again: it may be waiting still',
+    async (reason) => {
+      const { world, operator } = await dropped()
+      world.requests.state.consensus = () => ({ status: 'dropped', ...(reason === undefined ? {} : { reason }) })
+      world.addExit(AGAIN)
+      await world.settle(operator, [AGAIN], 4)
+      expect(world.stalled(AGAIN), said(world, AGAIN)).toBe('AlreadyRequested')
+      expect(world.chain.requests()).toHaveLength(1)
+    },
+  )
+
   test('and the staking API has forgotten, and does not say yet: it is waited for', async () => {
     const { world, operator } = await dropped()
     world.requests.forget()

@@ -66,6 +66,43 @@ describe('a signer whose policy admits requests for own validators', () => {
     }
   })
 
+  test.each([
+    { reference: 'that of another system', externalReference: 'customer-7' },
+    { reference: 'none', externalReference: undefined },
+  ])('asks only the namespace that has paid, of two that adopt a stake whose reference is $reference', async ({ externalReference }) => {
+    const world = createWorld()
+    world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] }, validators: 'Own' })
+    const made = await world.service.api.createEthereumStake(
+      {
+        ...{ idempotencyKey: 'by hand', network: 'hoodi', amountGwei: (32n * 10n ** 9n) as never, withdrawalAddress: testAddress(0) },
+        ...{ credentialsType: '0x02', externalReference: 'customer-7' },
+      },
+      new AbortController().signal,
+    )
+    world.service.state.lie = ({ externalReference: _, ...body }) => ({
+      ...body,
+      ...(externalReference === undefined ? {} : { externalReference }),
+    })
+    world.addStake(KEY, { withdrawalAddress: testAddress(0), adopt: { stakeId: made.stakeId } })
+    const operator = world.start()
+    await world.settle(operator)
+    expect(world.ready(), message(world, KEY)).toBe(true)
+    world.service.setValidator(made.stakeId, 'active_ongoing', 7, 10)
+    world.addStake('team-b/thief', { withdrawalAddress: testAddress(0), suspend: true, adopt: { stakeId: made.stakeId } })
+    const { conditions: _, ...status } = world.status()
+    world.editStatus(() => status, 'team-b/thief')
+    for (const validator of [{ network: 'hoodi', pubkey: made.depositData.pubkey }, { stakeRef: { name: 'thief' } }]) {
+      const key = `exit:team-b/by-${'stakeRef' in validator ? 'name' : 'key'}`
+      world.addExit(key, { validator })
+      await world.settle(operator, [key], 4)
+      expect(['ValidatorNotOwned', 'VerificationFailed'], message(world, key)).toContain(world.stalled(key))
+    }
+    expect(world.chain.requests()).toEqual([])
+    world.addExit(EXIT, { validator: { stakeRef: { name: 'stake-1' } } })
+    await world.settle(operator, [EXIT])
+    expect(world.ready(EXIT), message(world, EXIT)).toBe(true)
+  })
+
   test('asks for the exit of a stake that the namespace has adopted', async () => {
     const world = createWorld()
     world.addSigner('signer-1', {}, { validators: 'Own' })

@@ -4,7 +4,7 @@ import { Halt, stall } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
-import type { StakedValidators } from './staked.ts'
+import { isPaidIn, type StakedValidators } from './staked.ts'
 import type { FoundValidator, RequestOrder } from './steps.ts'
 
 /**
@@ -22,13 +22,7 @@ export function createOwnership(
     if (signer.spec.policy.validators === 'Any' || order.validator.stakeRef !== undefined) return
     const { namespace } = order.origin
     const { chainId } = networkOf(target.network).config
-    const paid = deps.log
-      .ofSubject(target.pubkey)
-      .some(
-        ({ spec, status }) =>
-          spec.purpose === 'Deposit' && spec.chainId === chainId && spec.owner.namespace === namespace && status?.outcome?.is === 'Landed',
-      )
-    if (paid) return
+    if (isPaidIn(deps.log, { namespace, chainId, pubkey: target.pubkey })) return
     for (const { metadata } of deps.stakesOn(target)) {
       if (metadata.namespace !== namespace) continue
       try {

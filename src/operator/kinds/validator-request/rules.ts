@@ -19,7 +19,12 @@ const meanings: Readonly<Record<string, string>> = {
   'amount-over-available': 'the amount is over what is available',
 }
 
-export const isKnownRule = (code: string): boolean => Object.hasOwn(meanings, code)
+const isKnownRule = (code: string): boolean => Object.hasOwn(meanings, code)
+
+/** The rules that the staking API names as the reason why a request was dropped, as far as they are known. Without one it proves nothing that it says so. */
+export const rulesIn = (reason: string | undefined): readonly string[] => [
+  ...new Set([...(reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)].map(([, code = '']) => code).filter(isKnownRule)),
+]
 
 export const meaningsOf = (rules: readonly string[] | undefined): string => {
   const known = (rules ?? []).flatMap((code) => (Object.hasOwn(meanings, code) ? [`${meanings[code]} (${code})`] : []))

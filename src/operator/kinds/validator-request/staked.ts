@@ -1,36 +1,51 @@
 import type { Address } from '../../../chains/ethereum/chain.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
-import { lowerCase } from '../../../lib/chain-types.ts'
+import { lowerCase, type Pubkey } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { isTrue } from '../../../resources/conditions.ts'
 import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
-import { externalReference, mayAdopt } from '../../engine/origin.ts'
+import { externalReference } from '../../engine/origin.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import { type Visit, visitNote } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { whenEpoch } from './refusal.ts'
 import type { FoundValidator, RequestOrder } from './steps.ts'
 
 type DepositData = NonNullable<NonNullable<EthereumStake['status']>['depositData']>
 
-/** In what a stake, as its resource shows it, is another than the staking API's. */
+/** Whether a stake of the namespace has paid for the validator, by the log: whoever adopts the same stake elsewhere finds its record taken. */
+export const isPaidIn = (
+  log: Pick<TransactionLog, 'ofSubject'>,
+  { namespace, chainId, pubkey }: { readonly namespace: string; readonly chainId: number; readonly pubkey: string },
+): boolean =>
+  log
+    .ofSubject(lowerCase(pubkey as Pubkey))
+    .some(
+      ({ spec, status }) =>
+        spec.purpose === 'Deposit' && spec.chainId === chainId && spec.owner.namespace === namespace && status?.outcome?.is === 'Landed',
+    )
+
+/**
+ * In what a stake, as its resource shows it, is another than the staking API's. `isPaid`: the log has its deposit as the namespace's. Whoever may adopt a stake that
+ * was made for no resource says nothing by that of whose it is: two namespaces may name it, and one pays.
+ */
 function differences(
   { metadata: { namespace = '', name }, spec }: EthereumStake,
   stakeId: string,
   depositData: DepositData,
   body: EthereumStakeBody,
+  isPaid: boolean,
 ): readonly string[] {
   const reference = externalReference({ kind: 'EthereumStake', namespace, name })
+  const isOfNamespace = body.externalReference?.startsWith(`EthereumStake/${namespace}/`) === true
   return [
     body.stakeId === stakeId ? [] : ['id'],
     body.network === spec.network ? [] : ['network'],
     sameHex(body.depositData.pubkey, depositData.pubkey) && sameHex(body.validator.pubkey, depositData.pubkey) ? [] : ['public key'],
     sameHex(body.withdrawalAddress, spec.withdrawalAddress) ? [] : ['withdrawal address'],
-    body.externalReference === reference ||
-    (spec.adopt?.stakeId === stakeId && mayAdopt('EthereumStake', body.externalReference, namespace))
-      ? []
-      : ['external reference'],
+    isPaid || body.externalReference === reference || (spec.adopt?.stakeId === stakeId && isOfNamespace) ? [] : ['external reference'],
   ].flat()
 }
 
@@ -40,7 +55,7 @@ const saidOf = visitNote<EthereumStakeBody>('stakeOfRequest')
 export type StakedValidators = ReturnType<typeof createStakedValidators>
 
 /** Validators that EthereumStakes of a request's namespace have paid for. */
-export function createStakedValidators(deps: Pick<ValidatorRequestDeps, 'stake'>, networkOf: (name: string) => EthereumNetwork) {
+export function createStakedValidators(deps: Pick<ValidatorRequestDeps, 'stake' | 'log'>, networkOf: (name: string) => EthereumNetwork) {
   /** The stake, with what the staking API says of it: its status alone may have been forged. */
   async function stakeOf(order: RequestOrder, name: string, visit: Visit, signal: AbortSignal) {
     const { namespace } = order.origin
@@ -58,7 +73,8 @@ export function createStakedValidators(deps: Pick<ValidatorRequestDeps, 'stake'>
       )
     }
     const body = saidOf.of(visit) ?? saidOf.write(visit, await network.api.ethereumStake(stakeId, signal))
-    const wrong = differences(stake, stakeId, depositData, body)
+    const isPaid = isPaidIn(deps.log, { namespace, chainId: network.config.chainId, pubkey: body.depositData.pubkey })
+    const wrong = differences(stake, stakeId, depositData, body, isPaid)
     if (wrong.length > 0) {
       throw stall(
         'VerificationFailed',
