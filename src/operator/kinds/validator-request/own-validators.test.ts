@@ -103,6 +103,17 @@ describe('a signer whose policy admits requests for own validators', () => {
     expect(world.ready(EXIT), message(world, EXIT)).toBe(true)
   })
 
+  test('asks for no exit of one stake of the namespace in the name of another, whose status was forged', async () => {
+    const { world, operator } = await paid()
+    const { conditions: _, ...status } = world.status()
+    world.addStake('team-a/stake-2', { withdrawalAddress: testAddress(0), suspend: true })
+    world.editStatus(() => status, 'team-a/stake-2')
+    world.addExit(EXIT, { validator: { stakeRef: { name: 'stake-2' } } })
+    await world.settle(operator, [EXIT], 4)
+    expect(world.stalled(EXIT), message(world, EXIT)).toBe('VerificationFailed')
+    expect(world.chain.requests()).toEqual([])
+  })
+
   test('asks for the exit of a stake that the namespace has adopted', async () => {
     const world = createWorld()
     world.addSigner('signer-1', {}, { validators: 'Own' })

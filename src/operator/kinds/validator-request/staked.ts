@@ -15,20 +15,29 @@ import type { FoundValidator, RequestOrder } from './steps.ts'
 
 type DepositData = NonNullable<NonNullable<EthereumStake['status']>['depositData']>
 
-/** Whether a stake of the namespace has paid for the validator, by the log: whoever adopts the same stake elsewhere finds its record taken. */
+/** Whether a stake of the namespace, or the one of a name, has paid for the validator, by the log: whoever adopts the same stake elsewhere finds its record taken. */
 export const isPaidIn = (
   log: Pick<TransactionLog, 'ofSubject'>,
-  { namespace, chainId, pubkey }: { readonly namespace: string; readonly chainId: number; readonly pubkey: string },
+  {
+    namespace,
+    name,
+    chainId,
+    pubkey,
+  }: { readonly namespace: string; readonly name?: string; readonly chainId: number; readonly pubkey: string },
 ): boolean =>
   log
     .ofSubject(lowerCase(pubkey as Pubkey))
     .some(
       ({ spec, status }) =>
-        spec.purpose === 'Deposit' && spec.chainId === chainId && spec.owner.namespace === namespace && status?.outcome?.is === 'Landed',
+        spec.purpose === 'Deposit' &&
+        spec.chainId === chainId &&
+        spec.owner.namespace === namespace &&
+        (name === undefined || spec.owner.name === name) &&
+        status?.outcome?.is === 'Landed',
     )
 
 /**
- * In what a stake, as its resource shows it, is another than the staking API's. `isPaid`: the log has its deposit as the namespace's. Whoever may adopt a stake that
+ * In what a stake, as its resource shows it, is another than the staking API's. `isPaid`: the log has its deposit as this very resource's. Whoever may adopt a stake that
  * was made for no resource says nothing by that of whose it is: two namespaces may name it, and one pays.
  */
 function differences(
@@ -73,7 +82,7 @@ export function createStakedValidators(deps: Pick<ValidatorRequestDeps, 'stake' 
       )
     }
     const body = saidOf.of(visit) ?? saidOf.write(visit, await network.api.ethereumStake(stakeId, signal))
-    const isPaid = isPaidIn(deps.log, { namespace, chainId: network.config.chainId, pubkey: body.depositData.pubkey })
+    const isPaid = isPaidIn(deps.log, { namespace, name, chainId: network.config.chainId, pubkey: body.depositData.pubkey })
     const wrong = differences(stake, stakeId, depositData, body, isPaid)
     if (wrong.length > 0) {
       throw stall(
