@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { addressBytes } from '../../../chains/solana/addresses.ts'
 import type { ChainAccount } from '../../../chains/solana/chain.ts'
-import { burnAddress, stakeProgram, voteProgram } from '../../../chains/solana/programs.ts'
+import { burnAddress, stakeProgram, systemProgram, voteProgram } from '../../../chains/solana/programs.ts'
 import { stakeAccountAddress } from '../../../chains/solana/stake.ts'
 import { testAddress } from '../../../chains/solana/testing.ts'
 import { lamports } from '../../../lib/amounts.ts'
@@ -50,6 +50,21 @@ describe('a destination', () => {
     await world.settle(operator)
     expect(world.ready(), world.explain()).toBe(meant)
     world.assertMoney({ funded: meant ? 1 : 0, withdrawn: 0 })
+  })
+})
+
+describe('the withdraw authority’s own address', () => {
+  test.each<{ what: string; account: ChainAccount }>([
+    { what: 'a mint', account: ofProgram(tokenProgram) },
+    { what: 'a nonce account', account: { ...ofProgram(systemProgram), data: new Uint8Array(80) } },
+  ])('that is $what is refused before anything is paid, as any destination', async ({ account }) => {
+    const world = stakeWorld()
+    world.cluster.put(withdrawer, { ...account, lamports: lamports(world.cluster.balance(withdrawer)) })
+    world.cluster.settle()
+    await world.settle(world.start())
+    expect(world.stalled(), world.explain()).toBe('InvalidSpec')
+    expect(world.condition('Stalled')?.message).toContain(`own address ${withdrawer}`)
+    world.assertMoney({ funded: 0, withdrawn: 0 })
   })
 })
 
@@ -173,9 +188,21 @@ describe('a lockup', () => {
     expect(world.ready()).toBe(false)
     expect(world.condition('Stalled')?.message).toContain('2033-05-18T03:33:20.000Z')
     expect(world.condition('Stalled')?.message).toContain(testAddress(60))
+    expect(world.condition('Stalled')?.message).not.toContain('epoch')
     lock(world, account, 0n)
     await lookAgain(world, operator)
     expect(world.ready(), world.explain()).toBe(true)
+  })
+
+  test('of which the time is over is told by its epoch alone', async () => {
+    const { world, operator, account } = await readyStake()
+    world.cluster.edit(account, (data) => {
+      data.writeBigInt64LE(1n, LOCKUP)
+      data.writeBigUInt64LE(100_000n, LOCKUP + 8)
+    })
+    await lookAgain(world, operator)
+    expect(world.stalled(), world.explain()).toBe('LockupInForce')
+    expect(world.condition('Stalled')?.message).toContain('in force until the end of epoch 99999,')
   })
 
   test('keeps a stake from being adopted', async () => {

@@ -36,7 +36,6 @@ export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaReque
     terms: StakeTerms,
     signal: AbortSignal,
   ): Promise<void> {
-    if (destination === withdrawAuthority) return
     const isItself = destination === terms.stakeAccount
     const unfit = isItself ? undefined : unfitDestination(destination, await network.chain.account(destination, 'confirmed', signal))
     if (!isItself && (unfit === undefined || (unfit.mayBeMeant && isException(withdrawer, destination)))) return
@@ -47,7 +46,7 @@ export function createSolanaStakeRules({ networkOf, amountOf }: Pick<SolanaReque
         : ''
     throw stall(
       'InvalidSpec',
-      `spec.destination ${destination} ${what}: money that goes there is lost.${hint} ${kind === 'stake' ? 'Nothing was paid. Delete this resource, and create one with another destination under another name.' : `Nothing was signed. Delete this resource (annotation staking.dev/confirm-delete: no money moves by that), and create one with another destination and spec.adopt.stakeId ${terms.stakeId}.`}`,
+      `${destination === withdrawAuthority ? "The withdraw authority's own address" : 'spec.destination'} ${destination} ${what}: money that goes there is lost.${hint} ${kind === 'stake' ? 'Nothing was paid. Delete this resource, and create one with another destination under another name.' : `Nothing was signed. Delete this resource (annotation staking.dev/confirm-delete: no money moves by that), and create one with another destination and spec.adopt.stakeId ${terms.stakeId}.`}`,
     )
   }
 

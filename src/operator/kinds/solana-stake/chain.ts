@@ -1,5 +1,5 @@
 import { stakePosition } from '../../../chains/solana/activation.ts'
-import { type ChainAccount, type SolanaChain, SolanaError, type StakeView } from '../../../chains/solana/chain.ts'
+import { type ChainAccount, type SolanaChain, type SolanaClock, SolanaError, type StakeView } from '../../../chains/solana/chain.ts'
 import { noEpoch, stakeProgram } from '../../../chains/solana/programs.ts'
 import { LayoutError } from '../../../chains/solana/reader.ts'
 import { decodeStakeAccount, lockupInForce, type StakeMeta, type StakeState } from '../../../chains/solana/stake-account.ts'
@@ -84,15 +84,17 @@ function read({ account, state, clock, history, arithmetic, slot }: StakeLook, m
     ...at,
     ...(meta === undefined ? {} : { stakeAuthority: meta.staker, withdrawAuthority: meta.withdrawer }),
     ...(state.kind === 'stake' ? { voteAccount: state.delegation.voter } : {}),
-    ...(meta === undefined || !lockupInForce(meta, clock) ? {} : { lockedUntil: lockText(meta), lockupCustodian: meta.lockup.custodian }),
+    ...(meta === undefined || !lockupInForce(meta, clock)
+      ? {}
+      : { lockedUntil: lockText(meta, clock), lockupCustodian: meta.lockup.custodian }),
   }
 }
 
-/** Until when, in words. */
-export const lockText = ({ lockup }: StakeMeta): string =>
+/** Until when it is in force, in words: of its time and its epoch, one may be over. */
+export const lockText = ({ lockup }: StakeMeta, clock: Pick<SolanaClock, 'unixTimestamp' | 'epoch'>): string =>
   [
-    ...(lockup.unixTimestamp > 0n ? [timeText(lockup.unixTimestamp)] : []),
-    ...(lockup.epoch > 0n ? [`the end of epoch ${lockup.epoch - 1n}`] : []),
+    ...(lockup.unixTimestamp > clock.unixTimestamp ? [timeText(lockup.unixTimestamp)] : []),
+    ...(lockup.epoch > clock.epoch ? [`the end of epoch ${lockup.epoch - 1n}`] : []),
   ].join(' and ')
 /** Seconds since 1970, which may be any 64-bit number. */
 const timeText = (seconds: bigint): string => {

@@ -128,7 +128,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
     if (meta === undefined || !lockupInForce(meta, clock)) return
     throw stall(
       'LockupInForce',
-      `Stake ${adoptStakeId} is not adopted: its account ${terms.stakeAccount} is locked until ${lockText(meta)}, and only its custodian ${meta.lockup.custodian} can lift that. Nothing was signed.`,
+      `Stake ${adoptStakeId} is not adopted: its account ${terms.stakeAccount} is locked until ${lockText(meta, clock)}, and only its custodian ${meta.lockup.custodian} can lift that. Nothing was signed.`,
     )
   }
 }
