@@ -14,6 +14,7 @@ interface OperatorFlags {
   readonly renewDeadline: number
   readonly retryPeriod: number
   readonly listen: { readonly host: string; readonly port: number }
+  readonly ui: boolean
   readonly workers: number
   readonly stallRecheck: number
   readonly signerInterval: number
@@ -53,6 +54,12 @@ export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Com
       new Option('--listen <host:port>', 'health and metrics')
         .argParser(listenAddress)
         .default({ host: '0.0.0.0', port: 8081 }, '0.0.0.0:8081'),
+    )
+    .addOption(
+      new Option(
+        '--ui',
+        'serve a web page that shows the fleet, at /ui/ of --listen: it only reads, and whoever reaches it sees it',
+      ).default(false),
     )
     .addOption(new Option('--workers <n>', 'stakes reconciled at a time').argParser(count).default(16))
     .addOption(
@@ -103,6 +110,7 @@ const operatorOptions = (flags: OperatorFlags) => ({
   renewDeadlineMs: flags.renewDeadline,
   retryPeriodMs: flags.retryPeriod,
   ...flags.listen,
+  ui: flags.ui,
   workers: flags.workers,
   stallRecheckMs: flags.stallRecheck,
   signerIntervalMs: flags.signerInterval,

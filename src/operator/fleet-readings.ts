@@ -155,7 +155,7 @@ export function createFleetReadings(deps: {
 }
 
 /** The lane of a record, and how far it has come there. */
-function laneOf(record: RecordObject): {
+export function laneOf(record: RecordObject): {
   readonly signer: string
   readonly network: string
   readonly purpose: string
@@ -166,8 +166,8 @@ function laneOf(record: RecordObject): {
   return { signer, network, purpose, state: !isOpen ? 'waiting' : isCancelling(recordOf(record)) ? 'cancelling' : 'open' }
 }
 
-/** When it came to where it is: its first version under the nonce in use was written down, or it was made. */
-function sinceWhen({ metadata, status }: RecordObject): string {
+/** When it came to where it is: its first version under the nonce in use was written down, or it was made; RFC 3339, or an empty text where nothing says. */
+export function sinceWhen({ metadata, status }: RecordObject): string {
   const { attempts = [], place } = status ?? {}
   const first = place === undefined ? attempts.at(-1) : attempts.find(({ nonce }) => nonce === place)
   return first?.at ?? metadata.creationTimestamp ?? ''

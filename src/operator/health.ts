@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
+import type { Page } from './page/page.ts'
 
 export interface HealthServer {
   /** Where it listens, such as `127.0.0.1:8080`. */
@@ -10,7 +11,7 @@ export interface HealthServer {
 
 /**
  * `/healthz` (the process works), `/readyz` (its caches are filled; also while another instance leads) and `/metrics`. A check answers undefined
- * when all is well, else what is wrong.
+ * when all is well, else what is wrong. With `page`, the web page too.
  */
 export async function serveHealth(options: {
   readonly host: string
@@ -18,10 +19,16 @@ export async function serveHealth(options: {
   readonly registry: Registry
   readonly healthy: () => string | undefined
   readonly ready: () => string | undefined
+  readonly page?: Page | undefined
 }): Promise<HealthServer> {
   const server = createServer((request, response) => {
     const check = (trouble: string | undefined) => {
       response.writeHead(trouble === undefined ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' }).end(trouble ?? 'ok')
+    }
+    const page = options.page?.({ method: request.method ?? '', url: request.url ?? '', host: request.headers.host })
+    if (page !== undefined) {
+      response.writeHead(page.status, { ...page.headers, 'content-length': Buffer.byteLength(page.body) }).end(page.body)
+      return
     }
     if (request.method !== 'GET') {
       response.writeHead(405, { allow: 'GET' }).end()

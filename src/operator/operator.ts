@@ -21,6 +21,8 @@ import { createOperatorMetrics, type OperatorMetrics } from './metrics.ts'
 import { followNamespaces } from './namespaces.ts'
 import { createNetworks } from './networks/networks.ts'
 import type { OperatorHooks, OperatorOptions } from './options.ts'
+import { openPage } from './page/open.ts'
+import type { Page } from './page/page.ts'
 import { createReadings, createSeen } from './readings.ts'
 import { definitionOf } from './saga-collection.ts'
 import { followWaits } from './waits.ts'
@@ -88,8 +90,9 @@ export async function runOperator(
 
   const seen = createSeen(clock)
   const waits = followWaits(caches, clock)
+  const { page, events } = openPage(options, { caches, recorder, elector, collections, identity, clock, log })
   metrics.read(createReadings({ elector, caches, controllers, collections, networks, seen, waits, nodes: metrics.nodes, clock }))
-  const health = await createHealth(options, metrics.registry, collections)
+  const health = await createHealth(options, metrics.registry, collections, page)
   log.info(
     { address: health.address, networks: [...networks.names('Ethereum'), ...networks.names('Solana')], version },
     'the operator serves health and metrics',
@@ -106,7 +109,7 @@ export async function runOperator(
       solanaKeys: createSolanaKeys({ dir: keysDir }),
       clock,
       log,
-      events: recorder,
+      events,
       report: { ...metrics, ...seen.report },
       fieldManager: FIELD_MANAGER,
       namespace: namespaces.facts,
@@ -170,11 +173,13 @@ const createHealth = (
   { host, port }: OperatorOptions,
   registry: OperatorMetrics['registry'],
   { unsynced }: Pick<KubeCollections, 'unsynced'>,
+  page: Page | undefined,
 ): Promise<HealthServer> =>
   serveHealth({
     host,
     port,
     registry,
+    page,
     healthy: () => undefined,
     ready: () => {
       const left = unsynced()

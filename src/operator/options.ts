@@ -15,6 +15,8 @@ export interface OperatorOptions {
   readonly retryPeriodMs: number
   readonly host: string
   readonly port: number
+  /** Serves the web page beside health and metrics. */
+  readonly ui: boolean
   readonly workers: number
   /** How often a stalled resource whose cause no watch can see is looked at again, in ms. */
   readonly stallRecheckMs: number

@@ -44,6 +44,8 @@ export interface LeaderElector {
   isHeld(): boolean
   /** How often the lease has passed to another holder, as it was seen last; undefined before that. */
   transitions(): number | undefined
+  /** Who holds the lease, by the name that it goes by, without the random part, as it was seen last; undefined while nobody does, or before that. */
+  leader(): string | undefined
   /** The annotations of the lease, at most half a retry period old while this process leads: people tell the leader something by them. */
   annotations(): Readonly<Record<string, string>>
   /** This process must not lead, nor come to: `run` resolves 'lost'. For what makes all that it knows worthless. */
@@ -131,6 +133,7 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
     },
     isHeld: () => heldFor() > 0,
     transitions: () => lease.transitions,
+    leader: () => lease.seenHolder?.replace(/_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, ''),
     annotations: () => lease.annotations,
     lose: (why) => {
       lose(why)

@@ -23,6 +23,8 @@ export interface HeldLease {
   readonly renewedAt: number | undefined
   /** How often the lease has passed to another holder, as it was seen last; undefined before that. */
   readonly transitions: number | undefined
+  /** The identity of its holder, as it was seen last; undefined while it has none, or before that. */
+  readonly seenHolder: string | undefined
   /** Its annotations, as they were seen last. */
   readonly annotations: Readonly<Record<string, string>>
   /** A new term: what was held before does not count. */
@@ -101,6 +103,9 @@ export function createHeldLease({ client, ref, identity, durationMs, clock, onSe
     },
     get transitions() {
       return observed?.lease.spec?.leaseTransitions
+    },
+    get seenHolder() {
+      return observed?.lease.spec?.holderIdentity || undefined
     },
     get annotations() {
       return observed?.lease.metadata.annotations ?? {}
