@@ -176,6 +176,12 @@ export const chartValues = z.strictObject({
     .describe('Secrets of single signers, where their keys are named otherwise. They may come later too; a new entry restarts the pods.'),
   leaderElection,
   logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
+  ui: z
+    .strictObject({ enabled: z.boolean().default(false) })
+    .prefault({})
+    .describe(
+      'A web page of the fleet at /ui/ of the metrics port. It only reads, and asks nobody who looks: see docs/how-to/look-at-the-fleet.md before you enable it.',
+    ),
   workers: z.int().min(1).max(1_000).default(16).describe('Resources of one kind that are worked on at a time.'),
   transactionRetention: z
     .string()

@@ -110,7 +110,7 @@ function notices({ instance }: Drawing): readonly (Html | undefined)[] {
       ? undefined
       : html`<p class="note">This instance is a standby. It shows what its own caches have, which follow the API server as the leader’s do; only the leader knows the events that it has told.</p>`,
     silentMs !== undefined && silentMs > SILENT_MS
-      ? html`<p class="note warn">Nothing was heard of the API server for ${durationOf(silentMs)} on at least one watch: what is shown may be as old.</p>`
+      ? html`<p class="note warn">The API server has given no sign of life for ${durationOf(silentMs)} on at least one watch: what is shown may be as old.</p>`
       : undefined,
   ]
 }

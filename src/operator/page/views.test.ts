@@ -423,7 +423,7 @@ describe('who serves it', () => {
     { is: 'a standby while nobody leads', instance: { leads: false, leader: undefined }, says: 'nobody leads, as far as it knows' },
     { is: 'one that fills its caches', instance: { unsynced: ['ethereumstakes'] }, says: 'The caches are being filled (ethereumstakes)' },
     { is: 'one that is suspended', instance: { suspended: true }, says: 'nothing is signed and nothing is sent' },
-    { is: 'one that hears nothing', instance: { silentMs: 600_000 }, says: 'Nothing was heard of the API server for 10 min' },
+    { is: 'one that hears nothing', instance: { silentMs: 600_000 }, says: 'The API server has given no sign of life for 10 min' },
   ])('says so: $is', ({ instance, says }) => {
     const all = world(instance)
     fill(all)

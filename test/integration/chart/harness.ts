@@ -30,6 +30,7 @@ export const matrix: readonly { readonly what: string; readonly values: object }
         { keyName: 'solana', secretName: 'solana-key', files: ['keypair.json'] },
       ],
       extraArgs: ['--observe-settled=1h'],
+      ui: { enabled: true },
       extraEnv: [{ name: 'NODE_USE_ENV_PROXY', value: '1' }],
       extraVolumes: [{ name: 'history', persistentVolumeClaim: { claimName: 'history' } }],
       extraVolumeMounts: [{ name: 'history', mountPath: '/var/lib/staking', readOnly: true }],

@@ -15,7 +15,7 @@ import { metricsOf, untilPaidOnce, untilShows, untilStalls, useStack } from './h
  * Whatever goes right or wrong, no secret stands in anything that can be read from outside: output of both programs, resources, events,
  * metrics, command lines.
  */
-const stack = useStack({ startOperator: false, operatorArgs: ['--log-level', 'trace'], anvil: { mining: 0.3, accounts: 4 } })
+const stack = useStack({ startOperator: false, operatorArgs: ['--log-level', 'trace', '--ui'], anvil: { mining: 0.3, accounts: 4 } })
 
 const secrets = new Map<string, string>()
 const secret = (what: string, text: string): string => {
@@ -194,6 +194,19 @@ describe('and no secret is told', () => {
     'the output of both programs': async () => stack().logs(),
     'resources and events': () => stack().cluster.kubectlOk(['get', 'staking,events', '-A', '-o', 'json', '--show-managed-fields']),
     "the operator's metrics": () => metricsOf(stack()),
+    'the web page': async () => {
+      const url = stack().operatorMetrics.replace(/metrics$/, 'ui/')
+      const read = async (path: string) => {
+        const response = await fetch(url + path)
+        expect(response.status, path).toBe(200)
+        return response.text()
+      }
+      const fleet = await read('')
+      const links = [...fleet.matchAll(/href="((?:signers|resources)\/[^"]+)"/g)].map(([, link = '']) => link)
+      const pages: string[] = []
+      for (const link of ['signers', ...links]) pages.push(await read(link))
+      return [fleet, ...pages].join('\n')
+    },
     "the service's metrics": async () => (await fetch(`${stack().serviceUrl}/metrics`)).text(),
     'command lines': async () =>
       [stack().operator, stack().service].map((program) => readFileSync(`/proc/${program.process().pid}/cmdline`, 'utf8')).join('\n'),
@@ -216,6 +229,7 @@ describe('and no secret is told', () => {
 
   test('while what is no secret is there', async () => {
     expect(await look['resources and events']?.()).toContain(PAYER)
+    expect(await (await fetch(stack().operatorMetrics.replace(/metrics$/, 'ui/signers'))).text()).toContain(PAYER)
     expect(stack().logs()).toContain('now Confirmed')
     expect(stack().logs()).toMatch(/"level":"warn"/)
   })
