@@ -323,8 +323,8 @@ describe('the execution block that a block names', () => {
   test.each<{ what: string; script: Script; expected: object | undefined }>([
     { what: 'by the blinded block', script: { [blinded]: block({ execution_payload_header: payload }) }, expected: named },
     { what: 'by the whole block', script: { [whole]: block({ execution_payload: payload }) }, expected: named },
-    ...[400, 401, 403, 405, 501].map((status) => ({
-      what: `by the whole block where the blinded one is refused (${status})`,
+    ...[400, 401, 403, 405, 500, 501].map((status) => ({
+      what: `by the whole block where the blinded one is not served (${status})`,
       script: { [blinded]: { status }, [whole]: block({ execution_payload: payload }) },
       expected: named,
     })),
@@ -350,6 +350,9 @@ describe('the execution block that a block names', () => {
     const before = seen.length
     expect(await beacon.executionOf({ slot: 67, root }, never)).toEqual(named)
     expect(seen).toHaveLength(before)
+    const other = ask({ [whole]: block({ execution_payload: payload }) })
+    expect(await Promise.all([other.answer, other.beacon.executionOf({ slot: 67, root }, never)])).toEqual([named, named])
+    expect(other.seen.filter((call) => call.includes('/blocks/'))).toHaveLength(1)
   })
 
   test.each<{ what: string; reply: Reply }>([
