@@ -243,7 +243,7 @@ export const reasons = {
     stalled: true,
     means: 'The staking API or the log has a request for this name from before. Nothing was asked again.',
   },
-  RequestCancelled: { stalled: true, means: 'The request, or the Solana stake, was cancelled at the staking API.' },
+  RequestCancelled: { stalled: true, means: 'The request, or the stake, was cancelled at the staking API.' },
   RequestMissing: { stalled: true, means: 'The transaction is final but the request is not in its receipt.' },
   RequestDropped: { stalled: true, means: 'The request was mined and the consensus layer has dropped it: nothing came of it but the fee.' },
   PaymentVoid: {

@@ -70,6 +70,8 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
       return answer(cancelled)
     },
     async submitEthereumStake(stakeId, hash) {
+      if (find(stakeId).transaction.status === 'cancelled')
+        throw new StakingApiError('cancelled', { kind: 'problem', code: 'invalid-state', status: 409, outcomeUnknown: false })
       submissions.push({ stakeId, hash })
       const body = { ...find(stakeId), transaction: { status: 'submitted' as const, hash } }
       stakes.set(stakeId, body)

@@ -139,6 +139,28 @@ describe('a stake that was never paid, deleted', () => {
     world.assertMoney({ deposits: 1, amountEth: '64' })
   })
 
+  test('cancelled, and its resource there again as after a restore: it says so, takes no place and is not paid', async () => {
+    const { world, operator, stakeId } = await unpaid()
+    const { annotations } = world.object(KEY)?.metadata ?? {}
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 4)
+    expect(statusAt(world, stakeId)).toBe('cancelled')
+    world.chain.fund(addressOf(0), 1_000n * ETH)
+    world.addStake(KEY, {}, { annotations })
+    await world.settle(operator, [KEY], 8)
+    expect(world.status().stakeId).toBe(stakeId)
+    expect(world.stalled(), world.condition('Ready')?.message).toBe('RequestCancelled')
+    expect(world.keys.signed).toEqual([])
+    expect(world.chain.everSent()).toEqual([])
+    // Deleted and made anew, without what the backup had kept, it is another stake.
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 4)
+    world.addStake(KEY)
+    await world.settle(operator)
+    expect(world.ready(), world.condition('Ready')?.message).toBe(true)
+    world.assertMoney({ deposits: 1 })
+  })
+
   test('waits while the staking API is away, and goes after it', async () => {
     const { world, operator, stakeId } = await unpaid()
     const { cancelEthereumStake } = world.service.api

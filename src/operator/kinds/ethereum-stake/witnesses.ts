@@ -46,6 +46,12 @@ export function createDepositWitnesses(
       const hash = said?.hash
       const told = hash === undefined ? undefined : await chain.transaction(hash, signal)
       const [first] = await chain.depositsFor(pubkeyOf(record), signal)
+      // Its resource may be there again, as after a restore. Nobody tells the staking API of a payment for it any more.
+      if (said?.status === 'cancelled' && first === undefined)
+        throw stall(
+          'RequestCancelled',
+          `Stake ${apiId} was cancelled at the staking API, as it is when its resource is deleted before it was paid. Nothing was signed. To stake, delete this resource and create it anew: then another stake is made.`,
+        )
       const done = first && { hash: first.transactionHash, ...(await makerOf(first.transactionHash, record, signal)) }
       return {
         told:
