@@ -10,6 +10,7 @@ export const webhookUrl = text(2048).meta({
 export const webhookTypes = [
   'ethereum-stake.transaction',
   'ethereum-stake.consensus',
+  'ethereum-stake.keys',
   'exit-request.transaction',
   'exit-request.consensus',
   'withdrawal-request.transaction',

@@ -8,6 +8,7 @@ import { changesTold } from './changes-migration.ts'
 import { consensusBlock } from './consensus-block-migration.ts'
 import { depositFate } from './deposit-fate-migration.ts'
 import { keysProvisioned } from './keys-provisioned-migration.ts'
+import { keysTold } from './keys-told-migration.ts'
 import { missingStakes } from './missing-stakes-migration.ts'
 import { withdrawalPayment } from './payment-migration.ts'
 import { processingBlock } from './processing-block-migration.ts'
@@ -161,6 +162,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0018_unreported_requests': unreportedRequests,
   '0019_processing_block': processingBlock,
   '0020_unreported_turns': unreportedTurns,
+  '0021_keys_told': keysTold,
 }
 
 /**

@@ -407,7 +407,7 @@ export async function exportsOf(db: Db, pubkeys: readonly string[]): Promise<{ p
 
 /**
  * Writes down that the keys of these validators go to a place, unless the last place of one of them is another: those are returned, and nothing is written. Of two
- * that do so at once, one comes first. With `again` they go whatever was before.
+ * that do so at once, one comes first. With `again` they go whatever was before; of those that leave a place, no validator client is known to hold them.
  */
 export const claimPlace = (
   db: Kysely<Database>,
@@ -420,8 +420,20 @@ export const claimPlace = (
     if (elsewhere.length > 0 && !again) return elsewhere
     const here = new Set(again ? [] : before.map(({ pubkey }): string => pubkey))
     await rememberExports(transaction, { ...claim, pubkeys: claim.pubkeys.filter((pubkey) => !here.has(pubkey)) })
+    await forgetProvisioned(
+      transaction,
+      elsewhere.map(({ pubkey }) => pubkey),
+    )
     return []
   })
+
+const forgetProvisioned = (db: Db, pubkeys: readonly Pubkey[]) =>
+  db
+    .updateTable('ethereum_stakes')
+    .set({ keys_provisioned_at: null })
+    .where('pubkey', 'in', ['0x', ...pubkeys] as Hex[])
+    .where('keys_provisioned_at', 'is not', null)
+    .execute()
 
 export const noteProvisioned = (db: Db, { pubkeys, at }: { pubkeys: readonly string[]; at: Date }) =>
   db

@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { systemClock } from '../../../src/lib/clock.ts'
+import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { createApiKeys } from '../../../src/service/api-keys.ts'
+import { claimPlace, noteProvisioned } from '../../../src/service/store/stakes.ts'
 import { type Ask, callService, databases, type Response, startService, type TestService } from './harness.ts'
 
 const { both, stop } = databases('follow')
 afterAll(stop)
 
+/** Whoever waits looks again now and then, without being woken: not here. What these tests see, a notice has told. */
+const woken: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms >= 5_000 ? 3_600_000 : ms, signal) }
 const hash = () => `0x${randomBytes(32).toString('hex')}`
 const waitingCount = async ({ url }: TestService): Promise<number> =>
   Number(/^staking_service_requests_waiting (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1])
@@ -21,7 +24,7 @@ describe.each(both)('following a resource on $database', ({ open }) => {
   const stopping = new AbortController()
   beforeAll(async () => {
     const database = await open()
-    const limits = { httpLimits: { maxWaiting: 6, maxWaitingPerKey: 4, maxInFlight: 5 } }
+    const limits = { httpLimits: { maxWaiting: 6, maxWaitingPerKey: 4, maxInFlight: 5 }, clock: woken }
     service = await startService(database, limits)
     other = database.kind === 'embedded' ? service : await startService(database)
     key = await service.key()
@@ -34,10 +37,10 @@ describe.each(both)('following a resource on $database', ({ open }) => {
 
   /** A new stake with the tag of its state. */
   async function stake() {
-    const { stakeId } = (await service.stake(key)).body
+    const { stakeId, depositData } = (await service.stake(key)).body
     const path = `/v1/ethereum/stakes/${stakeId}`
     const tag = (await service.call('GET', path, { key })).headers.get('etag') ?? ''
-    return { path, tag }
+    return { path, tag, pubkeys: [depositData.pubkey as string] }
   }
   const wait = (path: string, tag: string, query = '?wait=30s', ask: Ask = {}): Promise<Response> =>
     service.call('GET', `${path}${query}`, { key, ...ask, headers: { 'if-none-match': tag, ...ask.headers } })
@@ -71,6 +74,21 @@ describe.each(both)('following a resource on $database', ({ open }) => {
     expect([answer.status, answer.body.transaction]).toEqual([200, { status: 'submitted', hash: transactionHash }])
     expect(answer.headers.get('etag')).not.toBe(tag)
     expect(answer.headers.get('preference-applied')).toBe('wait=30')
+  })
+
+  test('is woken when a validator client is seen to hold its key, and when the key leaves that place', async () => {
+    const { path, tag, pubkeys } = await stake()
+    const provisioning = wait(path, tag)
+    await untilWaiting(service, 1)
+    const at = new Date()
+    await claimPlace(other.store.db, { pubkeys, at, place: 'one', again: false })
+    await noteProvisioned(other.store.db, { pubkeys, at })
+    const provisioned = await provisioning
+    expect([provisioned.status, provisioned.body.keysProvisioned]).toEqual([200, true])
+    const leaving = wait(path, provisioned.headers.get('etag') ?? '')
+    await untilWaiting(service, 1)
+    await claimPlace(other.store.db, { pubkeys, at: new Date(at.getTime() + 1), place: 'another', again: true })
+    expect((await leaving).body.keysProvisioned).toBe(false)
   })
 
   test('ends with 304 when nothing has changed', async () => {

@@ -95,6 +95,12 @@ describe.each(both)('keystores that are pushed, with $database', ({ database: na
       }
       await expect(exportKeystores({ ...exporting, pubkeys: [pubkey] })).rejects.toThrow(/exported before/)
       expect(other.calls.filter((call) => call.startsWith('POST'))).toEqual([])
+      expect(await isProvisioned(path)).toBe(true)
+      // It has left the first place, and did not come to the other.
+      other.refusal = 'no room'
+      await expect(push([pubkey], { to: other.url, again: true })).rejects.toThrow('no room')
+      expect(await isProvisioned(path)).toBe(false)
+      other.refusal = undefined
       expect(await push([pubkey], { to: other.url, again: true })).toHaveLength(1)
       // Now it is there, and not at the first place any more.
       await expect(push([pubkey])).rejects.toThrow(new RegExp(`to keymanager ${other.url}`))

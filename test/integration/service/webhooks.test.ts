@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { webhookEvent } from '../../../src/contract/schemas/webhooks.ts'
 import type { DatabaseConfig } from '../../../src/service/store/database.ts'
+import { claimPlace, noteProvisioned } from '../../../src/service/store/stakes.ts'
 import { databases, startService, type TestService } from './harness.ts'
 import { startSolanaService } from './solana-harness.ts'
 
@@ -107,6 +108,28 @@ describe.each(both)('webhooks on $database', ({ open }) => {
     // What nobody sees is no news: the tracker's looks.
     await service.store.db.updateTable('ethereum_stakes').set({ checked_head: 99n }).where('id', '=', stakeId).execute()
     expect((await state()).pending).toBe(0)
+  })
+
+  test('whether a validator client holds the key of a stake is delivered, each time that this changes', async () => {
+    receiver = await startReceiver(204)
+    const { key, secret } = await account(receiver.url)
+    const { stakeId, depositData } = (await service.stake(key)).body
+    const { db } = service.store
+    const pubkeys = [depositData.pubkey as string]
+    const claim = (seconds: number, place: string) => claimPlace(db, { pubkeys, at: new Date(seconds * 1_000), place, again: true })
+    await claim(1, 'here')
+    for (const seconds of [2, 3]) await noteProvisioned(db, { pubkeys, at: new Date(seconds * 1_000) })
+    await claim(4, 'there')
+    await claim(5, 'there')
+    await noteProvisioned(db, { pubkeys, at: new Date(6_000) })
+    await service.service.deliverer.pass(new AbortController().signal)
+    const events = receiver.received.map((one) => verify(secret, one))
+    expect(events.map(({ type, data }) => [type, data.id, data.status])).toEqual([
+      ['ethereum-stake.transaction', stakeId, 'awaiting_submission'],
+      ['ethereum-stake.keys', stakeId, 'provisioned'],
+      ['ethereum-stake.keys', stakeId, 'not-provisioned'],
+      ['ethereum-stake.keys', stakeId, 'provisioned'],
+    ])
   })
 
   test('what could not be delivered is tried again under the same id, and says why meanwhile', async () => {
