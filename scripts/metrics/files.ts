@@ -50,6 +50,7 @@ export function serviceMetrics(): readonly DeclaredMetric[] {
   const empty = async () => []
   metrics.showNodes(createNodeBoard())
   metrics.onScrape(empty)
+  metrics.onScrapeInFlight(() => 0)
   metrics.onScrapeMissing(empty)
   metrics.onScrapeNetworks(async () => ({}))
   metrics.onScrapePool(() => ({ busy: 0, idle: 0, waiting: 0 }))

@@ -68,6 +68,8 @@ export interface ApiKeys {
   rotate(keyId: string, overlapMs: number): Promise<{ info: ApiKeyInfo; key: Secret } | undefined>
   /** Undefined for anything but a key that is valid now. */
   authenticate(text: string): Promise<Caller | undefined>
+  /** The same without asking the database: undefined also for a key that is not remembered. */
+  recall(text: string): Caller | undefined
 }
 
 /** So long a key that was valid is believed to be unchanged, while every change is heard of. */
@@ -77,13 +79,18 @@ const channel = 'staking_api_keys'
 
 type Row = ApiKeysTable
 
+interface Found {
+  readonly caller: Caller
+  readonly expiresAt: Date | null
+}
+
 /**
  * The API keys. Those that were just used are remembered for seconds, by the hash of their text, and forgotten at the moment that the database tells of a
  * change to any of them; while the database's notices can't be heard, nothing is remembered.
  */
 export function createApiKeys({ store, clock, remember = false }: { store: Store; clock: Clock; remember?: boolean }): ApiKeys {
   const { db } = store
-  const known = new Map<string, { readonly caller: Caller; readonly expiresAt: Date | null; readonly until: number }>()
+  const known = new Map<string, Found & { readonly until: number }>()
   let changes = 0
   const forget = () => {
     changes++
@@ -91,14 +98,20 @@ export function createApiKeys({ store, clock, remember = false }: { store: Store
   }
   const notices = remember ? store.listen(channel, { onNotice: forget, onGap: forget }) : undefined
 
+  const validNow = (found: Found | undefined): Caller | undefined =>
+    found === undefined || (found.expiresAt !== null && found.expiresAt <= clock.now()) ? undefined : found.caller
+
   const newKey = () => {
     const key = new Secret(prefix + randomBytes(32).toString('base64url'))
     return { key, id: `key_${randomBytes(8).toString('hex')}`, key_hash: sha256(key.reveal()) }
   }
 
-  async function find(keyHash: string): Promise<{ caller: Caller; expiresAt: Date | null } | undefined> {
-    const remembered = known.get(keyHash)
-    if (remembered !== undefined && remembered.until > clock.monotonicMs() && notices?.hears() === true) return remembered
+  function remembered(keyHash: string): Found | undefined {
+    const found = known.get(keyHash)
+    return found !== undefined && found.until > clock.monotonicMs() && notices?.hears() === true ? found : undefined
+  }
+
+  async function find(keyHash: string): Promise<Found | undefined> {
     const before = changes
     const row = await db.selectFrom('api_keys').selectAll().where('key_hash', '=', keyHash).executeTakeFirst()
     if (row === undefined || !timingSafeEqual(Buffer.from(row.key_hash, 'hex'), Buffer.from(keyHash, 'hex'))) return undefined
@@ -155,7 +168,13 @@ export function createApiKeys({ store, clock, remember = false }: { store: Store
         const now = clock.now()
         if (old === undefined || old.revoked_at !== null || (old.expires_at !== null && old.expires_at <= now)) return undefined
         const { key, ...made } = newKey()
-        const lifetimeMs = old.expires_at === null ? undefined : old.expires_at.getTime() - old.created_at.getTime()
+        // One that was rotated before ends with its overlap: how long it was made for, its first successor tells.
+        const first = transaction
+          .selectFrom('api_keys')
+          .selectAll()
+          .where('id', '=', old.rotated_to ?? '')
+        const model = (await first.executeTakeFirst()) ?? old
+        const lifetimeMs = model.expires_at === null ? undefined : model.expires_at.getTime() - model.created_at.getTime()
         const expires_at = lifetimeMs === undefined ? null : new Date(now.getTime() + lifetimeMs)
         const row: Row = { ...old, ...made, created_at: now, expires_at, last_used_at: null, rotated_to: null }
         await transaction.insertInto('api_keys').values(row).execute()
@@ -173,10 +192,10 @@ export function createApiKeys({ store, clock, remember = false }: { store: Store
     },
     async authenticate(text) {
       if (!keyPattern.test(text)) return undefined
-      const found = await find(sha256(text))
-      if (found === undefined) return undefined
-      return found.expiresAt !== null && found.expiresAt <= clock.now() ? undefined : found.caller
+      const keyHash = sha256(text)
+      return validNow(remembered(keyHash) ?? (await find(keyHash)))
     },
+    recall: (text) => (keyPattern.test(text) ? validNow(remembered(sha256(text))) : undefined),
   }
 }
 

@@ -48,6 +48,8 @@ const maxWaiting = 10_000
 const pruneEveryMs = 3_600_000
 const pruneAtOnce = 10_000
 const maxPathLength = 2_048
+/** What a proxy tells may be any text. */
+const maxAddressLength = 64
 
 export function createAudit(deps: { store: Store; clock: Clock; log: Logger; settings: AuditSettings }): Audit {
   const { store, clock, log, settings } = deps
@@ -74,7 +76,7 @@ export function createAudit(deps: { store: Store; clock: Clock; log: Logger; set
       path: entry.path.slice(0, maxPathLength),
       idempotency_key: entry.idempotencyKey ?? null,
       request_id: entry.requestId,
-      address: entry.address,
+      address: entry.address.slice(0, maxAddressLength),
       status: outcome?.status ?? null,
       resource_id: outcome?.resource_id ?? null,
     }

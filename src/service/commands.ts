@@ -61,6 +61,8 @@ const listOf = (list: readonly string[] | undefined) => (list === undefined ? un
 /** @throws ConfigError */
 function checkLabel(label: string): void {
   if (label.length > 255) throw new ConfigError('a label has at most 255 characters')
+  if (label.includes('\0') || !label.isWellFormed())
+    throw new ConfigError('a label is text: without U+0000 and without halves of surrogate pairs')
 }
 
 /** @throws ConfigError for a list that is empty, and for what it may not hold. */

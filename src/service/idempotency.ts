@@ -142,8 +142,8 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
     } catch (error) {
       // Nothing took effect (or the commit's outcome is unknown, and then a committed answer has a status and stays): the key is free again.
       const releasing = giveBack(() => release(request, owner))
-      // Who is told that the database is away is told at once.
-      if (!isOutage(error)) await releasing
+      // Who is told that the database is away is told at once; and who is told something else waits no longer for it.
+      if (!isOutage(error)) await within(releaseMs, releasing)
       throw error
     }
   }
@@ -156,6 +156,17 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
       return runClaimed(request, (_claim, commit) => work(commit))
     },
   }
+}
+
+/** Of a request's five seconds: so long an answer waits until its key is free again. */
+const releaseMs = 2_000
+
+/** Waits for work, but no longer than `ms`. */
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, ms)
+  await Promise.race([work, late.promise])
+  clearTimeout(timer)
 }
 
 /** Tries for as long as a lease lasts; after that the claim is void anyway. */

@@ -5,7 +5,7 @@ import { createScrapedMetrics, type ScrapedMetrics } from './scraped-metrics.ts'
 /** The service's metrics, in a registry of its own. Names and units follow Prometheus' conventions. */
 export interface Metrics extends ScrapedMetrics {
   readonly registry: Registry
-  requestDuration(labels: { method: string; route: string; status: number }, seconds: number): void
+  requestDuration(method: string, route: string, status: number, seconds: number): void
   rpcError(network: string, code: string): void
   knownKeySkipped(network: string): void
   stakeCreated(network: string): void
@@ -17,8 +17,6 @@ export interface Metrics extends ScrapedMetrics {
   showNodes(board: NodeBoard): void
   /** A request that was told to come again, since as many as may be were served. */
   shed(): void
-  /** Requests that are served now. */
-  inFlight(count: number): void
   /** An attempt to deliver a webhook. */
   webhook(outcome: 'delivered' | 'failed' | 'gone'): void
   /** Of the process: memory, processor, event loop. One process has one of them. */
@@ -87,10 +85,9 @@ export function createMetrics(): Metrics {
     labelNames: ['outcome'],
     registers,
   })
-  const inFlight = new Gauge({ name: 'staking_service_requests_in_flight', help: 'Requests that are served now', registers })
   return {
     registry,
-    requestDuration: ({ method, route, status }, seconds) => duration.observe({ method, route, status: String(status) }, seconds),
+    requestDuration: (method, route, status, seconds) => duration.observe({ method, route, status: String(status) }, seconds),
     rpcError: (network, code) => rpcErrors.inc({ network, code }),
     knownKeySkipped: (network) => skipped.inc({ network }),
     stakeCreated: (network) => created.inc({ network }),
@@ -100,7 +97,6 @@ export function createMetrics(): Metrics {
     trackerPass: (network, at) => lastPass.set({ network }, at.getTime() / 1000),
     showNodes: (board) => registerNodeMetrics(registry, 'staking_service', board),
     shed: () => shed.inc(),
-    inFlight: (count) => inFlight.set(count),
     webhook: (outcome) => webhookAttempts.inc({ outcome }),
     watchProcess: () => collectDefaultMetrics({ register: registry }),
     ...createScrapedMetrics(registry),

@@ -15,6 +15,8 @@ export interface Allowance {
 export interface RateLimiter {
   /** Spends one request of a subject. @throws the database's error */
   spend(subject: string): Promise<Allowance>
+  /** The same without asking the database; undefined, and nothing is spent, where that must be asked. */
+  spendAtHand(subject: string): Allowance | undefined
 }
 
 /** Of what is left of a window, an instance takes this part at once: few questions while much is left, one for each request at the end. */
@@ -75,18 +77,22 @@ export function createRateLimiter(deps: { store: Store; clock: Clock; max: numbe
     return asked
   }
 
+  function spendAtHand(subject: string): Allowance | undefined {
+    const held = purses.get(subject)
+    const now = clock.monotonicMs()
+    if (held === undefined || held.endsAt <= now) return undefined
+    const resetMs = held.endsAt - now
+    if (held.tokens > 0) return { allowed: true, limit: max, remaining: held.left + --held.tokens, resetMs }
+    return held.left <= 0 ? { allowed: false, limit: max, remaining: 0, resetMs } : undefined
+  }
+
   return {
+    spendAtHand,
     async spend(subject) {
       // What one question brought may be spent by others who waited for it too: each turn brings at least one of them on.
       for (let turn = 0; turn < maxTurns; turn++) {
-        const held = purses.get(subject)
-        const now = clock.monotonicMs()
-        const current = held !== undefined && held.endsAt > now ? held : undefined
-        if (current !== undefined && current.tokens > 0) {
-          current.tokens--
-          return { allowed: true, limit: max, remaining: current.left + current.tokens, resetMs: current.endsAt - now }
-        }
-        if (current !== undefined && current.left <= 0) return { allowed: false, limit: max, remaining: 0, resetMs: current.endsAt - now }
+        const allowance = spendAtHand(subject)
+        if (allowance !== undefined) return allowance
         await refill(subject)
       }
       return { allowed: false, limit: max, remaining: 0, resetMs: 1_000 }

@@ -17,6 +17,7 @@ import { connectSolanaNetworks } from './solana/connect.ts'
 import { DatabaseInUseError, isOutage, openStore, type Store } from './store/database.ts'
 import { openKeyIndices } from './store/key-index.ts'
 import { isSmall, memoryLimit, tooLittleMemory } from './store/memory.ts'
+import { giveBackAll } from './store/webhooks.ts'
 
 export interface RunServiceOptions {
   /** Path of the configuration file. */
@@ -60,7 +61,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   })
   let closeOperations = async () => undefined as unknown
   try {
-    if (config.database.kind === 'embedded') await releaseAllClaims(store)
+    if (config.database.kind === 'embedded') await Promise.all([releaseAllClaims(store), giveBackAll(store.db)])
     const indices = await openKeyIndices({ store, seedFingerprint: keys.fingerprint, floor: BigInt(config.keyIndexFloor) })
     const nodes = createNodeBoard()
     const { app, operations, tracker, deliverer, solanaFollower, metrics, refuse } = await createService({

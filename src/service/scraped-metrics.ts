@@ -5,6 +5,8 @@ import type { NetworkHealth } from './network-health.ts'
 export interface ScrapedMetrics {
   /** Webhook deliveries that are not made yet. */
   onScrapeWebhooks(read: () => Promise<bigint>): void
+  /** Requests that are served now. */
+  onScrapeInFlight(read: () => number): void
   /** Requests that wait for a change. */
   onScrapeWaiting(read: () => number): void
   onScrapePool(read: () => PoolState): void
@@ -32,6 +34,16 @@ export function createScrapedMetrics(registry: Registry): ScrapedMetrics {
         async collect() {
           const count = await read().catch(() => undefined)
           if (count !== undefined) this.set(Number(count))
+        },
+      })
+    },
+    onScrapeInFlight(read) {
+      new Gauge({
+        name: 'staking_service_requests_in_flight',
+        help: 'Requests that are served now',
+        registers,
+        collect() {
+          this.set(read())
         },
       })
     },

@@ -26,7 +26,7 @@ import { createValidatorStatuses } from './ethereum/validator-statuses.ts'
 import { createApp, createOperationsApp, defaultHttpLimits, type HttpLimits } from './http/app.ts'
 import { auditRoutes } from './http/audit-routes.ts'
 import { installAuth, type RateLimits } from './http/auth.ts'
-import { createReplays, serve } from './http/contract-route.ts'
+import { createReplays, isAnswered, serve } from './http/contract-route.ts'
 import { createNetworkCheck, installNetworkCheck } from './http/network-limits.ts'
 import { operationRoutes } from './http/operations.ts'
 import { installProblems } from './http/problems.ts'
@@ -46,7 +46,7 @@ import { countMissing } from './store/missing-stakes.ts'
 import { networkOfResource, networksOfRecords } from './store/resource-networks.ts'
 import { countByState } from './store/stakes.ts'
 import { pendingDeliveries } from './store/webhooks.ts'
-import { createDeliverer, type Deliverer, type DelivererDeps } from './webhooks/deliverer.ts'
+import { createDeliverer, type Deliverer, type DelivererDeps, leaseOf } from './webhooks/deliverer.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 import { createSender } from './webhooks/send.ts'
 import type { WebhookPolicy } from './webhooks/target.ts'
@@ -76,7 +76,7 @@ export interface ServiceDeps {
   /** How long a crashed instance holds an Idempotency-Key, in ms. Only tests want it shorter. */
   readonly leaseMs?: number
   /** How webhooks are tried again. Only tests want it quicker. */
-  readonly deliveries?: Pick<DelivererDeps, 'leaseMs' | 'pollMs' | 'retry'>
+  readonly deliveries?: Partial<Pick<DelivererDeps, 'leaseMs' | 'pollMs' | 'retry'>>
   /** Shows the networks' nodes, for metrics. */
   readonly nodes?: NodeBoard
   /** Aborted when the service is about to end: it says so to those who ask whether it is ready. */
@@ -155,6 +155,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const checkNetwork = createNetworkCheck({
     ofResource: (account, id) => networkOfResource(store.db, account, id),
     ofRecords: (account, pubkey) => networksOfRecords(store.db, account, pubkey),
+    isAnswered: (request) => isAnswered(idempotency, request),
     ofValidator: async (account, pubkey, signal) => {
       checkPubkey(pubkey as Hex)
       return (await locate(account, pubkey as Hex, signal))?.config.name
@@ -174,7 +175,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   installNetworkCheck(app, checkNetwork)
   const networkHealth = createNetworkHealth({ networks: deps.networks, solanaNetworks: deps.solanaNetworks ?? new Map(), clock })
   metrics.onScrapeNetworks(networkHealth)
-  const operations = deps.operationsApart === true ? createOperationsApp(log) : app
+  const operations = deps.operationsApart === true ? createOperationsApp(log, limits) : app
   operationRoutes(operations, { store, metrics, stopping, networks: networkHealth, missing })
   app.get('/openapi.json', async () => servedOnly(deps.version, served))
   docsRoutes(app)
@@ -205,7 +206,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const sender = createSender({ policy: webhooks, timeoutMs: webhooks.timeoutMs, userAgent: `staking-service/${deps.version}` })
   app.addHook('onClose', () => sender.close())
   metrics.onScrapeWebhooks(() => pendingDeliveries(store.db))
-  const deliverer = createDeliverer({ store, keys: deps.keys, sender, clock, log, metrics, ...deps.deliveries })
+  const deliverer = createDeliverer({ store, keys: deps.keys, sender, clock, log, metrics, leaseMs: leaseOf(webhooks), ...deps.deliveries })
   serve(app, routes.listNetworks, async ({ caller }) => ({
     status: 200,
     body: {

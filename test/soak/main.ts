@@ -36,8 +36,8 @@ for (const [database, part] of [
 ] as const) {
   say(database)
   const seconds = Number(flags.seconds) * part
-  const { created, submitted, repeated, slowestMs, faults, violations } = await soak({ database, seconds, seed, say, signal })
-  const figures = `${created} stakes created, ${submitted} hashes reported, ${repeated} requests sent again, ${slowestMs} ms for the slowest answer`
+  const { created, submitted, delivered, repeated, slowestMs, faults, violations } = await soak({ database, seconds, seed, say, signal })
+  const figures = `${created} stakes created, ${submitted} hashes reported, ${delivered} webhooks delivered, ${repeated} requests sent again, ${slowestMs} ms for the slowest answer`
   tell(`${database}: ${faults.length} faults; ${figures}`, created === 0 ? [...violations, 'no stake was created'] : violations)
 }
 

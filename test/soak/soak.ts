@@ -10,13 +10,16 @@ import { type RunningProcess, startProcess } from '../cluster/process.ts'
 import { startToxiproxy, type Toxiproxy } from '../cluster/toxiproxy.ts'
 import { createRandom, type Random } from '../crash/random.ts'
 import { type ServiceFiles, serviceFiles } from '../integration/service/processes.ts'
-import { createClients } from './clients.ts'
+import { createClients, type Known } from './clients.ts'
+import { startReceiver, undelivered, untilDelivered } from './deliveries.ts'
 import { differences } from './differences.ts'
 import { type Fault, faultKinds, type Instance, longFaults, type Targets } from './faults.ts'
 
 export interface SoakResult {
   readonly created: number
   readonly submitted: number
+  /** Webhooks that came, repetitions included. */
+  readonly delivered: number
   /** Requests that had to be sent again. */
   readonly repeated: number
   /** From the first attempt to the answer, at most. */
@@ -57,11 +60,14 @@ export async function soak({ database, seconds, seed, say, signal }: SoakOptions
     closing.push(async () => files.remove())
     if (server !== undefined) closing.push(() => server.server.stop())
     const key = (await apiKeysCreate({ config: files.config, account: 'soak', env })).key.reveal()
+    const receiver = await startReceiver()
+    closing.push(() => receiver.close())
     const ports = await Promise.all(Array.from({ length: database === 'postgres' ? 2 : 1 }, freePort))
     const instances = ports.map((port, index) => createInstance(`instance ${index}`, files, port, env, violations))
     closing.unshift(() => Promise.all(instances.map((one) => one.stop())))
     await Promise.all(instances.map((one) => one.start()))
     const toInstances = await Promise.all(ports.map((port, index) => toxiproxy.proxy(`instance${index}`, `127.0.0.1:${port}`)))
+    const { state } = await receiver.follow(() => `http://127.0.0.1:${ports[0]}`, key)
     const clients = createClients({ urls: toInstances.map(({ address }) => `http://${address}`), key })
     const working = Array.from({ length: clientCount }, (_, number) => clients.run(number))
 
@@ -69,9 +75,10 @@ export async function soak({ database, seconds, seed, say, signal }: SoakOptions
     const faults = await strike(targets, { random, say, signal, seconds })
     say('all faults are over: what is open is finished')
     clients.stop()
-    const late = setTimeout(clients.giveUp, settleMs)
+    const over = setTimeout(clients.giveUp, settleMs)
     await Promise.all(working)
-    clearTimeout(late)
+    clearTimeout(over)
+    const late = await untilDelivered(state, settleMs)
     await Promise.all(instances.map((one) => one.stop()))
     return {
       created: clients.known.answers.size,
@@ -79,11 +86,22 @@ export async function soak({ database, seconds, seed, say, signal }: SoakOptions
       repeated: clients.repeated(),
       slowestMs: clients.slowestMs(),
       faults,
-      violations: [...violations, ...clients.violations, ...(await differences(config, clients.known))],
+      delivered: receiver.received.length,
+      violations: [
+        ...[...violations, ...clients.violations, ...late],
+        ...undelivered(newsOf(clients.known), receiver.received),
+        ...(await differences(config, clients.known)),
+      ],
     }
   } finally {
     for (const close of closing) await close()
   }
+}
+
+/** What the account's endpoint must have been told. */
+function newsOf({ answers, reported }: Known): readonly string[] {
+  const made = [...answers.values()].map((text) => (JSON.parse(text) as { stakeId: string }).stakeId)
+  return [...made.map((id) => `${id} awaiting_submission`), ...[...reported.keys()].map((id) => `${id} submitted`)]
 }
 
 /** Does faults, until it is time. @returns their names */
@@ -123,7 +141,8 @@ interface Setup {
   readonly config: DatabaseConfig
   readonly server?: { readonly server: Awaited<ReturnType<typeof startPostgres>>; readonly link: NonNullable<Targets['database']>['link'] }
 }
-const settings = { drainMs: 500, trackerIntervalMs: 1_000 }
+const webhooks = { allowHttp: true, allowAddresses: ['127.0.0.0/8'], timeoutMs: 2_000 }
+const settings = { drainMs: 500, trackerIntervalMs: 1_000, webhooks }
 
 async function withServer(anvil: Anvil, toxiproxy: Toxiproxy): Promise<Setup> {
   const server = await startPostgres()

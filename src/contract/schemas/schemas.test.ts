@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { gwei } from '../../lib/amounts.ts'
 import { JsonError, parseJson } from '../json.ts'
 import { routes } from '../routes.ts'
-import { ethNumber, gweiAmount, hex, positiveGweiAmount } from './common.ts'
+import { ethNumber, gweiAmount, hex, positiveGweiAmount, text } from './common.ts'
 import { createEthereumStakeBody } from './ethereum-stake.ts'
 import { emptyBody } from './solana.ts'
 
@@ -86,6 +86,23 @@ describe('JSON', () => {
   test('__proto__ does not reach the prototype', () => {
     const value = parseJson('{"__proto__":{"polluted":1}}') as Record<string, unknown>
     expect(value.polluted).toBeUndefined()
+  })
+})
+
+describe('text', () => {
+  const some = text(3)
+  test.each(['abc', '🔑🔑🔑', '鍵🔑c'])('"%s" has at most three characters', (value) => {
+    expect(some.parse(value)).toBe(value)
+  })
+  test.each([
+    { value: 'abcd', code: 'too_big' },
+    { value: '🔑🔑🔑🔑', code: 'too_big' },
+    { value: '', code: 'too_small' },
+    { value: 'a\0', code: 'custom' },
+    { value: 'a\ud800', code: 'custom' },
+    { value: '\udc00a', code: 'custom' },
+  ])('%j is refused', ({ value, code }) => {
+    expect(some.safeParse(value).error?.issues.map((issue) => issue.code)).toContain(code)
   })
 })
 

@@ -1,20 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
-import { parseJson } from '../../contract/json.ts'
 import { makeProblem, type ProblemCode, problemMediaType } from '../../contract/problems.ts'
 import type { Logger } from '../../lib/log.ts'
 import { ProblemError } from '../errors.ts'
 import type { Metrics } from '../metrics.ts'
+import { admit } from './admit.ts'
 import { sendProblem } from './problems.ts'
+import { givenTwice, isDecodable, jsonOf } from './well-formed.ts'
 
 const bodyLimitBytes = 64 * 1024
 const maxHeaderBytes = 16 * 1024
 const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/
 
 export interface HttpLimits {
-  /** From the first byte of a request to its last, in ms: headers and body. */
+  /** From the first byte of a request to its last, in ms: headers and body. So long, too, a client may take to read the answer. */
   readonly requestTimeoutMs: number
   /** Open connections; further ones are closed at once. */
   readonly maxConnections: number
@@ -90,8 +91,7 @@ export function createApp({
     requestTimeout: limits.requestTimeoutMs,
     http: {
       headersTimeout: limits.requestTimeoutMs,
-      // Node looks every 30 s otherwise, whatever the time-outs are.
-      connectionsCheckingInterval: Math.min(1_000, Math.ceil(limits.requestTimeoutMs / 4)),
+      connectionsCheckingInterval: checkingMs(limits.requestTimeoutMs),
       maxHeaderSize: maxHeaderBytes,
     },
     keepAliveTimeout: 65_000,
@@ -123,11 +123,9 @@ export function createApp({
   app.decorateRequest('waitedMs', 0)
   app.decorateRequest('entityTag', undefined)
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, given, done) => {
     try {
-      // JSON is UTF-8 (RFC 8259, 8.1): read as something else, it would say something else.
-      if (!isUtf8(request.headers['content-type'])) throw new ProblemError('unsupported-media-type', 'send the body as UTF-8')
-      const body = text === '' ? undefined : parseJson(text.toString())
+      const body = jsonOf(request.headers, Buffer.from(given))
       request.givenBody = body
       done(null, body)
     } catch (error) {
@@ -138,17 +136,24 @@ export function createApp({
     reply.header('x-request-id', request.id)
     reply.header('cache-control', 'no-store')
     if (stopping.aborted) reply.header('connection', 'close')
-    done()
+    const twice = givenTwice(request.raw.rawHeaders)
+    if (twice === undefined) return done()
+    const detail = `a request has one ${twice}: this one has several`
+    done(new ProblemError('invalid-request', detail, { errors: [{ pointer: `/headers/${twice}`, code: 'several', detail }] }))
+  })
+  app.addHook('preValidation', (request, _reply, done) => {
+    if (isDecodable(request.url)) return done()
+    const detail = 'the query is not UTF-8 in percent-encoding'
+    done(new ProblemError('invalid-request', detail, { errors: [{ pointer: '/query', code: 'invalid-encoding', detail }] }))
   })
   app.server.maxConnections = limits.maxConnections
   admit(app, limits, metrics, stopped)
   app.addHook('onResponse', (request, reply, done) => {
-    const { method } = request
+    const { method, waitedMs } = request
     const route = request.routeOptions.url ?? 'unknown'
-    const { waitedMs } = request
     // What a client has asked to wait is no time that its answer took.
     const durationMs = Math.max(0, reply.elapsedTime - waitedMs)
-    metrics.requestDuration({ method, route, status: reply.statusCode }, durationMs / 1000)
+    metrics.requestDuration(method, route, reply.statusCode, durationMs / 1000)
     if (request.routeOptions.config.contract === undefined || !log.isLevelEnabled('info')) return done()
     const line = {
       requestId: request.id,
@@ -166,47 +171,21 @@ export function createApp({
   return app
 }
 
-const isUtf8 = (contentType: string | undefined): boolean => {
-  const charset = /;\s*charset\s*=\s*"?([^";\s]*)"?/i.exec(contentType ?? '')?.[1]
-  return charset === undefined || /^utf-?8$/i.test(charset)
-}
-
-/** Takes as many requests of the contract at once as it may, and none once it has stopped. What the platform asks is always answered. */
-function admit(app: FastifyInstance, { maxInFlight }: HttpLimits, metrics: Metrics, stopped: AbortSignal): void {
-  let inFlight = 0
-  app.addHook('onRequest', async (request, reply) => {
-    if (request.routeOptions.config.contract === undefined) return
-    if (stopped.aborted) {
-      // Who is still sending its body when the connection is closed would be reset, and never read this.
-      await wholeBody(request.raw)
-      throw new ProblemError('service-unavailable', 'this instance is stopping: ask again', { retryAfterSeconds: 1 })
-    }
-    if (inFlight >= maxInFlight) {
-      metrics.shed()
-      throw new ProblemError('service-unavailable', `${maxInFlight} requests are being served: ask again`, { retryAfterSeconds: 1 })
-    }
-    metrics.inFlight(++inFlight)
-    reply.raw.once('close', () => metrics.inFlight(--inFlight))
-    request.stepAside = async (wait) => {
-      metrics.inFlight(--inFlight)
-      await wait.finally(() => metrics.inFlight(++inFlight))
-    }
-  })
-}
-
-/** Reads to the end of a request, or of its connection; the request's own time-out bounds it. */
-async function wholeBody(request: IncomingMessage): Promise<void> {
-  if (request.complete) return
-  const ended = new Promise<void>((done) => request.once('end', done).once('close', done))
-  request.resume()
-  await ended
-}
+/** Whoever watches the service is a handful. */
+const maxOperationsConnections = 100
 
 /** For what the platform asks, on a port of its own. */
-export const createOperationsApp = (log: Logger): FastifyInstance =>
-  fastify({
+export function createOperationsApp(log: Logger, { requestTimeoutMs }: HttpLimits): FastifyInstance {
+  const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    requestTimeout: 10_000,
+    requestTimeout: requestTimeoutMs,
+    http: { headersTimeout: requestTimeoutMs, connectionsCheckingInterval: checkingMs(requestTimeoutMs), maxHeaderSize: maxHeaderBytes },
     forceCloseConnections: true,
   })
+  app.server.maxConnections = maxOperationsConnections
+  return app
+}
+
+/** Node looks every 30 s otherwise, whatever the time-outs are. */
+const checkingMs = (requestTimeoutMs: number): number => Math.min(1_000, Math.ceil(requestTimeoutMs / 4))

@@ -27,7 +27,7 @@ export const auditBody = (row: AuditRow): AuditEntryBody => ({
   ...(row.path === null ? {} : { path: row.path }),
   ...(row.idempotency_key === null ? {} : { idempotencyKey: row.idempotency_key }),
   ...(row.request_id === null ? {} : { requestId: row.request_id }),
-  ...(row.address === null ? {} : { address: row.address }),
+  ...(row.address === null ? {} : { address: row.address.slice(0, 64) }),
   ...(row.status === null ? {} : { status: row.status }),
   ...(row.resource_id === null ? {} : { resourceId: row.resource_id }),
 })

@@ -72,17 +72,48 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
   app.decorateRequest('permitAgain', undefined)
   app.decorateRequest('resourceId', undefined)
 
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const route = request.routeOptions.config.contract
-    if (route === undefined || route.scope === 'none') return
-    const caller = await authenticate(request)
+    if (route === undefined || route.scope === 'none') return done()
+    // Most who ask are remembered, and have requests left: they wait for nobody.
+    const caller = apiKeys.recall(keyOf(request))
+    const allowance = caller === undefined ? undefined : limiter.spendAtHand(caller.keyId)
+    if (caller === undefined || allowance === undefined || isNoted(route))
+      return void ask(request, reply, route, caller, allowance).then(done, done)
+    try {
+      enter(request, reply, route, caller, allowance)
+    } catch (error) {
+      return done(error as Error)
+    }
+    done()
+  })
+
+  async function ask(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    route: Route,
+    recalled: Caller | undefined,
+    spent: Allowance | undefined,
+  ): Promise<undefined> {
+    const caller = recalled ?? (await authenticate(request))
     if (caller === undefined) {
       await spendByAddress(byAddress, request, reply)
       throw unauthenticated()
     }
+    enter(request, reply, route, caller, spent ?? (await limiter.spend(caller.keyId)))
+    if (!isNoted(route)) return
+    request.auditId = await audit.begin(entryOf(request, route, caller))
+    if (request.auditId === undefined) throw unauthenticated()
+  }
+
+  /** Whether what is asked is written down before it takes effect. */
+  const isNoted = ({ method }: Route): boolean => method !== 'GET' || audit.reads
+
+  /** @throws ProblemError */
+  function enter(request: FastifyRequest, reply: FastifyReply, route: Route, caller: Caller, allowance: Allowance): void {
     request.caller = caller
     audit.used(caller.keyId)
-    tellLimit(await limiter.spend(caller.keyId), reply)
+    tellLimit(allowance, reply)
     try {
       checkPermission(request, route, caller)
     } catch (error) {
@@ -96,21 +127,19 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
       await checkNetwork(request)
     }
     checkIdempotencyKey(request, route)
-    if (route.method === 'GET' && !audit.reads) return
-    request.auditId = await audit.begin(entryOf(request, route, caller))
-    if (request.auditId === undefined) throw unauthenticated()
-  })
+  }
+
   app.addHook('onResponse', ({ auditId, resourceId }, reply, done) => {
     if (auditId !== undefined) audit.settle({ id: auditId, status: reply.statusCode, resource_id: resourceId ?? null })
     done()
   })
   app.addHook('onClose', () => audit.flush())
 
-  async function authenticate(request: FastifyRequest): Promise<Caller | undefined> {
-    const text = /^Bearer +([^ ]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
-    return text === undefined ? undefined : apiKeys.authenticate(text)
-  }
+  const authenticate = (request: FastifyRequest): Promise<Caller | undefined> => apiKeys.authenticate(keyOf(request))
 }
+
+/** The API key's text; empty where there is none. */
+const keyOf = ({ headers }: FastifyRequest): string => /^Bearer +([^ ]+) *$/i.exec(headers.authorization ?? '')?.[1] ?? ''
 
 const entryOf = (request: FastifyRequest, route: Route, { account, keyId }: Caller): AuditEntry => ({
   ...{ account, keyId, operation: operationOf(route), method: route.method, path: request.url.split('?', 1)[0] ?? '/' },

@@ -162,6 +162,14 @@ function idempotentOf(request: FastifyRequest, route: Route, caller: Caller): Id
   return { account: caller.account, key, fingerprint: fingerprint(route.method, pathOf(request), request.givenBody) }
 }
 
+/** Whether a request has its answer already. @throws ProblemError as `Idempotency.stored` does */
+export async function isAnswered(idempotency: Pick<Idempotency, 'stored'>, request: FastifyRequest): Promise<boolean> {
+  const route = request.routeOptions.config.contract
+  const { caller } = request
+  const idempotent = route === undefined || caller === undefined ? undefined : idempotentOf(request, route, caller)
+  return idempotent !== undefined && (await idempotency.stored(idempotent)) !== undefined
+}
+
 /**
  * What is stored under the Idempotency-Key of a request that is not valid: the key decides first. The same request replays though it isn't taken any more;
  * another one under the same key is a conflict, however malformed it is.

@@ -7,6 +7,8 @@ export interface ResourceNetworks {
   ofResource(account: string, id: string): Promise<string | undefined>
   /** Those that the account's stakes and requests of a validator are on. */
   ofRecords(account: string, pubkey: string): Promise<readonly string[]>
+  /** Whether a request has its answer already, under its Idempotency-Key. @throws ProblemError where the key belongs to another request */
+  isAnswered(request: FastifyRequest): Promise<boolean>
   /** Where the validator is, as an operation finds it; undefined when nowhere. @throws ProblemError */
   ofValidator(account: string, pubkey: string, signal: AbortSignal): Promise<string | undefined>
 }
@@ -41,8 +43,8 @@ export function createNetworkCheck(networks: ResourceNetworks): NetworkCheck {
     if (id !== undefined) return permit(await networks.ofResource(account, id))
     if (pubkey !== undefined) {
       for (const network of await networks.ofRecords(account, pubkey.toLowerCase())) permit(network)
-      // A list shows the account's records, and nothing else.
-      if (route === routes.listExitRequests || route === routes.listWithdrawalRequests) return
+      // A list shows the account's records, and nothing else; and one of them is what was answered, though its network can't be asked any more.
+      if (route === routes.listExitRequests || route === routes.listWithdrawalRequests || (await networks.isAnswered(request))) return
       return permit(await networks.ofValidator(account, pubkey.toLowerCase(), AbortSignal.timeout(lookMs)))
     }
     if (filtered.has(route) || named.length > 0) return

@@ -62,8 +62,8 @@ export function listAudit(
   let query = db.selectFrom('audit_log').selectAll()
   if (filter.account !== undefined) query = query.where('account', '=', filter.account)
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId)
-  if (filter.since !== undefined) query = query.where('at', '>=', filter.since)
-  if (filter.until !== undefined) query = query.where('at', '<', filter.until)
+  if (filter.since !== undefined) query = query.where('at', '>=', known(filter.since))
+  if (filter.until !== undefined) query = query.where('at', '<', known(filter.until))
   if (filter.before !== undefined) query = query.where('id', '<', filter.before)
   if (filter.after !== undefined) query = query.where('id', '>', filter.after)
   return query
@@ -71,6 +71,9 @@ export function listAudit(
     .limit(filter.limit + 1)
     .execute()
 }
+
+/** Nothing is older than Unix time; and the year 0, which RFC 3339 has, databases don't. */
+const known = (time: Date): Date => new Date(Math.max(0, time.getTime()))
 
 /** Forgets up to `limit` entries that are older than `before`. */
 export const pruneAudit = (db: Kysely<Database>, before: Date, limit: number) =>

@@ -109,8 +109,8 @@ const systemCodes = new Set([
   'ENETUNREACH',
   'ENOENT',
 ])
-/** SQLSTATE: connection exceptions (08), out of resources (53), shut down, crashed or starting (57P01 to 57P05), read-only after a failover (25006), cancelled by its time-out (57014), lock not had (55P03). */
-const outageStates = /^(08...|53...|57P0[1-5]|25006|57014|55P03)$/
+/** SQLSTATE: connection exceptions (08), out of resources (53), shut down, crashed or starting (57P01 to 57P05), read-only after a failover (25006), cancelled by its time-out (57014), lock not had (55P03), given up for another that it waited for (40001, 40P01). */
+const outageStates = /^(08...|53...|57P0[1-5]|25006|57014|55P03|40001|40P01)$/
 
 /** Whether an error of the driver says that the database can't serve now, and not that the statement is wrong. */
 export function isOutage(error: unknown): boolean {

@@ -121,6 +121,10 @@ export const giveBack = (db: Kysely<Database>, id: string, owner: string) =>
     .where('owner', '=', owner)
     .execute()
 
+/** Gives back what a crash left taken. Only for a database that no other process uses: there, whoever had an endpoint is gone. */
+export const giveBackAll = (db: Kysely<Database>) =>
+  db.updateTable('webhook_endpoints').set({ busy_until: sql<Date>`now()`, owner: null }).where('owner', 'is not', null).execute()
+
 /** The delivery whose turn it is. */
 export const nextDelivery = (db: Kysely<Database>, endpointId: string): Promise<DeliveryRow | undefined> =>
   db
@@ -135,12 +139,13 @@ export const nextDelivery = (db: Kysely<Database>, endpointId: string): Promise<
 
 export const recordDelivered = (db: Kysely<Database>, delivery: Pick<DeliveryRow, 'id' | 'endpoint_id'>, now: Date) =>
   db.transaction().execute(async (transaction) => {
-    await transaction.deleteFrom('webhook_deliveries').where('id', '=', delivery.id).execute()
+    // The endpoint first, as whoever deletes it does: two that wait for one another would both fail.
     await transaction
       .updateTable('webhook_endpoints')
       .set({ failing_since: null, failures: 0, last_error: null, last_delivered_at: now })
       .where('id', '=', delivery.endpoint_id)
       .execute()
+    await transaction.deleteFrom('webhook_deliveries').where('id', '=', delivery.id).execute()
   })
 
 export interface FailedAttempt {

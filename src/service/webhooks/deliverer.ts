@@ -26,8 +26,8 @@ export interface DelivererDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Pick<Metrics, 'webhook'>
-  /** So long one instance has an endpoint to itself, in ms: longer than an attempt takes, so that only one that died is superseded. */
-  readonly leaseMs?: number
+  /** So long one instance has an endpoint to itself, in ms: longer than its turn takes, so that only one that died is superseded (see {@link leaseOf}). */
+  readonly leaseMs: number
   readonly pollMs?: number
   readonly retry?: Partial<RetryRules>
 }
@@ -51,6 +51,9 @@ const atOncePerAccount = 2
 /** One turn of an endpoint: then others have theirs. */
 const turnMs = 5_000
 const turnDeliveries = 50
+
+/** A turn, its last attempt, and the database's time-outs around that. */
+export const leaseOf = ({ timeoutMs }: { readonly timeoutMs: number }): number => turnMs + timeoutMs + 10_000
 
 /** How long after so many failed attempts the next one comes, in ms. */
 export const backoffMs = (failures: number, { firstMs, mostMs }: Pick<RetryRules, 'firstMs' | 'mostMs'>): number =>
@@ -84,7 +87,7 @@ export interface Deliverer {
  * come one after another.
  */
 export function createDeliverer(deps: DelivererDeps): Deliverer {
-  const { store, keys, sender, clock, log, metrics, leaseMs = 60_000, pollMs = 1_000 } = deps
+  const { store, keys, sender, clock, log, metrics, leaseMs, pollMs = 1_000 } = deps
   const { db } = store
   const rules: RetryRules = { ...defaultRetryRules, ...deps.retry }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { type ApiKeys, createApiKeys, type NewApiKey } from '../../../src/service/api-keys.ts'
+import { fingerprint } from '../../../src/service/fingerprint.ts'
 import { openStore } from '../../../src/service/store/database.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { databases, networkConfig, startService, type TestService, withdrawalAddress } from './harness.ts'
@@ -109,6 +110,52 @@ describe.each(both)('an API key on $database', ({ open }) => {
     expect((await list(next?.key.reveal() ?? '')).status).toBe(200)
     expect(await apiKeys.rotate(made?.info.keyId ?? '', 0)).toBeUndefined()
     expect(await apiKeys.rotate('key_none', 0)).toBeUndefined()
+  })
+
+  test('is rotated again, when the answer to the first time was lost, and the next one lasts as long as it was made for', async () => {
+    const lifetimeMs = 90 * 86_400_000
+    const [endless, bounded] = [await make(), await make({ expiresAt: new Date(Date.now() + lifetimeMs) })]
+    for (const { keyId } of [endless, bounded]) await apiKeys.rotate(keyId, 3_600_000)
+    expect((await apiKeys.rotate(endless.keyId, 3_600_000))?.info.expiresAt).toBeUndefined()
+    const next = await apiKeys.rotate(bounded.keyId, 3_600_000)
+    expect(next?.info.expiresAt?.getTime()).toBeGreaterThan(Date.now() + lifetimeMs - 60_000)
+    expect((await infoOf(bounded.keyId))?.expiresAt?.getTime()).toBeLessThanOrEqual(Date.now() + 3_600_000)
+  })
+
+  test('for some networks gets its own answer again, though nothing can be asked of the validator any more', async () => {
+    const account = name()
+    const one = await make({ account, networks: ['devnet'] })
+    const { pubkey } = (await create(one.key)).body.validator
+    const path = `/v1/ethereum/validators/${pubkey}/exit-requests`
+    const [idempotencyKey, sent] = [name(), { externalReference: name() }]
+    const text = JSON.stringify({
+      ...{ requestId: '0'.repeat(32), pubkey, status: 'awaiting_submission', transaction: {}, consensus: { status: 'pending' } },
+      unsignedTransaction: { chainId: 31337, from: withdrawalAddress, to: withdrawalAddress, data: '0x', valueWei: '1' },
+      ...{ fee: { feeWei: '1', quotedAtBlock: 1 }, createdAt: new Date().toISOString() },
+    })
+    const answered = {
+      account,
+      key: idempotencyKey,
+      fingerprint: fingerprint('POST', path, sent),
+      owner: 'somebody',
+      status: 201,
+      body: text,
+    }
+    await service.store.db.insertInto('idempotency_keys').values(answered).execute()
+    const post = (key: string, body: object = sent) => service.call('POST', path, { key, idempotencyKey, body })
+    expect(await post(one.key)).toMatchObject({ status: 201, text })
+    expect(await post(one.key, {})).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
+    // Nothing of a stake on another network.
+    expect(await post((await make({ account, networks: ['othernet'] })).key)).toMatchObject(forbidden)
+  })
+
+  test('has an audit log that can be read whatever a proxy tells of addresses, and whatever time is named', async () => {
+    const { key } = await make({ account: name() })
+    await create(key, 'devnet', { 'x-forwarded-for': 'x'.repeat(5_000) })
+    const read = (query = '') => service.call('GET', `/v1/audit-log${query}`, { key })
+    expect((await read()).body.items[0]).toMatchObject({ operation: 'createEthereumStake', address: 'x'.repeat(64) })
+    expect((await read('?since=0000-01-01T00:00:00Z&until=9999-12-31T23:59:59Z')).body.items).toHaveLength(2)
+    expect((await read('?until=0000-01-01T00:00:00Z')).body.items).toEqual([])
   })
 
   test('takes nothing into effect once it is revoked, though it is remembered', async () => {

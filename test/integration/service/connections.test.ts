@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Secret } from '../../../src/lib/secret.ts'
 import { runService } from '../../../src/service/run.ts'
@@ -7,7 +8,7 @@ import type { DatabaseConfig } from '../../../src/service/store/database.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { drains } from '../../soak/drains.ts'
-import { startService, type TestService } from './harness.ts'
+import { startService, type TestService, withdrawalAddress } from './harness.ts'
 import { serviceFiles } from './processes.ts'
 
 let postgres: Postgres
@@ -51,9 +52,13 @@ describe.each([
   let service: TestService
   let key: string
   beforeAll(async () => {
-    service = await startService(await open(), { httpLimits: { requestTimeoutMs: 1_000, maxConnections: 20 } })
+    service = await startService(await open(), { httpLimits: { requestTimeoutMs: 1_000, maxConnections: 20, maxInFlight: 40 } })
     key = await service.key()
   })
+  /** Requests that hold a place. */
+  const inFlight = async () =>
+    Number(/^staking_service_requests_in_flight (\d+)$/m.exec(await (await fetch(`${service.url}/metrics`)).text())?.[1])
+  const within = { timeout: 30_000, interval: 50 }
   afterAll(() => service?.close())
   const head = (more: string) =>
     `POST /v1/ethereum/stakes HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\nidempotency-key: k\r\n${more}`
@@ -82,10 +87,64 @@ describe.each([
     expect(ms).toBeLessThan(4_000)
   })
 
+  test('that does not read what it asked for keeps no place from others', async () => {
+    // Answers that no system takes ahead of their reader: pages of 200 stakes.
+    const { stakeId } = (await service.stake(key)).body
+    await sql`
+      insert into ethereum_stakes (id, account, network, amount_gwei, withdrawal_address, credentials_type, key_index, pubkey, deposit_data, unsigned_transaction, created_at)
+        select md5(n::text), account, network, amount_gwei, withdrawal_address, credentials_type, n, '0x' || repeat(md5(n::text), 3),
+          deposit_data, unsigned_transaction, created_at
+        from ethereum_stakes, generate_series(1, 199) as n where id = ${stakeId}`.execute(service.store.db)
+    const { hostname, port } = new URL(service.url)
+    const get = `GET /v1/ethereum/stakes?limit=200 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`
+    const socket = connect(Number(port), hostname, () => socket.write(get.repeat(40))).on('error', () => undefined)
+    try {
+      socket.pause()
+      await expect.poll(inFlight, within).toBeGreaterThan(0)
+      await expect.poll(inFlight, within).toBe(0)
+      expect((await service.stake(key)).status).toBe(201)
+    } finally {
+      socket.destroy()
+    }
+  })
+
+  test('that is cut gives back the places of all requests that it had sent at once', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    service.chain.hold = promise
+    const { hostname, port } = new URL(service.url)
+    const text = JSON.stringify({ network: 'devnet', amountEth: 32, withdrawalAddress })
+    const ask = (count: number) => `${head(`content-length: ${text.length}\r\n\r\n`).replace('key: k', `key: cut-${count}`)}${text}`
+    const socket = connect(Number(port), hostname, () => socket.write(Array.from({ length: 8 }, (_, count) => ask(count)).join('')))
+    socket.on('error', () => undefined)
+    try {
+      await expect.poll(inFlight, within).toBe(8)
+      socket.destroy()
+      await expect.poll(inFlight, within).toBe(0)
+    } finally {
+      socket.destroy()
+      service.chain.hold = Promise.resolve()
+      resolve()
+    }
+    expect((await service.stake(key)).status).toBe(201)
+  })
+
   test('with headers of 20 kB is answered 431', async () => {
     const { text } = await raw(service.url, (socket) => socket.write(head(`x-large: ${'x'.repeat(20_000)}\r\n\r\n`)))
     expect(text).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/)
     expect(text).toMatch(/"code":"headers-too-large"/)
+  })
+
+  test('to the port of its own for health and metrics is bounded in time, too', async () => {
+    const apart = await startService(service.store, { operationsApart: true, httpLimits: { requestTimeoutMs: 1_000 } })
+    try {
+      const url = (await apart.service.operations?.listen({ host: '127.0.0.1', port: 0 })) ?? expect.fail('there is no such port')
+      const { text, ms } = await raw(url, (socket) => socket.write('GET /healthz HTTP/1.1\r\nx-half'))
+      expect(text).toMatch(/^HTTP\/1\.1 408 /)
+      expect(ms).toBeLessThan(4_000)
+    } finally {
+      await apart.service.operations?.close()
+      await apart.close()
+    }
   })
 
   test('that speaks no HTTP is answered 400', async () => {

@@ -145,6 +145,20 @@ describe.each(both)('the service on $database', ({ open }) => {
       expect(refused).toMatchObject({ status: 400, body: { code: 'invalid-request', errors: [{ pointer }] } })
     })
 
+    test.each([
+      { why: 'a byte that no character has', bytes: [0xff] },
+      { why: 'half of a surrogate pair', bytes: [0xed, 0xa0, 0x80] },
+      { why: 'the other half', bytes: [0xed, 0xb0, 0x80] },
+      { why: 'U+0000 in two bytes', bytes: [0xc0, 0x80] },
+      { why: 'a character that was cut off', bytes: [0xf0, 0x9f, 0x94] },
+    ])('is refused when its bytes are no UTF-8: $why', async ({ bytes }) => {
+      const [before = '', after = ''] = JSON.stringify({ ...body, externalReference: '@' }).split('@')
+      const sent = Buffer.concat([Buffer.from(before), Buffer.from(bytes), Buffer.from(after)])
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': hash() }
+      const answer = await fetch(service.url + stakes, { method: 'POST', headers, body: sent })
+      expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'invalid-request', errors: [{ pointer: '/body' }] }])
+    })
+
     test('to a contract that is not known warns in the answer, and in each one after it', async () => {
       service.chain.contracts.add(withdrawalAddress.toLowerCase())
       const made = await service.stake(key)
@@ -356,25 +370,12 @@ describe.each(both)('the service on $database', ({ open }) => {
       ['a', 'b'],
       ['a', 'a'],
     ])('is one: %s and %s are refused', async (...keys) => {
-      const text = JSON.stringify(body)
       const headers = [
-        ...['host', new URL(service.url).host, 'content-length', String(text.length)],
-        ...['authorization', `Bearer ${key}`, 'content-type', 'application/json'],
+        ...['host', new URL(service.url).host, 'authorization', `Bearer ${key}`, 'content-type', 'application/json'],
         ...keys.flatMap((one) => ['Idempotency-Key', one]),
       ]
-      const answer = await new Promise<{ status: number | undefined; text: string }>((done, fail) => {
-        const outgoing = request(service.url + stakes, { method: 'POST', headers }, (incoming) => {
-          let received = ''
-          incoming.on('data', (chunk) => {
-            received += chunk
-          })
-          incoming.on('end', () => done({ status: incoming.statusCode, text: received }))
-        })
-        outgoing.on('error', fail)
-        outgoing.end(text)
-      })
-      expect(answer.status).toBe(400)
-      expect(JSON.parse(answer.text)).toMatchObject({ code: 'idempotency-key-invalid', errors: [{ code: 'several' }] })
+      const answer = await sendRaw(service.url + stakes, headers, JSON.stringify(body))
+      expect(answer).toMatchObject({ status: 400, body: { code: 'idempotency-key-invalid', errors: [{ code: 'several' }] } })
     })
 
     test('may have 255 characters', async () => {
@@ -728,6 +729,9 @@ describe.each(both)('the service on $database', ({ open }) => {
       'cursor=x',
       'page=2',
       'externalReference=a%00b',
+      'externalReference=%ff',
+      'externalReference=%ED%A0%80',
+      'externalReference=%',
       'cursor=%00',
       'network=%00',
       'externalReference=',
@@ -764,6 +768,38 @@ describe.each(both)('the service on $database', ({ open }) => {
       const headers = { 'content-type': contentType }
       const answer = await service.call('POST', stakes, { key, idempotencyKey: hash(), text: JSON.stringify(body), headers })
       expect(answer.status).toBe(status)
+    })
+
+    test.each([
+      { contentEncoding: 'identity', status: 201 },
+      { contentEncoding: 'gzip', status: 415 },
+      { contentEncoding: 'identity, br', status: 415 },
+    ])('a body that is encoded as $contentEncoding is $status', async ({ contentEncoding, status }) => {
+      const headers = { 'content-encoding': contentEncoding }
+      const answer = await service.call('POST', stakes, { key, idempotencyKey: hash(), text: JSON.stringify(body), headers })
+      expect(answer.status).toBe(status)
+    })
+
+    test.each([
+      { name: 'Authorization', values: () => [`Bearer ${key}`, `Bearer ${other}`] },
+      { name: 'Content-Type', values: () => ['application/json', 'application/json; charset=utf-16'] },
+      { name: 'Host', values: () => ['a.example', 'b.example'] },
+    ])('a second $name is refused: who stands before the service may believe the other', async ({ name, values }) => {
+      const given = [
+        ['Host', new URL(service.url).host],
+        ['Authorization', `Bearer ${key}`],
+        ['Content-Type', 'application/json'],
+        ['Idempotency-Key', hash()],
+      ].filter(([one]) => one !== name)
+      const answer = await sendRaw(
+        service.url + stakes,
+        [...given.flat(), ...values().flatMap((value) => [name, value])],
+        JSON.stringify(body),
+      )
+      expect(answer).toMatchObject({
+        status: 400,
+        body: { code: 'invalid-request', errors: [{ pointer: `/headers/${name.toLowerCase()}`, code: 'several' }] },
+      })
     })
 
     test('a body that is not JSON is 415, one too large 413', async () => {
@@ -862,6 +898,20 @@ describe.each(both)('the service on $database', ({ open }) => {
     for (const secret of [...keysMade, seedHex, 'authorization', 'Bearer']) expect(logs).not.toContain(secret)
   })
 })
+
+/** POSTs with headers as they are given, names and values in turn. */
+const sendRaw = (url: string, headers: readonly string[], text: string) =>
+  new Promise<{ status: number | undefined; body: unknown }>((done, fail) => {
+    const outgoing = request(url, { method: 'POST', headers: [...headers, 'content-length', String(text.length)] }, (incoming) => {
+      let received = ''
+      incoming.on('data', (chunk) => {
+        received += chunk
+      })
+      incoming.on('end', () => done({ status: incoming.statusCode, body: JSON.parse(received) }))
+    })
+    outgoing.on('error', fail)
+    outgoing.end(text)
+  })
 
 /** The chain shows a transaction. */
 function show(

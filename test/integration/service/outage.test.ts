@@ -101,6 +101,31 @@ describe('PostgreSQL', () => {
     },
   )
 
+  test('is frozen when the chain fails a request: that is told in time, though its key can not be given back now', async () => {
+    const service = await startService(await server(), { leaseMs: 3_000 })
+    try {
+      const key = await service.key()
+      await post(service, key, 'before')
+      const { promise, resolve } = Promise.withResolvers<void>()
+      service.chain.hold = promise
+      const calls = service.chain.calls
+      const midway = post(service, key, 'midway')
+      while (service.chain.calls === calls) await new Promise((done) => setTimeout(done, 5))
+      signalTree(postgres.pid(), 'SIGSTOP')
+      const begun = performance.now()
+      service.chain.failing = 'unavailable'
+      resolve()
+      expect(await midway).toMatchObject({ status: 503, body: { code: 'chain-unavailable' } })
+      expect(performance.now() - begun).toBeLessThan(5_500)
+      signalTree(postgres.pid(), 'SIGCONT')
+      service.chain.failing = undefined
+      expect((await insist(() => post(service, key, 'midway'))).status).toBe(201)
+    } finally {
+      signalTree(postgres.pid(), 'SIGCONT')
+      await service.close()
+    }
+  })
+
   test('is not there yet: the service waits for it', async () => {
     const files = serviceFiles(anvil)
     const urlFile = join(files.folder, 'url')

@@ -18,5 +18,6 @@ test.each([
     expect({ seed, said, violations: result.violations }).toEqual({ seed, said, violations: [] })
     expect(result.faults).toHaveLength(kinds)
     expect(result.created).toBeGreaterThan(0)
+    expect(result.delivered).toBeGreaterThan(0)
   },
 )

@@ -1,0 +1,59 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import { ProblemError } from '../errors.ts'
+import type { Metrics } from '../metrics.ts'
+import type { HttpLimits } from './app.ts'
+
+const sweepMs = 1_000
+
+/** Takes as many requests of the contract at once as it may, and none once it has stopped. What the platform asks is always answered. */
+export function admit(
+  app: FastifyInstance,
+  { maxInFlight, requestTimeoutMs }: HttpLimits,
+  metrics: Pick<Metrics, 'onScrapeInFlight' | 'shed'>,
+  stopped: AbortSignal,
+): void {
+  const answers = new Set<ServerResponse>()
+  /** Those whose requests wait, and are not being served meanwhile. */
+  let aside = 0
+  metrics.onScrapeInFlight(() => answers.size - aside)
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.routeOptions.config.contract === undefined) return done()
+    if (stopped.aborted) {
+      const refusal = new ProblemError('service-unavailable', 'this instance is stopping: ask again', { retryAfterSeconds: 1 })
+      // Who is still sending its body when the connection is closed would be reset, and never read this.
+      return void wholeBody(request.raw).then(() => done(refusal))
+    }
+    if (answers.size - aside >= maxInFlight) {
+      metrics.shed()
+      return done(new ProblemError('service-unavailable', `${maxInFlight} requests are being served: ask again`, { retryAfterSeconds: 1 }))
+    }
+    const { raw } = reply
+    answers.add(raw)
+    raw.once('close', () => answers.delete(raw))
+    request.stepAside = async (wait) => {
+      aside++
+      await wait.finally(() => aside--)
+    }
+    done()
+  })
+
+  /** Answers that are written, and that their clients have not taken yet; each with the number of looks that have found it so. */
+  let slow = new Map<ServerResponse, number>()
+  const sweep = setInterval(() => {
+    const still = new Map<ServerResponse, number>()
+    for (const answer of answers) if (answer.writableEnded) still.set(answer, (slow.get(answer) ?? 0) + 1)
+    // As a client that sends too slowly, one that reads too slowly would keep a place from others.
+    for (const [answer, looks] of still) if (looks * sweepMs > requestTimeoutMs) answer.destroy()
+    slow = still
+  }, sweepMs).unref()
+  app.addHook('onClose', async () => clearInterval(sweep))
+}
+
+/** Reads to the end of a request, or of its connection; the request's own time-out bounds it. */
+async function wholeBody(request: IncomingMessage): Promise<void> {
+  if (request.complete) return
+  const ended = new Promise<void>((done) => request.once('end', done).once('close', done))
+  request.resume()
+  await ended
+}
