@@ -1,4 +1,5 @@
--- Has the operator look at it now.
+-- Has the operator look at it now. Argo CD has no global `os`.
+local os = require("os")
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}
 end
