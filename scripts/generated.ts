@@ -8,9 +8,11 @@ import { kinds } from '../src/resources/kinds.ts'
 import { API_VERSION, GROUP, type KindDefinition, type RootRule } from '../src/resources/meta.ts'
 import { type Reason, reasons, warnAfterMs } from '../src/resources/reasons.ts'
 import { alertReference, alertRules } from './alerts/files.ts'
+import { runbookPages } from './alerts/runbooks/pages.ts'
 import { argoCdConfig } from './argocd/files.ts'
 import { chartFiles } from './chart/files.ts'
 import { dashboardFiles } from './dashboards/files.ts'
+import { decisionList } from './docs/decisions.ts'
 import { kubeStateMetricsConfig, kubeStateMetricsRole } from './kube-state-metrics/files.ts'
 import { metricReference } from './metrics/files.ts'
 
@@ -29,6 +31,8 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   for (const [path, content] of dashboardFiles()) files.set(`charts/staking-operator/${path}`, content)
   files.set('charts/staking-operator/files/alerts.yaml', alertRules())
   files.set('docs/reference/alerts.md', alertReference())
+  for (const [path, content] of runbookPages()) files.set(path, content)
+  files.set('docs/adr/README.md', decisionList())
   files.set('examples/argocd/argocd-cm.yaml', argoCdConfig())
   files.set('examples/kube-state-metrics/config.yaml', kubeStateMetricsConfig())
   files.set('examples/kube-state-metrics/role.yaml', kubeStateMetricsRole())
@@ -70,7 +74,7 @@ function fieldTable(schema: KindDefinition['spec'], ofRoot: ReadonlyMap<string, 
         ...[...rules, ofRoot.get(here) ?? ''].filter((rule) => rule !== '').map((rule) => `Rule: ${rule}.`),
       ].filter((text) => text !== '')
       rows.push(
-        `| \`${here}\` | ${typeOf(child)} | ${required.has(name) ? 'yes' : ''} | ${[child.description, ...details].filter(Boolean).join(' ').replaceAll('|', '\\|')} |`,
+        `| \`${here}\` | ${typeOf(child)} | ${required.has(name) ? 'yes' : ''} | ${cell([child.description, ...details].filter(Boolean).join(' '))} |`,
       )
       if (child.type === 'object') walk(child, here)
       if (child.type === 'array' && (child.items as JsonObject).type === 'object' && name !== 'conditions')
@@ -80,6 +84,14 @@ function fieldTable(schema: KindDefinition['spec'], ofRoot: ReadonlyMap<string, 
   walk(structuralSchema(schema), '')
   return `| field | type | required | meaning |\n|---|---|---|---|\n${rows.join('\n')}`
 }
+
+/** A text in a table. What stands in angle brackets is no HTML, which a reader would not see. */
+const cell = (text: string): string =>
+  text
+    .replaceAll('|', '\\|')
+    .split('`')
+    .map((part, at) => (at % 2 === 0 ? part.replaceAll('<', '&lt;') : part))
+    .join('`')
 
 function typeOf(schema: JsonObject): string {
   if (Array.isArray(schema.enum)) return schema.enum.map((value) => `\`${String(value)}\``).join(' or ')
@@ -96,7 +108,7 @@ function reasonReference(): string {
   const table = (stalled: boolean) =>
     Object.entries(reasons)
       .filter(([, reason]) => reason.stalled === stalled)
-      .map(([name, { means }]) => `| \`${name}\` | ${means.replaceAll('|', '\\|')}${warning(name as Reason)} |`)
+      .map(([name, { means }]) => `| \`${name}\` | ${cell(means)}${warning(name as Reason)} |`)
       .join('\n')
   return `# Reasons\n\n<!-- ${header('src/resources/reasons.ts')} -->\n\nWhat the conditions and events of the resources can say.\n\n## A person must act\n\nThe condition \`Stalled\` is True with one of these.\n\n| reason | meaning |\n|---|---|\n${table(true)}\n\n## On the way\n\n| reason | meaning |\n|---|---|\n${table(false)}\n`
 }

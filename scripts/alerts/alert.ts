@@ -1,4 +1,4 @@
-/** One alert, with what a person does about it and the series that prove that it fires, and that it stays silent. */
+/** One alert, with the series that prove that it fires, and that it stays silent. What a person does about it is in its runbook (runbooks/). */
 export interface Alert {
   readonly name: string
   readonly of: 'operator' | 'service'
@@ -10,7 +10,6 @@ export interface Alert {
   /** What has happened, with the labels of the series. */
   readonly summary: string
   readonly means: string
-  readonly todo: readonly string[]
   /** Series by their name and labels, in promtool's notation, a value a minute. `at`: when it is looked at. */
   readonly fires: {
     readonly series: Readonly<Record<string, string>>

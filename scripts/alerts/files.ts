@@ -1,5 +1,4 @@
 import { stringify } from 'yaml'
-import type { Alert } from './alert.ts'
 import { alerts } from './alerts.ts'
 import { questions } from './questions.ts'
 import { slo } from './slo.ts'
@@ -30,19 +29,20 @@ export const alertRules = ({ bare = false } = {}): string =>
     { lineWidth: 0 },
   )}`
 
-/** The page that says what to do at 3 a.m. */
+/** All alerts in one page, with a way to the runbook of each. */
 export function alertReference(): string {
-  const section = ({ name, severity, expr, for: holds, means, todo }: Alert): string =>
-    `## ${name}\n\n${means}\n\n${todo.map((step, index) => `${index + 1}. ${step}`).join('\n')}\n\n${severity === 'critical' ? 'Wakes somebody up' : 'Can wait for the morning'}; ${holds === '0m' ? 'at once' : `after ${holds}`} when\n\n\`\`\`promql\n${expr}\n\`\`\`\n`
-  const asked = questions.map(
-    ({ asks, alerts: names, query }) =>
-      `| ${asks} | ${names.map((name) => `[${name}](#${name.toLowerCase()})`).join(', ')} | \`${query}\` |`,
+  const linked = (name: string): string => `[${name}](../runbooks/${name}.md)`
+  const asked = questions.map(({ asks, alerts: names, query }) => `| ${asks} | ${names.map(linked).join(', ')} | \`${query}\` |`)
+  const listed = alerts.map(
+    ({ name, severity, for: holds, means }) => `| ${linked(name)} | ${severity} | ${holds === '0m' ? 'at once' : holds} | ${means} |`,
   )
   return `# Alerts
 
 <!-- ${header} -->
 
-The chart brings them as a PrometheusRule (\`prometheusRule.enabled: true\`); without it, [the rules](../../charts/staking-operator/files/alerts.yaml) are a file that Prometheus reads as it is. Each links to its section here, which says what to do.
+The chart brings them as a PrometheusRule (\`prometheusRule.enabled: true\`); without it, [the rules](../../charts/staking-operator/files/alerts.yaml) are a file that Prometheus reads as it is. Each has a runbook: what it means, whether money is at risk, what to look at, what to do and what never to do. With \`prometheusRule.runbookUrl\` each alert links to its own ([Monitor it](../how-to/monitor.md)).
+
+A **critical** alert wakes somebody up; a **warning** can wait for the morning.
 
 ## Ten questions
 
@@ -54,7 +54,12 @@ ${asked.join('\n')}
 
 ${slo.objective * 100} % of all EthereumStakes and SolanaStakes are broadcast within ${slo.seconds / 60} minutes of their creation, over 30 days. Two alerts tell when that is missed faster than it may be. Stakes whose spec was changed after their creation do not count.
 
-${alerts.map(section).join('\n')}`
+## All alerts
+
+| alert | severity | after | meaning |
+|---|---|---|---|
+${listed.join('\n')}
+`
 }
 
 /** What promtool is to prove: each alert fires by its series, with its labels, and stays silent by the others. */

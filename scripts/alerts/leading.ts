@@ -10,11 +10,6 @@ export const leadingAlerts: readonly Alert[] = [
     severity: 'critical',
     summary: 'No instance of the staking operator leads.',
     means: 'Nothing is signed, followed or told. Transactions that were sent go on by themselves; a fee that is too low is not raised.',
-    todo: [
-      '`kubectl -n staking-system get pods,lease`: is a pod there, is it ready, and who holds the lease?',
-      'A pod that is not ready says which cache it waits for at `/readyz`; one that ends says why in its last line.',
-      '`OutdatedCRD` in the log: apply the CRDs of the version that runs.',
-    ],
     fires: { series: { 'staking_operator_leader{pod="a"}': '0x10' }, at: '5m', labels: {} },
     silent: { series: { 'staking_operator_leader{pod="a"}': '0x10', 'staking_operator_leader{pod="b"}': '1x10' }, at: '5m' },
   },
@@ -26,7 +21,6 @@ export const leadingAlerts: readonly Alert[] = [
     severity: 'warning',
     summary: 'The lead of the staking operator has passed on {{ $value }} times in half an hour.',
     means: 'An instance can’t renew its lease in time, and ends each time. Nothing is lost by that; little gets done.',
-    todo: ['Is the pod short of CPU (throttled), or the API server slow?', '`leaderElection.*` of the chart: longer times hold out more.'],
     fires: { series: { 'staking_operator_leader{pod="a"}': '0 1 0 1 0 1 0 1 0 1x30' }, at: '20m', labels: {} },
     silent: { series: { 'staking_operator_leader{pod="a"}': '0x5 1x30', 'staking_operator_leader{pod="b"}': '1x5 0x30' }, at: '20m' },
   },
@@ -39,10 +33,6 @@ export const leadingAlerts: readonly Alert[] = [
     summary: 'The operator has heard nothing of {{ $labels.resource }} for {{ $value | humanizeDuration }}.',
     means:
       'The API server sends a bookmark about every minute. Without them the operator works from what it knew; before each first sending it still reads past its cache.',
-    todo: [
-      'Is the API server there, and does it answer `kubectl get --raw /readyz`?',
-      'A proxy or load balancer between them may hold connections that are dead: restart the operator, and look at its idle time-out.',
-    ],
     fires: {
       series: { 'staking_operator_informer_silence_seconds{resource="ethereumstakes",pod="a"}': '0+60x20' },
       at: '12m',
@@ -58,7 +48,6 @@ export const leadingAlerts: readonly Alert[] = [
     severity: 'warning',
     summary: "{{ $value | humanizePercentage }} of the operator's requests to the API server fail.",
     means: 'The API server is away or overloaded, or a right is missing (403).',
-    todo: ['By `status` and `resource`: 403 names the right that is missing; compare the ClusterRole with the chart’s.'],
     fires: {
       series: {
         'staking_operator_kube_request_duration_seconds_count{verb="patch",resource="stakingtransactions",status="403"}': '0+2x40',

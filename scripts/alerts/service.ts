@@ -10,7 +10,6 @@ export const serviceAlerts: readonly Alert[] = [
     severity: 'critical',
     summary: 'The staking service can’t use the {{ $labels.kind }} nodes of {{ $labels.network }}.',
     means: 'What needs them answers 503 `chain-unavailable`; everything else goes on.',
-    todo: ['`/readyz?verbose` says for each network what is wrong.'],
     fires: {
       series: { 'staking_service_network_up{network="hoodi",kind="beacon",pod="a"}': '0x20' },
       at: '8m',
@@ -26,7 +25,6 @@ export const serviceAlerts: readonly Alert[] = [
     severity: 'critical',
     summary: 'The staking service came upon a validator key of its own on {{ $labels.network }} that is in use already.',
     means: 'Its database was restored from an older copy, or the seed is used elsewhere. The key was not handed out.',
-    todo: ['[After a restore](../how-to/back-up-and-restore-the-service.md). One seed belongs to one database.'],
     fires: {
       series: { 'staking_service_known_keys_skipped_total{network="hoodi"}': '_x10 1x10' },
       at: '12m',
@@ -42,7 +40,6 @@ export const serviceAlerts: readonly Alert[] = [
     severity: 'critical',
     summary: '{{ $value }} deposits on {{ $labels.network }} are stakes that the service’s database does not know.',
     means: 'The database was restored from an older copy. Their keys can be made again; the service does nothing of it by itself.',
-    todo: ['[What a restored database misses](../how-to/back-up-and-restore-the-service.md).'],
     fires: { series: { 'staking_service_missing_stakes{network="hoodi",pod="a"}': '2x20' }, at: '8m', labels: { network: 'hoodi' } },
     silent: { series: { 'staking_service_missing_stakes{network="hoodi",pod="a"}': '0x20' }, at: '8m' },
   },
@@ -54,7 +51,6 @@ export const serviceAlerts: readonly Alert[] = [
     severity: 'warning',
     summary: 'The staking service has not followed the transactions of {{ $labels.network }} for {{ $value | humanizeDuration }}.',
     means: 'What it says of transactions and validators is old. The operator looks at the chain itself.',
-    todo: ['Its log says why; mostly its nodes ([StakingServiceNetworkDown](#stakingservicenetworkdown)) or its database.'],
     fires: {
       series: { 'staking_service_tracker_last_success_timestamp_seconds{network="hoodi",pod="a"}': '0x30' },
       at: '20m',
@@ -70,7 +66,6 @@ export const serviceAlerts: readonly Alert[] = [
     severity: 'critical',
     summary: '{{ $value | humanizePercentage }} of the answers of the staking service are errors of its own.',
     means: '503 is its database, a network or too many requests at a time; 500 is a fault of its own, with its cause in the log.',
-    todo: ['By `route` and `status`, then the log.', '`staking_service_requests_shed_total` grows: more instances, or fewer requests.'],
     fires: {
       series: {
         'staking_service_http_request_duration_seconds_count{method="POST",route="/v1/ethereum/stakes",status="503"}': '0+1x40',
@@ -95,7 +90,6 @@ export const serviceAlerts: readonly Alert[] = [
     severity: 'warning',
     summary: '{{ $value }} webhook deliveries wait.',
     means: 'An endpoint is away or slow. Nothing is lost: each is tried again, for three days.',
-    todo: ['`staking_service_webhook_attempts_total` by `outcome`; the account’s endpoints say how their last deliveries ended.'],
     fires: { series: { 'staking_service_webhook_deliveries_pending{pod="a"}': '2000x60' }, at: '40m', labels: {} },
     silent: { series: { 'staking_service_webhook_deliveries_pending{pod="a"}': '2000x20 10x40' }, at: '40m' },
   },

@@ -16,12 +16,6 @@ const burns = (factor: number, window: string): string =>
 /** The short window ends the alert soon after the trouble has ended; of one or two late stakes alone nobody is woken. */
 const lateOnes = (window: string): string => `(${all(window)} - ${good(window)}) > 2`
 
-const todo = [
-  '`histogram_quantile(0.9, sum by (le, condition) (rate(staking_operator_time_to_condition_seconds_bucket{kind="EthereumStake"}[1h])))`: which condition the time goes by before (`Created`: the staking API; `Verified`; `Broadcast`: the signer’s lane).',
-  '`sort_desc(staking_operator_oldest_wait_seconds)`: what stakes wait for now; see the alert of that wait.',
-  'A stake that waits for funds or for a lower fee counts, too: its owner waits either way.',
-] as const
-
 const series = (late: string, intime: string) => ({
   [`${metric}_bucket{kind="EthereumStake",condition="Broadcast",le="${slo.seconds}.0",pod="a"}`]: intime,
   [`${metric}_bucket{kind="EthereumStake",condition="Broadcast",le="1200.0",pod="a"}`]: late,
@@ -45,7 +39,6 @@ export const sloAlerts: readonly Alert[] = [
       '{{ $value | humanizePercentage }} of the stakes of the last hours took more than ten minutes from their creation to the broadcast.',
     means:
       'The objective is that 99 % of all stakes are broadcast within ten minutes, over 30 days. At this rate what may be missed in 30 days is used up within five days, or two.',
-    todo,
     fires: {
       // One in five is late.
       series: series('0+5x120', '0+4x120'),
@@ -69,7 +62,6 @@ export const sloAlerts: readonly Alert[] = [
     summary:
       '{{ $value | humanizePercentage }} of the stakes of the last days took more than ten minutes from their creation to the broadcast.',
     means: 'The objective is that 99 % of all stakes are broadcast within ten minutes, over 30 days. At this rate it will be missed.',
-    todo,
     fires: {
       // One in fifty is late.
       series: series('0+50x170', '0+49x170'),

@@ -10,10 +10,6 @@ export const surroundingAlerts: readonly Alert[] = [
     severity: 'warning',
     summary: 'Node {{ $labels.node }} of {{ $labels.network }} has failed, lagged or stood still for a quarter of an hour.',
     means: 'It is asked last. What every configured node must confirm (another transaction after one that was lost) waits for it.',
-    todo: [
-      'Its number is its place in `rpcUrls`. Look at the node, or ask its operator.',
-      'Take one that is gone for good out of the networks file: as long as it is there, what it might know counts.',
-    ],
     fires: {
       series: { 'staking_operator_rpc_node_unhealthy{network="hoodi",node="2",pod="a"}': '1x30' },
       at: '20m',
@@ -29,10 +25,6 @@ export const surroundingAlerts: readonly Alert[] = [
     severity: 'critical',
     summary: 'No node of {{ $labels.network }} answers.',
     means: 'Nothing of this network is signed, sent or followed. Resources say `ChainUnavailable`.',
-    todo: [
-      '`kubectl -n staking-system logs deploy/staking-operator | grep rpc`: what the nodes say (refused, 401, time-out).',
-      'A key in the URL of a provider may have expired. The networks file is read again when it changes.',
-    ],
     fires: {
       series: {
         'staking_operator_rpc_request_duration_seconds_count{network="hoodi",method="eth_getBlockByNumber",outcome="ok"}': '100x30',
@@ -60,10 +52,6 @@ export const surroundingAlerts: readonly Alert[] = [
     summary: 'Node {{ $labels.node }} of {{ $labels.network }} shows another chain than the others.',
     means:
       'One of them is on a fork, stuck, or lies. What they disagree about is not concluded (`NodesDisagree`); a reorg of a block or two does this for a moment.',
-    todo: [
-      'Compare the block hashes that the nodes give for one height (`eth_getBlockByNumber`) with a block explorer.',
-      'Take the wrong one out of the networks file.',
-    ],
     fires: {
       series: { 'staking_operator_rpc_node_disagreements_total{network="hoodi",node="1"}': '0x5 1x20' },
       at: '10m',
@@ -80,10 +68,6 @@ export const surroundingAlerts: readonly Alert[] = [
     summary: '{{ $value | humanizePercentage }} of the calls to the staking API fail.',
     means:
       'Stakes are not made, and nothing new is sent: the API is told of each transaction before. Resources say `ServiceUnavailable`, or what the API refuses.',
-    todo: [
-      '`staking_operator_staking_api_request_duration_seconds_count` by `outcome` tells how: refused, 401, time-out, an answer that is not its contract.',
-      'With the service of this repository: `/readyz?verbose`.',
-    ],
     fires: {
       series: {
         'staking_operator_staking_api_request_duration_seconds_count{operation="createEthereumStake",outcome="ok"}': '10x40',

@@ -30,12 +30,6 @@ export const waitAlerts: readonly Alert[] = [
     severity: 'critical',
     summary: 'A {{ $labels.kind }} has waited with {{ $labels.reason }} for {{ $value | humanizeDuration }}.',
     means: 'Something that the operator needs has been away for an hour, or it gets nowhere. No change of a manifest ends this wait.',
-    todo: [
-      '`sort_desc(staking_operator_resource_condition_age_seconds)` in Prometheus names the resources that have waited longest; `kubectl describe` one of them.',
-      'Look the reason up in the [list of reasons](../reference/reasons.md).',
-      '`ChainUnavailable`, `NodesDisagree`, `NoFinality`: see [StakingNetworkUnreachable](#stakingnetworkunreachable) and [StakingNodesDisagree](#stakingnodesdisagree). `ServiceUnavailable`: see [StakingApiFailing](#stakingapifailing).',
-      '`WaitingForNonce`: an earlier transaction of the signer holds it up; see [StakingTransactionsDontLand](#stakingtransactionsdontland).',
-    ],
     fires: {
       series: { 'staking_operator_oldest_wait_seconds{kind="EthereumStake",reason="ServiceUnavailable",pod="a"}': '0+60x90' },
       at: '75m',
@@ -59,10 +53,6 @@ export const waitAlerts: readonly Alert[] = [
     summary: '{{ $value }} {{ $labels.kind }} that are done can’t be looked at: {{ $labels.reason }}.',
     means:
       'What their status shows is as old as `status.observedAt`. Nobody would hear of a validator of theirs that is slashed. Nothing of them is signed or sent in any case.',
-    todo: [
-      '`Unauthorized`: the API key was revoked or has expired. `UnknownNetwork`: the network was taken out of the configuration.',
-      '`ChainUnavailable`, `ServiceUnavailable`: see [StakingNetworkUnreachable](#stakingnetworkunreachable) and [StakingApiFailing](#stakingapifailing).',
-    ],
     fires: {
       series: {
         'staking_operator_resource_condition_age_seconds{namespace="team-a",name="one",kind="EthereumStake",type="Observed",reason="Unauthorized",pod="a"}':
@@ -90,11 +80,6 @@ export const waitAlerts: readonly Alert[] = [
     summary: 'Signer {{ $labels.signer }} is short of {{ $value }} ETH or SOL on {{ $labels.network }}.',
     means:
       'What waits for its balance is more than it has. Those that it can pay for are sent in their order; the others wait with `InsufficientFunds`.',
-    todo: [
-      '`kubectl get stakingsigner`: the address to fund, and what it has.',
-      'Compare `staking_operator_signer_needed_eth` with `staking_operator_signer_balance_eth` (or `_sol`), and send what is missing: everything goes on by itself.',
-      'More waits than you expect: `kubectl get stx` shows each transaction and the resource that it is for; `spec.suspend: true` holds one back.',
-    ],
     fires: {
       series: {
         'staking_operator_signer_needed_eth{signer="treasury",network="hoodi",pod="a"}': '64x40',
@@ -121,7 +106,6 @@ export const waitAlerts: readonly Alert[] = [
     severity: 'warning',
     summary: 'Signer {{ $labels.name }} has had less than its minimumBalance for {{ $value | humanizeDuration }}.',
     means: 'It is used all the same, and pays for what it can. You asked to hear of this before it runs dry (`spec.minimumBalance`).',
-    todo: ['`kubectl get stakingsigner`: its address and what it has on each network. Fund it.'],
     fires: {
       series: {
         'staking_operator_resource_condition_age_seconds{namespace="",name="treasury",kind="StakingSigner",type="Funded",reason="BalanceLow",pod="a"}':
@@ -146,10 +130,6 @@ export const waitAlerts: readonly Alert[] = [
     severity: 'warning',
     summary: 'The balance of signer {{ $labels.signer }} on {{ $labels.network }} was read {{ $value | humanizeDuration }} ago.',
     means: 'A signer is looked at every few minutes. Its balance, and what waits for it, are as old as this says.',
-    todo: [
-      '`kubectl describe stakingsigner NAME`: its conditions say what keeps it from being looked at.',
-      'Mostly the nodes: see [StakingNetworkUnreachable](#stakingnetworkunreachable). Key and policy are looked at before the balance: `Stalled` says what is wrong with them.',
-    ],
     fires: {
       series: { 'staking_operator_signer_balance_read_timestamp_seconds{signer="treasury",network="hoodi",pod="a"}': '60x90' },
       at: '75m',
@@ -169,10 +149,6 @@ export const waitAlerts: readonly Alert[] = [
     summary: 'A {{ $labels.kind }} has waited for a lower fee for {{ $value | humanizeDuration }} ({{ $labels.reason }}).',
     means:
       'Gas, or the fee of an execution request, costs more than the cap of the resource or of the signer’s policy allows. Nothing is sent above a cap.',
-    todo: [
-      'Compare `staking_operator_network_base_fee_gwei` with `staking_operator_signer_fee_cap_gwei`; the condition of the resource names the cap that holds it back.',
-      'Wait, or raise `maxFeePerGasGwei` (`maxRequestFeeGwei` for `RequestFeeTooHigh`) in the resource or in `spec.policy` of the signer.',
-    ],
     fires: {
       series: { 'staking_operator_oldest_wait_seconds{kind="EthereumStake",reason="FeeTooHigh",pod="a"}': '0+60x150' },
       at: '130m',
@@ -193,11 +169,6 @@ export const waitAlerts: readonly Alert[] = [
       'A {{ $labels.purpose }} of signer {{ $labels.signer }} on {{ $labels.network }} was signed {{ $value | humanizeDuration }} ago and has no outcome.',
     means:
       'It is too cheap, waits for an earlier nonce, or the chain makes no final blocks. It may still land: nobody may assume that it does not.',
-    todo: [
-      '`kubectl get stx`: state, price and age of each; the oldest nonce of the signer holds up the others.',
-      '`FeeTooHigh`: raise `maxFeePerGasGwei` of the resource or of the policy, or wait.',
-      '`NodesDisagree`, `NoFinality`: look at the RPC nodes.',
-    ],
     fires: {
       series: {
         'staking_operator_transactions_open_oldest_seconds{signer="treasury",network="hoodi",purpose="Deposit",state="open",pod="a"}':
@@ -226,10 +197,6 @@ export const waitAlerts: readonly Alert[] = [
     summary: 'The last change of the {{ $labels.file }} file can’t be used.',
     means:
       'The operator goes on with the last good one, until it is restarted: then it does not start at all. So put it right before anything else happens.',
-    todo: [
-      '`kubectl -n staking-system logs deploy/staking-operator | grep "cannot be used"`: which field, and why.',
-      'Correct the values of the chart (`networks`), or roll the last change back; the file is read again by itself.',
-    ],
     fires: {
       series: { 'staking_operator_config_last_reload_successful{file="networks",pod="a"}': '1x5 0x20' },
       at: '15m',

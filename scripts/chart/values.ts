@@ -216,8 +216,11 @@ export const chartValues = z.strictObject({
       labels: labels.default({}).describe('Labels that your Prometheus selects by.'),
       runbookUrl: z
         .string()
+        .regex(/^(https?:\/\/\S+)?$/)
         .default('')
-        .describe('Where docs/reference/alerts.md is to be read by people: each alert links to its part of it.'),
+        .describe(
+          'Where people read docs/runbooks: each alert links to its page there. `https://docs.example/runbooks` stands for `https://docs.example/runbooks/{alert}.html`, as the documentation’s site has them; write `{alert}` yourself where the address is another, such as `https://git.example/staking-operator/blob/main/docs/runbooks/{alert}.md`.',
+        ),
     })
     .prefault({})
     .describe('Alerts, as a PrometheusRule.'),

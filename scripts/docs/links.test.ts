@@ -1,17 +1,11 @@
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { anchorOf } from './pages.ts'
 
 const repository = join(import.meta.dirname, '../..')
 const pages = globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md', 'charts/**/*.md', 'test/**/*.md'], { cwd: repository }).toSorted()
 
-/** As GitHub makes an anchor of a heading. */
-const anchorOf = (heading: string): string =>
-  heading
-    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-')
 const withoutCode = (text: string): string =>
   text.replaceAll(/```.*?```/gs, '').replaceAll(/`[^`\n]*`/g, (code) => code.replaceAll(/[[\]()]/g, ''))
 const anchorsOf = (path: string): readonly string[] =>

@@ -86,7 +86,7 @@ export const metricReference = (): string => `# Metrics
 
 <!-- Generated from the programs' own metrics by \`npm run generate\`. Do not edit. -->
 
-Both programs serve \`/metrics\` in the Prometheus format: the operator on \`--listen\`, the service on its own port. The default metrics of Node.js are there as well. [Alerts](alerts.md) for both come with the chart, and so do four dashboards for Grafana (\`grafanaDashboard.enabled: true\`; or import [their files](../../charts/staking-operator/files/dashboards)).
+Both programs serve \`/metrics\` in the Prometheus format: the operator on \`--listen\`, the service on its own port. The default metrics of Node.js are there as well. [Alerts](alerts.md) for both come with the chart, and so do four dashboards for Grafana (\`grafanaDashboard.enabled: true\`; or import their files: [fleet](../../charts/staking-operator/files/dashboards/staking-fleet.json), [signers](../../charts/staking-operator/files/dashboards/staking-signers.json), [chains and API](../../charts/staking-operator/files/dashboards/staking-chains.json), [service](../../charts/staking-operator/files/dashboards/staking-service.json)).
 
 ## Operator
 

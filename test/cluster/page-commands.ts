@@ -39,10 +39,21 @@ export interface PageOptions {
   /** What stands for the page's placeholders: NAME, NAMESPACE … */
   readonly placeholders?: Readonly<Record<string, string>>
   /**
-   * No pod runs here: what the page runs in the service's pod (`kubectl exec`) runs as a process instead, with this configuration, and `kubectl rollout` has
-   * nothing to wait for.
+   * No pod runs here: what the page runs in the service's pod (`kubectl exec`) runs as a process instead, with this configuration, `kubectl rollout status` has
+   * nothing to wait for, and `kubectl logs` prints a file.
    */
-  readonly pod?: { readonly serviceConfig: string }
+  readonly pod?: Pod
+  /** `grep` that finds nothing has not failed: the page looks for what may not be there. */
+  readonly mayFindNothing?: boolean
+}
+
+interface Pod {
+  readonly serviceConfig: string
+  /** Where each program serves what it serves at 127.0.0.1:8081 in its pod. */
+  readonly operatorAddress?: string
+  readonly serviceAddress?: string
+  /** Files that hold what the programs have logged. */
+  readonly logs?: readonly string[]
 }
 
 export interface Commands {
@@ -61,14 +72,14 @@ export interface Commands {
  */
 export async function pageCommands(
   cluster: Pick<ControlPlane, 'assets' | 'adminKubeconfigPath'>,
-  { page, placeholders = {}, pod }: PageOptions,
+  { page, placeholders = {}, pod, mayFindNothing = false }: PageOptions,
   signal: AbortSignal,
 ): Promise<Commands> {
   const blocks = blocksOf(readFileSync(join(repository, page), 'utf8'))
   const dir = mkdtempSync(join(tmpdir(), 'page-'))
   const bin = join(dir, '.bin')
   mkdirSync(bin)
-  writeFileSync(join(bin, 'kubectl'), kubectlScript(cluster.assets.kubectl, pod?.serviceConfig), { mode: 0o755 })
+  writeFileSync(join(bin, 'kubectl'), kubectlScript(cluster.assets.kubectl, pod), { mode: 0o755 })
   symlinkSync(await findHelm({ env: process.env, log: () => {}, signal }), join(bin, 'helm'))
   for (const name of ['charts', 'crds', 'examples']) symlinkSync(join(repository, name), join(dir, name))
   const helmFolder = (name: string) => join(dir, '.helm', name)
@@ -91,7 +102,7 @@ export async function pageCommands(
       for (const { text } of found) {
         const { code, stdout, stderr } = await runToEnd({
           command: 'bash',
-          args: ['-euo', 'pipefail', '-c', filled(text)],
+          args: ['-euo', 'pipefail', '-c', `${mayFindNothing ? 'grep() { command grep "$@" || [ $? -eq 1 ]; }\n' : ''}${filled(text)}`],
           cwd: dir,
           env,
           signal: AbortSignal.any([signal, AbortSignal.timeout(180_000)]),
@@ -115,16 +126,22 @@ export async function pageCommands(
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 /** kubectl itself, but for what needs a pod. */
-function kubectlScript(kubectl: string, serviceConfig: string | undefined): string {
+function kubectlScript(kubectl: string, pod: Pod | undefined): string {
   const instead =
-    serviceConfig === undefined
+    pod === undefined
       ? ''
       : `case " $* " in
-  *" rollout "*) exit 0 ;;
+  *" rollout status "*) exit 0 ;;
+  *" logs "*)
+    ${quoted(kubectl)} "$@"
+    exec cat ${(pod.logs ?? ['/dev/null']).map(quoted).join(' ')} ;;
   *" exec "*)
+    at=${quoted(pod.operatorAddress ?? '127.0.0.1:1')}
+    case " $* " in *" deploy/staking-operator-service "*) at=${quoted(pod.serviceAddress ?? '127.0.0.1:1')} ;; esac
     while [ "$1" != -- ]; do shift; done
+    if [ "$3" = -e ]; then exec ${quoted(process.execPath)} -e "\${4//127.0.0.1:8081/$at}"; fi
     shift 3 # --, node, the program
-    exec ${quoted(process.execPath)} ${quoted(join(repository, 'src/main.ts'))} "$@" --config ${quoted(serviceConfig)} ;;
+    exec ${quoted(process.execPath)} ${quoted(join(repository, 'src/main.ts'))} "$@" --config ${quoted(pod.serviceConfig)} ;;
 esac
 `
   return `#!/bin/bash\n${instead}exec ${quoted(kubectl)} "$@"\n`

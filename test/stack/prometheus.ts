@@ -11,9 +11,17 @@ export interface Sample {
   readonly value: readonly [seconds: number, value: string]
 }
 
+/** A series over a while. */
+export interface RangeSample {
+  readonly metric: Readonly<Record<string, string>>
+  readonly values: readonly Sample['value'][]
+}
+
 export interface Prometheus {
   /** @throws with what Prometheus says where it can't take the query. */
   query(expr: string): Promise<readonly Sample[]>
+  /** Unix times and a step, in seconds. @throws like `query` */
+  range(expr: string, during: { readonly start: number; readonly end: number; readonly step: number }): Promise<readonly RangeSample[]>
   /** Health of each rule, by its name: `ok`, `err`, or `unknown` while it was not evaluated yet. */
   rules(): Promise<ReadonlyMap<string, { readonly health: string; readonly state: string }>>
   stop(): Promise<void>
@@ -65,6 +73,10 @@ export async function startPrometheus(options: {
   }
   return {
     query: async (expr) => (await get<{ readonly result: readonly Sample[] }>(`/api/v1/query?query=${encodeURIComponent(expr)}`)).result,
+    async range(expr, { start, end, step }) {
+      const parameters = new URLSearchParams({ query: expr, start: String(start), end: String(end), step: String(step) })
+      return (await get<{ readonly result: readonly RangeSample[] }>(`/api/v1/query_range?${parameters}`)).result
+    },
     async rules() {
       type Rule = { readonly name: string; readonly health: string; readonly state: string }
       const { groups } = await get<{ readonly groups: readonly { readonly rules: readonly Rule[] }[] }>('/api/v1/rules')

@@ -92,16 +92,22 @@ test('money is in question by reasons that stall', () => {
   for (const reason of moneyInQuestion) expect(reasons[reason].stalled, reason).toBe(true)
 })
 
-test('the chart brings them, each with a link to what to do', async () => {
+test.each([
+  { runbookUrl: 'https://docs.example/runbooks', page: 'https://docs.example/runbooks/NAME.html' },
+  { runbookUrl: 'https://docs.example/runbooks/', page: 'https://docs.example/runbooks/NAME.html' },
+  { runbookUrl: 'https://git.example/docs/runbooks/{alert}.md?plain=1', page: 'https://git.example/docs/runbooks/NAME.md?plain=1' },
+  { runbookUrl: '', page: undefined },
+])('the chart brings them, each with a link to its own runbook ($runbookUrl)', async ({ runbookUrl, page }) => {
   const helm: Helm = await startHelm(undefined, stopping.signal)
   try {
-    const rendered = (await helm.render(matrix[3]?.values ?? {})).find(({ kind }) => kind === 'PrometheusRule') as unknown as {
-      spec: { groups: { rules: { alert: string; annotations: { runbook_url: string; summary: string } }[] }[] }
+    const values = { ...matrix[3]?.values, prometheusRule: { enabled: true, runbookUrl } }
+    const rendered = (await helm.render(values)).find(({ kind }) => kind === 'PrometheusRule') as unknown as {
+      spec: { groups: { rules: { alert: string; annotations: { runbook_url?: string; summary: string } }[] }[] }
     }
     const rules = rendered.spec.groups.flatMap((group) => group.rules)
     expect(rules.map(({ alert }) => alert).toSorted()).toEqual(alerts.map(({ name }) => name).toSorted())
     for (const { alert, annotations } of rules) {
-      expect(annotations.runbook_url).toBe(`https://docs.example/alerts#${alert.toLowerCase()}`)
+      expect(annotations.runbook_url).toBe(page?.replace('NAME', alert))
       expect(annotations.summary).toBe(alerts.find(({ name }) => name === alert)?.summary)
     }
     expect(parse(alertRules()).groups).toHaveLength(2)

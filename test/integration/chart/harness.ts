@@ -43,7 +43,7 @@ export const matrix: readonly { readonly what: string; readonly values: object }
       priorityClassName: 'system-cluster-critical',
       serviceAccount: { create: true, annotations: { 'example.com/role': 'staking' } },
       serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
-      prometheusRule: { enabled: true, runbookUrl: 'https://docs.example/alerts' },
+      prometheusRule: { enabled: true, runbookUrl: 'https://docs.example/runbooks' },
       grafanaDashboard: { enabled: true, annotations: { grafana_folder: 'Staking' } },
       networkPolicy: { enabled: true, egress: [{ to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] }], metricsFrom: [{ namespaceSelector: {} }] },
       service: {

@@ -1,22 +1,32 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { alerts } from '../../../scripts/alerts/alerts.ts'
 import { alertRules } from '../../../scripts/alerts/files.ts'
 import { questions } from '../../../scripts/alerts/questions.ts'
+import { runbooks } from '../../../scripts/alerts/runbooks/runbooks.ts'
 import { boards } from '../../../scripts/dashboards/files.ts'
+import { type Picture, pictureHtml, pictureOf, whyEmpty } from '../../../scripts/dashboards/picture.ts'
+import { chromiumProgram, startBrowser } from '../../browser/browser.ts'
 import { type Prometheus, prometheusProgram, startPrometheus } from '../../stack/prometheus.ts'
 import { applyAll, eventually, SIGNER, signer, stake } from '../../stack/resources.ts'
 import { untilPaidOnce, untilStalls, useStack } from './harness.ts'
+import { recordedRun, recordingStack } from './recorded-run.ts'
 
 /**
  * A real Prometheus scrapes the operator and the service while they make a stake: every query of the dashboards and of the ten questions is run against it, and
- * it evaluates every alert. Without Debian's package `prometheus`, which `.ci/run` installs, these tests are skipped.
+ * it evaluates every alert. Each panel is drawn from what it answers. Without Debian's package `prometheus`, which `.ci/run` installs, these tests are skipped.
+ *
+ * `npm run docs:panels` has more happen in the run, and keeps the pictures in docs/assets/panels.
  */
+const keepIn = process.env.PANELS
 const command = prometheusProgram()
 const why = command === undefined ? ' (skipped: install prometheus)' : ''
 
 describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}`, () => {
-  const stack = useStack()
+  const stack = useStack(keepIn === undefined ? {} : recordingStack)
   let prometheus: Prometheus
+  let start = 0
   beforeAll(async () => {
     const { cluster, operatorMetrics, serviceUrl } = stack()
     prometheus = await startPrometheus({
@@ -24,6 +34,7 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
       targets: { operator: operatorMetrics, service: `${serviceUrl}/metrics` },
       rules: alertRules(),
     })
+    start = Math.floor(Date.now() / 1000)
     await applyAll(cluster, [signer(), stake('paid'), stake('refused', { signer: 'nobody' })])
     await untilPaidOnce(stack(), 'paid', { timeoutMs: 150_000 })
     await untilStalls(cluster, 'refused', 'SignerNotFound', /no StakingSigner nobody/)
@@ -39,22 +50,64 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
       (found) => found.every((samples) => samples.length === 1),
       120_000,
     )
-  }, 420_000)
+    if (keepIn !== undefined) await recordedRun(stack())
+  }, 900_000)
   afterAll(async () => await prometheus?.stop())
 
   const run = (expr: string) => prometheus.query(expr.replaceAll('$__rate_interval', '5m'))
 
-  /** What nothing is to be seen of in a run in which nothing goes wrong, on one Ethereum network and the embedded database. */
-  const nothingOf =
-    /_sol\b|Reverted|signatures_refused|alarms_total|outcome!="ok"|config_|_total\{event=~|transactions_open|chain_errors|requests_settled|webhook_attempts|stakes_settled|disagreements|database_connections/
-
   test.each(
     boards.flatMap(({ title, rows }) => rows.flatMap(({ panels }) => panels.map((panel) => [`${title}: ${panel.title}`, panel] as const))),
   )('%s', async (_title, { queries }) => {
-    for (const { expr } of queries) {
-      const samples = await run(expr)
-      if (!nothingOf.test(expr)) expect(samples.length, expr).toBeGreaterThan(0)
+    for (const query of queries) {
+      const samples = await run(query.expr)
+      if (whyEmpty(query) === undefined) expect(samples.length, query.expr).toBeGreaterThan(0)
     }
+  })
+
+  const program = chromiumProgram()
+  test.skipIf(program === undefined)(
+    `each panel is drawn from what Prometheus answers, or says why there is nothing${program === undefined ? ' (skipped: install chromium)' : ''}`,
+    { timeout: 240_000 },
+    async () => {
+      const during = { start, end: Math.floor(Date.now() / 1000), step: 1 }
+      const recorded = {
+        ...during,
+        range: (expr: string) => prometheus.range(expr, during),
+        instant: (expr: string) => prometheus.query(expr),
+      }
+      const browser = await startBrowser(program ?? '')
+      try {
+        for (const board of boards) {
+          const picture = await pictureOf(board, recorded)
+          const page = await browser.newPage({ viewport: { width: 1200, height: 900 } })
+          const wrong: string[] = []
+          page.on('pageerror', (error) => wrong.push(error.message))
+          await page.setContent(pictureHtml(picture))
+          const all = picture.rows.flatMap(({ panels }) => panels)
+          await page.locator(`body[data-drawn="${all.length}"]`).waitFor({ timeout: 60_000 })
+          expect(wrong).toEqual([])
+          expect(await page.locator('canvas').count()).toBe(withGraph(picture))
+          for (const { title, empty } of all) expect(empty, `${board.title}: ${title}`).not.toBe('unexpected')
+          const png = await page.locator('main').screenshot()
+          expect(png.length).toBeGreaterThan(10_000)
+          if (keepIn !== undefined) {
+            mkdirSync(keepIn, { recursive: true })
+            writeFileSync(join(keepIn, `${board.uid}.png`), png)
+          }
+          await page.close()
+        }
+      } finally {
+        await browser.close()
+      }
+    },
+  )
+
+  const asked = Object.entries(runbooks).flatMap(([name, { look }]) =>
+    look.flatMap(({ query }) => (query === undefined ? [] : [[name, query] as const])),
+  )
+  test.each(asked)('%s: the runbook asks %s', async (_name, query) => {
+    await run(query)
   })
 
   test.each(questions.map(({ asks, query }) => [asks, query] as const))('%s', async (_asks, query) => {
@@ -88,3 +141,6 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
     expect(firing.map(({ name }) => name)).toEqual([])
   })
 })
+
+const withGraph = ({ rows }: Picture): number =>
+  rows.flatMap(({ panels }) => panels).filter(({ shows, empty }) => shows === 'graph' && empty === undefined).length
