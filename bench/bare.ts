@@ -1,5 +1,5 @@
-import { KubeConfig } from '@kubernetes/client-node'
 import { Pool } from 'undici'
+import { parseKubeconfig } from '../src/operator/kube/kubeconfig.ts'
 import type { ControlPlane } from '../test/cluster/control-plane.ts'
 
 /** Requests to the API server with nothing in between: one undici pool, the administrator's token, JSON. */
@@ -10,9 +10,7 @@ export interface BareClient {
 }
 
 export function createBareClient(cluster: ControlPlane): BareClient {
-  const config = new KubeConfig()
-  config.loadFromString(cluster.adminKubeconfig)
-  const token = config.getCurrentUser()?.token ?? ''
+  const token = parseKubeconfig(cluster.adminKubeconfig).users[0]?.token ?? ''
   const pool = new Pool(cluster.url, { connect: { ca: cluster.caPem }, allowH2: false })
   const plain = { authorization: `Bearer ${token}`, accept: 'application/json' }
   const headers = {

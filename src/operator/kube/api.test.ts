@@ -4,12 +4,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { KubeConfig } from '@kubernetes/client-node'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createFakeClock } from '../../../test/integration/kube/fake-clock.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { createKubeApi, type KubeApi, type KubeApiOptions } from './api.ts'
 import { isAlreadyExists, isAnswerTooLarge, isConflict, isGone, isNotFound, KubeError, KubeTransportError } from './errors.ts'
+import type { Kubeconfig } from './kubeconfig.ts'
 import type { KubeObject } from './objects.ts'
 import type { WatchEvent } from './resource-client.ts'
 import { EtcdSetBack } from './revisions.ts'
@@ -53,11 +53,12 @@ async function setUp(
     () => server.close(),
   )
   const { user = { token: 'abc' }, path = '', ...rest } = options
-  const kubeConfig = new KubeConfig()
-  kubeConfig.loadFromClusterAndUser(
-    { name: 'c', server: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`, skipTLSVerify: true },
-    { name: 'u', ...user },
-  )
+  const kubeConfig: Kubeconfig = {
+    clusters: [{ name: 'c', server: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`, skipTLSVerify: true }],
+    users: [{ name: 'u', ...user }],
+    contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
+    currentContext: 'x',
+  }
   const api = createKubeApi({ kubeConfig, clock: systemClock, userAgent: 'test/1', requestTimeoutMs: 2_000, ...rest } as KubeApiOptions)
   cleanUps.push(() => api.close())
   return { api, seen, client: thingsOf(api), server }
@@ -478,7 +479,7 @@ describe('credentials', () => {
     const dir = mkdtempSync(join(tmpdir(), 'kube-token-'))
     cleanUps.push(() => rmSync(dir, { recursive: true }))
     const tokenFile = join(dir, 'token')
-    return { tokenFile, user: { authProvider: { name: 'tokenFile', config: { tokenFile } } } }
+    return { tokenFile, user: { tokenFile } }
   }
   const ref = { namespace: 'ns', name: 'one' }
 

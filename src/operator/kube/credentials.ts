@@ -1,11 +1,13 @@
-import { KubeConfig } from '@kubernetes/client-node'
+import { readFileSync } from 'node:fs'
 import type { Clock } from '../../lib/clock.ts'
 import { KubeTransportError } from './errors.ts'
+import { type PluginCredential, PluginFailed, runPlugin } from './exec-plugin.ts'
+import { type KubeCluster, type Kubeconfig, type KubeUser, podKubeconfig, readKubeconfig } from './kubeconfig.ts'
 import { type KubeLog, silentLog } from './log.ts'
 
 /** Where the cluster's address and credentials come from. */
 export type CredentialSource =
-  | { readonly kubeConfig: KubeConfig }
+  | { readonly kubeConfig: Kubeconfig }
   | { readonly kubeconfigPath: string; readonly context?: string }
   /** The pod's own ServiceAccount; `pathPrefix` goes before `/var/run/secrets/…`. */
   | { readonly inCluster: true; readonly pathPrefix?: string }
@@ -14,8 +16,6 @@ export interface TlsMaterial {
   readonly ca?: string | Buffer
   readonly cert?: string | Buffer
   readonly key?: string | Buffer
-  readonly pfx?: string | Buffer
-  readonly passphrase?: string
   readonly servername?: string
   readonly rejectUnauthorized?: boolean
 }
@@ -46,20 +46,40 @@ export interface CredentialsOptions {
   readonly refreshMs?: number
 }
 
-/** Reads a KubeConfig's current cluster and user, again and again: tokens, CAs and client certificates in files are rotated under us. */
+/** Reads a kubeconfig's current cluster and user, again and again: tokens, CAs and client certificates in files are rotated under us. */
 export function createCredentials({ source, clock, log = silentLog, refreshMs = 10_000 }: CredentialsOptions): Credentials {
-  let config: KubeConfig | undefined
+  let plugin: PluginCredential | undefined
   let current: Access | undefined
   let readAt = 0
   let reading: Promise<Access> | undefined
 
+  /** Files are read each time; plugins are costly: they run when the server refused what they gave, and when that has expired. */
+  const pluginOf = async ({ exec }: KubeUser, afresh: boolean): Promise<PluginCredential | undefined> => {
+    if (exec === undefined) return undefined
+    const isOver = plugin?.expiresAt !== undefined && plugin.expiresAt <= clock.now().getTime()
+    if (plugin === undefined || afresh || isOver) plugin = await runPlugin(exec)
+    return plugin
+  }
+
+  const readAll = async (afresh: boolean): Promise<Access> => {
+    let name = ''
+    try {
+      const { cluster, user } = currentOf(load(source))
+      name = user.name
+      return accessOf(cluster, user, await pluginOf(user, afresh))
+    } catch (error) {
+      if (error instanceof KubeTransportError) throw error
+      // A plugin that is there and fails may succeed the next time; what it printed is not passed on.
+      const isPlugin = error instanceof PluginFailed
+      const why = isPlugin || !(error instanceof Error) ? '' : `: ${error.message}`
+      throw new KubeTransportError(isPlugin ? 'PLUGIN' : 'CREDENTIALS', `the credentials of user "${name}" could not be loaded${why}`)
+    }
+  }
+
   const read = (afresh: boolean): Promise<Access> => {
     reading ??= (async () => {
       try {
-        // KubeConfig keeps a token file's content for a minute and a plugin's credential until it expires. A new KubeConfig keeps nothing,
-        // so files get a new one each time, and plugins, which are costly, only when the server refused what we had.
-        if (config === undefined || afresh || !usesPlugin(config)) config = load(source)
-        const next = await accessOf(config)
+        const next = await readAll(afresh)
         current = current !== undefined && sameAccess(current, next) ? current : next
         return current
       } finally {
@@ -87,60 +107,48 @@ export function createCredentials({ source, clock, log = silentLog, refreshMs = 
   }
 }
 
-function load(source: CredentialSource): KubeConfig {
-  const config = new KubeConfig()
-  if ('kubeConfig' in source) {
-    const { clusters, users, contexts, currentContext } = source.kubeConfig
-    config.loadFromOptions({ clusters, users, contexts, currentContext })
-  } else if ('kubeconfigPath' in source) {
-    config.loadFromFile(source.kubeconfigPath)
-    if (source.context !== undefined) config.setCurrentContext(source.context)
-  } else config.loadFromCluster(source.pathPrefix)
-  return config
+function load(source: CredentialSource): Kubeconfig {
+  if ('kubeConfig' in source) return source.kubeConfig
+  if (!('kubeconfigPath' in source)) return podKubeconfig(source.pathPrefix, process.env)
+  const config = readKubeconfig(source.kubeconfigPath)
+  return source.context === undefined ? config : { ...config, currentContext: source.context }
 }
 
-function usesPlugin(config: KubeConfig): boolean {
-  const user = config.getCurrentUser()
-  return user?.exec !== undefined || (user?.authProvider !== undefined && user.authProvider.config?.tokenFile === undefined)
+/** The cluster and the user of the current context. */
+function currentOf({ clusters, users, contexts, currentContext }: Kubeconfig): { readonly cluster: KubeCluster; readonly user: KubeUser } {
+  const context = contexts.find(({ name }) => name === currentContext)
+  const cluster = clusters.find(({ name }) => name === context?.cluster)
+  if (cluster === undefined) throw new KubeTransportError('NO_CLUSTER', 'the kubeconfig names no current cluster: set its current-context')
+  return { cluster, user: users.find(({ name }) => name === context?.user) ?? { name: context?.user ?? '' } }
 }
 
-interface HttpsOptions extends TlsMaterial {
-  headers?: Record<string, string>
-  auth?: string
-}
-
-async function accessOf(config: KubeConfig): Promise<Access> {
-  const cluster = config.getCurrentCluster()
-  if (!cluster) throw new KubeTransportError('NO_CLUSTER', 'the kubeconfig names no current cluster: set its current-context')
-  const options: HttpsOptions = {}
-  try {
-    await config.applyToHTTPSOptions(options as Parameters<KubeConfig['applyToHTTPSOptions']>[0])
-  } catch (error) {
-    // What a plugin printed may hold a secret: of a plugin only a system error (it is not there, say) is passed on.
-    const isQuotable = error instanceof Error && (!usesPlugin(config) || 'code' in error)
-    throw new KubeTransportError(
-      'CREDENTIALS',
-      `the credentials of user "${config.getCurrentUser()?.name}" could not be loaded${isQuotable ? `: ${error.message}` : ''}`,
-    )
-  }
+function accessOf(cluster: KubeCluster, user: KubeUser, plugin: PluginCredential | undefined): Access {
   const url = new URL(cluster.server)
-  const headers = Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value.trim()] as const)
-  if (options.auth !== undefined) headers.push(['authorization', `Basic ${Buffer.from(options.auth).toString('base64')}`])
-  return {
-    origin: url.origin,
-    basePath: url.pathname.replace(/\/+$/, ''),
-    headers,
-    tls: pickTls(options),
-    proxyUrl: cluster.proxyUrl,
-  }
+  if (url.protocol === 'http:' && cluster.skipTLSVerify !== true) throw new Error('its server is asked by http: write https')
+  if (user.authProvider !== undefined) throw new Error(`its auth-provider "${user.authProvider}" is not supported: use a plugin (exec)`)
+  const token = user.tokenFile === undefined ? (user.token ?? plugin?.token) : readFileSync(user.tokenFile, 'utf8').trim()
+  const headers: (readonly [string, string])[] = []
+  if (user.impersonateUser !== undefined) headers.push(['impersonate-user', user.impersonateUser])
+  if (token !== undefined) headers.push(['authorization', `Bearer ${token.trim()}`])
+  else if (user.username !== undefined)
+    headers.push(['authorization', `Basic ${Buffer.from(`${user.username}:${user.password ?? ''}`).toString('base64')}`])
+  const tls: TlsMaterial = defined({
+    ca: fileOrData(cluster.caFile, cluster.caData),
+    cert: fileOrData(user.certFile, user.certData) ?? plugin?.cert,
+    key: fileOrData(user.keyFile, user.keyData) ?? plugin?.key,
+    servername: cluster.tlsServerName,
+    rejectUnauthorized: cluster.skipTLSVerify === true ? false : undefined,
+  })
+  return { origin: url.origin, basePath: url.pathname.replace(/\/+$/, ''), headers, tls, proxyUrl: cluster.proxyUrl }
 }
 
-const tlsFields = ['ca', 'cert', 'key', 'pfx', 'passphrase', 'servername', 'rejectUnauthorized'] as const
+const fileOrData = (file: string | undefined, data: string | undefined): Buffer | undefined =>
+  file !== undefined ? readFileSync(file) : data === undefined ? undefined : Buffer.from(data, 'base64')
 
-const pickTls = (options: TlsMaterial): TlsMaterial =>
-  Object.fromEntries(
-    tlsFields.filter((field) => options[field] !== undefined && options[field] !== null).map((field) => [field, options[field]]),
-  )
+const defined = (fields: { readonly [Field in keyof TlsMaterial]: TlsMaterial[Field] | undefined }): TlsMaterial =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+
+const tlsFields = ['ca', 'cert', 'key', 'servername', 'rejectUnauthorized'] as const
 
 /** Whether connections made for one serve the other. */
 export const sameConnection = (a: Access, b: Access): boolean =>

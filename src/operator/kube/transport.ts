@@ -44,7 +44,7 @@ export interface TransportOptions {
 }
 
 /**
- * HTTP to one API server over one pool of connections, kept as long as the TLS material is the same. (KubeConfig makes a new Agent, hence a new
+ * HTTP to one API server over one pool of connections, kept as long as the TLS material is the same. (Node's own agents, and the clients over them, make a new
  * handshake, for every request.) Answers are read by a handler of our own: undici's `request` builds a stream for each, which costs more than the parsing.
  */
 export function createTransport({ credentials, requestTimeoutMs, userAgent }: TransportOptions): Transport {

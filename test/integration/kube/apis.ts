@@ -1,6 +1,6 @@
-import { KubeConfig } from '@kubernetes/client-node'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { createKubeApi, type KubeApi } from '../../../src/operator/kube/api.ts'
+import { parseKubeconfig } from '../../../src/operator/kube/kubeconfig.ts'
 import type { ControlPlane } from '../../cluster/control-plane.ts'
 
 export const adminApi = (cluster: ControlPlane): KubeApi =>
@@ -8,8 +8,7 @@ export const adminApi = (cluster: ControlPlane): KubeApi =>
 
 /** The administrator, by another port of this machine. */
 export function apiThrough(cluster: ControlPlane, port: number, requestTimeoutMs = 2_000): KubeApi {
-  const kubeConfig = new KubeConfig()
-  kubeConfig.loadFromString(cluster.adminKubeconfig.replace(cluster.url, `https://127.0.0.1:${port}`))
+  const kubeConfig = parseKubeconfig(cluster.adminKubeconfig.replace(cluster.url, `https://127.0.0.1:${port}`))
   return createKubeApi({ kubeConfig, clock: systemClock, userAgent: 'kube-runtime-test', requestTimeoutMs })
 }
 

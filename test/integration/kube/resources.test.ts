@@ -1,13 +1,13 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { KubeConfig } from '@kubernetes/client-node'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { createKubeApi, type KubeApi } from '../../../src/operator/kube/api.ts'
 import { isAlreadyExists, isConflict, isForbidden, isInvalid, isNotFound, isUnauthorized } from '../../../src/operator/kube/errors.ts'
 import { createEventRecorder, events, type KubeEvent } from '../../../src/operator/kube/events.ts'
 import { changeMetadata, isBeingDeleted } from '../../../src/operator/kube/finalizers.ts'
+import { parseKubeconfig } from '../../../src/operator/kube/kubeconfig.ts'
 import { leases } from '../../../src/operator/kube/lease.ts'
 import type { ResourceClient } from '../../../src/operator/kube/resource-client.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
@@ -261,11 +261,10 @@ subjects: [{ kind: ServiceAccount, name: reader, namespace: default }]
 describe('an exec plugin', () => {
   /** The administrator, by what a program prints. */
   function apiWithPlugin(program: string): KubeApi {
-    const kubeConfig = new KubeConfig()
-    kubeConfig.loadFromString(cluster.adminKubeconfig)
-    const [{ name: user } = { name: '' }] = kubeConfig.users
+    const admin = parseKubeconfig(cluster.adminKubeconfig)
+    const [{ name: user } = { name: '' }] = admin.users
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: process.execPath, args: ['-e', program] }
-    kubeConfig.loadFromOptions({ ...kubeConfig, users: [{ name: user, exec }] })
+    const kubeConfig = { ...admin, users: [{ name: user, exec }] }
     return createKubeApi({ kubeConfig, clock: systemClock, userAgent: 'test', credentialRefreshMs: 1 })
   }
 
@@ -273,15 +272,14 @@ describe('an exec plugin', () => {
     const dir = mkdtempSync(join(tmpdir(), 'kube-plugin-'))
     const runs = join(dir, 'runs')
     const tokenFile = join(dir, 'token')
-    const adminToken = new KubeConfig()
-    adminToken.loadFromString(cluster.adminKubeconfig)
+    const [admin] = parseKubeconfig(cluster.adminKubeconfig).users
     const api = apiWithPlugin(
       `const fs=require('fs');fs.appendFileSync('${runs}','x');console.log(JSON.stringify({status:{token:fs.readFileSync('${tokenFile}','utf8')}}))`,
     )
     try {
       writeFileSync(tokenFile, 'not-valid-yet')
       expect(isUnauthorized(await failure(widgetClient(api).list({}, signal)))).toBe(true)
-      writeFileSync(tokenFile, adminToken.getCurrentUser()?.token ?? '')
+      writeFileSync(tokenFile, admin?.token ?? '')
       for (let time = 0; time < 3; time++) {
         await widgetClient(api).list({}, signal)
         await systemClock.sleep(5, signal)
