@@ -4,21 +4,26 @@ import { Command } from 'commander'
 import { historyCommand } from './cli/history-command.ts'
 import { operatorCommand } from './cli/operator-command.ts'
 import { apiKeysCommand, auditLogCommand, keystoresCommand, serviceCommand } from './cli/service-commands.ts'
+import { holds, lastWords, tellInOneLine } from './cli/tell.ts'
 import { setNetworkDefaults } from './lib/network-defaults.ts'
 
 setNetworkDefaults()
 
-const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
+const here = new URL(import.meta.url)
+const { version } = JSON.parse(readFileSync(new URL('../package.json', here), 'utf8')) as { version: string }
+// What an image lacks is not offered; who asks for it all the same is told which image has it.
+const ofOperator = { hidden: !holds('operator', here) }
+const ofService = { hidden: !holds('service', here) }
 
 const program = new Command('staking-operator')
   .description('Stakes as Kubernetes resources: an operator and a staking service.')
   .version(version)
-  .addCommand(operatorCommand(version))
-  .addCommand(serviceCommand(version))
-  .addCommand(apiKeysCommand())
-  .addCommand(auditLogCommand())
-  .addCommand(keystoresCommand())
-  .addCommand(historyCommand())
+  .addCommand(operatorCommand(version), ofOperator)
+  .addCommand(serviceCommand(version), ofService)
+  .addCommand(apiKeysCommand(), ofService)
+  .addCommand(auditLogCommand(), ofService)
+  .addCommand(keystoresCommand(), ofService)
+  .addCommand(historyCommand(), ofOperator)
 
 program
   .command('crds')
@@ -32,22 +37,9 @@ program
     process.stdout.write(kinds.map((kind) => stringify(customResourceDefinition(kind), { lineWidth: 0 })).join('---\n'))
   })
 
-/** Errors whose message is all that a person needs: what was wrong, where, what to do. */
-const told = new Set([
-  'ConfigError',
-  'NetworksFileError',
-  'SeedError',
-  'KeystoreError',
-  'KeymanagerError',
-  'KeyError',
-  'DatabaseInUseError',
-  'DatabaseUnavailableError',
-])
-
 try {
-  await program.parseAsync()
+  await tellInOneLine(program).parseAsync()
 } catch (error) {
-  const text = !(error instanceof Error) ? String(error) : told.has(error.name) ? `error: ${error.message}` : (error.stack ?? error.message)
-  process.stderr.write(`${text}\n`)
+  process.stderr.write(`${lastWords(error, here)}\n`)
   process.exit(1)
 }

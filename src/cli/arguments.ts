@@ -17,6 +17,13 @@ export function listenAddress(text: string): { host: string; port: number } {
   return { host: match[1] ?? (match[2] || '0.0.0.0'), port }
 }
 
+/** Name of an object or a namespace (RFC 1123). */
+export function dnsName(text: string): string {
+  if (!/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(text))
+    throw new InvalidArgumentError('write a name of Kubernetes: lower-case letters, digits, hyphens and dots')
+  return text
+}
+
 export function count(text: string): number {
   if (!/^[1-9]\d{0,3}$/.test(text)) throw new InvalidArgumentError('write a whole number from 1 to 9999')
   return Number(text)

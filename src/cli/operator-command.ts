@@ -1,7 +1,9 @@
+import { existsSync, statSync } from 'node:fs'
 import { Command, Option } from 'commander'
+import { ConfigError } from '../lib/config-error.ts'
 import { createLogger, type LogFormat, type LogLevel } from '../lib/log.ts'
 import type { OperatorHooks } from '../operator/options.ts'
-import { count, defaultLogFormat, duration, listenAddress, logFormat, logLevel, stopSignal } from './arguments.ts'
+import { count, defaultLogFormat, dnsName, duration, listenAddress, logFormat, logLevel, stopSignal } from './arguments.ts'
 
 interface OperatorFlags {
   readonly kubeconfig: string | undefined
@@ -35,9 +37,12 @@ export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Com
     )
     .addOption(new Option('--keys-dir <dir>', 'folder of the mounted keys').default('/var/run/staking/keys').env('STAKING_KEYS_DIR'))
     .addOption(
-      new Option('--lease-namespace <name>', 'namespace of the leader election lease').default('staking-system').env('POD_NAMESPACE'),
+      new Option('--lease-namespace <name>', 'namespace of the leader election lease')
+        .argParser(dnsName)
+        .default('staking-system')
+        .env('POD_NAMESPACE'),
     )
-    .addOption(new Option('--lease-name <name>', 'name of the leader election lease').default('staking-operator'))
+    .addOption(new Option('--lease-name <name>', 'name of the leader election lease').argParser(dnsName).default('staking-operator'))
     .addOption(new Option('--identity <name>', 'who holds the lease: the name of the pod').env('POD_NAME'))
     .addOption(
       new Option('--lease-duration <duration>', 'how long others wait before they take over').argParser(duration).default(15_000, '15s'),
@@ -91,6 +96,7 @@ export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Com
     .addOption(logLevel().default('info'))
     .addOption(logFormat())
     .action(async (flags: OperatorFlags) => {
+      checkTogether(flags)
       const { runOperator } = await import('../operator/operator.ts')
       const log = createLogger({ program: 'operator', level: flags.logLevel, format: flags.logFormat ?? defaultLogFormat() })
       const ended = await runOperator({ ...operatorOptions(flags), version }, log, stopSignal(), hooks)
@@ -99,8 +105,19 @@ export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Com
       process.exit(ended === 'lost' ? 1 : 0)
     })
 
+/** What no flag shows alone. @throws ConfigError */
+function checkTogether({ leaseDuration, renewDeadline, retryPeriod, keysDir }: OperatorFlags): void {
+  if (!(leaseDuration > renewDeadline && renewDeadline > retryPeriod))
+    throw new ConfigError(
+      `--lease-duration (${leaseDuration} ms) must be longer than --renew-deadline (${renewDeadline} ms), and that longer than --retry-period (${retryPeriod} ms)`,
+    )
+  if (existsSync(keysDir) && !statSync(keysDir).isDirectory())
+    throw new ConfigError(`--keys-dir ${keysDir} is no folder: name the folder that the keys are mounted in`)
+}
+
 const operatorOptions = (flags: OperatorFlags) => ({
-  kubeconfig: flags.kubeconfig,
+  // As kubectl takes it: an empty KUBECONFIG names none.
+  kubeconfig: flags.kubeconfig === '' ? undefined : flags.kubeconfig,
   networksFile: flags.networks,
   keysDir: flags.keysDir,
   leaseNamespace: flags.leaseNamespace,

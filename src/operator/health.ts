@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
+import { ConfigError, systemCode } from '../lib/config-error.ts'
 import type { Page } from './page/page.ts'
 
 export interface HealthServer {
@@ -11,7 +12,7 @@ export interface HealthServer {
 
 /**
  * `/healthz` (the process works), `/readyz` (its caches are filled; also while another instance leads) and `/metrics`. A check answers undefined
- * when all is well, else what is wrong. With `page`, the web page too.
+ * when all is well, else what is wrong. With `page`, the web page too. @throws ConfigError when nobody can listen there
  */
 export async function serveHealth(options: {
   readonly host: string
@@ -50,11 +51,14 @@ export async function serveHealth(options: {
     }
   })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(options.port, options.host, () => {
-      server.off('error', reject)
-      resolve()
-    })
+    server.once('error', (error) =>
+      reject(
+        new ConfigError(
+          `--listen ${options.host}:${options.port}: nobody can listen there (${systemCode(error)}): name another address or port`,
+        ),
+      ),
+    )
+    server.listen(options.port, options.host, resolve)
   })
   const { address, port } = server.address() as AddressInfo
   return {

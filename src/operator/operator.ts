@@ -12,11 +12,13 @@ import { createEthereumKeys } from './keys/ethereum-keys.ts'
 import { createSolanaKeys } from './keys/solana-keys.ts'
 import { watchKeys } from './keys/watch-keys.ts'
 import { createKubeApi, type KubeApi } from './kube/api.ts'
+import { checkCluster } from './kube/cluster.ts'
 import { createKubeCollections, type KubeCollections } from './kube/collections.ts'
 import { createEventRecorder, events as eventsResource, type KubeEvent } from './kube/events.ts'
 import { createLeaderElector, type LeaderElector } from './kube/leader-election.ts'
 import { type Lease, leases } from './kube/lease.ts'
 import { paced } from './kube/paced.ts'
+import { createReach, type Reach } from './kube/reach.ts'
 import { createOperatorMetrics, type OperatorMetrics } from './metrics.ts'
 import { followNamespaces } from './namespaces.ts'
 import { createNetworks } from './networks/networks.ts'
@@ -47,6 +49,8 @@ export async function runOperator(
   const clock = hooks.clock ?? systemClock
   const identity = options.identity ?? hostname()
   const userAgent = `staking-operator/${version}`
+  const source = options.kubeconfig === undefined ? { inCluster: true as const } : { kubeconfigPath: options.kubeconfig }
+  const cluster = checkCluster(source, process.env)
   const metrics = createOperatorMetrics({ version })
   const networks = await createNetworks(options.networksFile, {
     clock,
@@ -58,7 +62,7 @@ export async function runOperator(
     nodes: metrics.nodes,
   })
   const api = createKubeApi({
-    ...(options.kubeconfig === undefined ? { inCluster: true as const } : { kubeconfigPath: options.kubeconfig }),
+    ...source,
     clock,
     userAgent,
     log,
@@ -92,7 +96,8 @@ export async function runOperator(
   const waits = followWaits(caches, clock)
   const { page, events } = openPage(options, { caches, recorder, elector, collections, identity, clock, log })
   metrics.read(createReadings({ elector, caches, controllers, collections, networks, seen, waits, nodes: metrics.nodes, clock }))
-  const health = await createHealth(options, metrics.registry, collections, page)
+  const reach = createReach({ cluster, probe: (asking) => api.resource<Lease>(leases).get(leaseOf(options), asking), clock, log })
+  const health = await createHealth(options, metrics.registry, { unsynced: collections.unsynced, trouble: reach.trouble, page })
   log.info(
     { address: health.address, networks: [...networks.names('Ethereum'), ...networks.names('Solana')], version },
     'the operator serves health and metrics',
@@ -138,8 +143,10 @@ export async function runOperator(
   }
 
   const background = new AbortController()
-  const running = [collections.run(background.signal), recorder.run(background.signal)]
+  const running: Promise<void>[] = []
   try {
+    if (!(await reach.reached(signal))) return 'stopped'
+    running.push(collections.run(background.signal), recorder.run(background.signal))
     return await elector.run({ onStartedLeading: lead }, signal)
   } finally {
     background.abort()
@@ -149,6 +156,8 @@ export async function runOperator(
     await api.close()
   }
 }
+
+const leaseOf = ({ leaseNamespace, leaseName }: OperatorOptions) => ({ namespace: leaseNamespace, name: leaseName })
 
 const createElector = (
   { leaseNamespace, leaseName, leaseDurationMs, renewDeadlineMs, retryPeriodMs }: OperatorOptions,
@@ -168,12 +177,11 @@ const createElector = (
     log,
   })
 
-/** Every instance serves its health and metrics; it is ready once its caches are whole. */
+/** Every instance serves its health and metrics; it is ready once its caches are whole. @throws ConfigError when nobody can listen there */
 const createHealth = (
   { host, port }: OperatorOptions,
   registry: OperatorMetrics['registry'],
-  { unsynced }: Pick<KubeCollections, 'unsynced'>,
-  page: Page | undefined,
+  { unsynced, trouble, page }: Pick<KubeCollections, 'unsynced'> & Pick<Reach, 'trouble'> & { readonly page: Page | undefined },
 ): Promise<HealthServer> =>
   serveHealth({
     host,
@@ -183,6 +191,6 @@ const createHealth = (
     healthy: () => undefined,
     ready: () => {
       const left = unsynced()
-      return left.length === 0 ? undefined : `caches are being filled: ${left.join(', ')}`
+      return trouble() ?? (left.length === 0 ? undefined : `caches are being filled: ${left.join(', ')}`)
     },
   })

@@ -4,15 +4,13 @@ import { z } from 'zod'
 import { ethereumNetworkConfig } from '../chains/ethereum/networks.ts'
 import { isAddress } from '../chains/solana/addresses.ts'
 import { solanaNetworkConfig } from '../chains/solana/networks.ts'
+import { ConfigError, systemCode } from '../lib/config-error.ts'
 import { logLevels } from '../lib/log.ts'
 import { Secret } from '../lib/secret.ts'
 import { isBlock } from './addresses.ts'
 import type { DatabaseConfig } from './store/database.ts'
 
-/** A configuration that can't be used. The message names the file and the field. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError'
-}
+export { ConfigError } from '../lib/config-error.ts'
 
 const port = z.int().min(0).max(65_535)
 
@@ -182,8 +180,8 @@ export function parseServiceConfig(text: string, path: string): z.output<typeof 
   }
   const result = serviceConfigFile.safeParse(document ?? {})
   if (!result.success) {
-    const lines = result.error.issues.map((issue) => `  ${pathText(issue.path)}: ${issue.message}`)
-    throw new ConfigError(`${path} is not a valid configuration of the service:\n${lines.join('\n')}`)
+    const wrong = result.error.issues.map((issue) => `${pathText(issue.path)}: ${issue.message}`)
+    throw new ConfigError(`${path} is not a valid configuration of the service: ${wrong.join('; ')}`)
   }
   const names = result.data.networks.map((network) => network.name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
@@ -228,7 +226,6 @@ async function read(path: string, what: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-    throw new ConfigError(`${what} ${path} cannot be read (${code})`)
+    throw new ConfigError(`${what} ${path} cannot be read (${systemCode(error)})`)
   }
 }

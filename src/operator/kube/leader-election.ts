@@ -141,6 +141,8 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
   }
 }
 
+const tellEveryMs = 60_000
+
 /** Takes the lease, renews it while it can be renewed, and gives it up. */
 function createRenewal({
   lease,
@@ -163,14 +165,21 @@ function createRenewal({
   readonly random: (() => number) | undefined
 }) {
   async function acquire(signal: AbortSignal): Promise<void> {
+    let told: { readonly reason: string; readonly at: number } | undefined
+    /** Every retry fails in the same way: a line when that changes, and each minute. */
+    const tell = (error: unknown): void => {
+      const [reason, at] = [error instanceof Error ? error.message : String(error), clock.monotonicMs()]
+      if (told?.reason === reason && at - told.at < tellEveryMs) return
+      told = { reason, at }
+      log.warn({ lease: name, reason }, 'the lease could not be taken: trying again')
+    }
     for (;;) {
       try {
         if (await lease.attempt(signal)) return
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof LeaseLost) throw error
-        if (!isConflict(error) && !isAlreadyExists(error))
-          log.warn({ lease: name, err: error }, 'the lease could not be taken: trying again')
+        if (!isConflict(error) && !isAlreadyExists(error)) tell(error)
       }
       await clock.sleep(jitter(retryPeriodMs, random), signal)
     }

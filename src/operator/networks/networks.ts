@@ -109,6 +109,11 @@ export async function createNetworks(path: string, wiring: Wiring): Promise<Live
   }
 
   await load()
+  // They may come later; until then this is what its stakes wait for.
+  for (const file of keyFiles)
+    await readApiKey(file).catch((error: unknown) =>
+      log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, "the staking API can't be asked yet"),
+    )
   return {
     ethereum: (name) => ethereum.get(name),
     solana: (name) => solana.get(name),
