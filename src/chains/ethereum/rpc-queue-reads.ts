@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { sameHex } from '../../lib/hex.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
 import { ChainError } from './chain.ts'
+import { createLogReader } from './log-reader.ts'
 import type { BlockWitness, QueueReads } from './request-queue.ts'
 import { blockRef, chainBlock, quantity, rawLog, read, toHex } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
@@ -71,12 +72,19 @@ export function createQueueReads(nodes: Pick<RpcNodes, 'first' | 'race' | 'each'
     },
 
     countLogs: async (address, from, to, signal) => {
-      const filter = { address, fromBlock: toHex(from), toBlock: toHex(to) }
-      const logs = await found(
-        async (node) => read(z.array(rawLog), await node.call('eth_getLogs', [filter], signal), 'eth_getLogs'),
-        signal,
-      )
-      return logs?.length ?? 0
+      const counted = await found(async (node) => {
+        // Two days of a full queue are more than a node gives at once.
+        const logs = async (first: bigint, last: bigint) =>
+          read(
+            z.array(rawLog),
+            await node.call('eth_getLogs', [{ address, fromBlock: toHex(first), toBlock: toHex(last) }], signal),
+            'eth_getLogs',
+          )
+        let count = 0
+        for await (const chunk of createLogReader().read({ logs }, from, to, to)) count += chunk.logs.length
+        return count
+      }, signal)
+      return counted ?? 0
     },
   }
 }
