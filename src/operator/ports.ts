@@ -104,6 +104,8 @@ export interface ValidatorRequestsApi {
     signal: AbortSignal,
     sentBy?: SentBy,
   ): Promise<{ readonly body: WithdrawalRequestBody; readonly retryAfterMs: number | undefined }>
+  /** The same of a withdrawal; beyond the interface, so that an API may answer 404, 405 or 501. */
+  cancelWithdrawalRequest(pubkey: Pubkey, requestId: string, signal: AbortSignal): Promise<WithdrawalRequestBody>
   withdrawalCapacity(pubkey: Pubkey, signal: AbortSignal): Promise<WithdrawalCapacityBody>
   /**
    * Has the API tell when a request shows another state than it did when it was last read: `onChange` is called once, or never. Returns at once.

@@ -92,6 +92,8 @@ export function apiOver(
       )
       return { body, retryAfterMs: status === 202 ? (retryAfterMs ?? 2_000) : undefined }
     },
+    cancelWithdrawalRequest: (pubkey, requestId, signal) =>
+      bodyOf('cancelWithdrawalRequest', () => client.cancelWithdrawalRequest({ params: { pubkey, requestId } }, signal)),
     withdrawalCapacity: (pubkey, signal) =>
       bodyOf('getWithdrawalCapacity', () => client.getWithdrawalCapacity({ params: { pubkey } }, signal)),
     follow: follower.follow,

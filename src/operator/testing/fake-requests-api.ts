@@ -39,6 +39,8 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     blind: false,
     /** The chain shows the same asked for by a transaction that nobody has reported. */
     sentUnreported: false,
+    /** The status with which an API of the bare interface answers to the cancelling of a withdrawal. */
+    cancelsNoWithdrawals: undefined as number | undefined,
     capacity: {} as Partial<WithdrawalCapacityBody>,
     lie: undefined as ((body: FakeRequestBody) => FakeRequestBody) | undefined,
   }
@@ -127,17 +129,23 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     return bodyOf(next)
   }
 
+  async function cancel(method: string, pubkey: Pubkey, id: string, kind: ValidatorRequest['kind']): Promise<FakeRequestBody> {
+    calls.push({ method, pubkey })
+    const one = find(pubkey, id, kind)
+    if (one.hashes.length > 0 || state.sentUnreported) throw refuse({ code: 'invalid-state', status: 409 })
+    stored.set(id, { ...one, cancelled: true })
+    return bodyOf({ ...one, cancelled: true })
+  }
+
   const api: ValidatorRequestsApi = {
     createExitRequest: async ({ idempotencyKey, pubkey, externalReference }) =>
       (await create('createExitRequest', { kind: 'exit', pubkey }, idempotencyKey, externalReference)) as ExitRequestBody,
     exitRequest: async (pubkey, id) => (await bodyOf(find(pubkey, id, 'exit'))) as ExitRequestBody,
     submitExitRequest: async (pubkey, id, hash) => (await submit(pubkey, id, hash, 'exit')) as ExitRequestBody,
-    async cancelExitRequest(pubkey, id) {
-      calls.push({ method: 'cancelExitRequest', pubkey })
-      const one = find(pubkey, id, 'exit')
-      if (one.hashes.length > 0 || state.sentUnreported) throw refuse({ code: 'invalid-state', status: 409 })
-      stored.set(id, { ...one, cancelled: true })
-      return (await bodyOf({ ...one, cancelled: true })) as ExitRequestBody
+    cancelExitRequest: async (pubkey, id) => (await cancel('cancelExitRequest', pubkey, id, 'exit')) as ExitRequestBody,
+    cancelWithdrawalRequest: async (pubkey, id) => {
+      if (state.cancelsNoWithdrawals !== undefined) throw refuse({ status: state.cancelsNoWithdrawals })
+      return (await cancel('cancelWithdrawalRequest', pubkey, id, 'withdrawal')) as WithdrawalRequestBody
     },
     createWithdrawalRequest: async ({ idempotencyKey, pubkey, amountGwei, externalReference }) =>
       (await create(

@@ -46,9 +46,9 @@ export function decideRequestDeletion(
     case 'none':
     case 'idle':
   }
-  // What the service can't take back comes to nothing where it is not sent.
-  const mayExist = logged.is === 'idle' || status.validator !== undefined
-  if (requestKinds[kind].canBeCancelled && mayExist && status.cancelled !== true)
+  // One that stays with the staking API keeps its name, or its amount.
+  const mayExist = (logged.is === 'idle' && requestKinds[kind].staysUntilCancelled) || status.validator !== undefined
+  if (mayExist && status.cancelled !== true)
     return { do: 'undo', message: `Deleted: its request is being cancelled at the staking API. ${howToForget}` }
   return {
     do: 'release',

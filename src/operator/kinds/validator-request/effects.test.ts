@@ -519,12 +519,28 @@ describe('deleted', () => {
     await world.settle(world.start(), [EXIT])
     expect(world.object(EXIT)).toBeUndefined()
   })
-  test('before it is sent: a withdrawal just goes', async () => {
+  test('before it is sent: the withdrawal is cancelled at the staking API, so that its amount is free, and the resource goes', async () => {
     const world = await visited(WITHDRAWAL, (before) => {
       before.chain.state.requestFee = 10n ** 18n
     })
     world.remove(WITHDRAWAL)
-    await world.visit(world.start(), WITHDRAWAL)
+    await world.settle(world.start(), [WITHDRAWAL], 2)
+    expect(world.object(WITHDRAWAL)).toBeUndefined()
+    expect(await world.requests.requests()).toMatchObject([{ status: 'cancelled' }])
+    assertNothingMoved(world)
+  })
+  test.each([
+    { what: 'knows no cancelling of withdrawals (404)', status: 404 },
+    { what: 'knows no cancelling of withdrawals (405)', status: 405 },
+    { what: 'sees the same asked for by others', status: undefined },
+  ])('before it is sent: a withdrawal goes also where the staking API $what', async ({ status }) => {
+    const world = await visited(WITHDRAWAL, (before) => {
+      before.chain.state.requestFee = 10n ** 18n
+      before.requests.state.cancelsNoWithdrawals = status
+      before.requests.state.sentUnreported = status === undefined
+    })
+    world.remove(WITHDRAWAL)
+    await world.settle(world.start(), [WITHDRAWAL], 2)
     expect(world.object(WITHDRAWAL)).toBeUndefined()
     assertNothingMoved(world)
   })

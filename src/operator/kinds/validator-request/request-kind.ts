@@ -24,8 +24,11 @@ export interface RequestKind {
   readonly purpose: 'Exit' | 'Withdrawal'
   /** Its creation's name in idempotency keys: never changed. */
   readonly step: string
-  /** Whether the staking API takes it back before it is submitted. One that it doesn't comes to nothing where it is not sent. */
-  readonly canBeCancelled: boolean
+  /**
+   * Whether a deleted one stays until the staking API has taken it back. Of one that may be asked for many times, nothing stands in anybody's way but the amount
+   * that the API keeps for it: where the API does not take it back, it goes.
+   */
+  readonly staysUntilCancelled: boolean
   /** In words: `a full exit`. */
   words(terms: RequestTerms): string
   /** The amount in words, such as `1 ETH`. */
@@ -58,7 +61,7 @@ export const requestKinds: Readonly<Record<RequestKindName, RequestKind>> = {
     kind: 'ValidatorExit',
     purpose: 'Exit',
     step: 'exit',
-    canBeCancelled: true,
+    staysUntilCancelled: true,
     words: () => 'a full exit',
     amount: () => 'whole balance',
     nameOf: (_owner, chainId, pubkey) => transactionName({ purpose: 'Exit', chainId, pubkey }),
@@ -72,7 +75,7 @@ export const requestKinds: Readonly<Record<RequestKindName, RequestKind>> = {
     kind: 'ValidatorWithdrawal',
     purpose: 'Withdrawal',
     step: 'withdrawal',
-    canBeCancelled: false,
+    staysUntilCancelled: false,
     words: (terms) => `a withdrawal${inEth(terms) === undefined ? '' : ` of ${inEth(terms)}`}`,
     amount: (terms) => inEth(terms) ?? '',
     nameOf: ({ kind, namespace, name }, chainId) => transactionName({ purpose: 'Withdrawal', chainId, owner: { kind, namespace, name } }),

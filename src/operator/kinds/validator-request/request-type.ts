@@ -37,7 +37,7 @@ export interface RequestType extends RequestKind {
     signal: AbortSignal,
     sentBy: SentBy | undefined,
   ): Promise<number | undefined>
-  /** Takes it back before it is submitted, where the API knows such a thing. */
+  /** Takes it back before it is submitted. An API of the bare interface knows no such thing for withdrawals. */
   cancel(api: ValidatorRequestsApi, pubkey: Pubkey, id: string, signal: AbortSignal): Promise<unknown>
 }
 
@@ -78,7 +78,7 @@ const withdrawal: RequestType = {
   read: (api, pubkey, id, signal) => api.withdrawalRequest(pubkey, id, signal),
   submit: async (api, pubkey, id, hash, signal, sentBy) =>
     (await api.submitWithdrawalRequest(pubkey, id, hash, signal, sentBy)).retryAfterMs,
-  cancel: async () => undefined,
+  cancel: (api, pubkey, id, signal) => api.cancelWithdrawalRequest(pubkey, id, signal),
 }
 
 export const requestTypes: Readonly<Record<RequestKindName, RequestType>> = { ValidatorExit: exit, ValidatorWithdrawal: withdrawal }

@@ -66,7 +66,6 @@ export function createUndo(
   return async ({ order, validator: seen, requestId: given }, visit, signal) => {
     const undone = { cancelled: true } as const
     const type = typeOf(order)
-    if (!type.canBeCancelled) return undone
     const validator = seen ?? foundBy(await targetOf(order, visit, signal))
     const network = networkOf(validator.network)
     const requestId = given ?? (await madeBefore(order, validator, network, signal))
@@ -84,7 +83,10 @@ export function createUndo(
       return undone
     } catch (error) {
       if (isGone(error)) return undone
-      if (!(error instanceof StakingApiError) || error.code !== 'invalid-state') throw error
+      if (!(error instanceof StakingApiError)) throw error
+      // An API that knows no such thing, or sees it sent: what the log has of it is watched, and it has nothing.
+      if (!type.staysUntilCancelled && (error.code === 'invalid-state' || error.status === 405 || error.status === 501)) return undone
+      if (error.code !== 'invalid-state') throw error
     }
     return afterSubmission(await look(), order, validator, signal)
   }
