@@ -15,11 +15,12 @@ import {
   takeDue,
 } from '../store/stakes.ts'
 import type { DepositFates } from './deposit-fates.ts'
+import { eachPart } from './each-part.ts'
 import type { MissingStakes } from './missing-stakes.ts'
 import type { EthereumNetwork, EthereumNetworks } from './networks.ts'
 import { hasNewSender, mismatchOf, observe } from './observe.ts'
 import { type Observed, type Outcome, outcomeOf } from './outcome.ts'
-import { inParallel } from './parallel.ts'
+import { inParallelOrLater } from './parallel.ts'
 import type { RequestTracker } from './requests/tracker.ts'
 import type { UnreportedPayments } from './unreported-payments.ts'
 
@@ -91,8 +92,7 @@ export function createTracker(deps: TrackerDeps): Tracker {
       }),
     )
 
-  async function pass(network: EthereumNetwork, signal: AbortSignal): Promise<void> {
-    const head = await network.chain.head(signal)
+  async function followStakes(network: EthereumNetwork, head: ChainHead, signal: AbortSignal): Promise<void> {
     const { name, pollIntervalMs } = network.config
     for (let batch = 0; batch < maxBatches; batch++) {
       const stakes = await takeDue(db, { network: name, head: head.latest, limit: batchSize, intervalMs: pollIntervalMs })
@@ -103,19 +103,27 @@ export function createTracker(deps: TrackerDeps): Tracker {
         ),
       )
       const inFlight: SeenInFlight[] = []
-      const all = inParallel(concurrency, stakes, async (stake) => {
+      const all = inParallelOrLater(concurrency, stakes, async (stake) => {
         const seen = await look(network, head, stake, hashes.get(stake.id) ?? [], signal)
         if (seen !== undefined) inFlight.push(seen)
       })
       // What was seen of the others is written, whoever failed.
-      await all.finally(() => recordInFlight(db, head.latest, inFlight))
+      const [err] = await all.finally(() => recordInFlight(db, head.latest, inFlight))
+      if (err !== undefined) log.debug({ err, network: name }, 'the nodes do not tell of some stakes now; they are looked at again')
       if (stakes.length < batchSize) break
     }
-    await requests.pass(network, head, signal)
-    await unreported.pass(network, head, signal)
-    await missing.pass(network, signal)
-    await fates.pass(network, signal)
-    metrics.trackerPass(name, clock.now())
+  }
+
+  async function pass(network: EthereumNetwork, signal: AbortSignal): Promise<void> {
+    const head = await network.chain.head(signal)
+    await eachPart(signal, [
+      () => followStakes(network, head, signal),
+      () => requests.pass(network, head, signal),
+      () => unreported.pass(network, head, signal),
+      () => missing.pass(network, signal),
+      () => fates.pass(network, signal),
+    ])
+    metrics.trackerPass(network.config.name, clock.now())
   }
 
   const follow = (network: EthereumNetwork, signal: AbortSignal): Promise<void> =>

@@ -16,10 +16,11 @@ import {
   takeDueRequests,
   type UnchangedRequest,
 } from '../../store/requests.ts'
+import { eachPart } from '../each-part.ts'
 import type { EthereumNetwork } from '../networks.ts'
 import { hasNewSender, observe } from '../observe.ts'
 import { type Observed, type Outcome, outcomeOf } from '../outcome.ts'
-import { inParallel } from '../parallel.ts'
+import { inParallelOrLater } from '../parallel.ts'
 import { createCancelledRequests } from './cancelled-requests.ts'
 import { judgeRequest } from './consensus.ts'
 import { madeRequest, requestMismatch, requestOf } from './made-request.ts'
@@ -153,29 +154,35 @@ export function createRequestTracker(deps: {
   }
 
   return {
-    async pass(network, head, signal) {
-      const { name, pollIntervalMs } = network.config
-      for (let batch = 0; batch < maxBatches; batch++) {
-        const rows = await takeDueRequests(db, { network: name, head: head.latest, limit: batchSize, intervalMs: pollIntervalMs })
-        const hashes = Map.groupBy(
-          await requestHashes(
-            db,
-            rows.map(({ id }) => id),
-          ),
-          ({ request_id: id }) => id,
-        )
-        const looked: Looked[] = []
-        const all = inParallel(concurrency, rows, async (row) => {
-          const one = await look(network, head, row, hashes.get(row.id) ?? [], signal)
-          if (one !== undefined) looked.push(one)
-        })
-        // What was seen of the others is written, whoever failed.
-        await all.finally(() => write(head, looked))
-        if (rows.length < batchSize) break
-      }
-      await deps.payments.pass(network, head, signal)
-      await deps.unreported.pass(network, head, signal)
-    },
+    pass: (network, head, signal) =>
+      eachPart(signal, [
+        () => followRequests(network, head, signal),
+        () => deps.payments.pass(network, head, signal),
+        () => deps.unreported.pass(network, head, signal),
+      ]),
+  }
+
+  async function followRequests(network: EthereumNetwork, head: ChainHead, signal: AbortSignal): Promise<void> {
+    const { name, pollIntervalMs } = network.config
+    for (let batch = 0; batch < maxBatches; batch++) {
+      const rows = await takeDueRequests(db, { network: name, head: head.latest, limit: batchSize, intervalMs: pollIntervalMs })
+      const hashes = Map.groupBy(
+        await requestHashes(
+          db,
+          rows.map(({ id }) => id),
+        ),
+        ({ request_id: id }) => id,
+      )
+      const looked: Looked[] = []
+      const all = inParallelOrLater(concurrency, rows, async (row) => {
+        const one = await look(network, head, row, hashes.get(row.id) ?? [], signal)
+        if (one !== undefined) looked.push(one)
+      })
+      // What was seen of the others is written, whoever failed.
+      const [err] = await all.finally(() => write(head, looked))
+      if (err !== undefined) log.debug({ err, network: name }, 'the nodes do not tell of some requests now; they are looked at again')
+      if (rows.length < batchSize) break
+    }
   }
 }
 
