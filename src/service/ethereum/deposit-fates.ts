@@ -42,8 +42,15 @@ export function createDepositFates(deps: { store: Store; log: Logger; metrics: M
       queuedIn.set(block, known)
       return known
     }
-    const slotOf = async (block: bigint): Promise<number | undefined> =>
-      (await processingSlot(beacon, spec, slotAt(genesis, spec, await reads.blockTime(block, signal)), signal))?.slot
+    /** Undefined where no node tells: that is one deposit's, and not the others'. */
+    const slotOf = async (block: bigint): Promise<number | undefined> => {
+      try {
+        return (await processingSlot(beacon, spec, slotAt(genesis, spec, await reads.blockTime(block, signal)), signal))?.slot
+      } catch (error) {
+        if (error instanceof ChainError || error instanceof BeaconError) return undefined
+        throw error
+      }
+    }
 
     return Promise.all(
       rows.map(async (row): Promise<{ readonly row: StakeRow; readonly fate: DepositFate }> => {
