@@ -23,7 +23,10 @@ export const sections: readonly Section[] = [
     pages: howTo('first-stake-on-hoodi', 'install', 'run-the-service', 'argo-cd', 'flux', 'add-a-network', 'tenants', 'size'),
   },
   { title: 'Stake', pages: howTo('exit-and-withdraw', 'stake-solana', 'follow') },
-  { title: 'When it matters', pages: howTo('monitor', 'look-at-the-fleet', 'troubleshoot', 'stalled', 'emergency-stop', 'rotate-keys') },
+  {
+    title: 'When it matters',
+    pages: howTo('monitor', 'look-at-the-fleet', 'trace', 'troubleshoot', 'stalled', 'emergency-stop', 'rotate-keys'),
+  },
   { title: 'Keep it', pages: howTo('upgrade', 'back-up-and-restore-the-service', 'restore', 'uninstall') },
   { title: 'Runbooks', pages: ['docs/reference/alerts.md', ...all('docs/runbooks/*.md')], collapsed: true },
   {

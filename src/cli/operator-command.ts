@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { Command, Option } from 'commander'
+import { systemClock } from '../lib/clock.ts'
 import { ConfigError } from '../lib/config-error.ts'
 import { createLogger, type LogFormat, type LogLevel } from '../lib/log.ts'
 import type { OperatorHooks } from '../operator/options.ts'
@@ -99,8 +100,12 @@ export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Com
       checkTogether(flags)
       const { runOperator } = await import('../operator/operator.ts')
       const log = createLogger({ program: 'operator', level: flags.logLevel, format: flags.logFormat ?? defaultLogFormat() })
+      const { startTracing } = await import('../lib/otel.ts')
+      const tracing = await startTracing({ service: 'staking-operator', version, env: process.env, clock: systemClock, log })
       const ended = await runOperator({ ...operatorOptions(flags), version }, log, stopSignal(), hooks)
       log.info({ ended }, ended === 'lost' ? 'the lease was lost: ending at once' : 'stopped')
+      // A leader that was deposed ends at once, without its last spans.
+      if (ended === 'stopped') await tracing?.close()
       // What is still open must not keep a deposed leader alive.
       process.exit(ended === 'lost' ? 1 : 0)
     })

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Clock } from '../lib/clock.ts'
 import { createHttpAgent } from '../lib/network-defaults.ts'
 import type { Secret } from '../lib/secret.ts'
+import { traceHeaders } from '../lib/tracing.ts'
 import { type Answer, readAnswer } from './answer.ts'
 import { StakingApiError } from './client-error.ts'
 import { createRetryGate } from './retry-after.ts'
@@ -113,6 +114,7 @@ export function createStakingClient(options: StakingClientOptions): StakingClien
           accept: 'application/json, application/problem+json',
           authorization: bearer(operation, key),
           'user-agent': userAgent,
+          ...traceHeaders(),
           ...(target.body === undefined ? {} : { 'content-type': 'application/json' }),
           ...(target.idempotencyKey === undefined ? {} : { 'idempotency-key': target.idempotencyKey }),
           ...waiting.headers,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Clock } from './clock.ts'
 import { readText, retryAfter, splitCredentials } from './http-answer.ts'
 import { type NodeError, RpcFailure, type RpcFailureKind } from './rpc-failure.ts'
+import { inSpan } from './tracing.ts'
 
 export { isLastingRefusal, type NodeError, RpcFailure, type RpcFailureKind } from './rpc-failure.ts'
 
@@ -34,6 +35,8 @@ export interface RpcClientOptions {
   /** Reads the text of an answer. Default JSON.parse, which rounds numbers beyond 2^53. */
   readonly parse?: ((text: string) => unknown) | undefined
   readonly onCall?: OnRpcCall | undefined
+  /** Which node it is, for traces: the network's name, and the node's number in its list, from 1. Its URL is told to nobody. */
+  readonly node?: { readonly network: string; readonly number: number } | undefined
 }
 
 const nodeError = z.object({ code: z.number().catch(-32000), message: z.string().catch(''), data: z.unknown().optional() })
@@ -135,7 +138,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   const call: RpcCall = async (method, params, signal) => {
     const start = clock.monotonicMs()
     try {
-      const result = await timed(method, (bounded) => send({ method, params }, bounded), signal)
+      const result = await inCallSpan(options.node, method, 1, () => timed(method, (bounded) => send({ method, params }, bounded), signal))
       onCall?.(method, 'ok', clock.monotonicMs() - start)
       return result
     } catch (error) {
@@ -163,7 +166,10 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     const start = clock.monotonicMs()
     let results: readonly RpcResult[] | undefined
     try {
-      results = await timed('a batch', (bounded) => sendBatch(requests, bounded), signal)
+      const methods = [...new Set(requests.map(({ method }) => method))].join(' ')
+      results = await inCallSpan(options.node, methods, requests.length, () =>
+        timed('a batch', (bounded) => sendBatch(requests, bounded), signal),
+      )
     } catch (error) {
       if (error instanceof RpcFailure) for (const { method } of requests) onCall?.(method, error.kind, clock.monotonicMs() - start)
       throw error
@@ -187,6 +193,24 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     },
   }
 }
+
+/** A span of a call, or of a batch of so many, where it is part of some work. */
+const inCallSpan = <T>(node: RpcClientOptions['node'], method: string, calls: number, use: () => Promise<T>): Promise<T> =>
+  inSpan(
+    method,
+    () => ({
+      kind: 'client',
+      isPart: true,
+      attributes: {
+        'rpc.system': 'jsonrpc',
+        'rpc.method': method,
+        'rpc.calls': calls,
+        'staking.network': node?.network,
+        'staking.node': node?.number,
+      },
+    }),
+    use,
+  )
 
 interface Http {
   readonly status: number

@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino'
+import { traceIds } from './tracing.ts'
 
 export type { Logger } from 'pino'
 
@@ -50,6 +51,8 @@ export function createLogger({ program, level, format = 'json', destination }: L
     level,
     base: { program },
     timestamp: pino.stdTimeFunctions.isoTime,
+    // Which span a line was written in, while somebody traces.
+    mixin: () => traceIds() ?? {},
     redact: {
       paths: [
         'authorization',

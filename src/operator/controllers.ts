@@ -3,13 +3,16 @@ import type { Logger } from '../lib/log.ts'
 import type { Reconcile } from './compose.ts'
 import { Halt } from './engine/verdict.ts'
 import type { Collection } from './kube/collections.ts'
-import { createController } from './kube/controller.ts'
+import { type ControllerOptions, createController } from './kube/controller.ts'
 import { refOf } from './kube/objects.ts'
 import { createQueue, type Queue, type QueueStats } from './kube/queue.ts'
 import type { OperatorMetrics } from './metrics.ts'
 
 /** Collections by name. */
 type Kinds<Name extends string> = { readonly [Key in Name]: { readonly client: Pick<Collection<never>['client'], 'definition'> } }
+
+/** What traces say of the keys of a kind. */
+export type Traces<Name extends string> = (name: Name) => Pick<ControllerOptions<string>, 'spanOf' | 'spanEnd'>
 
 export interface Controllers<Name extends string> {
   /** One for each kind; every instance has them, so that whoever comes to lead knows what is to be done. */
@@ -31,6 +34,8 @@ export function createControllers<Name extends string>(
     readonly log: Logger
     readonly metrics: Pick<OperatorMetrics, 'queuePicked' | 'reconcile'>
     readonly workers: (name: Name) => number
+    /** What traces say of a key. */
+    readonly traces?: Traces<Name>
   },
 ): Controllers<Name> {
   const { clock, log, metrics } = deps
@@ -61,6 +66,7 @@ export function createControllers<Name extends string>(
           clock,
           log,
           logFields: (key) => ({ kind, ...refOf(key) }),
+          ...(deps.traces === undefined ? {} : deps.traces(name)),
           onResult: (_key, outcome, ms) => metrics.reconcile(kind, outcome, ms),
         })
       })

@@ -27,6 +27,7 @@ import { openPage } from './page/open.ts'
 import type { Page } from './page/page.ts'
 import { createReadings, createSeen } from './readings.ts'
 import { definitionOf } from './saga-collection.ts'
+import { tracesOf } from './traces.ts'
 import { followWaits } from './waits.ts'
 import { wireWakes } from './wake.ts'
 
@@ -82,7 +83,7 @@ export async function runOperator(
   const caches = createCaches((definition, cached) => collections.follow(definitionOf(definition), cached))
   const { places: _byTheirLanes, ...reconciled } = caches
   const workers = (name: keyof typeof reconciled) => (name === 'signers' ? 2 : name === 'records' ? 4 : options.workers)
-  const controllers = createControllers(reconciled, { clock, log, metrics, workers })
+  const controllers = createControllers(reconciled, { clock, log, metrics, workers, traces: tracesOf(caches) })
   const wakes = wireWakes(caches, {
     ...controllers.queues,
     records: paced(controllers.queues.records, { clock, everyMs: LANE_PACE_MS }),

@@ -4,6 +4,7 @@ import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
 import { createNodeBoard, type NodeBoard } from '../chains/nodes/board.ts'
 import { type Clock, jitter, systemClock } from '../lib/clock.ts'
 import { createLogger, type LogFormat, type Logger } from '../lib/log.ts'
+import { startTracing } from '../lib/otel.ts'
 import { createAdmin, serveAdmin } from './admin.ts'
 import { ConfigError, loadServiceConfig, type ServiceConfig, type ServiceOverrides } from './config.ts'
 import { createDepositMaker } from './ethereum/deposit-maker.ts'
@@ -50,6 +51,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   const keys = await readSeedFile(config.seedFile)
   const little = config.database.kind === 'embedded' ? tooLittleMemory(memoryLimit()) : undefined
   if (little !== undefined) throw new ConfigError(`database: ${little}`)
+  const tracing = await startTracing({ service: 'staking-service', version, env, clock, log })
   const store = await waitForStore(config.database, { clock, log }, signal)
   if (store === undefined) return
   const ending = new AbortController()
@@ -126,6 +128,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
     await closeOperations()
     await deposits.close()
     await store.close()
+    await tracing?.close()
   }
   log.info('the staking service has ended')
 }

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
 import { readText, retryAfter, splitCredentials } from '../../lib/http-answer.ts'
 import { RpcFailure } from '../../lib/rpc-failure.ts'
+import { inSpan } from '../../lib/tracing.ts'
 import { BeaconError } from './beacon.ts'
 
 /** Told of every call: the endpoint without ids, and `ok` or the HTTP status or what failed. */
@@ -82,7 +83,11 @@ export function createBeaconGet(options: {
     )
     const report = (outcome: string): void => onCall?.(request.endpoint, outcome, clock.monotonicMs() - start)
     try {
-      const result = await get(request, AbortSignal.any([signal, timeout.signal]))
+      const result = await inSpan(
+        `beacon ${request.endpoint}`,
+        () => ({ kind: 'client', isPart: true, attributes: { 'staking.endpoint': request.endpoint } }),
+        () => get(request, AbortSignal.any([signal, timeout.signal])),
+      )
       report('ok')
       return result
     } catch (error) {

@@ -61,7 +61,12 @@ export function createEthereumChain(
     onCall: options.onCall,
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
   }
-  const nodes = createRpcNodes({ clients: config.rpcUrls.map((url) => createRpcClient({ url, ...transport })), config, clock, log })
+  const nodes = createRpcNodes({
+    clients: config.rpcUrls.map((url, index) => createRpcClient({ url, ...transport, node: { network: config.name, number: index + 1 } })),
+    config,
+    clock,
+    log,
+  })
   options.onNodes?.(nodes.readings)
 
   const worst = createWorstOfAll(config.name)

@@ -48,7 +48,9 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
   const { config, clock, log, timeoutMs = 15_000, maxResponseBytes = 4_194_304 } = options
   const transport = { clock, timeoutMs, maxBytes: maxResponseBytes, parse: parseExact, onCall: options.onCall }
   const fetch = options.fetch === undefined ? {} : { fetch: options.fetch }
-  const clients = config.rpcUrls.map((url) => gathered(createRpcClient({ url, ...transport, ...fetch }), clock))
+  const clients = config.rpcUrls.map((url, index) =>
+    gathered(createRpcClient({ url, ...transport, ...fetch, node: { network: config.name, number: index + 1 } }), clock),
+  )
   const nodes = createRpcNodes({ clients, config, clock, log })
   const mostTelling = createWorstOfAll(config.name)
   options.onNodes?.(nodes.readings)

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { inSpan } from '../../lib/tracing.ts'
 import type { ApiRequest, KubeCaller, Verb } from './caller.ts'
 import { type CredentialSource, createCredentials } from './credentials.ts'
 import { KubeError, kubeError } from './errors.ts'
@@ -40,7 +41,20 @@ export function createKubeApi(options: KubeApiOptions): KubeApi {
   const revisions = createRevisions(options.onSetBack)
   const transport = createTransport({ credentials, requestTimeoutMs, userAgent })
 
-  async function exchange(request: ApiRequest, onData: ((chunk: Buffer) => void) | undefined, signal: AbortSignal): Promise<Answer> {
+  const exchange = (request: ApiRequest, onData: ((chunk: Buffer) => void) | undefined, signal: AbortSignal): Promise<Answer> =>
+    isWrite(request)
+      ? inSpan(
+          `kubernetes ${request.verb} ${request.resource}`,
+          () => ({ kind: 'client', isPart: true, attributes: { 'k8s.verb': request.verb, 'k8s.resource': request.resource } }),
+          async (span) => {
+            const answer = await ask(request, onData, signal)
+            span.set({ 'http.response.status_code': answer.status })
+            return answer
+          },
+        )
+      : ask(request, onData, signal)
+
+  async function ask(request: ApiRequest, onData: ((chunk: Buffer) => void) | undefined, signal: AbortSignal): Promise<Answer> {
     const startedAt = clock.monotonicMs()
     let status = 0
     try {
@@ -76,6 +90,8 @@ export function createKubeApi(options: KubeApiOptions): KubeApi {
     close: transport.close,
   }
 }
+
+const isWrite = ({ verb }: ApiRequest): boolean => verb === 'create' || verb === 'update' || verb === 'patch' || verb === 'delete'
 
 function parseLoosely(text: string): unknown {
   try {

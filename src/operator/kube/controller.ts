@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { inSpan, type SpanAttributes, type SpanOptions } from '../../lib/tracing.ts'
 import { KubeError } from './errors.ts'
 import { type KubeLog, silentLog } from './log.ts'
 import { Priority, type Queue } from './queue.ts'
@@ -30,6 +31,10 @@ export interface ControllerOptions<K extends string> {
   readonly onResult?: (key: K, outcome: Outcome, ms: number) => void
   /** What log lines say of a key. Default: `controller` and `key`. */
   readonly logFields?: (key: K) => Record<string, unknown>
+  /** What a trace says of the reconcile of a key. */
+  readonly spanOf?: (key: K) => SpanOptions
+  /** What it says of the key once that is over. */
+  readonly spanEnd?: (key: K) => SpanAttributes
   /** What an error says by itself of why it is tried again. Such a one is no failure of the program: it is logged in a line, at info, and its stack at debug. */
   readonly saysOf?: (error: unknown) => { readonly reason: string; readonly message: string } | undefined
 }
@@ -58,7 +63,7 @@ export function createController<K extends string>(options: ControllerOptions<K>
   const running = new Map<K, Running>()
 
   /** Never rejects. */
-  async function visit(key: K, { abort, startedAt }: Running, stopping: AbortSignal): Promise<void> {
+  async function visit(key: K, { abort, startedAt }: Running, stopping: AbortSignal): Promise<Outcome> {
     let outcome: Outcome
     try {
       const result = await reconcile(key, abort.signal)
@@ -86,7 +91,19 @@ export function createController<K extends string>(options: ControllerOptions<K>
       log.error({ ...fieldsOf(key), err: error }, 'onResult failed')
     }
     queue.done(key)
+    return outcome
   }
+
+  const traced = (key: K, entry: Running, stopping: AbortSignal): Promise<Outcome> =>
+    inSpan(
+      `reconcile ${name}`,
+      () => options.spanOf?.(key) ?? { attributes: { 'staking.key': key } },
+      async (span) => {
+        const outcome = await visit(key, entry, stopping)
+        span.set(() => ({ 'staking.result': outcome, ...options.spanEnd?.(key) }))
+        return outcome
+      },
+    )
 
   async function work(signal: AbortSignal): Promise<void> {
     for (;;) {
@@ -95,7 +112,7 @@ export function createController<K extends string>(options: ControllerOptions<K>
       await new Promise<void>((release) => {
         const entry: Running = { abort: new AbortController(), startedAt: clock.monotonicMs(), abortedAt: undefined, release }
         running.set(key, entry)
-        visit(key, entry, signal).finally(() => {
+        traced(key, entry, signal).finally(() => {
           running.delete(key)
           release()
         })

@@ -2,28 +2,21 @@ import type { Pubkey } from '../../chains/ethereum/chain.ts'
 import type { Answer, StakingClient } from '../../contract/client.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { inSpan } from '../../lib/tracing.ts'
 import type { SolanaStakingApi, StakingApi, ValidatorRequestsApi } from '../ports.ts'
 import { createFollower } from './follow.ts'
+
+interface Wiring {
+  readonly clock: Clock
+  readonly onApi?: (operation: string, outcome: string, ms: number) => void
+}
 
 /** The operator's ports to the staking API over the contract's client, each call measured. */
 export function apiOver(
   client: StakingClient,
-  wiring: { readonly clock: Clock; readonly onApi?: (operation: string, outcome: string, ms: number) => void },
+  wiring: Wiring,
 ): { readonly ethereum: { api: StakingApi; requests: ValidatorRequestsApi }; readonly solana: { api: SolanaStakingApi } } {
-  async function timed<T>(operation: string, call: () => Promise<T>): Promise<T> {
-    const startedAt = wiring.clock.monotonicMs()
-    let outcome = 'error'
-    try {
-      const answer = await call()
-      outcome = 'ok'
-      return answer
-    } catch (error) {
-      if (error instanceof Error && 'kind' in error && typeof error.kind === 'string') outcome = error.kind
-      throw error
-    } finally {
-      wiring.onApi?.(operation, outcome, wiring.clock.monotonicMs() - startedAt)
-    }
-  }
+  const timed = createTimed(wiring)
   const bodyOf = async <T>(operation: string, call: () => Promise<{ readonly body: T }>): Promise<T> => (await timed(operation, call)).body
 
   /** One page holds all of a reference. An API without the list answers 404, or 405. */
@@ -127,3 +120,25 @@ export function apiOver(
   }
   return { ethereum: { api, requests }, solana: { api: solana } }
 }
+
+/** Each call is measured, and is a span of what it is part of. */
+const createTimed =
+  ({ clock, onApi }: Wiring) =>
+  async <T>(operation: string, call: () => Promise<T>): Promise<T> => {
+    const startedAt = clock.monotonicMs()
+    let outcome = 'error'
+    try {
+      const answer = await inSpan(
+        `staking API ${operation}`,
+        () => ({ kind: 'client', attributes: { 'staking.operation': operation }, isPart: true }),
+        call,
+      )
+      outcome = 'ok'
+      return answer
+    } catch (error) {
+      if (error instanceof Error && 'kind' in error && typeof error.kind === 'string') outcome = error.kind
+      throw error
+    } finally {
+      onApi?.(operation, outcome, clock.monotonicMs() - startedAt)
+    }
+  }

@@ -1,11 +1,13 @@
 import { ChainError, type Hex, type Sent } from '../../chains/ethereum/chain.ts'
 import { lowerCase } from '../../lib/chain-types.ts'
+import { inSpan } from '../../lib/tracing.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { hashIn } from './ethereum-texts.ts'
 import type { RecordMemory } from './memory.ts'
 import { type LaneDeps, type Moment, nodesLacking } from './moment.ts'
 import { openAttempts, withAttempt } from './protocol.ts'
 import type { SignedAttempt } from './signing.ts'
+import { spanOf } from './span.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 /** Nodes that answer. */
@@ -39,7 +41,14 @@ export function createDelivery(deps: Pick<LaneDeps, 'store' | 'memory' | 'clock'
     deps.assertMayAct()
     deps.onPoint?.('before send', record.metadata.name)
     known.freshPlace = false
-    const answers = await moment.chain.send(raw, nodes, moment.signal)
+    const answers = await inSpan(
+      'broadcast',
+      () => ({
+        ...spanOf(record),
+        attributes: { ...spanOf(record).attributes, 'staking.hash': attempt.hash, 'staking.nodes': nodes.length },
+      }),
+      () => moment.chain.send(raw, nodes, moment.signal),
+    )
     deps.onPoint?.('after send', record.metadata.name)
     const taken = answers.filter((answer) => answer.is === 'taken').length
     if (taken > 0) {

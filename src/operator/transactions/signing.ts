@@ -3,6 +3,7 @@ import type { Fees } from '../../chains/ethereum/fees.ts'
 import { type Wei, wei } from '../../lib/amounts.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { sameHex } from '../../lib/hex.ts'
+import { inSpan } from '../../lib/tracing.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
@@ -11,6 +12,7 @@ import type { EthereumKeys } from '../ports.ts'
 import { addressOf, senderOf } from './ethereum-texts.ts'
 import type { LaneId } from './names.ts'
 import { CANCEL_GAS, feesOf } from './price.ts'
+import { spanOf } from './span.ts'
 import type { RecordObject } from './store.ts'
 
 /** A signed version: its record, and the bytes, which are never stored. */
@@ -41,10 +43,19 @@ export function createSigning(deps: {
     return signer
   }
 
-  async function sign(signer: StakingSigner, transaction: UnsignedTransaction, signal: AbortSignal) {
-    deps.assertMayAct()
-    return deps.keys.signTransaction(signer.spec.keyName, addressOf(signer), transaction, signal)
-  }
+  /** @param record whose transaction it is; undefined for a filler */
+  const sign = (signer: StakingSigner, transaction: UnsignedTransaction, signal: AbortSignal, record?: RecordObject) =>
+    inSpan(
+      'sign',
+      () => ({
+        ...spanOf(record),
+        attributes: { ...spanOf(record).attributes, 'staking.signer': signer.metadata.name, 'staking.nonce': transaction.nonce },
+      }),
+      async () => {
+        deps.assertMayAct()
+        return deps.keys.signTransaction(signer.spec.keyName, addressOf(signer), transaction, signal)
+      },
+    )
 
   function unsigned(
     record: RecordObject,
@@ -74,7 +85,7 @@ export function createSigning(deps: {
     signal: AbortSignal,
   ): Promise<SignedAttempt> {
     const transaction = unsigned(record, of.kind, of.nonce, of.gas, of.fees, of.valueWei)
-    const { raw, hash } = await sign(signer, transaction, signal)
+    const { raw, hash } = await sign(signer, transaction, signal, record)
     return {
       raw,
       attempt: {
@@ -95,7 +106,7 @@ export function createSigning(deps: {
     const { nonce, gas, valueWei, kind, hash } = attempt
     if (nonce === undefined) throw new Error(`attempt ${hash} has no nonce`)
     const transaction = unsigned(record, kind, nonce, BigInt(gas ?? '0'), feesOf(attempt), wei(BigInt(valueWei ?? '0')))
-    const signed = await sign(signer, transaction, signal)
+    const signed = await sign(signer, transaction, signal, record)
     if (!sameHex(signed.hash, hash))
       throw stall(
         'VerificationFailed',

@@ -4,10 +4,12 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import { makeProblem, type ProblemCode, problemMediaType } from '../../contract/problems.ts'
 import type { Logger } from '../../lib/log.ts'
+import { isTracing } from '../../lib/tracing.ts'
 import { ProblemError } from '../errors.ts'
 import type { Metrics } from '../metrics.ts'
 import { admit } from './admit.ts'
 import { sendProblem } from './problems.ts'
+import { traceRequests } from './traces.ts'
 import { givenTwice, isDecodable, jsonOf } from './well-formed.ts'
 
 const bodyLimitBytes = 64 * 1024
@@ -122,6 +124,7 @@ export function createApp({
   app.decorateRequest('stepAside', undefined)
   app.decorateRequest('waitedMs', 0)
   app.decorateRequest('entityTag', undefined)
+  if (isTracing()) traceRequests(app)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, given, done) => {
     try {

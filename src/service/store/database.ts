@@ -6,6 +6,7 @@ import { hearersLock, listenPglite, listenPostgres, type NoticeHandlers, type No
 import { migrate } from './migrations.ts'
 import { openPglite } from './pglite.ts'
 import type { Database } from './schema.ts'
+import { traced } from './traced-dialect.ts'
 
 export { DatabaseUnavailableError, isOutage } from './guarded-pool.ts'
 export { DatabaseInUseError } from './pglite.ts'
@@ -63,12 +64,12 @@ const waitingPerConnection = 40
 async function openEmbedded(dataDir: string): Promise<Store> {
   const { pglite, copyTo, close } = await openPglite(dataDir)
   const notices = createListeners((channel, handlers) => listenPglite(pglite, channel, handlers))
-  const db = new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) })
+  const db = new Kysely<Database>({ dialect: traced(new PGliteDialect({ pglite })) })
   return {
     db,
     isShared: false,
     // Those who use `db` wait for one another before they come here: of both, the next turn is never far.
-    looks: new Kysely<Database>({ dialect: new PGliteDialect({ pglite }) }),
+    looks: new Kysely<Database>({ dialect: traced(new PGliteDialect({ pglite })) }),
     listen: notices.listen,
     // They are told with the answer of the statement.
     heard: () => new Promise((done) => setImmediate(done)),
@@ -116,7 +117,7 @@ function openPostgres(
     // Without a listener a dropped idle connection would end the process; the pool makes a new one by itself.
     pool.on('error', onIdleError)
     const guarded = guardedPool(pool, { statementMs, maxWaiting: max * waitingPerConnection })
-    return { pool, db: new Kysely<Database>({ dialect: new PostgresDialect({ pool: guarded }) }) }
+    return { pool, db: new Kysely<Database>({ dialect: traced(new PostgresDialect({ pool: guarded })) }) }
   }
   const { pool, db } = connect(poolSize)
   // One is enough: it is asked one question at a time.

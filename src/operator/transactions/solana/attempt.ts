@@ -1,5 +1,6 @@
 import { SolanaError, type SolanaErrorCode } from '../../../chains/solana/chain.ts'
 import type { Clock } from '../../../lib/clock.ts'
+import { inSpan } from '../../../lib/tracing.ts'
 import { timestamp } from '../../../resources/conditions.ts'
 import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
 import type { TransactionAttempt } from '../../../resources/staking-transaction.ts'
@@ -8,6 +9,7 @@ import type { SolanaNetwork } from '../../ports.ts'
 import type { Memory } from '../memory.ts'
 import type { LaneDeps, TransactionEvent } from '../moment.ts'
 import { attemptsOf, closedOf } from '../protocol.ts'
+import { spanOf } from '../span.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../store.ts'
 import type { Heights, Signed, SolanaTransactionKind } from './kind.ts'
 import { type Looks, tooMany, withAttempt, withOutcome } from './rules.ts'
@@ -83,7 +85,11 @@ export function createAttempts(deps: SolanaLogDeps) {
     deps.assertMayAct()
     deps.onPoint?.('before send', record.metadata.name)
     try {
-      await network.chain.sendTransaction(raw, { skipPreflight: !isFirst }, signal)
+      await inSpan(
+        'broadcast',
+        () => ({ ...spanOf(record), attributes: { ...spanOf(record).attributes, 'staking.hash': attempt.hash } }),
+        () => network.chain.sendTransaction(raw, { skipPreflight: !isFirst }, signal),
+      )
     } catch (error) {
       // What was sent before may be in a block by now, or is dropped: that is looked up, and costs nothing but another try.
       if (isFirst || !(error instanceof SolanaError) || tookNothing.has(error.code)) throw kind.explain(record, error)
@@ -121,7 +127,11 @@ export function createAttempts(deps: SolanaLogDeps) {
     // Asked once more: the admission may have been taken back while the service was waited for.
     const now = await kind.mayBeSigned(record, false, visit, signal)
     deps.assertMayAct()
-    const signed = await kind.sign(record, now, made.message, signal)
+    const signed = await inSpan(
+      'sign',
+      () => spanOf(record),
+      () => kind.sign(record, now, made.message, signal),
+    )
     if (attemptsOf(recordOf(record)).some(({ hash }) => hash === signed.signature))
       throw wait(
         'AwaitingFinality',
