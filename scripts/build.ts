@@ -7,5 +7,5 @@ import { parseArgs } from 'node:util'
 const { out } = parseArgs({ options: { out: { type: 'string', default: 'dist' } } }).values
 rmSync(out, { recursive: true, force: true })
 const { status } = spawnSync('tsc', ['-p', 'tsconfig.build.json', '--outDir', out], { stdio: 'inherit' })
-if (status === 0) chmodSync(join(out, 'main.js'), 0o755)
+if (status === 0) for (const program of ['main.js', 'kubectl-staking.js']) chmodSync(join(out, program), 0o755)
 process.exit(status ?? 1)

@@ -1,16 +1,14 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { addCompletion } from './cli/completion.ts'
 import { historyCommand } from './cli/history-command.ts'
+import { inspectCommands } from './cli/inspect-commands.ts'
 import { operatorCommand } from './cli/operator-command.ts'
+import { runProgram, version } from './cli/program.ts'
 import { apiKeysCommand, auditLogCommand, keystoresCommand, serviceCommand } from './cli/service-commands.ts'
-import { holds, lastWords, tellInOneLine } from './cli/tell.ts'
-import { setNetworkDefaults } from './lib/network-defaults.ts'
-
-setNetworkDefaults()
+import { holds } from './cli/tell.ts'
 
 const here = new URL(import.meta.url)
-const { version } = JSON.parse(readFileSync(new URL('../package.json', here), 'utf8')) as { version: string }
 // What an image lacks is not offered; who asks for it all the same is told which image has it.
 const ofOperator = { hidden: !holds('operator', here) }
 const ofService = { hidden: !holds('service', here) }
@@ -37,9 +35,7 @@ program
     process.stdout.write(kinds.map((kind) => stringify(customResourceDefinition(kind), { lineWidth: 0 })).join('---\n'))
   })
 
-try {
-  await tellInOneLine(program).parseAsync()
-} catch (error) {
-  process.stderr.write(`${lastWords(error, here)}\n`)
-  process.exit(1)
-}
+for (const command of inspectCommands(version)) program.addCommand(command, ofOperator)
+addCompletion(program, 'staking-operator')
+
+await runProgram(program, here)

@@ -3,7 +3,9 @@ import type { Command } from 'commander'
 
 /** Errors whose message is all that a person needs: what was wrong, where, what to do. */
 const told = new Set([
+  'ChainError',
   'ConfigError',
+  'InspectError',
   'NetworksFileError',
   'SeedError',
   'KeystoreError',

@@ -1,0 +1,272 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import type { Cluster } from '../inspect/cluster.ts'
+import type { Finding } from '../inspect/doctor/finding.ts'
+import { type Column, csv, json, type OutputFormat, oneLine, outputFormats, painter, table, yaml } from '../inspect/output.ts'
+import type { Moment } from '../inspect/timeline.ts'
+import { moment, stopSignal } from './arguments.ts'
+
+interface ClusterFlags {
+  readonly kubeconfig?: string
+  readonly context?: string
+}
+
+/** How often a watch looks. */
+const WATCH_MS = 2_000
+
+const kubeconfigOption = () =>
+  new Option('--kubeconfig <file>', 'kubeconfig (default: as kubectl: KUBECONFIG, ~/.kube/config, or the service account of the pod)')
+const contextOption = () => new Option('--context <name>', 'context of the kubeconfig, instead of the current one')
+const outputOption = (...formats: readonly OutputFormat[]) =>
+  new Option('-o, --output <format>', 'how to print it').choices([...formats]).default('table')
+const networksOption = () =>
+  new Option('--networks <file>', "the operator's networks").default('/etc/staking-operator/networks.yaml').env('STAKING_NETWORKS')
+
+const write = (text: string) => process.stdout.write(text)
+const paint = painter(process.stdout, process.env)
+
+async function open(flags: ClusterFlags, version: string): Promise<Cluster> {
+  const [{ openCluster }, { systemClock }] = await Promise.all([import('../inspect/cluster.ts'), import('../lib/clock.ts')])
+  return openCluster(flags, { clock: systemClock, userAgent: `kubectl-staking/${version}` })
+}
+
+function show<Row>(format: OutputFormat, columns: readonly Column<Row>[], rows: readonly Row[], whole: unknown): string {
+  if (format === 'json') return json(whole)
+  if (format === 'yaml') return yaml(whole)
+  if (format === 'csv') return csv(columns, rows)
+  return table(columns, rows, { wide: format === 'wide' })
+}
+
+/** What looks at a cluster and changes nothing, for `staking-operator` and `kubectl staking` alike. */
+export const inspectCommands = (version: string): readonly Command[] => [
+  doctorCommand(version),
+  statusCommand(version),
+  logCommand(version),
+  verifyCommand(version),
+]
+
+const states = { ok: 'green', warning: 'yellow', failed: 'red', skipped: 'dim' } as const
+
+function doctorCommand(version: string): Command {
+  return new Command('doctor')
+    .description(
+      'look at everything that the operator needs: configuration, nodes, staking API, keys, CRDs, permissions, leader, clocks. Nothing is written or sent. The exit code is 1 when something is wrong, or nothing could be looked at',
+    )
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
+    .addOption(networksOption())
+    .addOption(new Option('--keys-dir <dir>', 'folder of the mounted keys').default('/var/run/staking/keys').env('STAKING_KEYS_DIR'))
+    .addOption(
+      new Option('--lease-namespace <name>', 'namespace of the leader election lease').default('staking-system').env('POD_NAMESPACE'),
+    )
+    .addOption(new Option('--lease-name <name>', 'name of the leader election lease').default('staking-operator'))
+    .addOption(new Option('--permissions', "ask the API server for the operator's permissions, as whoever runs this (default: in a pod)"))
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .action(
+      async (
+        flags: ClusterFlags & {
+          readonly networks: string
+          readonly keysDir: string
+          readonly leaseNamespace: string
+          readonly leaseName: string
+          readonly permissions?: true
+          readonly output: OutputFormat
+        },
+      ) => {
+        const { examine } = await import('../inspect/doctor/doctor.ts')
+        const { systemClock } = await import('../lib/clock.ts')
+        const cluster = await open(flags, version).catch((error: unknown) => ({
+          missing: error instanceof Error ? error.message : String(error),
+        }))
+        const inPod = flags.kubeconfig === undefined && process.env.KUBERNETES_SERVICE_HOST !== undefined
+        const findings = await examine(
+          {
+            networksFile: flags.networks,
+            keysDir: flags.keysDir,
+            lease: { namespace: flags.leaseNamespace, name: flags.leaseName },
+            cluster,
+            isOperator: flags.permissions ?? inPod,
+            clock: systemClock,
+            userAgent: `staking-operator/${version}`,
+          },
+          stopSignal(),
+        )
+        if ('close' in cluster) await cluster.close()
+        write(flags.output === 'table' ? report(findings) : show(flags.output, [], [], { findings }))
+        const isLooked = findings.some(({ state }) => state !== 'skipped')
+        if (!isLooked) process.stderr.write('error: nothing could be looked at from here\n')
+        process.exit(!isLooked || findings.some(({ state }) => state === 'failed') ? 1 : 0)
+      },
+    )
+}
+
+/** A line for each finding, and how many there are of each. */
+function report(findings: readonly Finding[]): string {
+  const lines = findings.map(
+    ({ state, area, about, message }) => `${paint(states[state], state.padEnd(7))}  ${area}: ${about}: ${oneLine(message)}\n`,
+  )
+  const counts = Object.keys(states).map((state) => `${findings.filter((finding) => finding.state === state).length} ${state}`)
+  return `${lines.join('')}\n${counts.join(', ')}\n`
+}
+
+function statusCommand(version: string): Command {
+  return new Command('status')
+    .description('tell the life of a stake, an exit or a withdrawal: its conditions, transactions and events in order')
+    .argument('<target>', 'NAME, or KIND/NAME such as ethstake/validator-1')
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
+    .option('-n, --namespace <name>', "namespace (default: the context's)")
+    .option('-w, --watch', 'go on, and print what is new')
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .action(
+      async (
+        target: string,
+        flags: ClusterFlags & { readonly namespace?: string; readonly watch?: true; readonly output: OutputFormat },
+      ) => {
+        const [{ readLife }, { timelineColumns }] = await Promise.all([import('../inspect/life.ts'), import('../inspect/timeline.ts')])
+        const signal = stopSignal()
+        const cluster = await open(flags, version)
+        const namespace = flags.namespace ?? cluster.namespace
+        const told = new Set<string>()
+        for (let look = 0; !signal.aborted; look++) {
+          const { resource, moments, hidden } = await readLife(cluster, target, namespace, signal)
+          const fresh = moments.filter((one) => !told.has(identity(one)))
+          for (const one of fresh) told.add(identity(one))
+          if (flags.output !== 'table') {
+            const { kind, metadata, status } = resource
+            if (fresh.length > 0 || look === 0)
+              write(show(flags.output, [], [], { kind, namespace, name: metadata.name, phase: status?.phase, moments, hidden }))
+          } else if (look === 0) {
+            write(`${resource.kind} ${namespace}/${resource.metadata.name}: ${resource.status?.phase ?? 'not looked at yet'}\n\n`)
+            write(colored(table(timelineColumns, fresh), fresh))
+            for (const part of hidden) write(`\nYou may not read its ${part}: they are not shown.\n`)
+          } else if (fresh.length > 0) write(colored(table(timelineColumns, fresh), fresh, false))
+          if (flags.watch !== true) break
+          await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined)
+        }
+        await cluster.close()
+        process.exit(0)
+      },
+    )
+}
+
+const identity = ({ at, what, text }: Moment): string => `${at} ${what} ${text}`
+
+/** Lines of warnings in yellow. */
+function colored(text: string, moments: readonly Moment[], withTitle = true): string {
+  const lines = text.split('\n')
+  const shown = withTitle ? lines : lines.slice(1)
+  const offset = withTitle ? 1 : 0
+  return shown.map((line, index) => (moments[index - offset]?.isWarning === true ? paint('yellow', line) : line)).join('\n')
+}
+
+function logCommand(version: string): Command {
+  return new Command('log')
+    .description('print the audit trail: everything that was ever signed, from the transaction log')
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
+    .option('--signer <name>', 'only of this StakingSigner')
+    .option('--network <name>', 'only on this network')
+    .option('-n, --namespace <name>', 'only for resources of this namespace')
+    .addOption(new Option('--since <time>', 'only from this date or time on, such as 2030-01-31').argParser(moment))
+    .addOption(outputOption(...outputFormats))
+    .action(
+      async (
+        flags: ClusterFlags & {
+          readonly signer?: string
+          readonly network?: string
+          readonly namespace?: string
+          readonly since?: Date
+          readonly output: OutputFormat
+        },
+      ) => {
+        const [{ auditColumns }, { readAuditTrail }] = await Promise.all([
+          import('../inspect/audit-trail.ts'),
+          import('../inspect/read-audit-trail.ts'),
+        ])
+        const cluster = await open(flags, version)
+        const entries = await readAuditTrail(cluster, flags, stopSignal())
+        await cluster.close()
+        write(show(flags.output, auditColumns, entries, entries))
+        process.exit(0)
+      },
+    )
+}
+
+interface VerifyFlags {
+  readonly networks: string
+  readonly network?: string
+  readonly rpcUrl?: string[]
+  readonly withdrawalAddress?: `0x${string}`
+  readonly amountEth?: string
+  readonly history?: true
+  readonly output: OutputFormat
+}
+
+function verifyCommand(version: string): Command {
+  const command = new Command('verify').description(
+    'recompute from public data what a deposit pays, to whom, and whether it is in the chain for good. Nothing is believed that can be computed. The exit code is 1 when a rule does not hold',
+  )
+  const withNodes = (one: Command) =>
+    one
+      .addOption(networksOption())
+      .option('--rpc-url <url...>', 'RPC URLs to ask instead of those of the networks file (mainnet, hoodi and sepolia need no file)')
+      .option('--history', 'read all deposits of the contract, so that an earlier deposit for the key is found')
+      .addOption(outputOption('table', 'json', 'yaml'))
+  withNodes(command.command('deposit'))
+    .description('verify a deposit_data-*.json, a stake of the staking API, or a transaction by its hash')
+    .argument('<file or hash>', 'file, - for standard input, or 0x and 64 hex digits')
+    .requiredOption('--network <name>', 'network that it is for')
+    .addOption(new Option('--withdrawal-address <address>', 'address that the money must return to').argParser(ethereumAddress))
+    .option('--amount-eth <eth>', 'amount that it must be')
+    .action(async (target: string, flags: VerifyFlags & { readonly network: string }) => {
+      const { verifyDepositTarget } = await import('../inspect/verify-commands.ts')
+      const verdicts = await verifyDepositTarget(target, flags, stopSignal())
+      conclude(flags.output, verdicts)
+    })
+  withNodes(command.command('stake'))
+    .description('verify an EthereumStake of a cluster: its deposit against its spec, and its transaction against the chain')
+    .argument('<name>', 'name of the EthereumStake')
+    .addOption(kubeconfigOption())
+    .addOption(contextOption())
+    .option('-n, --namespace <name>', "namespace (default: the context's)")
+    .action(async (name: string, flags: VerifyFlags & ClusterFlags & { readonly namespace?: string }) => {
+      const { verifyStake } = await import('../inspect/verify-commands.ts')
+      const cluster = await open(flags, version)
+      const verdicts = await verifyStake(cluster, { name, namespace: flags.namespace ?? cluster.namespace }, flags, stopSignal())
+      await cluster.close()
+      conclude(flags.output, verdicts)
+    })
+  return command
+}
+
+function ethereumAddress(text: string): `0x${string}` {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(text)) throw new InvalidArgumentError('write an Ethereum address: 0x and 40 hex digits')
+  return text as `0x${string}`
+}
+
+function conclude(
+  format: OutputFormat,
+  groups: readonly {
+    readonly what: string
+    readonly verdicts: readonly { readonly rule: string; readonly holds: boolean | 'unknown'; readonly says: string }[]
+  }[],
+): never {
+  const failed = groups.flatMap(({ verdicts }) => verdicts).filter(({ holds }) => holds === false).length
+  const unknown = groups.flatMap(({ verdicts }) => verdicts).filter(({ holds }) => holds === 'unknown').length
+  if (format === 'table') {
+    for (const { what, verdicts } of groups) {
+      write(`${what}\n`)
+      for (const { rule, holds, says } of verdicts)
+        write(
+          `  ${holds === true ? paint('green', 'holds  ') : holds === false ? paint('red', 'BROKEN ') : paint('dim', 'unknown')}  ${rule}: ${says}\n`,
+        )
+    }
+    write(
+      failed > 0
+        ? `\n${failed} broken. Do not sign or send this.\n`
+        : `\nEvery rule that was looked at holds${unknown > 0 ? `; ${unknown} could not be looked at` : ''}.\n`,
+    )
+  } else write(show(format, [], [], { holds: failed === 0, groups }))
+  process.exit(failed > 0 ? 1 : 0)
+}

@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest'
+import type { SignerNonce } from '../resources/signer-nonce.ts'
+import type { StakingTransaction, StakingTransactionStatus, TransactionAttempt } from '../resources/staking-transaction.ts'
+import { auditColumns, auditTrail } from './audit-trail.ts'
+import { csv } from './output.ts'
+
+const FROM = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
+const attempt = (hash: string, nonce: number, more: Partial<TransactionAttempt> = {}): TransactionAttempt => ({
+  hash,
+  kind: 'Call',
+  nonce,
+  at: `2026-11-29T10:00:0${nonce}Z`,
+  maxFeePerGasWei: '2500000000',
+  generation: 1,
+  ...more,
+})
+const record = (status: StakingTransactionStatus, name = 'deposit-1'): StakingTransaction => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'StakingTransaction',
+  metadata: { name, uid: name, resourceVersion: '1' },
+  spec: {
+    chain: 'Ethereum',
+    network: 'hoodi',
+    chainId: 560048,
+    purpose: 'Deposit',
+    subject: '0xab',
+    amount: '32 ETH',
+    owner: { kind: 'EthereumStake', namespace: 'team-a', name: 'validator-1', originUid: 'u' },
+    generation: 1,
+    signer: 'treasury',
+    from: FROM,
+    call: { to: '0x00000000219ab540356cBB839Cbe05303d7705Fa', data: '0x' },
+  },
+  status,
+})
+const filler = (nonce: number): SignerNonce => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'SignerNonce',
+  metadata: { name: `n-${nonce}`, uid: `n-${nonce}`, resourceVersion: '1', creationTimestamp: '2026-11-29T09:00:00Z' },
+  spec: { chainId: 560048, address: FROM.toLowerCase() as `0x${string}`, nonce },
+})
+const place = { blockNumber: 7, blockHash: '0xbb' }
+const resultsOf = (status: StakingTransactionStatus) =>
+  auditTrail([record(status)], []).map(({ hash, result, block }) => [hash, result, block])
+
+describe('what came of each version', () => {
+  test.each<[string, StakingTransactionStatus, unknown[][]]>([
+    ['it may land yet', { attempts: [attempt('0x1', 4)] }, [['0x1', 'Open', undefined]]],
+    [
+      'a dearer version landed in its place',
+      { attempts: [attempt('0x1', 4), attempt('0x2', 4)], outcome: { is: 'Landed', hash: '0x2', nonce: 4, ...place } },
+      [
+        ['0x1', 'Replaced', undefined],
+        ['0x2', 'Landed', 7],
+      ],
+    ],
+    [
+      'it was cancelled, and made again',
+      {
+        attempts: [attempt('0x1', 4), attempt('0x2', 4, { kind: 'Cancel' }), attempt('0x3', 5)],
+        closed: [{ nonce: 4, generation: 1, by: 'Cancel', hash: '0x2', ...place }],
+      },
+      [
+        ['0x1', 'Replaced', undefined],
+        ['0x2', 'Cancelled', 7],
+        ['0x3', 'Open', undefined],
+      ],
+    ],
+    [
+      'a stranger used its nonce',
+      { attempts: [attempt('0x1', 4)], closed: [{ nonce: 4, generation: 1, by: 'Foreign', hash: '0xff', ...place }] },
+      [['0x1', 'NonceUsedElsewhere', undefined]],
+    ],
+    [
+      'another signer’s lane closed the same number: this one is open',
+      { attempts: [attempt('0x1', 4, { generation: 2 })], closed: [{ nonce: 4, generation: 1, by: 'Foreign', hash: '0xff', ...place }] },
+      [['0x1', 'Open', undefined]],
+    ],
+    [
+      'second to somebody else',
+      { attempts: [attempt('0x1', 4)], outcome: { is: 'FrontRun', hash: '0x1', nonce: 4, ...place } },
+      [['0x1', 'FrontRun', 7]],
+    ],
+  ])('%s', (_what, status, results) => {
+    expect(resultsOf(status)).toEqual(results)
+  })
+})
+
+test('a cancel moves nothing, and goes to the signer itself', () => {
+  expect(auditTrail([record({ attempts: [attempt('0x1', 4, { kind: 'Cancel' })] })], [])).toMatchObject([
+    { action: 'Cancel', amount: '0 ETH', to: FROM },
+  ])
+})
+
+test('nonces that no transaction names are in it, oldest first, with the signer of their address', () => {
+  expect(auditTrail([record({ attempts: [attempt('0x1', 4)] })], [filler(3)])).toMatchObject([
+    { action: 'Filler', nonce: 3, signer: 'treasury', network: 'hoodi' },
+    { action: 'Call', nonce: 4, maxFeePerGasGwei: '2.5', transaction: 'deposit-1' },
+  ])
+})
+
+test('as CSV it has all columns', () => {
+  expect(csv(auditColumns, auditTrail([record({ attempts: [attempt('0x1', 4)] })], []))).toBe(
+    'TIME,NETWORK,SIGNER,NONCE,ACTION,AMOUNT,NAMESPACE,RESOURCE,RESULT,BLOCK,HASH,MAX FEE (GWEI),FROM,TO,KIND,TRANSACTION\r\n' +
+      `2026-11-29T10:00:04Z,hoodi,treasury,4,Deposit,32 ETH,team-a,validator-1,Open,,0x1,2.5,${FROM},0x00000000219ab540356cBB839Cbe05303d7705Fa,EthereumStake,deposit-1\r\n`,
+  )
+})

@@ -1,0 +1,149 @@
+import { formatWeiAsGwei, wei } from '../lib/amounts.ts'
+import type { SignerNonce } from '../resources/signer-nonce.ts'
+import type { ClosedPlace, StakingTransaction, TransactionAttempt } from '../resources/staking-transaction.ts'
+import type { Column } from './output.ts'
+
+/** One signed transaction, or a nonce that is filled. */
+export interface AuditEntry {
+  /** When it was written down, which was before it was signed: RFC 3339. */
+  readonly at: string
+  readonly network: string
+  readonly signer: string
+  /** The address that signed. */
+  readonly from: string
+  readonly purpose: string
+  readonly namespace: string
+  /** The resource that it was made for. */
+  readonly resource: string
+  readonly resourceKind: string
+  /** In words, such as `32 ETH`. A cancel moves nothing. */
+  readonly amount: string
+  readonly to: string | undefined
+  readonly nonce: number | undefined
+  /** Call: does what it is for. Cancel and Filler: 0 wei to the signer itself. */
+  readonly action: 'Call' | 'Cancel' | 'Filler'
+  readonly hash: string | undefined
+  readonly maxFeePerGasGwei: string | undefined
+  readonly result: AuditResult
+  /** Block, or slot, where the chain has it. */
+  readonly block: number | undefined
+  /** The StakingTransaction. */
+  readonly transaction: string | undefined
+}
+
+export type AuditResult =
+  | 'Open'
+  | 'Landed'
+  | 'Reverted'
+  | 'FrontRun'
+  | 'Cancelled'
+  | 'Dropped'
+  | 'Expired'
+  | 'Unrelated'
+  /** Another version took the nonce. */
+  | 'Replaced'
+  /** A transaction that the log does not know took the nonce. */
+  | 'NonceUsedElsewhere'
+
+const closedAs = {
+  Cancel: 'Cancelled',
+  Revert: 'Reverted',
+  Foreign: 'NonceUsedElsewhere',
+  Dropped: 'Dropped',
+  Expired: 'Expired',
+  Unrelated: 'Unrelated',
+} as const satisfies Readonly<Record<ClosedPlace['by'], AuditResult>>
+
+/** All that was ever signed, by the transaction log: the oldest first. */
+export function auditTrail(records: readonly StakingTransaction[], places: readonly SignerNonce[]): readonly AuditEntry[] {
+  const networks = new Map(records.map(({ spec }) => [spec.chainId, spec.network]))
+  const signers = new Map(records.map(({ spec }) => [spec.from.toLowerCase(), spec.signer]))
+  const fillers = places
+    .filter(({ spec }) => spec.transaction === undefined)
+    .map((place): AuditEntry => {
+      const { chainId, address, nonce } = place.spec
+      return {
+        at: place.metadata.creationTimestamp ?? '',
+        network: networks.get(chainId) ?? `chain id ${chainId}`,
+        signer: signers.get(address.toLowerCase()) ?? '',
+        from: address,
+        purpose: '',
+        namespace: '',
+        resource: '',
+        resourceKind: '',
+        amount: '0 ETH',
+        to: address,
+        nonce,
+        action: 'Filler',
+        hash: undefined,
+        maxFeePerGasGwei: undefined,
+        result: 'Open',
+        block: undefined,
+        transaction: undefined,
+      }
+    })
+  return [...records.flatMap(entriesOf), ...fillers].sort((a, b) => a.at.localeCompare(b.at) || (a.nonce ?? 0) - (b.nonce ?? 0))
+}
+
+function entriesOf(record: StakingTransaction): readonly AuditEntry[] {
+  const { spec, metadata, status } = record
+  return (status?.attempts ?? []).map((attempt): AuditEntry => {
+    const { result, block } = resultOf(record, attempt)
+    return {
+      at: attempt.at,
+      network: spec.network,
+      signer: spec.signer,
+      from: spec.from,
+      purpose: spec.purpose,
+      namespace: spec.owner.namespace,
+      resource: spec.owner.name,
+      resourceKind: spec.owner.kind,
+      amount: attempt.kind === 'Cancel' ? '0 ETH' : spec.amount,
+      to: attempt.kind === 'Cancel' ? spec.from : spec.call?.to,
+      nonce: attempt.nonce,
+      action: attempt.kind,
+      hash: attempt.hash,
+      maxFeePerGasGwei: attempt.maxFeePerGasWei === undefined ? undefined : formatWeiAsGwei(wei(BigInt(attempt.maxFeePerGasWei))),
+      result,
+      block,
+      transaction: metadata.name,
+    }
+  })
+}
+
+/** What came of one version: by its hash, or else by what used its nonce. */
+export function resultOf(
+  { status }: StakingTransaction,
+  attempt: TransactionAttempt,
+): { readonly result: AuditResult; readonly block: number | undefined } {
+  const { outcome, closed = [], attempts = [] } = status ?? {}
+  if (outcome?.hash === attempt.hash) return { result: outcome.is, block: outcome.blockNumber }
+  const own = closed.find(({ hash }) => hash === attempt.hash)
+  if (own !== undefined) return { result: closedAs[own.by], block: own.blockNumber }
+  if (attempt.nonce === undefined) return { result: outcome === undefined ? 'Open' : 'Replaced', block: undefined }
+  const taker =
+    outcome?.nonce === attempt.nonce
+      ? outcome
+      : closed.find(({ nonce, generation }) => nonce === attempt.nonce && (generation ?? attempt.generation) === attempt.generation)
+  if (taker === undefined) return { result: 'Open', block: undefined }
+  return { result: attempts.some(({ hash }) => hash === taker.hash) ? 'Replaced' : 'NonceUsedElsewhere', block: undefined }
+}
+
+export const auditColumns: readonly Column<AuditEntry>[] = [
+  { title: 'TIME', cell: ({ at }) => at },
+  { title: 'NETWORK', cell: ({ network }) => network },
+  { title: 'SIGNER', cell: ({ signer }) => signer },
+  { title: 'NONCE', cell: ({ nonce }) => nonce },
+  { title: 'ACTION', cell: ({ action, purpose }) => (action === 'Call' ? purpose : action) },
+  { title: 'AMOUNT', cell: ({ amount }) => amount },
+  { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
+  { title: 'RESOURCE', cell: ({ resource }) => resource },
+  { title: 'RESULT', cell: ({ result }) => result },
+  { title: 'BLOCK', cell: ({ block }) => block },
+  { title: 'HASH', cell: ({ hash }) => hash },
+  { title: 'MAX FEE (GWEI)', cell: ({ maxFeePerGasGwei }) => maxFeePerGasGwei, wide: true },
+  { title: 'FROM', cell: ({ from }) => from, wide: true },
+  { title: 'TO', cell: ({ to }) => to, wide: true },
+  { title: 'KIND', cell: ({ resourceKind }) => resourceKind, wide: true },
+  { title: 'TRANSACTION', cell: ({ transaction }) => transaction, wide: true },
+]

@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { ethereumNetworkConfig } from '../../chains/ethereum/networks.ts'
+import { solanaNetworkConfig } from '../../chains/solana/networks.ts'
+import { RpcFailure } from '../../lib/rpc-failure.ts'
+import { compareNodes, lookAtEthereumNode } from './ethereum-node.ts'
+import type { Finding } from './finding.ts'
+import { operatorRules, type Rule } from './permissions.ts'
+import { lookAtSolanaNode } from './solana-node.ts'
+
+const never = new AbortController().signal
+const NOW = 1_800_000_000_000
+const hoodi = ethereumNetworkConfig.parse({ name: 'hoodi', chain: 'Ethereum', rpcUrls: ['https://secret.example/key'] })
+const block = (number: number, ageS = 5, hash = 'ab') => ({
+  number: `0x${number.toString(16)}`,
+  hash: `0x${hash.repeat(32)}`,
+  timestamp: `0x${(NOW / 1000 - ageS).toString(16)}`,
+  baseFeePerGas: '0x1',
+})
+const counts = `0x${'20'.padStart(64, '0')}${'8'.padStart(64, '0')}${'0700000000000000'.padEnd(64, '0')}`
+/** A node that serves all; `other` answers in its place. */
+const node = (other: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {}) => {
+  const answers: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {
+    eth_chainId: () => '0x88bb0',
+    eth_getBlockByNumber: ([at]) => (at === 'finalized' ? block(900, 400) : block(1000)),
+    eth_call: () => counts,
+    ...other,
+  }
+  return async (method: string, params: readonly unknown[]) => answers[method]?.(params) ?? '0x0'
+}
+const refuse = () => {
+  throw new RpcFailure('refused', 'the node does not serve it', { method: 'x' })
+}
+const look = (call: ReturnType<typeof node>) => lookAtEthereumNode(hoodi, 1, call, () => NOW, never)
+const troubles = (findings: readonly Finding[]) =>
+  findings.filter(({ state }) => state !== 'ok').map(({ state, message }) => `${state}: ${message}`)
+
+describe('an Ethereum node', () => {
+  test('that serves all is told with its height', async () => {
+    const { findings } = await look(node())
+    expect(troubles(findings)).toEqual([])
+    expect(findings.map(({ message }) => message)).toEqual([
+      'it serves chain id 560048, block 1000',
+      'the deposit contract counts 7 deposits',
+    ])
+  })
+
+  test.each<[string, ReturnType<typeof node>, RegExp]>([
+    ['of another chain', node({ eth_chainId: () => '0x1' }), /^failed: it serves chain id 1, and hoodi is 560048/],
+    ['that is silent', node({ eth_chainId: refuse }), /^failed: it does not answer which chain it serves/],
+    ['without a method', node({ eth_getLogs: refuse }), /^failed: it does not serve eth_getLogs/],
+    ['that takes no transactions', node({ eth_sendRawTransaction: refuse }), /^failed: it does not serve eth_sendRawTransaction/],
+    ['that stands still', node({ eth_getBlockByNumber: () => block(1000, 900) }), /^warning: its latest block 1000 is 900 s old/],
+    [
+      'ahead of the clock',
+      node({ eth_getBlockByNumber: () => block(1000, -100) }),
+      /^failed: its latest block 1000 is 100 s ahead of this machine's clock/,
+    ],
+    [
+      'without a final block',
+      node({ eth_getBlockByNumber: ([at]) => (at === 'finalized' ? null : block(1000)) }),
+      /^warning: it shows no finalized block yet/,
+    ],
+    [
+      'whose contract is none',
+      node({ eth_call: () => '0x' }),
+      /^failed: 0x0{8}219ab540356cBB839Cbe05303d7705Fa does not answer as a deposit contract/,
+    ],
+  ])('%s is told', async (_what, call, message) => {
+    const { findings } = await look(call)
+    expect(troubles(findings)).toEqual([expect.stringMatching(message)])
+    expect(JSON.stringify(findings)).not.toContain('secret.example')
+  })
+
+  test('that refuses no bytes serves eth_sendRawTransaction', async () => {
+    const wrong = () => {
+      throw new RpcFailure('node', 'the node refused', { node: { code: -32602, message: 'rlp: value size exceeds' } })
+    }
+    expect(troubles((await look(node({ eth_sendRawTransaction: wrong }))).findings)).toEqual([])
+  })
+})
+
+test('nodes with different final blocks are on two chains', async () => {
+  const views = [
+    await look(node()),
+    await look(node({ eth_getBlockByNumber: ([at]) => (at === 'finalized' ? block(900, 400, 'cd') : block(1000)) })),
+  ]
+  expect(troubles(compareNodes('hoodi', views))).toEqual([expect.stringMatching(/^failed: nodes 1 and 2 show different final blocks 900/)])
+})
+
+test('a network with one node is warned of', async () => {
+  expect(troubles(compareNodes('hoodi', [await look(node())]))).toEqual([expect.stringMatching(/^warning: it has one RPC node/)])
+})
+
+describe('a Solana node', () => {
+  const devnet = solanaNetworkConfig.parse({ name: 'devnet', chain: 'Solana', rpcUrls: ['https://secret.example'] })
+  const solana =
+    (other: Readonly<Record<string, () => unknown>> = {}) =>
+    async (method: string) => {
+      const answers: Readonly<Record<string, () => unknown>> = {
+        getGenesisHash: () => devnet.genesisHash,
+        getEpochInfo: () => ({ epoch: 7, absoluteSlot: 700, slotIndex: 0, slotsInEpoch: 100, blockHeight: 600 }),
+        getHealth: () => 'ok',
+        ...other,
+      }
+      return answers[method]?.() ?? null
+    }
+  const none = () => {
+    throw new RpcFailure('node', 'Transaction history is not available from this node', { node: { code: -32011, message: '' } })
+  }
+  test.each<[string, ReturnType<typeof solana>, string[]]>([
+    ['that serves all', solana(), []],
+    ['of another cluster', solana({ getGenesisHash: () => 'x' }), ['failed: its genesis is x, and devnet has']],
+    [
+      'without history',
+      solana({ getSignaturesForAddress: none }),
+      ['failed: it does not serve getSignaturesForAddress (--enable-rpc-transaction-history)'],
+    ],
+    ['that is behind', solana({ getHealth: () => 'behind' }), ['warning: it says of itself that it is not healthy: behind']],
+  ])('%s', async (_what, call, expected) => {
+    const { findings } = await lookAtSolanaNode(devnet, 1, call, never)
+    expect(troubles(findings)).toEqual(expected.map((text) => expect.stringContaining(text)))
+  })
+})
+
+test('the permissions that are asked for are those that the chart gives', () => {
+  const file = new URL('../../../charts/staking-operator/files/operator-rules.yaml', import.meta.url)
+  const flat = (rules: readonly Rule[]) =>
+    rules
+      .flatMap(({ apiGroups, resources, verbs }) =>
+        apiGroups.flatMap((group) => resources.flatMap((one) => verbs.map((verb) => `${group} ${one} ${verb}`))),
+      )
+      .toSorted()
+  expect(flat(operatorRules)).toEqual(flat(parse(readFileSync(file, 'utf8')) as Rule[]))
+})

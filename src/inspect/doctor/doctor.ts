@@ -1,0 +1,207 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { parseExact } from '../../chains/solana/rpc-formats.ts'
+import { createStakingClient } from '../../contract/client.ts'
+import { StakingApiError } from '../../contract/client-error.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { createRpcClient, type RpcCall } from '../../lib/json-rpc.ts'
+import { Secret } from '../../lib/secret.ts'
+import { createEthereumKeys } from '../../operator/keys/ethereum-keys.ts'
+import { createSolanaKeys } from '../../operator/keys/solana-keys.ts'
+import { type NetworksFile, readNetworksFile, type StakingApiConfig } from '../../operator/networks/networks-file.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
+import type { Cluster } from '../cluster.ts'
+import { lookAtDefinitions, lookAtLeader, lookAtSigners } from './cluster-findings.ts'
+import { compareNodes, lookAtEthereumNode } from './ethereum-node.ts'
+import { type Finding, failed, ok, saying, skipped, warning } from './finding.ts'
+import { lookAtPermissions } from './permissions.ts'
+import { lookAtSolanaNode } from './solana-node.ts'
+
+export interface DoctorOptions {
+  readonly networksFile: string
+  readonly keysDir: string
+  readonly lease: { readonly namespace: string; readonly name: string }
+  /** Undefined: why there is none. */
+  readonly cluster: Cluster | { readonly missing: string }
+  /** Whether whoever runs this is the operator itself, so that its permissions are to be asked for. */
+  readonly isOperator: boolean
+  readonly clock: Clock
+  readonly userAgent: string
+  readonly timeoutMs?: number
+}
+
+const INSIDE = 'run it inside the pod: kubectl exec -n NAMESPACE deploy/staking-operator -- staking-operator doctor'
+
+/** Looks at everything that the operator needs. Nothing is written, signed or sent anywhere. Never throws for what it looks at. */
+export async function examine(options: DoctorOptions, signal: AbortSignal): Promise<readonly Finding[]> {
+  const configuration = await lookAtConfiguration(options, signal)
+  const { findings, signers } = await lookAtCluster(options, signal)
+  return [...configuration, ...findings, ...(await lookAtKeys(options, signers, signal))]
+}
+
+async function lookAtConfiguration(options: DoctorOptions, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { networksFile } = options
+  if (!existsSync(networksFile))
+    return [
+      skipped(
+        'configuration',
+        networksFile,
+        `it is not here, so nodes and staking API are not looked at: ${INSIDE}, or name a copy with --networks`,
+      ),
+    ]
+  let file: NetworksFile
+  try {
+    file = await readNetworksFile(networksFile)
+  } catch (error) {
+    return [failed('configuration', networksFile, saying(error))]
+  }
+  const names = [...file.ethereum, ...file.solana].map(({ config }) => config.name)
+  return [
+    ok('configuration', networksFile, `it has ${names.length === 1 ? 'the network' : 'the networks'} ${names.join(', ')}`),
+    ...(await lookAtNodes(file, options, signal)),
+    ...(await lookAtApis(file, options, signal)),
+  ]
+}
+
+async function lookAtNodes(
+  file: NetworksFile,
+  { clock, timeoutMs = 10_000 }: DoctorOptions,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const callOf = (url: string, parse?: (text: string) => unknown): RpcCall =>
+    createRpcClient({ url, clock, timeoutMs, maxBytes: 33_554_432, parse }).call
+  const ethereum = await Promise.all(
+    file.ethereum.map(async ({ config }) => {
+      const now = () => clock.now().getTime()
+      const views = await Promise.all(config.rpcUrls.map((url, index) => lookAtEthereumNode(config, index + 1, callOf(url), now, signal)))
+      return [...views.flatMap(({ findings }) => findings), ...compareNodes(config.name, views)]
+    }),
+  )
+  const solana = await Promise.all(
+    file.solana.map(async ({ config }) => {
+      const views = await Promise.all(
+        config.rpcUrls.map((url, index) => lookAtSolanaNode(config, index + 1, callOf(url, parseExact), signal)),
+      )
+      const slots = views.map(({ slot }) => slot)
+      const highest = slots.reduce<bigint>((most, slot) => (slot !== undefined && slot > most ? slot : most), 0n)
+      const behind = slots.flatMap((slot, index) =>
+        slot !== undefined && highest - slot > 150n
+          ? [warning('node', config.name, `node ${index + 1} is ${highest - slot} slots behind the highest`)]
+          : [],
+      )
+      return [...views.flatMap(({ findings }) => findings), ...behind]
+    }),
+  )
+  return [...ethereum.flat(), ...solana.flat()]
+}
+
+async function lookAtApis(file: NetworksFile, options: DoctorOptions, signal: AbortSignal): Promise<readonly Finding[]> {
+  const apis = new Map<string, { readonly api: StakingApiConfig; readonly names: string[] }>()
+  for (const { api, config } of [...file.ethereum, ...file.solana]) {
+    const id = JSON.stringify([api.url, api.apiKeyFile])
+    const entry = apis.get(id) ?? { api, names: [] }
+    entry.names.push(config.name)
+    apis.set(id, entry)
+  }
+  return (await Promise.all([...apis.values()].map(({ api, names }) => lookAtApi(api, names, options, signal)))).flat()
+}
+
+async function lookAtApi(
+  api: StakingApiConfig,
+  names: readonly string[],
+  { clock, userAgent }: DoctorOptions,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const about = `for ${names.join(', ')}`
+  let key: Secret
+  try {
+    key = new Secret((await readFile(api.apiKeyFile, 'utf8')).trim())
+  } catch (error) {
+    return [
+      failed(
+        'staking API',
+        about,
+        `its key ${api.apiKeyFile} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'}): mount the Secret that holds it`,
+      ),
+    ]
+  }
+  const client = createStakingClient({ baseUrl: api.url, apiKey: () => key, timeoutMs: api.timeoutMs, clock, userAgent })
+  try {
+    const { body } = await client.listNetworks({}, signal)
+    const served = new Set(body.networks.map(({ network }) => network))
+    const lacking = names.filter((name) => !served.has(name))
+    return [
+      lacking.length === 0
+        ? ok('staking API', about, 'it takes the API key and serves these networks')
+        : failed(
+            'staking API',
+            about,
+            `it takes the API key, and does not serve ${lacking.join(', ')}: it serves ${[...served].join(', ') || 'none'}`,
+          ),
+      ...clockFinding(about, client.clockAheadMs()),
+    ]
+  } catch (error) {
+    if (error instanceof StakingApiError && error.status === 404)
+      return [
+        ok('staking API', about, 'it takes the API key; it does not list its networks'),
+        ...clockFinding(about, client.clockAheadMs()),
+      ]
+    if (error instanceof StakingApiError && (error.status === 401 || error.status === 403))
+      return [failed('staking API', about, `it refuses the key in ${api.apiKeyFile} (${error.status}): have one made, and put it there`)]
+    return [failed('staking API', about, saying(error))]
+  } finally {
+    await client.close()
+  }
+}
+
+/** Challenges of Solana stakes run out by the API's clock. */
+const MOST_AHEAD_MS = 30_000
+const clockFinding = (about: string, aheadMs: number | undefined): readonly Finding[] =>
+  aheadMs === undefined || Math.abs(aheadMs) < MOST_AHEAD_MS
+    ? []
+    : [
+        warning(
+          'staking API',
+          about,
+          `its clock is ${Math.round(Math.abs(aheadMs) / 1000)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} this one: set both (NTP)`,
+        ),
+      ]
+
+async function lookAtCluster(
+  { cluster, lease, isOperator, clock }: DoctorOptions,
+  signal: AbortSignal,
+): Promise<{ readonly findings: readonly Finding[]; readonly signers: readonly StakingSigner[] }> {
+  if ('missing' in cluster) return { findings: [skipped('cluster', 'API server', cluster.missing)], signers: [] }
+  try {
+    const definitions = await lookAtDefinitions(cluster, signal)
+    const leader = await lookAtLeader(cluster, lease, clock.now().getTime(), signal)
+    const permissions = isOperator
+      ? await lookAtPermissions(cluster.api, lease, signal)
+      : [skipped('permission', 'RBAC', `they are the operator's, not yours: ${INSIDE}`)]
+    const { findings, signers } = await lookAtSigners(cluster, signal)
+    return { findings: [...definitions, ...leader, ...permissions, ...findings], signers }
+  } catch (error) {
+    return { findings: [failed('cluster', 'API server', saying(error))], signers: [] }
+  }
+}
+
+/** Whether each signer's mounted key is the key of its address. No key is shown. */
+async function lookAtKeys({ keysDir }: DoctorOptions, signers: readonly StakingSigner[], signal: AbortSignal): Promise<readonly Finding[]> {
+  if (!existsSync(keysDir)) return [skipped('key', keysDir, `no keys are mounted here: ${INSIDE}`)]
+  const ethereum = createEthereumKeys({ dir: keysDir })
+  const solana = createSolanaKeys({ dir: keysDir })
+  return Promise.all(
+    signers.map(async ({ metadata, spec }): Promise<Finding> => {
+      const about = `signer ${metadata.name}`
+      try {
+        const address: string = await (spec.chain === 'Ethereum' ? ethereum : solana).address(spec.keyName, signal)
+        const isSame = spec.chain === 'Ethereum' ? address.toLowerCase() === spec.address.toLowerCase() : address === spec.address
+        return isSame
+          ? ok('key', about, `the mounted key ${spec.keyName} is the key of ${spec.address}`)
+          : failed('key', about, `the mounted key ${spec.keyName} is that of ${address}, not of ${spec.address}: mount the right key`)
+      } catch (error) {
+        return failed('key', about, saying(error))
+      }
+    }),
+  )
+}

@@ -1,0 +1,152 @@
+import { readFile } from 'node:fs/promises'
+import { text as readStream } from 'node:stream/consumers'
+import type { Hash } from '../chains/ethereum/chain.ts'
+import { type EthereumNetworkConfig, ethereumNetworkConfig, knownNetworks } from '../chains/ethereum/networks.ts'
+import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
+import { AmountError, gwei, parseEth } from '../lib/amounts.ts'
+import { systemClock } from '../lib/clock.ts'
+import { readNetworksFile } from '../operator/networks/networks-file.ts'
+import { definitionOf } from '../operator/saga-collection.ts'
+import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
+import type { Cluster } from './cluster.ts'
+import { parseDepositFile } from './deposit-claims.ts'
+import { InspectError } from './error.ts'
+import { type Expectation, type Verdict, verifyDepositData, verifyTransaction } from './verify-deposit.ts'
+
+/** The rules of one deposit. */
+export interface Verdicts {
+  readonly what: string
+  readonly verdicts: readonly Verdict[]
+}
+
+interface NodeFlags {
+  readonly networks: string
+  readonly rpcUrl?: readonly string[]
+  readonly history?: true
+}
+
+/** More would be another kind of file. */
+const LARGEST_FILE = 16 * 1024 * 1024
+
+/** @throws InspectError, NetworksFileError, ChainError */
+export async function verifyDepositTarget(
+  target: string,
+  flags: NodeFlags & { readonly network: string } & { readonly withdrawalAddress?: `0x${string}`; readonly amountEth?: string },
+  signal: AbortSignal,
+): Promise<readonly Verdicts[]> {
+  const { withdrawalAddress } = flags
+  const expected: Expectation = { withdrawalAddress, amountGwei: amountOf(flags.amountEth) }
+  if (/^0x[0-9a-fA-F]{64}$/.test(target)) {
+    const network = await networkOf(flags.network, flags, true)
+    return [await ofTransaction(target.toLowerCase() as Hash, network, expected, flags.history === true, signal)]
+  }
+  if (/^0x[0-9a-fA-F]*$/.test(target))
+    throw new InspectError(`${target} is not the hash of a transaction: that has 64 hex digits after 0x, and this has ${target.length - 2}`)
+  const network = await networkOf(flags.network, flags, false)
+  return parseDepositFile(await readTarget(target), target).map((claim) => ({
+    what: `${network.name}: ${claim.pubkey}`,
+    verdicts: verifyDepositData(claim, network, expected),
+  }))
+}
+
+function amountOf(eth: string | undefined) {
+  if (eth === undefined) return undefined
+  try {
+    return parseEth(eth)
+  } catch (error) {
+    throw error instanceof AmountError ? new InspectError(`--amount-eth: ${error.message}`) : error
+  }
+}
+
+async function readTarget(path: string): Promise<string> {
+  try {
+    const content = path === '-' ? await readStream(process.stdin) : await readFile(path, 'utf8')
+    if (content.length > LARGEST_FILE) throw new InspectError(`${path} is larger than 16 MiB: it is no deposit data`)
+    return content
+  } catch (error) {
+    if (error instanceof InspectError) throw error
+    throw new InspectError(
+      `${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'}): give a file of deposit data, or the hash of a transaction`,
+    )
+  }
+}
+
+/** A network of the file, or one whose constants are built in. `asks`: nodes are needed. */
+async function networkOf(name: string, { networks, rpcUrl }: NodeFlags, asks: boolean): Promise<EthereumNetworkConfig> {
+  const known = knownNetworks[name]
+  if (known !== undefined && (rpcUrl !== undefined || !asks)) {
+    const parsed = ethereumNetworkConfig.safeParse({ name, chain: 'Ethereum', rpcUrls: rpcUrl ?? ['http://127.0.0.1'] })
+    if (!parsed.success) throw new InspectError(`--rpc-url: ${parsed.error.issues.map(({ message }) => message).join('; ')}`)
+    return parsed.data
+  }
+  const { ethereum } = await readNetworksFile(networks)
+  const found = ethereum.find(({ config }) => config.name === name)?.config
+  if (found === undefined)
+    throw new InspectError(
+      `${networks} has no Ethereum network ${name}: it has ${ethereum.map(({ config }) => config.name).join(', ') || 'none'}`,
+    )
+  return rpcUrl === undefined ? found : { ...found, rpcUrls: [...rpcUrl] }
+}
+
+async function ofTransaction(
+  hash: Hash,
+  network: EthereumNetworkConfig,
+  expected: Expectation,
+  withHistory: boolean,
+  signal: AbortSignal,
+): Promise<Verdicts> {
+  const chain = createEthereumChain({ config: network, clock: systemClock, signal, historyWaitMs: 86_400_000 })
+  return {
+    what: `${network.name}: transaction ${hash}`,
+    verdicts: await verifyTransaction(chain, { hash, network, expected, withHistory }, signal),
+  }
+}
+
+/**
+ * A stake of a cluster: what its status claims is compared with its spec, and its transaction with the chain. The cluster is believed in nothing but what
+ * the spec asks for. @throws InspectError, NetworksFileError, ChainError
+ */
+export async function verifyStake(
+  cluster: Pick<Cluster, 'get'>,
+  ref: { readonly name: string; readonly namespace: string },
+  flags: NodeFlags,
+  signal: AbortSignal,
+): Promise<readonly Verdicts[]> {
+  const stake = await cluster.get<EthereumStake>(definitionOf(ethereumStake), ref, signal)
+  if (stake === 'absent')
+    throw new InspectError(`there is no EthereumStake ${ref.name} in namespace ${ref.namespace}: name another namespace with -n`)
+  if (stake === 'forbidden') throw new InspectError(`you may not read EthereumStakes in namespace ${ref.namespace}: ask for the role view`)
+  const { spec, status } = stake
+  const network = await networkOf(spec.network, flags, status?.transaction?.hash !== undefined)
+  const expected: Expectation = {
+    withdrawalAddress: spec.withdrawalAddress,
+    amountGwei: amountOf(spec.amountEth),
+    credentialsType: spec.credentialsType === 'Execution' ? '0x01' : '0x02',
+  }
+  const data = status?.depositData
+  const groups: Verdicts[] = []
+  if (data === undefined)
+    throw new InspectError(`${ref.name} has no deposit data yet: the staking API has not been asked, or has not answered`)
+  groups.push({
+    what: `EthereumStake ${ref.namespace}/${ref.name}: its deposit data`,
+    verdicts: verifyDepositData(
+      {
+        pubkey: data.pubkey,
+        withdrawalCredentials: data.withdrawalCredentials,
+        amountGwei: gwei(BigInt(data.amountGwei)),
+        signature: data.signature,
+        depositMessageRoot: undefined,
+        depositDataRoot: data.depositDataRoot,
+        forkVersion: undefined,
+        depositContractAddress: undefined,
+        chainId: undefined,
+      },
+      network,
+      expected,
+    ),
+  })
+  const hash = status?.transaction?.hash
+  if (hash === undefined) return groups
+  const landed = await ofTransaction(hash as Hash, network, { ...expected, pubkey: data.pubkey }, flags.history === true, signal)
+  return [...groups, landed]
+}

@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import type { Address, BlockHash, ChainReceipt, ChainTransaction, DepositLog, Hash } from '../chains/ethereum/chain.ts'
+import { encodeDepositCalldata, signDepositMessage, withdrawalCredentials } from '../chains/ethereum/deposit.ts'
+import { knownNetworks } from '../chains/ethereum/networks.ts'
+import { type Gwei, gwei, gweiToWei, wei } from '../lib/amounts.ts'
+import { parseDepositFile } from './deposit-claims.ts'
+import { type Verdict, verifyDepositData, verifyTransaction } from './verify-deposit.ts'
+
+const constants = knownNetworks.hoodi as NonNullable<(typeof knownNetworks)[string]>
+const hoodi = { ...constants, name: 'hoodi' }
+const address: Address = '0x52908400098527886E0F7030069857D2E4169EE7'
+const other: Address = '0x8617E340B3D01FA5F11F306F4090FD50E238070D'
+const amountGwei = gwei(32_000_000_000n)
+const signed = (of: { fork?: `0x${string}`; to?: Address; amount?: Gwei } = {}) =>
+  signDepositMessage(new Uint8Array(32).fill(7), {
+    withdrawalCredentials: withdrawalCredentials('0x02', of.to ?? address),
+    amountGwei: of.amount ?? amountGwei,
+    genesisForkVersion: of.fork ?? hoodi.genesisForkVersion,
+  })
+const bare = (hex: string) => hex.slice(2)
+/** As the deposit CLI writes it. */
+const cliFile = (deposit = signed(), more: object = {}) =>
+  JSON.stringify([
+    {
+      pubkey: bare(deposit.pubkey),
+      withdrawal_credentials: bare(deposit.withdrawalCredentials),
+      amount: Number(deposit.amountGwei),
+      signature: bare(deposit.signature),
+      deposit_message_root: bare(deposit.depositMessageRoot),
+      deposit_data_root: bare(deposit.depositDataRoot),
+      fork_version: bare(hoodi.genesisForkVersion),
+      network_name: 'hoodi',
+      deposit_cli_version: '1.2.0',
+      ...more,
+    },
+  ])
+const broken = (verdicts: readonly Verdict[]) => verdicts.filter(({ holds }) => holds === false).map(({ rule }) => rule)
+const judge = (text: string, expected = {}) =>
+  parseDepositFile(text, 'file.json').flatMap((claim) => verifyDepositData(claim, hoodi, expected))
+
+describe('a file of deposit data', () => {
+  test('of the deposit CLI holds, and says where the money can return to', () => {
+    const verdicts = judge(cliFile())
+    expect(broken(verdicts)).toEqual([])
+    expect(verdicts.find(({ rule }) => rule === 'withdrawal credentials')?.says).toContain(address.toLowerCase())
+  })
+
+  test('of the staking API holds', () => {
+    const { pubkey, signature, depositDataRoot, depositMessageRoot, withdrawalCredentials: credentials } = signed()
+    const depositData = {
+      pubkey,
+      withdrawalCredentials: credentials,
+      amountGwei: '32000000000',
+      signature,
+      depositMessageRoot,
+      depositDataRoot,
+      forkVersion: hoodi.genesisForkVersion,
+      depositContractAddress: hoodi.depositContractAddress,
+      chainId: hoodi.chainId,
+    }
+    expect(broken(judge(JSON.stringify({ id: 'st_1', depositData })))).toEqual([])
+  })
+
+  test.each<[string, string, object, string[]]>([
+    ['signed for mainnet', cliFile(signed({ fork: '0x00000000' })), {}, ['signature']],
+    [
+      'that pays somebody else than is expected',
+      cliFile(signed({ to: other })),
+      { withdrawalAddress: address },
+      ['withdrawal credentials'],
+    ],
+    ['of another kind than is expected', cliFile(), { credentialsType: '0x01' }, ['withdrawal credentials']],
+    ['of another amount than is expected', cliFile(), { amountGwei: gwei(40_000_000_000n) }, ['amount']],
+    [
+      'whose amount was changed',
+      cliFile(signed(), { amount: 33_000_000_000 }),
+      {},
+      ['signature', 'deposit message root', 'deposit data root'],
+    ],
+    ['of another fork version', cliFile(signed(), { fork_version: '00000000' }), {}, ['fork version']],
+    [
+      'with BLS credentials',
+      cliFile(signed(), { withdrawal_credentials: `00${'ab'.repeat(31)}` }),
+      {},
+      ['withdrawal credentials', 'signature', 'deposit message root', 'deposit data root'],
+    ],
+    ['that pays the deposit contract itself', cliFile(signed({ to: hoodi.depositContractAddress })), {}, ['withdrawal address']],
+    ['under the least amount', cliFile(signed({ amount: gwei(999_999_999n) })), {}, ['amount']],
+  ])('%s does not hold', (_what, text, expected, rules) => {
+    expect(broken(judge(text, expected))).toEqual(rules)
+  })
+
+  test.each([
+    ['not JSON', 'pubkey: 0xab', /file\.json is not JSON/],
+    ['an empty list', '[]', /file\.json has no deposits/],
+    ['something else', '{"kind":"Pod"}', /file\.json is not a deposit: pubkey: /],
+    ['a key cut short', cliFile(signed(), { pubkey: 'abcd' }), /file\.json\[0\] is not a deposit: pubkey: must be 48 bytes in hex/],
+    ['an amount in ETH', cliFile(signed(), { amount: '32.0' }), /amount: must be a whole number of gwei/],
+  ])('that is %s is refused in words', (_what, text, message) => {
+    expect(() => parseDepositFile(text, 'file.json')).toThrow(message)
+  })
+})
+
+describe('a transaction', () => {
+  const hash = `0x${'1a'.repeat(32)}` as Hash
+  const blockHash = `0x${'bb'.repeat(32)}` as BlockHash
+  const deposit = signed()
+  const transaction: ChainTransaction = {
+    hash,
+    from: other,
+    to: hoodi.depositContractAddress,
+    nonce: 1,
+    data: encodeDepositCalldata(deposit),
+    valueWei: gweiToWei(amountGwei),
+    blockNumber: 5n,
+    blockHash,
+  }
+  const receipt: ChainReceipt = {
+    hash,
+    from: other,
+    success: true,
+    blockNumber: 5n,
+    blockHash,
+    gasUsed: 1n,
+    effectiveGasPrice: wei(1n),
+    logs: [],
+  }
+  const log = (transactionHash: `0x${string}`): DepositLog => ({ ...deposit, index: 0n, transactionHash, blockNumber: 5n })
+  interface Shown {
+    readonly transaction?: ChainTransaction | undefined
+    readonly receipt?: ChainReceipt | undefined
+    readonly final?: 'agreed' | 'disagreed' | 'unknown'
+    readonly deposits?: readonly DepositLog[]
+  }
+  const look = (shown: Shown, withHistory = false) =>
+    verifyTransaction(
+      {
+        transaction: async () => ('transaction' in shown ? shown.transaction : transaction),
+        receipt: async () => ('receipt' in shown ? shown.receipt : receipt),
+        finalEverywhere: async () => shown.final ?? 'agreed',
+        head: async () => ({ latest: 9n, final: 7n, baseFeePerGas: wei(1n) }),
+        depositsFor: async () => shown.deposits ?? [],
+      },
+      { hash, network: hoodi, expected: {}, withHistory },
+      new AbortController().signal,
+    )
+
+  test.each<[string, Shown, string[]]>([
+    ['whose event the contract did not log', {}, ['event']],
+    ['that nobody knows', { transaction: undefined }, ['transaction']],
+    ['to another contract', { transaction: { ...transaction, to: other } }, ['to', 'event']],
+    [
+      'of another value than is signed',
+      { transaction: { ...transaction, valueWei: wei(31n * 10n ** 18n) } },
+      ['signature', 'data root of the call', 'event'],
+    ],
+    ['with a remainder under a gwei', { transaction: { ...transaction, valueWei: wei(gweiToWei(amountGwei) + 1n) } }, ['value', 'event']],
+    ['with bytes behind the call', { transaction: { ...transaction, data: `${transaction.data}00` } }, ['calldata']],
+    ['not mined', { receipt: undefined }, ['mined']],
+    ['reverted', { receipt: { ...receipt, success: false } }, ['success', 'event']],
+    ['that the nodes disagree about', { final: 'disagreed' }, ['final', 'event']],
+  ])('%s does not hold', async (_what, shown, rules) => {
+    expect(broken(await look(shown))).toEqual(rules)
+  })
+
+  test('that is not final everywhere is not told to be', async () => {
+    expect((await look({ final: 'unknown' })).find(({ rule }) => rule === 'final')?.holds).toBe('unknown')
+  })
+
+  test('that came second for its key is found with the history, and not told without', async () => {
+    const earlier = log(`0x${'99'.repeat(32)}`)
+    const first = async (shown: Shown, withHistory: boolean) =>
+      (await look(shown, withHistory)).find(({ rule }) => rule === 'first deposit')?.holds
+    expect(await first({ deposits: [earlier, log(hash)] }, true)).toBe(false)
+    expect(await first({ deposits: [log(hash)] }, true)).toBe(true)
+    expect(await first({ deposits: [earlier, log(hash)] }, false)).toBe('unknown')
+  })
+})

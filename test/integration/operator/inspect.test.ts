@@ -1,0 +1,138 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { runToEnd } from '../../cluster/run.ts'
+import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
+import { applyAll, signer, stake, untilReady, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
+import { mainEntry, NETWORK } from '../../stack/stack.ts'
+import { useStack } from './harness.ts'
+
+/** What looks and changes nothing, against a real cluster, chain and staking API. */
+const stack = useStack()
+
+const cli = (...args: readonly string[]) =>
+  runToEnd({
+    command: process.execPath,
+    args: [join(mainEntry, '../kubectl-staking.ts'), ...args],
+    env: {
+      ...COMPILE_CACHE,
+      KUBECONFIG: stack().cluster.adminKubeconfigPath,
+      STAKING_NETWORKS: stack().networksFile,
+      STAKING_KEYS_DIR: stack().keysDir,
+    },
+    signal: AbortSignal.timeout(60_000),
+  })
+let hash = ''
+
+beforeAll(async () => {
+  await applyAll(stack().cluster, [signer(), stake('validator-1')])
+  const ready = await untilReady(stack().cluster, 'validator-1')
+  hash = ready.status?.transaction?.hash ?? ''
+})
+
+describe('status', () => {
+  test('tells the life of a stake in order', async () => {
+    const { code, stdout } = await cli('status', 'validator-1')
+    expect(code).toBe(0)
+    expect(stdout.split('\n')[0]).toBe('EthereumStake default/validator-1: Confirmed')
+    const order = ['Created', 'Deposit', 'Signed', 'Confirmed=True'].map((what) => stdout.search(new RegExp(`Z +${what}`)))
+    expect(order).toEqual(order.toSorted((a, b) => a - b))
+    expect(order.every((at) => at > 0)).toBe(true)
+    expect(stdout).toContain(`${hash} with nonce 0: Landed in block`)
+  })
+
+  test.each([
+    ['none', ['status', 'nobody'], /^error: there is no .* nobody in namespace default/],
+    ['no kind', ['status', 'pod/x'], /^error: "pod" is no kind of this: write one of ethereumstake/],
+    ['no context', ['status', 'validator-1', '--context', 'nowhere'], /^error: the kubeconfig has no context nowhere: it has /],
+    ['no kubeconfig', ['status', 'validator-1', '--kubeconfig', '/nowhere'], /^error: \/nowhere cannot be read \(ENOENT\)/],
+  ])('of %s says so in one line', async (_what, args, message) => {
+    const { code, stdout, stderr } = await cli(...args)
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toMatch(message)
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+  })
+})
+
+test('log prints what was signed, as a table, JSON and CSV', async () => {
+  expect((await cli('log')).stdout).toMatch(new RegExp(`treasury +0 +Deposit +32 ETH +default +validator-1 +Landed +\\d+ +${hash}`))
+  expect(JSON.parse((await cli('log', '-o', 'json')).stdout)).toMatchObject([{ hash, result: 'Landed', action: 'Call', network: NETWORK }])
+  expect((await cli('log', '-o', 'csv', '--since', '2020-01-01')).stdout.split('\r\n')).toHaveLength(3)
+  expect((await cli('log', '--signer', 'another')).stdout.trimEnd().split('\n')).toHaveLength(1)
+})
+
+describe('verify', () => {
+  test('recomputes a stake from its spec and the chain', async () => {
+    const { code, stdout } = await cli('verify', 'stake', 'validator-1', '--history')
+    expect(stdout).toContain(`the money can return to ${WITHDRAWAL_ADDRESS.toLowerCase()} alone`)
+    expect(stdout).toContain('it is the first one for its public key')
+    expect(stdout).not.toMatch(/BROKEN|unknown/)
+    expect(code).toBe(0)
+  })
+
+  test('says what a transaction pays, and that it is not what was expected', async () => {
+    const wrong = await cli('verify', 'deposit', hash, '--network', NETWORK, '--withdrawal-address', `0x${'ab'.repeat(20)}`)
+    expect(wrong.stdout).toMatch(/BROKEN +withdrawal credentials: the money would return to 0x7099/)
+    expect(wrong.code).toBe(1)
+  })
+
+  test('a hash cut short is no hash', async () => {
+    const { code, stderr } = await cli('verify', 'deposit', hash.slice(0, 20), '--network', NETWORK)
+    expect([code, stderr]).toEqual([
+      1,
+      `error: ${hash.slice(0, 20)} is not the hash of a transaction: that has 64 hex digits after 0x, and this has 18\n`,
+    ])
+  })
+})
+
+describe('doctor', () => {
+  const doctor = (...args: readonly string[]) => cli('doctor', ...args)
+
+  test('finds nothing wrong where the operator works', async () => {
+    const { code, stdout } = await doctor('--permissions')
+    expect(stdout).not.toMatch(/^failed/m)
+    for (const text of [
+      // The chain of the tests began years ago, by its own clock.
+      /^warning +node: .*, node 1: its latest block \d+ is \d+ s old/m,
+      /^ok +node: .*, node 1: the deposit contract counts \d+ deposits/m,
+      /^ok +staking API: for .*: it takes the API key and serves these networks/m,
+      /^ok +key: signer treasury: the mounted key treasury is the key of 0xf39F/m,
+      /^ok +cluster: CRDs: all \d+ are of this version/m,
+      /^ok +cluster: lease staking-system\/staking-operator: .* leads/m,
+      /^ok +permission: RBAC: all \d+ permissions of the operator are there/m,
+    ])
+      expect(stdout).toMatch(text)
+    const { apiKeyFile } = stack()
+    expect(stdout).not.toContain(readFileSync(apiKeyFile, 'utf8').trim())
+    expect(stdout).not.toMatch(/https?:\/\//)
+    expect(code).toBe(0)
+  })
+
+  test('with nothing configured says what it could not look at, and where it can', async () => {
+    const { code, stdout, stderr } = await doctor('--kubeconfig', '/nowhere', '--networks', '/nowhere.yaml', '--keys-dir', '/nokeys')
+    expect(stdout.match(/^skipped/gm)).toHaveLength(3)
+    expect(stdout).toContain('kubectl exec -n NAMESPACE deploy/staking-operator -- staking-operator doctor')
+    expect([code, stderr]).toEqual([1, 'error: nothing could be looked at from here\n'])
+  })
+
+  test('as the operator it has just the permissions that it needs', async () => {
+    const { code, stdout } = await doctor('--kubeconfig', stack().operatorKubeconfig, '--permissions')
+    expect(stdout).toMatch(/^ok +permission: RBAC/m)
+    expect(code).toBe(0)
+  })
+})
+
+test('bash completes what there is', async () => {
+  const script = (await cli('completion', 'bash')).stdout
+  const program = `kubectl-staking() { '${process.execPath}' '${join(mainEntry, '../kubectl-staking.ts')}' "$@"; }`
+  const { stdout } = await runToEnd({
+    command: 'bash',
+    args: [
+      '-c',
+      `${program}\n${script}\nCOMP_WORDS=(kubectl-staking log --output c); COMP_CWORD=3; _kubectl_staking; echo "\${COMPREPLY[@]}"`,
+    ],
+    env: COMPILE_CACHE,
+    signal: AbortSignal.timeout(60_000),
+  })
+  expect(stdout).toBe('csv\n')
+})
