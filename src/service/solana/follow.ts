@@ -1,6 +1,7 @@
 import { type Clock, jitter } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
 import { again } from '../again.ts'
+import { eachPart } from '../ethereum/each-part.ts'
 import { inParallel } from '../ethereum/parallel.ts'
 import { isOutage, type Store } from '../store/database.ts'
 import { takeCancelled } from '../store/solana-stakes.ts'
@@ -33,14 +34,20 @@ export function createSolanaFollower(deps: { store: Store; networks: SolanaNetwo
   async function pass(network: SolanaNetwork, signal: AbortSignal): Promise<void> {
     const { config, chain } = network
     const one = () => AbortSignal.any([signal, AbortSignal.timeout(lookMs)])
-    const due = await takeFollowed(store.db, { network: config.name, limit: batchSize, intervalMs })
-    await inParallel(concurrency, due, async (row) => {
-      await upToDate(store, chain, row, one())
-    })
-    const cancelled = await takeCancelled(store.db, { network: config.name, limit: batchSize, intervalMs: cancelledIntervalMs })
-    await inParallel(concurrency, cancelled, async (stake) => {
-      await lookAtStake({ store, log }, network, stake, one(), { past: true })
-    })
+    await eachPart(signal, [
+      async () => {
+        const due = await takeFollowed(store.db, { network: config.name, limit: batchSize, intervalMs })
+        await inParallel(concurrency, due, async (row) => {
+          await upToDate(store, chain, row, one())
+        })
+      },
+      async () => {
+        const cancelled = await takeCancelled(store.db, { network: config.name, limit: batchSize, intervalMs: cancelledIntervalMs })
+        await inParallel(concurrency, cancelled, async (stake) => {
+          await lookAtStake({ store, log }, network, stake, one(), { past: true })
+        })
+      },
+    ])
   }
 
   const follow = (network: SolanaNetwork, signal: AbortSignal): Promise<void> =>

@@ -396,6 +396,25 @@ describe('of a beacon node that may follow another chain than the nodes of the e
     const names = (asked: number) => (asked === at ? blockHash(9n) : another)
     expect((await judge(exit, { ...more, stateAt: changesAt(at, exiting), names })).verdict).toMatchObject({ status: 'accepted' })
   })
+  test('what its head shows of a request whose states are gone says nothing either, where it names a block that the execution layer lacks', async () => {
+    for (const { head, request } of [
+      { head: exiting, request: exit },
+      { head: queued(3_000_000_000n), request: withdrawal },
+      { head: view({ validator: { withdrawalCredentials: `0x00${'00'.repeat(31)}` } }), request: exit },
+    ]) {
+      for (const way of [{}, { storage: 'not kept' as const }]) {
+        const lost = await judge(request, { ...way, stateAt: notKept(head), names: () => another })
+        expect(lost.verdict).toEqual({
+          status: 'pending',
+          askAgain: true,
+          cannotTell: true,
+          reason: expect.stringContaining('on another fork'),
+        })
+        const same = await judge(request, { ...way, stateAt: notKept(head), names: () => blockHash(500n) })
+        expect(same.verdict.reason).toContain('any more')
+      }
+    }
+  })
   test('they say nothing where it has no block in the slot of the execution block', async () => {
     for (const way of ways) {
       const { verdict } = await judge(exit, { ...way, stateAt: () => view(), sender: stranger, lacks: [slot] })

@@ -1,7 +1,15 @@
 import { type BeaconBlock, type BeaconChain, BeaconError, type WithdrawalView } from '../../../chains/ethereum/beacon.ts'
 import { type RequestOutcome, requestOutcome } from '../../../chains/ethereum/beacon-outcome.ts'
 import { slotAt } from '../../../chains/ethereum/beacon-time.ts'
-import { type BlockHash, ChainError, type ContractReads, type EthereumChain, type Hash, type Hex } from '../../../chains/ethereum/chain.ts'
+import {
+  type BlockHash,
+  ChainError,
+  type ContractReads,
+  type EthereumChain,
+  type Hash,
+  type Hex,
+  type Pubkey,
+} from '../../../chains/ethereum/chain.ts'
 import { maxMissedSlots, processingSlot } from '../../../chains/ethereum/processing-slot.ts'
 import {
   type ChainBlock,
@@ -105,6 +113,20 @@ async function assertSameChain(
   )
 }
 
+/** The state at the head of the beacon chain, where the chain of the execution layer has the block that it names. @throws BeaconError `disagreement` */
+async function headOf({ beacon, reads }: JudgeAccess, pubkey: Pubkey, signal: AbortSignal): Promise<WithdrawalView> {
+  const head = await beacon.withdrawalView(pubkey, 'head', signal)
+  const execution = await beacon.executionOf(head.block, signal)
+  const named = execution?.carries ?? execution?.confirms
+  const block = named === undefined ? undefined : await reads.blockAt(named, signal)
+  const canonical = block === undefined ? undefined : await reads.blockAt(block.number, signal)
+  if (named === undefined || (canonical !== undefined && sameHex(canonical.hash, named))) return head
+  throw new BeaconError(
+    'disagreement',
+    `the head of the beacon chain, at slot ${head.block.slot}, names the execution block ${named}, which the nodes of the execution layer don't have in their chain: one of them is on another fork, or behind`,
+  )
+}
+
 const processedBy = (block: BeaconBlock | undefined, verdict: Decided): Decided =>
   block === undefined ? verdict : { ...verdict, processedBy: block }
 
@@ -137,7 +159,7 @@ async function byProcessingState(access: JudgeAccess, mined: MinedRequest, place
     return processedBy(confirmedBy, verdictOf(outcome, logged, block.number))
   } catch (error) {
     if (!(error instanceof BeaconError) || error.code !== 'state-not-kept') throw error
-    const head = await beacon.withdrawalView(pubkey, 'head', signal)
+    const head = await headOf(access, pubkey, signal)
     return byHead({ head, spec, logged, slot, passed: true, judgedAt: block.number, alike: () => alikeOf(access, mined, signal) })
   }
 }
@@ -188,7 +210,7 @@ async function byLooking(
   if (queue === 'none') {
     return cannotTell(`nothing came of it in ${maxSlots} slots, and the states show no rule that it breaks`)
   }
-  const head: WithdrawalView = await beacon.withdrawalView(pubkey, 'head', signal)
+  const head = await headOf(access, pubkey, signal)
   return byHead({ head, spec, logged, slot, passed: queue === 'passed', judgedAt, alike })
 }
 
