@@ -9,8 +9,9 @@ export interface RememberedEvent extends Pick<EventText, 'type' | 'reason' | 'no
   readonly count: number
 }
 
-const MOST_OF_ONE = 20
-const MOST_RESOURCES = 2_000
+/** With notes of 1024 characters at most, all of them take some 10 MB at worst. */
+const MOST_OF_ONE = 10
+const MOST_RESOURCES = 1_000
 
 /** Passes events on to the recorder, and remembers the last ones of each resource for the page: as many as that, and no longer than the process lives. */
 export function rememberEvents(recorder: Pick<EventRecorder, 'event'>, clock: Pick<Clock, 'now'>) {
