@@ -7,19 +7,20 @@ const labels = z.record(z.string(), z.string())
 const objects = z.array(anyMap)
 const name = z.string().max(253)
 
-const image = z
-  .strictObject({
-    repository: z.string().default('staking-operator').describe('Where the image is.'),
-    tag: z.string().default('').describe("Its tag; the chart's appVersion by default."),
-    digest: z
-      .string()
-      .regex(/^(sha256:[0-9a-f]{64})?$/)
-      .default('')
-      .describe('`sha256:…`: then the tag is not looked at.'),
-    pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']).default('IfNotPresent'),
-  })
-  .prefault({})
-  .describe('The image of both programs.')
+const image = (repository: string, what: string) =>
+  z
+    .strictObject({
+      repository: z.string().default(repository).describe('Where the image is.'),
+      tag: z.string().default('').describe("Its tag; the chart's appVersion by default."),
+      digest: z
+        .string()
+        .regex(/^(sha256:[0-9a-f]{64})?$/)
+        .default('')
+        .describe('`sha256:…`: then the tag is not looked at.'),
+      pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']).default('IfNotPresent'),
+    })
+    .prefault({})
+    .describe(what)
 
 const secretKey = (secret: string, key: string) =>
   z
@@ -104,6 +105,7 @@ const monitor = (what: string) =>
 const service = z
   .strictObject({
     enabled: z.boolean().default(false).describe('Runs the staking service beside the operator. It holds the validators’ keys.'),
+    image: image('staking-service', 'The image of the service, built with `--target service`.'),
     replicaCount: z.int().min(1).default(2).describe('More than one needs `database.urlSecret`.'),
     database: z
       .strictObject({
@@ -138,8 +140,8 @@ export const chartValues = z.strictObject({
   nameOverride: z.string().default(''),
   fullnameOverride: z.string().default(''),
   commonLabels: labels.default({}).describe('Labels of every object.'),
-  image,
-  imagePullSecrets: z.array(z.strictObject({ name })).default([]),
+  image: image('staking-operator', 'The image of the operator, built with `--target operator`. The service has its own: `service.image`.'),
+  imagePullSecrets: z.array(z.strictObject({ name })).default([]).describe('For both images.'),
   crds: z
     .strictObject({
       enabled: z.boolean().default(true).describe('Installs and upgrades the definitions with the chart.'),

@@ -20,7 +20,17 @@ export const sections: readonly Section[] = [
   { title: 'Tutorial', pages: ['docs/tutorial/first-stake.md'] },
   {
     title: 'Install',
-    pages: howTo('first-stake-on-hoodi', 'install', 'run-the-service', 'argo-cd', 'flux', 'add-a-network', 'tenants', 'size'),
+    pages: howTo(
+      'first-stake-on-hoodi',
+      'install',
+      'build-the-image',
+      'run-the-service',
+      'argo-cd',
+      'flux',
+      'add-a-network',
+      'tenants',
+      'size',
+    ),
   },
   { title: 'Stake', pages: howTo('exit-and-withdraw', 'stake-solana', 'follow') },
   {

@@ -1,7 +1,10 @@
-import { KubeConfig } from '@kubernetes/client-node'
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { delimiter, join } from 'node:path'
 import type { Clock } from '../lib/clock.ts'
 import { createKubeApi, type KubeApi } from '../operator/kube/api.ts'
 import { isForbidden, isNotFound, KubeError, KubeTransportError } from '../operator/kube/errors.ts'
+import { type Kubeconfig, mergedKubeconfig, podKubeconfig, readKubeconfig, serviceAccountFiles } from '../operator/kube/kubeconfig.ts'
 import type { KubeObject } from '../operator/kube/objects.ts'
 import type { ListOptions, ResourceDefinition } from '../operator/kube/resource-client.ts'
 import { InspectError } from './error.ts'
@@ -44,8 +47,8 @@ const MOST_PAGES = 2_000
 export function openCluster(flags: ClusterFlags, { clock, userAgent }: { readonly clock: Clock; readonly userAgent: string }): Cluster {
   const config = load(flags)
   const api = createKubeApi({ kubeConfig: config, clock, userAgent })
-  const server = hostOf(config.getCurrentCluster()?.server)
-  const where = `the API server ${server} (context ${config.currentContext})`
+  const server = hostOf(clusterOf(config)?.server)
+  const where = `the API server ${server} (context ${config.currentContext ?? ''})`
   /** What the answer is, or why there is none. */
   async function asked<T>(call: () => Promise<T>): Promise<T | 'forbidden' | 'absent'> {
     try {
@@ -63,8 +66,8 @@ export function openCluster(flags: ClusterFlags, { clock, userAgent }: { readonl
   }
   return {
     server,
-    context: config.currentContext,
-    namespace: config.getContextObject(config.currentContext)?.namespace ?? 'default',
+    context: config.currentContext ?? '',
+    namespace: contextOf(config)?.namespace ?? 'default',
     api,
     async list<T extends KubeObject>(
       definition: ResourceDefinition,
@@ -96,26 +99,38 @@ export function openCluster(flags: ClusterFlags, { clock, userAgent }: { readonl
   }
 }
 
-function load({ kubeconfig, context }: ClusterFlags): KubeConfig {
-  const config = new KubeConfig()
-  try {
-    if (kubeconfig === undefined) config.loadFromDefault()
-    else config.loadFromFile(kubeconfig)
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    const what = code === undefined ? 'is not a kubeconfig' : `cannot be read (${code})`
-    throw new InspectError(`${kubeconfig ?? 'the kubeconfig'} ${what}: name another with --kubeconfig`)
-  }
+function load({ kubeconfig, context }: ClusterFlags): Kubeconfig {
+  const read = loadFiles(kubeconfig)
   if (context !== undefined) {
-    const names = config.getContexts().map(({ name }) => name)
+    const names = read.contexts.map(({ name }) => name)
     if (!names.includes(context))
       throw new InspectError(`the kubeconfig has no context ${context}: it has ${names.slice(0, 20).join(', ') || 'none'}`)
-    config.setCurrentContext(context)
   }
-  if (config.getCurrentCluster() === null)
+  const config = context === undefined ? read : { ...read, currentContext: context }
+  if (clusterOf(config) === undefined)
     throw new InspectError('the kubeconfig names no current cluster: set its current-context, or choose one with --context')
   return config
 }
+
+function loadFiles(kubeconfig: string | undefined): Kubeconfig {
+  const named = kubeconfig === undefined ? (process.env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '') : [kubeconfig]
+  const own = join(homedir(), '.kube/config')
+  if (named.length === 0 && !existsSync(own) && existsSync(serviceAccountFiles().token)) return podKubeconfig(undefined, process.env)
+  return mergedKubeconfig((named.length === 0 ? [own] : named).map(readFile))
+}
+
+function readFile(path: string): Kubeconfig {
+  try {
+    return readKubeconfig(path)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    const what = code === undefined ? 'is not a kubeconfig' : `cannot be read (${code})`
+    throw new InspectError(`${path} ${what}: name another with --kubeconfig`)
+  }
+}
+
+const contextOf = ({ contexts, currentContext }: Kubeconfig) => contexts.find(({ name }) => name === currentContext)
+const clusterOf = (config: Kubeconfig) => config.clusters.find(({ name }) => name === contextOf(config)?.cluster)
 
 function hostOf(server: string | undefined): string {
   try {

@@ -4,17 +4,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { runToEnd } from '../cluster/run.ts'
-import { applyAll, signer, stake, untilReady } from '../stack/resources.ts'
-import { type Stack, startStack } from '../stack/stack.ts'
 
-/** What is shipped: plain JavaScript and the production dependencies, in a folder of its own. No TypeScript, no development dependency. */
+/** What is shipped: plain JavaScript and the production dependencies, in a folder of its own. test/image stakes with it. */
 const repository = new URL('../..', import.meta.url).pathname
 const TIMEOUT_MS = 300_000
 
 describe('the built program', { timeout: TIMEOUT_MS }, () => {
   let dir: string
   let main: string
-  let stack: Stack | undefined
   const run = (command: string, args: readonly string[], cwd: string) =>
     runToEnd({ command, args, cwd, env: { NODE_PATH: undefined, NODE_OPTIONS: undefined }, signal: AbortSignal.timeout(TIMEOUT_MS) })
 
@@ -29,8 +26,7 @@ describe('the built program', { timeout: TIMEOUT_MS }, () => {
     // npm keeps it, as an optional peer of viem that happens to be there. Nothing below may need it.
     for (const name of ['typescript', '@typescript']) rmSync(join(dir, 'node_modules', name), { recursive: true, force: true })
   }, TIMEOUT_MS)
-  afterAll(async () => {
-    await stack?.stop()
+  afterAll(() => {
     rmSync(dir, { recursive: true, force: true })
   })
 
@@ -45,17 +41,6 @@ describe('the built program', { timeout: TIMEOUT_MS }, () => {
     expect(crds).toMatchObject({ code: 0, stderr: '' })
     const names = parseAllDocuments(crds.stdout).map((document) => (document.toJS() as { metadata: { name: string } }).metadata.name)
     expect(names).toEqual(expect.arrayContaining(['ethereumstakes.staking.dev', 'stakingsigners.staking.dev']))
-  })
-
-  test('serves the staking API, and the operator stakes with it', async () => {
-    stack = await startStack({ anvil: { mining: 1 }, startOperator: false, entry: main })
-    expect((await fetch(`${stack.serviceUrl}/readyz`)).ok).toBe(true)
-    expect(stack.service.command[1]).toBe(main)
-    expect(stack.operator.command[1]).toBe(main)
-    await stack.operator.start()
-    await applyAll(stack.cluster, [signer(), stake('built')])
-    await untilReady(stack.cluster, 'built', 120_000)
-    expect(await stack.anvil.depositCount()).toBe(1)
   })
 
   test('ends with what was wrong, in one line, when its configuration is not there', async () => {

@@ -28,12 +28,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end }}
 {{- end -}}
 
+{{- /* Each program has an image of its own: `image` is that of `values`. */ -}}
 {{- define "staking.image" -}}
-{{- with .Values.image -}}
+{{- $root := .root -}}
+{{- with .values.image -}}
 {{- if .digest -}}
 {{ .repository }}@{{ .digest }}
 {{- else -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{ .repository }}:{{ .tag | default $root.Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
 {{- end -}}

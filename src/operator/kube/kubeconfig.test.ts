@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createFakeClock } from '../../../test/integration/kube/fake-clock.ts'
 import { createCredentials } from './credentials.ts'
-import { type KubeUser, parseKubeconfig } from './kubeconfig.ts'
+import { type KubeUser, mergedKubeconfig, parseKubeconfig } from './kubeconfig.ts'
 
 const text = `
 apiVersion: v1
@@ -31,7 +31,7 @@ users:
   - name: nobody
 contexts:
   - name: prod
-    context: { cluster: c, user: u, namespace: ignored }
+    context: { cluster: c, user: u, namespace: team-a }
 `
 
 test('a kubeconfig is read as client-go reads it: files are relative to it, a plugin named by a path too', () => {
@@ -59,8 +59,20 @@ test('a kubeconfig is read as client-go reads it: files are relative to it, a pl
     },
     { name: 'nobody' },
   ])
-  expect(contexts).toEqual([{ name: 'prod', cluster: 'c', user: 'u' }])
+  expect(contexts).toEqual([{ name: 'prod', cluster: 'c', user: 'u', namespace: 'team-a' }])
   expect(currentContext).toBe('prod')
+})
+
+test('of several files the first that says something counts', () => {
+  const file = (server: string, current?: string) => ({
+    clusters: [{ name: 'c', server }],
+    users: [],
+    contexts: [],
+    ...(current === undefined ? {} : { currentContext: current }),
+  })
+  expect(mergedKubeconfig([file('https://a'), file('https://b', 'x'), file('https://c', 'y')])).toEqual({
+    ...file('https://a', 'x'),
+  })
 })
 
 /** Credentials of one user. */

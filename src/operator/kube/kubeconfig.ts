@@ -7,8 +7,14 @@ import { parse } from 'yaml'
 export interface Kubeconfig {
   readonly clusters: readonly KubeCluster[]
   readonly users: readonly KubeUser[]
-  readonly contexts: readonly { readonly name: string; readonly cluster: string; readonly user: string }[]
+  readonly contexts: readonly KubeContext[]
   readonly currentContext?: string | undefined
+}
+export interface KubeContext {
+  readonly name: string
+  readonly cluster: string
+  readonly user: string
+  readonly namespace?: string | undefined
 }
 export interface KubeCluster {
   readonly name: string
@@ -55,6 +61,19 @@ export function readKubeconfig(path: string): Kubeconfig {
   return parseKubeconfig(readFileSync(path, 'utf8'), dirname(path))
 }
 
+/** Several files as one, as kubectl takes them: of two that say the same, the first counts. */
+export const mergedKubeconfig = (files: readonly Kubeconfig[]): Kubeconfig => {
+  const first = <T extends { readonly name: string }>(all: readonly T[]): T[] => [
+    ...new Map(all.toReversed().map((one) => [one.name, one])).values(),
+  ]
+  return {
+    clusters: first(files.flatMap(({ clusters }) => clusters)),
+    users: first(files.flatMap(({ users }) => users)),
+    contexts: first(files.flatMap(({ contexts }) => contexts)),
+    currentContext: files.find(({ currentContext }) => currentContext !== undefined)?.currentContext,
+  }
+}
+
 /** @throws KubeconfigError */
 export function parseKubeconfig(text: string, folder = '.'): Kubeconfig {
   let document: unknown
@@ -73,6 +92,7 @@ export function parseKubeconfig(text: string, folder = '.'): Kubeconfig {
       name,
       cluster: text('cluster') ?? '',
       user: text('user') ?? '',
+      namespace: text('namespace'),
     })),
     ...(typeof current === 'string' && current !== '' ? { currentContext: current } : {}),
   }

@@ -48,6 +48,7 @@ export const matrix: readonly { readonly what: string; readonly values: object }
       networkPolicy: { enabled: true, egress: [{ to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] }], metricsFrom: [{ namespaceSelector: {} }] },
       service: {
         enabled: true,
+        image: { repository: 'registry.example/staking-service', digest: `sha256:${'cd'.repeat(32)}`, pullPolicy: 'Always' },
         replicaCount: 3,
         database: { urlSecret: { name: 'staking-database' } },
         config: { networks: [hoodi], logLevel: 'debug' },

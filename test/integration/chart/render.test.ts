@@ -139,10 +139,27 @@ test('definitions are kept when the release goes, unless that is asked for', asy
   expect(await policies({ crds: { enabled: false } })).toEqual([])
 })
 
-test('an image by digest is not looked up by its tag', async () => {
-  const [operator] = (await helm.render(matrix[3]?.values ?? {})).filter(({ kind }) => kind === 'Deployment')
-  const { spec } = operator as unknown as { spec: { template: { spec: Pod } } }
-  expect(spec.template.spec.containers[0]?.image).toBe(`registry.example/staking-operator@sha256:${'ab'.repeat(32)}`)
+describe('operator and service have an image each', () => {
+  const imagesOf = async (values: object) => {
+    const deployments = (await helm.render(values)).filter(({ kind }) => kind === 'Deployment')
+    return deployments.map((one) => (one as unknown as { spec: { template: { spec: Pod } } }).spec.template.spec.containers[0])
+  }
+
+  test('by name and the version of the chart', async () => {
+    const images = await imagesOf(matrix[1]?.values ?? {})
+    expect(images).toMatchObject([
+      { args: expect.arrayContaining(['operator']), image: 'staking-operator:0.1.0', imagePullPolicy: 'IfNotPresent' },
+      { args: expect.arrayContaining(['service']), image: 'staking-service:0.1.0', imagePullPolicy: 'IfNotPresent' },
+    ])
+  })
+
+  test('by digest, which is not looked up by its tag', async () => {
+    const images = await imagesOf(matrix[3]?.values ?? {})
+    expect(images).toMatchObject([
+      { image: `registry.example/staking-operator@sha256:${'ab'.repeat(32)}`, imagePullPolicy: 'IfNotPresent' },
+      { image: `registry.example/staking-service@sha256:${'cd'.repeat(32)}`, imagePullPolicy: 'Always' },
+    ])
+  })
 })
 
 describe('refused with a word, before anything is installed', () => {
@@ -184,6 +201,11 @@ describe('refused with a word, before anything is installed', () => {
       says: /signers has keyName a twice/,
     },
     { what: 'an image digest that is none', values: { ...fine, image: { digest: 'latest' } }, says: /'\/image\/digest'/ },
+    {
+      what: 'a digest of the service that is none',
+      values: { ...fine, service: { image: { digest: 'sha256:1' } } },
+      says: /'\/service\/image\/digest'/,
+    },
     {
       what: 'an embedded database for two',
       values: { ...fine, service: { enabled: true, replicaCount: 2 } },
