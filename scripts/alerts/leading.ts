@@ -9,7 +9,8 @@ export const leadingAlerts: readonly Alert[] = [
     for: '2m',
     severity: 'critical',
     summary: 'No instance of the staking operator leads.',
-    means: 'Nothing is signed, followed or told. Transactions that were sent go on by themselves; a fee that is too low is not raised.',
+    means:
+      'No transaction is signed or followed, and no status or event is written. Transactions that were sent may still land; a fee that is too low is not raised.',
     fires: { series: { 'staking_operator_leader{pod="a"}': '0x10' }, at: '5m', labels: {} },
     silent: { series: { 'staking_operator_leader{pod="a"}': '0x10', 'staking_operator_leader{pod="b"}': '1x10' }, at: '5m' },
   },

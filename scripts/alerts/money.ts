@@ -39,7 +39,7 @@ export const moneyAlerts: readonly Alert[] = [
     severity: 'critical',
     summary: '{{ $value }} validators were slashed.',
     means:
-      'A validator key has signed twice, mostly since it runs in two places. It loses a part of its balance and leaves by itself; the more that are slashed within 36 days, the more each of them loses.',
+      'A validator’s key has signed twice, usually because it runs in two places. The validator loses a part of its balance and is forced to exit; the more validators are slashed within 36 days, the more each of them loses.',
     fires: {
       series: { 'staking_operator_stalled_resources{kind="EthereumStake",reason="Slashed",pod="a"}': '0x2 1x10' },
       at: '5m',

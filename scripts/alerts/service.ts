@@ -39,7 +39,8 @@ export const serviceAlerts: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: '{{ $value }} deposits on {{ $labels.network }} are stakes that the service’s database does not know.',
-    means: 'The database was restored from an older copy. Their keys can be made again; the service does nothing of it by itself.',
+    means:
+      'The database was restored from an older copy. Their keys can be derived again from the seed; the service does not do that without you.',
     fires: { series: { 'staking_service_missing_stakes{network="hoodi",pod="a"}': '2x20' }, at: '8m', labels: { network: 'hoodi' } },
     silent: { series: { 'staking_service_missing_stakes{network="hoodi",pod="a"}': '0x20' }, at: '8m' },
   },

@@ -67,7 +67,7 @@ export const surroundingAlerts: readonly Alert[] = [
     severity: 'critical',
     summary: '{{ $value | humanizePercentage }} of the calls to the staking API fail.',
     means:
-      'Stakes are not made, and nothing new is sent: the API is told of each transaction before. Resources say `ServiceUnavailable`, or what the API refuses.',
+      'No stake is created and nothing new is sent, because each transaction is reported to the API first. Resources show `ServiceUnavailable`, or the reason of the refusal.',
     fires: {
       series: {
         'staking_operator_staking_api_request_duration_seconds_count{operation="createEthereumStake",outcome="ok"}': '10x40',

@@ -105,7 +105,7 @@ export const waitAlerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: 'Signer {{ $labels.name }} has had less than its minimumBalance for {{ $value | humanizeDuration }}.',
-    means: 'It is used all the same, and pays for what it can. You asked to hear of this before it runs dry (`spec.minimumBalance`).',
+    means: 'The signer is still used, and pays for what it can. `spec.minimumBalance` asks for this warning before it runs dry.',
     fires: {
       series: {
         'staking_operator_resource_condition_age_seconds{namespace="",name="treasury",kind="StakingSigner",type="Funded",reason="BalanceLow",pod="a"}':
@@ -195,8 +195,7 @@ export const waitAlerts: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'The last change of the {{ $labels.file }} file can’t be used.',
-    means:
-      'The operator goes on with the last good one, until it is restarted: then it does not start at all. So put it right before anything else happens.',
+    means: 'The operator keeps using the last good version. If it is restarted, it does not start: correct the file first.',
     fires: {
       series: { 'staking_operator_config_last_reload_successful{file="networks",pod="a"}': '1x5 0x20' },
       at: '15m',

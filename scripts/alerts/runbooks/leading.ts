@@ -23,7 +23,7 @@ export const leadingRunbooks: Readonly<Record<string, Runbook>> = {
       { seen: 'pods run, none is ready', cause: 'The API server refuses a list: a right or a definition is missing.' },
       { seen: '`the lease could not be taken`', cause: 'The API server is away, or the right to the Lease is missing.' },
       {
-        seen: 'pods lead, and the alert fires all the same',
+        seen: 'a pod leads, and the alert still fires',
         cause: 'Prometheus doesn’t scrape them: see `up` and the ServiceMonitor’s labels.',
       },
     ],
@@ -39,7 +39,7 @@ export const leadingRunbooks: Readonly<Record<string, Runbook>> = {
       },
     ],
     escalate:
-      'After 30 minutes, or at once where a deposit, an exit or a withdrawal has a deadline. Wake whoever runs the cluster if the API server or admission is the cause.',
+      'After 30 minutes, or at once where a deposit, an exit or a withdrawal has a deadline. Wake the cluster team if the API server or admission is the cause.',
     never: [
       'Start a second operator elsewhere with the same keys to “help out”. Two logs don’t know of each other’s nonces.',
       'Delete the Lease to speed things up. It expires by itself, and an emergency stop is an annotation of it.',
@@ -75,7 +75,7 @@ export const leadingRunbooks: Readonly<Record<string, Runbook>> = {
         run: 'helm upgrade staking-operator charts/staking-operator -n staking-system --reuse-values --set leaderElection.leaseDuration=60s --set leaderElection.renewDeadline=40s --set leaderElection.retryPeriod=5s',
       },
     ],
-    escalate: 'To whoever runs the cluster, if the API server is slow for others too. Otherwise it can wait for the morning.',
+    escalate: 'To the cluster team, if the API server is slow for others too. Otherwise it can wait for the morning.',
     never: [
       'Switch leader election off or run one replica “so that nobody competes”. The lease is what keeps two from working against each other.',
     ],
@@ -101,7 +101,7 @@ export const leadingRunbooks: Readonly<Record<string, Runbook>> = {
       { seen: 'one kind is silent', cause: 'Its definition was changed or deleted, or the right to watch it is missing.' },
     ],
     mend: [
-      { does: 'Have the operator connect anew:', run: 'kubectl -n staking-system rollout restart deployment staking-operator' },
+      { does: 'Make the operator reconnect:', run: 'kubectl -n staking-system rollout restart deployment staking-operator' },
       'If it comes back: set the idle time-out of what is in between above two minutes; the API server sends a bookmark about every minute.',
       {
         does: 'If one kind is silent, see that its definition and the right are there:',
@@ -109,11 +109,8 @@ export const leadingRunbooks: Readonly<Record<string, Runbook>> = {
       },
     ],
     escalate:
-      'To whoever runs the cluster if the API server is down. If a definition is gone, see [Restore](../how-to/restore.md) and wake the owner of the stakes.',
-    never: [
-      'Create the definitions anew by hand over resources that are there. Apply those of the running version by the chart.',
-      keepFinalizers,
-    ],
+      'To the cluster team if the API server is down. If a definition is gone, see [Restore](../how-to/restore.md) and wake the owner of the stakes.',
+    never: ['Recreate the definitions by hand while resources exist. The chart applies those of the running version.', keepFinalizers],
   },
   StakingKubeApiFailing: {
     money: 'No. A write that fails is repeated, and nothing is sent that was not written down before.',
@@ -142,8 +139,7 @@ export const leadingRunbooks: Readonly<Record<string, Runbook>> = {
       },
       '429 or 5xx: see what else is slow in the cluster. The operator backs off and repeats by itself.',
     ],
-    escalate:
-      'To whoever runs the cluster. It can wait for the morning unless [StakingOperatorNoLeader](StakingOperatorNoLeader.md) fires too.',
+    escalate: 'To the cluster team. It can wait for the morning unless [StakingOperatorNoLeader](StakingOperatorNoLeader.md) fires too.',
     never: ['Give the operator `cluster-admin` to get rid of a 403. The right that is missing stands in the log.'],
   },
 }

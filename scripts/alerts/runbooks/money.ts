@@ -9,8 +9,9 @@ export const moneyRunbooks: Readonly<Record<string, Runbook>> = {
       '**Possibly.** Nothing more is signed for the resource. With `FrontRun` a deposit has already gone to somebody else’s validator; with the others nothing is lost so far. Other resources that use the same staking API may be next.',
     impact: 'The resources named by the alert wait for a person. All others go on: decide first whether they should.',
     look: [
-      { shows: 'Which resources are stalled, each with its reason.', run: 'kubectl get staking -A -o wide | grep -E "Stalled"' },
+      { shows: 'Which resources are stalled, each with its reason.', run: 'kubectl get staking -A -o wide | grep Stalled' },
       describe,
+      { ...signers, shows: 'Whether it is a signer: those aren’t in the list above by their phase.' },
       transactions,
       {
         shows: 'Whether it is one resource, or everything that goes through one staking API.',
@@ -43,7 +44,7 @@ export const moneyRunbooks: Readonly<Record<string, Runbook>> = {
       lookAgain,
     ],
     escalate:
-      'At once for `FrontRun`, and for `VerificationFailed` that nobody can explain within 15 minutes: to the owner of the money, to whoever runs the staking API, and to security.',
+      'At once for `FrontRun`, and for `VerificationFailed` that nobody can explain within 15 minutes: to the owner of the money, to the team that runs the staking API, and to security.',
     never: [
       'Delete the resource and apply it again to get rid of the alert.',
       'Say `allow-remakes`, `disregard-submission` or `acknowledgedNonce` before you have seen each transaction on a block explorer.',
@@ -57,7 +58,7 @@ export const moneyRunbooks: Readonly<Record<string, Runbook>> = {
     impact:
       'The validator leaves by itself, and its stake stays stalled with `Slashed`. The rest of its balance is paid to the withdrawal address once it has left.',
     look: [
-      { shows: 'Which validators were slashed, with their public keys.', run: 'kubectl get ethstake -A -o wide | grep -E "Slashed"' },
+      { shows: 'Which validators were slashed, with their public keys.', run: 'kubectl get ethstake -A -o wide | grep Slashed' },
       { shows: 'How many, by network.', query: 'sum by (network) (staking_operator_slashed_validators)' },
       {
         shows: 'Its public key, for a beacon chain explorer, which shows what was signed twice and when.',
@@ -81,7 +82,7 @@ export const moneyRunbooks: Readonly<Record<string, Runbook>> = {
       'Start one client again, with the slashing protection database of the last that signed, after you have made sure that no other has the keys.',
       'Nothing can be done for the slashed validator itself: no exit is needed, and a request for one is refused.',
     ],
-    escalate: 'At once, to whoever runs the validators and to the owner of the money. To security, if the second place is not yours.',
+    escalate: 'At once, to the team that runs the validators and to the owner of the money. To security, if the second place is not yours.',
     never: [
       'Start a validator client “to be safe” while another one may run.',
       'Import keys without their slashing protection data.',
@@ -92,7 +93,7 @@ export const moneyRunbooks: Readonly<Record<string, Runbook>> = {
     money:
       'No. Nothing more is signed for a stalled resource. Reasons that put money in question have an alert of their own: [StakingMoneyInQuestion](StakingMoneyInQuestion.md).',
     impact: 'The resources wait for a person, mostly for the team that wrote them.',
-    look: [{ shows: 'Which ones, with their reason.', run: 'kubectl get staking -A -o wide | grep -E "Stalled"' }, describe, signers],
+    look: [{ shows: 'Which ones, with their reason.', run: 'kubectl get staking -A -o wide | grep Stalled' }, describe, signers],
     causes: [
       { seen: '`InvalidSpec`, `UnknownNetwork`', cause: 'The manifest.' },
       {

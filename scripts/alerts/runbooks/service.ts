@@ -32,7 +32,7 @@ export const serviceRunbooks: Readonly<Record<string, Runbook>> = {
         run: 'kubectl -n staking-system rollout restart deployment staking-operator-service',
       },
     ],
-    escalate: 'After 30 minutes, to whoever runs the nodes.',
+    escalate: 'After 30 minutes, to the team that runs the nodes.',
     never: ['Take `beaconApiUrls` out to get rid of the alert: exits and withdrawals then answer 503 for good.'],
   },
   StakingServiceKnownKey: {
@@ -59,7 +59,7 @@ export const serviceRunbooks: Readonly<Record<string, Runbook>> = {
         run: 'kubectl -n staking-system scale deployment staking-operator-service --replicas=0',
       },
     ],
-    escalate: 'At once, if the database was not restored: to security, and to whoever keeps the seed.',
+    escalate: 'At once, if the database was not restored: to security, and to the keeper of the seed.',
     never: ['Run two services with one seed on two databases.', 'Export keystores while it is open who else has the keys.'],
   },
   StakingServiceMissingStakes: {
@@ -84,7 +84,7 @@ export const serviceRunbooks: Readonly<Record<string, Runbook>> = {
       'The operator repeats its requests by itself once their resources are looked at.',
       'A validator that was made elsewhere: dismiss it, with the command of that page.',
     ],
-    escalate: 'To whoever restored the database. At once, if nobody did.',
+    escalate: 'To the person who restored the database. At once, if nobody did.',
     never: [
       'Dismiss a stake because the list is long: it is somebody’s validator.',
       'Restore an older copy over this one to “get back” what is missing.',
@@ -107,7 +107,7 @@ export const serviceRunbooks: Readonly<Record<string, Runbook>> = {
       { seen: 'all networks, and nothing in the log', cause: 'No instance runs.' },
     ],
     mend: [
-      'Mend the nodes or the database: it catches up by itself.',
+      'Mend the nodes or the database: it catches up without you.',
       { does: 'If nothing is wrong with either:', run: 'kubectl -n staking-system rollout restart deployment staking-operator-service' },
     ],
     escalate: 'In the morning, unless clients wait for it.',
@@ -137,14 +137,14 @@ export const serviceRunbooks: Readonly<Record<string, Runbook>> = {
       { seen: '`OOMKilled`', cause: 'The memory limit: the embedded database needs 1 GiB.' },
     ],
     mend: [
-      'The database: bring it back. The service goes on by itself.',
+      'The database: bring it back. The service resumes without you.',
       {
         does: 'Too many requests, and the database is PostgreSQL: more instances:',
         run: 'kubectl -n staking-system scale deployment staking-operator-service --replicas=4',
       },
       'A 500: keep the log lines with their `requestId`, and go back to the version before if it came with an upgrade.',
     ],
-    escalate: 'After 15 minutes, to whoever runs the database; for a 500, to the developers with the log.',
+    escalate: 'After 15 minutes, to the database team; for a 500, to the developers with the log.',
     never: ['Run a second instance on the embedded database.', 'Restore a copy of the database that is only slow.'],
   },
   StakingServiceWebhooksBehind: {
@@ -162,7 +162,7 @@ export const serviceRunbooks: Readonly<Record<string, Runbook>> = {
     ],
     mend: [
       'Tell the client whose endpoint is down; the account’s endpoints say how their last deliveries ended ([Follow stakes and requests](../how-to/follow.md)).',
-      'Put egress right; deliveries go on by themselves.',
+      'Put egress right; deliveries resume without you.',
     ],
     escalate: 'In the morning.',
     never: ['Delete deliveries from the database: clients count on each.'],

@@ -47,7 +47,7 @@ export const sloRunbooks: Readonly<Record<string, Runbook>> = {
     look,
     causes,
     mend,
-    escalate: 'After an hour without a known cause, to whoever owns what most of them wait for.',
+    escalate: 'After an hour without a known cause, to the owner of what most of them wait for.',
     never,
   },
   StakingBroadcastSloBurnsSlowly: {
@@ -57,7 +57,7 @@ export const sloRunbooks: Readonly<Record<string, Runbook>> = {
     look,
     causes,
     mend,
-    escalate: 'In the morning, to whoever owns what most of them wait for.',
+    escalate: 'In the morning, to the owner of what most of them wait for.',
     never,
   },
 }

@@ -4,7 +4,7 @@ import type { Runbook } from './runbook.ts'
 /** Where the values are that a change of the nodes is made in. */
 const networksFile = 'the chart’s `networks`, or the Secret of `networksSecret`'
 const applyValues = {
-  does: `Change ${networksFile}. The file is read again by itself within a minute or two; nothing is restarted:`,
+  does: `Change ${networksFile}. The operator reloads the file within a minute or two; nothing is restarted:`,
   run: 'helm upgrade staking-operator charts/staking-operator -n staking-system --values values.yaml',
 }
 const lag = 'max by (network, node) (staking_operator_rpc_node_lag_blocks)'
@@ -35,7 +35,7 @@ export const surroundingRunbooks: Readonly<Record<string, Runbook>> = {
       },
     ],
     mend: [
-      'Mend the node, or ask whoever runs it.',
+      'Mend the node, or ask its operator.',
       'If it is gone for good, take it out and put another in its place, of another operator than the rest. As long as it is listed, what it might know counts.',
       applyValues,
     ],
@@ -70,9 +70,10 @@ export const surroundingRunbooks: Readonly<Record<string, Runbook>> = {
       },
       'Renew the key of the provider, or add a node of another one.',
       applyValues,
-      'If the chain itself stands still, wait: everything goes on by itself.',
+      'If the chain itself stands still, wait: work resumes without you.',
     ],
-    escalate: 'After 30 minutes, to whoever runs the nodes or the cluster’s network; at once, if an exit or a withdrawal has a deadline.',
+    escalate:
+      'After 30 minutes, to the team that runs the nodes or the cluster’s network; at once, if an exit or a withdrawal has a deadline.',
     never: [
       'Point the network at a node that you found on the web. What it says decides whether money is sent.',
       'Put a URL that holds a key into the values or a ticket: it belongs into the Secret of `networksSecret`.',
@@ -87,7 +88,7 @@ export const surroundingRunbooks: Readonly<Record<string, Runbook>> = {
         query: 'sum by (network, node) (increase(staking_operator_rpc_node_disagreements_total[1h])) > 0',
       },
       { shows: 'How high each is.', query: 'max by (network, node) (staking_operator_rpc_node_height)' },
-      { shows: 'What waits because of it.', run: 'kubectl get staking -A -o wide | grep -E "NodesDisagree"' },
+      { shows: 'What waits because of it.', run: 'kubectl get staking -A -o wide | grep NodesDisagree' },
     ],
     causes: [
       { seen: 'it ends within a minute or two', cause: 'A reorganisation of a block or two.' },
@@ -100,7 +101,7 @@ export const surroundingRunbooks: Readonly<Record<string, Runbook>> = {
       applyValues,
     ],
     escalate:
-      'At once, if more nodes than one show another chain than the explorers: to whoever runs them, and stop everything ([Stop in an emergency](../how-to/emergency-stop.md)).',
+      'At once, if more nodes than one show another chain than the explorers: to the teams that run them, and stop everything ([Stop in an emergency](../how-to/emergency-stop.md)).',
     never: ['Remove the nodes that disagree with the one that suits you before you have compared each of them with an explorer.'],
   },
   StakingApiFailing: {
@@ -137,9 +138,9 @@ export const surroundingRunbooks: Readonly<Record<string, Runbook>> = {
     mend: [
       'The service of this chart: follow [StakingServiceErrors](StakingServiceErrors.md).',
       'A key: [The API key of the operator](../how-to/rotate-keys.md#the-api-key-of-the-operator).',
-      'An API of somebody else: ask whoever runs it. Nothing is to be done here, everything goes on by itself.',
+      'An API of somebody else: ask the team that runs it. There is nothing to do here; work resumes once it answers.',
     ],
-    escalate: 'After 30 minutes, to whoever runs the staking API.',
+    escalate: 'After 30 minutes, to the team that runs the staking API.',
     never: ['Point the operator at another staking API to get going. Stakes of the one are unknown to the other.'],
   },
 }

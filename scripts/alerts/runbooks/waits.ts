@@ -7,7 +7,7 @@ export const waitRunbooks: Readonly<Record<string, Runbook>> = {
     impact: 'The resources named by the query get nowhere, and no change of a manifest helps. Validators that run are not affected.',
     look: [
       waiting,
-      { shows: 'What the resources say, with the time since which they do.', run: 'kubectl events -A --types=Warning | grep -E "REASON"' },
+      { shows: 'What the resources say, with the time since which they do.', run: 'kubectl events -A --types=Warning | grep REASON' },
       describe,
       operatorLog('What the operator has tried.', 'still waiting'),
     ],
@@ -28,7 +28,7 @@ export const waitRunbooks: Readonly<Record<string, Runbook>> = {
       { seen: '`Pending`, `InProgress`', cause: 'The operator doesn’t get to it: look at its load and its log.' },
       { seen: '`Retrying`, `Importing`', cause: 'The message has the last error.' },
     ],
-    mend: ['Mend what the reason names, by the runbook beside it. Everything goes on by itself afterwards.', lookAgain],
+    mend: ['Mend what the reason names, by the runbook beside it. Work resumes without you afterwards.', lookAgain],
     escalate: 'After two hours without a known cause, or at once where an exit or a withdrawal has a deadline.',
     never: ['Delete and apply again what waits: it may have been sent, and goes to the end of the queue.', keepLog, keepFinalizers],
   },
@@ -58,7 +58,7 @@ export const waitRunbooks: Readonly<Record<string, Runbook>> = {
       'Until it is mended, watch the validators on a beacon chain explorer.',
       lookAgain,
     ],
-    escalate: 'In the morning, to whoever changed the key or the networks.',
+    escalate: 'In the morning, to the person who changed the key or the networks.',
     never: ['Delete the resources because they look dead: their stakes are alive.'],
   },
   StakingSignerShortOfFunds: {
@@ -84,13 +84,13 @@ export const waitRunbooks: Readonly<Record<string, Runbook>> = {
       },
     ],
     mend: [
-      'Compare the address that `kubectl get signer` shows with your own records, then send what is missing, and a little for fees. Everything goes on by itself.',
+      'Compare the address that `kubectl get signer` shows with your own records, then send what is missing, and a little for fees. Work resumes without you.',
       {
         does: 'If more waits than should, hold it back first, and ask the team:',
         run: `kubectl patch KIND NAME -n NAMESPACE --type=merge -p '{"spec":{"suspend":true}}'`,
       },
     ],
-    escalate: 'To whoever holds the treasury. At once, if the balance dropped and nobody knows why.',
+    escalate: 'To the treasury team. At once, if the balance dropped and nobody knows why.',
     never: ['Send funds to an address from a message, a ticket or a chat.', 'Fund a signer that a second user may have the key of.'],
   },
   StakingSignerBalanceLow: {
@@ -109,11 +109,11 @@ export const waitRunbooks: Readonly<Record<string, Runbook>> = {
       { seen: 'nothing explains it', cause: 'Somebody else spends with the key: [StakingAlarm](StakingAlarm.md).' },
     ],
     mend: ['Compare the address with your own records, and fund it.', 'If the limit is wrong, change `spec.minimumBalance` of the signer.'],
-    escalate: 'In the morning, to whoever holds the treasury.',
+    escalate: 'In the morning, to the treasury team.',
     never: ['Send funds to an address from a message, a ticket or a chat.'],
   },
   StakingSignerBalanceOld: {
-    money: 'No. Before each transaction the operator reads the balance anew.',
+    money: 'No. Before each transaction the operator reads the balance again.',
     impact: '`BALANCE`, `Funded` and the alerts on funds are as old as this alert says.',
     look: [
       { shows: 'What keeps the signer from being looked at.', run: 'kubectl describe stakingsigner SIGNER' },
@@ -143,7 +143,7 @@ export const waitRunbooks: Readonly<Record<string, Runbook>> = {
       { shows: 'What each signer’s policy allows.', query: 'max by (signer) (staking_operator_signer_fee_cap_gwei)' },
       {
         shows: 'Which resources wait, and which cap it is: the resource’s or the policy’s.',
-        run: 'kubectl get staking -A -o wide | grep -E "FeeTooHigh"',
+        run: 'kubectl get staking -A -o wide | grep FeeTooHigh',
       },
     ],
     causes: [
@@ -223,7 +223,7 @@ export const waitRunbooks: Readonly<Record<string, Runbook>> = {
       { seen: '`keys`', cause: 'A file of a signer’s key is malformed.' },
     ],
     mend: [
-      'Correct the values, or the Secret. The file is read again by itself within a minute or two.',
+      'Correct the values, or the Secret. The operator reloads the file within a minute or two.',
       { does: 'Or go back to the last revision that was good:', run: 'helm -n staking-system rollback staking-operator' },
     ],
     escalate: 'At once, if it can’t be corrected within half an hour: a node of the cluster that is drained takes the operator down.',

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { headings, runbookPages } from '../../../scripts/alerts/runbooks/pages.ts'
 import { repository } from '../../../scripts/docs/pages.ts'
 import { blocksOf, type Commands, pageCommands } from '../../cluster/page-commands.ts'
-import { applyAll, eventually, getSigner, SIGNER, seen, signer, stake, untilReason } from '../../stack/resources.ts'
+import { applyAll, eventually, getSigner, OTHER_ADDRESS, SIGNER, seen, signer, stake, untilReason } from '../../stack/resources.ts'
+import { NETWORK } from '../../stack/stack.ts'
 import { matrix } from '../chart/harness.ts'
 import { untilPaidOnce, useStack } from '../operator/harness.ts'
 
@@ -79,6 +80,44 @@ test.each([...runbookPages().keys()])('the commands of %s run as they stand', { 
   opened.push(reader)
   reader.file('values.yaml', values)
   for (const heading of headings.filter((each) => commandsUnder(page, each))) await reader.run(heading)
+})
+
+/** Of the Prometheus operator, whose definitions aren't here: their names are enough to keep objects of them. */
+const definitionOf = (plural: string, kind: string) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.monitoring.coreos.com` },
+  spec: {
+    group: 'monitoring.coreos.com',
+    scope: 'Namespaced',
+    names: { plural, kind, singular: kind.toLowerCase(), listKind: `${kind}List` },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+})
+
+test('the page on monitoring switches the alerts on, and each leads to its own runbook', { timeout: 240_000 }, async () => {
+  const { cluster } = stack()
+  await applyAll(cluster, [definitionOf('servicemonitors', 'ServiceMonitor'), definitionOf('prometheusrules', 'PrometheusRule')])
+  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '-l', '!none', '--all', '--timeout=60s'])
+  const reader = await pageCommands(
+    cluster,
+    { page: 'docs/how-to/monitor.md', placeholders: { 'WITHDRAWAL-ADDRESS': OTHER_ADDRESS, 'network: hoodi': `network: ${NETWORK}` } },
+    stopping.signal,
+  )
+  opened.push(reader)
+  await reader.run('Monitor it')
+  const linked = (await reader.run('Runbooks')).trim().split(/\s+/)
+  expect(linked.map((url) => url.replace('https://YOUR-DOCS/', 'docs/').replace('.html', '.md')).toSorted()).toEqual(
+    [...runbookPages().keys()].toSorted(),
+  )
+  expect(await reader.run('A fire drill')).toMatch(/condition met[\s\S]*deleted/)
 })
 
 test('what they stop goes on afterwards: a stake is paid, once', async () => {
