@@ -21,6 +21,8 @@ const seconds = (value) => {
   if (Math.abs(value) < 120) return `${Number(value.toPrecision(3))} s`
   return Math.abs(value) < 7200 ? `${Number((value / 60).toPrecision(3))} min` : `${Number((value / 3600).toPrecision(3))} h`
 }
+/** Minutes and seconds since the beginning. */
+const minutes = (tick) => `${Math.floor(tick / 60)}:${String(Math.round(tick % 60)).padStart(2, '0')}`
 const short = (value) => {
   for (const [limit, unit] of [
     [1e9, 'G'],
@@ -56,11 +58,12 @@ function graph(parent, { series, unit, alarmFrom }) {
     {
       width,
       height: 190,
+      padding: [8, 16, 0, 0],
       legend: { show: false },
       cursor: { show: false },
       scales: { x: { time: false }, y: { range: [0, top === 0 ? 1 : top * 1.1] } },
       axes: [
-        { values: (_plot, ticks) => ticks.map((tick) => seconds(tick)), grid: { stroke: '#eceef0' }, size: 30 },
+        { values: (_plot, ticks) => ticks.map(minutes), grid: { stroke: '#eceef0' }, size: 30, incrs: [5, 10, 15, 30, 60, 120, 300, 600] },
         { values: (_plot, ticks) => ticks.map((tick) => say(tick)), grid: { stroke: '#eceef0' }, size: 62 },
       ],
       series: [{}, ...series.map((_one, at) => ({ stroke: colours[at % colours.length], width: 1.5, points: { show: false } }))],

@@ -116,9 +116,10 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
 
   test('the waits name the stake that needs a person, with its reason', async () => {
     const found = await run('staking_operator_resource_condition{type="Stalled"}')
-    expect(found.map(({ metric: { namespace, name, kind, reason } }) => ({ namespace, name, kind, reason }))).toEqual([
-      { namespace: 'default', name: 'refused', kind: 'EthereumStake', reason: 'SignerNotFound' },
-    ])
+    const refused = { namespace: 'default', name: 'refused', kind: 'EthereumStake', reason: 'SignerNotFound' }
+    const named = found.map(({ metric: { namespace, name, kind, reason } }) => ({ namespace, name, kind, reason }))
+    // A recorded run has more of them.
+    expect(named).toEqual(keepIn === undefined ? [refused] : expect.arrayContaining([refused]))
   })
 
   test('what the signer has is there, with the time of its reading', async () => {
