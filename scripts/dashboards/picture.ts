@@ -69,9 +69,10 @@ export async function pictureOf({ title, rows }: Board, recorded: Recorded): Pro
   async function drawn(panel: Panel): Promise<DrawnPanel> {
     const { shows, queries, unit = 'short', width = 12 } = panel
     const base = { title: panel.title, shows, unit, width, ...(panel.alarmFrom === undefined ? {} : { alarmFrom: panel.alarmFrom }) }
-    const because = (isEmpty: boolean) => {
+    /** `isAnswered`: there are series, and none has a number. A quantile of what has happened once is none. */
+    const because = (isEmpty: boolean, isAnswered = false) => {
       const why = queries.map(whyEmpty).find((reason) => reason !== undefined)
-      return isEmpty ? { empty: why ?? 'unexpected' } : {}
+      return isEmpty ? { empty: why ?? (isAnswered ? 'it has happened too seldom in this run' : 'unexpected') } : {}
     }
     if (shows === 'graph') {
       const found = await Promise.all(
@@ -83,7 +84,7 @@ export async function pictureOf({ title, rows }: Board, recorded: Recorded): Pro
         ),
       )
       const series = found.flat().filter(({ values }) => values.some((value) => value !== null))
-      return { ...base, series, ...because(series.length === 0) }
+      return { ...base, series, ...because(series.length === 0, found.flat().length > 0) }
     }
     const samples = (await Promise.all(queries.map(({ expr }) => recorded.instant(asked(expr))))).flat()
     if (shows === 'number') {
