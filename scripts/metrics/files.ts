@@ -24,6 +24,7 @@ const nothing: Readings = {
   informers: none,
   resources: none,
   signers: none,
+  limits: none,
   balances: none,
   nodes: none,
   fleet: {

@@ -20,8 +20,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: `${log}/take.ts`,
-        from: 'await store.writeStatus(record, withPlace(recordOf(record), nonce, signed.attempt), signal)',
-        to: '{ ...record, status: withPlace(recordOf(record), nonce, signed.attempt) }',
+        from: 'await store.writeStatus(record, withPlace(recordOf(record), nonce, { ...signed.attempt, ...blockAt(moment) }), signal)',
+        to: '{ ...record, status: withPlace(recordOf(record), nonce, { ...signed.attempt, ...blockAt(moment) }) }',
       },
     ],
     tests: [`${log}/rows-nodes.test.ts`, `${stake}/crash.test.ts`],
@@ -65,6 +65,33 @@ export const mutants: readonly Mutant[] = [
       },
     ],
     tests: [`${log}/store.test.ts`],
+  },
+  {
+    name: 'limit',
+    without: 'what is over a limit of its signer takes no place',
+    patches: [{ file: `${log}/funds.ts`, from: 'limit.ask(record, admission.signer)', to: 'undefined as ReturnType<Pass["ask"]>' }],
+    tests: [`${log}/rows-limits.test.ts`],
+    titles: 'stop at the limit',
+  },
+  {
+    name: 'limit-in-order',
+    without: 'under a limit no place is taken beyond one that somebody else has',
+    patches: [{ file: `${log}/take.ts`, from: 'if (place?.created !== true) break', to: 'if (place?.created !== true) continue' }],
+    tests: [`${log}/rows-limits.test.ts`],
+    titles: 'a place that the other has just taken',
+  },
+  {
+    name: 'limit-of-places',
+    without: 'a place that was taken for a record counts for a limit before the record names it',
+    patches: [
+      {
+        file: `${log}/limiter.ts`,
+        from: 'const isClaimed = !accountsFor(record, place) && (await mayHaveLanded(moment, record, place.nonce))',
+        to: 'const isClaimed = false && mayHaveLanded !== undefined',
+      },
+    ],
+    tests: [`${log}/rows-limits.test.ts`],
+    titles: 'no time to name',
   },
   {
     name: 'proof-of-a-remake',

@@ -42,12 +42,14 @@ import { createLane } from './transactions/lane.ts'
 import { createLegacy } from './transactions/legacy/gate.ts'
 import type { LegacyResource, LegacySource } from './transactions/legacy/import.ts'
 import type { LegacyKind } from './transactions/legacy/kind.ts'
+import { createLimiter } from './transactions/limiter.ts'
 import { createTransactionLog } from './transactions/log.ts'
 import { createMemory } from './transactions/memory.ts'
 import type { LaneDeps } from './transactions/moment.ts'
 import type { NamespaceFacts } from './transactions/policy.ts'
 import { createSigning } from './transactions/signing.ts'
 import { createSolanaLog } from './transactions/solana/controller.ts'
+import { createSolanaLimiter } from './transactions/solana/limiter.ts'
 import { createTransactionStore } from './transactions/store.ts'
 
 /** What is counted and measured of the work. */
@@ -186,6 +188,7 @@ function composeGround(parts: OperatorParts) {
     ownerExists: (owner, signal) => ownerExists(owner, true, signal),
     assertMayAct: mayAct,
   })
+  const limiter = createLimiter({ store: transactions, signers: () => signers.cache.list(), clock })
   const signing = {
     networks,
     signers: store,
@@ -194,7 +197,7 @@ function composeGround(parts: OperatorParts) {
     refreshNamespace: parts.refreshNamespace,
     assertMayAct: maySign,
   }
-  return { parts, onPoint, store, transactions, memory, resource, asking, shows, mayAct, maySign, ownerExists, log, signing }
+  return { parts, onPoint, store, transactions, memory, limiter, resource, asking, shows, mayAct, maySign, ownerExists, log, signing }
 }
 type Ground = ReturnType<typeof composeGround>
 
@@ -350,7 +353,7 @@ function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, 
 
 /** What looks after the log: the lanes of Ethereum by their keys, each record of Solana by its name. */
 function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds, legacy: Legacy, hold: Hold): Reconcile {
-  const { parts, transactions, memory, maySign, ownerExists, onPoint } = ground
+  const { parts, transactions, memory, limiter, maySign, ownerExists, onPoint } = ground
   const { networks, keys, clock, events, report, caches } = parts
   const onEvent: LaneDeps['onEvent'] = (record, event) => {
     const { about, fields, message, counted } = auditOf(record, event)
@@ -372,6 +375,7 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
       return found
     },
     signing: createSigning({ keys, clock, signers: () => caches.signers.cache.list(), assertMayAct: maySign }),
+    limiter,
     signers: () => caches.signers.cache.list(),
     memory,
     clock,
@@ -398,6 +402,8 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
         .map((name) => networks.solana(name))
         .find((network) => network?.config.genesisHash === genesisHash),
     kindOf: () => solana.steps,
+    limits: createSolanaLimiter({ store: transactions, memory, clock }),
+    countedUntil: limiter.countedUntil,
     ownerExists,
     onPruned: report.pruned,
     memory,

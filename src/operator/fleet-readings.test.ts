@@ -26,6 +26,7 @@ const bare: Omit<Readings, 'fleet'> = {
   informers: none,
   resources: none,
   signers: none,
+  limits: none,
   balances: none,
   nodes: none,
 }

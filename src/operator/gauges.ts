@@ -35,6 +35,18 @@ export interface Readings {
     readonly needed: number
     readonly readAt: number
   }>
+  /** Of signers with limits, as their status has them: amounts in ETH or SOL, `freesAt` as a Unix time. */
+  readonly limits: () => Iterable<{
+    readonly signer: string
+    readonly network: string
+    readonly window: string
+    readonly per: string
+    readonly namespace: string
+    readonly count: number
+    readonly countLeft: number | undefined
+    readonly amount: { readonly unit: 'eth' | 'sol'; readonly used: number; readonly left: number } | undefined
+    readonly freesAt: number | undefined
+  }>
   readonly nodes: NodeBoard['readings']
   readonly fleet: FleetReadings
 }
@@ -95,6 +107,7 @@ export function registerReadings(registry: Registry, readings: Readings): void {
   registerResources(ofLeader, readings)
   registerWaits(ofLeader, readings.fleet)
   registerSigners(ofLeader, readings)
+  registerLimits(ofLeader, readings)
   registerNodeMetrics(registry, 'staking_operator', { readings: () => (readings.knowsFleet() ? readings.nodes() : []) })
 }
 
@@ -259,4 +272,31 @@ function registerSigners(gauge: AddGauge, { signers, balances, fleet }: Readings
   gauge('network_priority_fee_gwei', 'The tip per gas in gwei that was read with it.', ['network'], (set) => {
     for (const { network, priorityFeeGwei } of fleet.prices()) set({ network }, priorityFeeGwei)
   })
+}
+
+/** At most 64 entries of each signer, as its status has them. */
+function registerLimits(gauge: AddGauge, { limits }: Readings): void {
+  type Label = 'signer' | 'network' | 'window' | 'per' | 'namespace'
+  const labels: Label[] = ['signer', 'network', 'window', 'per', 'namespace']
+  const all = oncePerScrape(() => [...limits()])
+  const add = (name: string, help: string, read: (one: ReturnType<typeof all>[number]) => number | undefined) =>
+    gauge(`signer_limit_${name}`, help, labels, (set) => {
+      for (const one of all()) {
+        const { signer, network, window, per, namespace } = one
+        const value = read(one)
+        if (value !== undefined) set({ signer, network, window, per, namespace }, value)
+      }
+    })
+  add('count', 'Transactions of a signer that a limit of its policy counts now.', ({ count }) => count)
+  add('count_left', 'Transactions that may be signed yet, by the maxCount of a limit.', ({ countLeft }) => countLeft)
+  for (const [unit, what] of [
+    ['eth', 'ETH'],
+    ['sol', 'SOL'],
+  ] as const) {
+    add(unit, `What a limit counts now, in ${what}, where it has a total.`, ({ amount }) =>
+      amount?.unit === unit ? amount.used : undefined,
+    )
+    add(`${unit}_left`, `What may be signed for yet, in ${what}.`, ({ amount }) => (amount?.unit === unit ? amount.left : undefined))
+  }
+  add('frees_timestamp_seconds', 'When the first of what a limit counts now counts no more, as a Unix time.', ({ freesAt }) => freesAt)
 }

@@ -111,6 +111,35 @@ export function createReadings(deps: {
         }
       }
     },
+    *limits() {
+      for (const { metadata, status } of signers.cache.list())
+        for (const {
+          network,
+          window,
+          per,
+          namespace = '',
+          count,
+          countLeft,
+          usedEth,
+          leftEth,
+          usedSol,
+          leftSol,
+          freesAt,
+        } of status?.limits ?? []) {
+          const [unit, used, left] = usedSol === undefined ? (['eth', usedEth, leftEth] as const) : (['sol', usedSol, leftSol] as const)
+          yield {
+            signer: metadata.name,
+            network,
+            window,
+            per,
+            namespace,
+            count,
+            countLeft,
+            amount: used === undefined ? undefined : { unit, used: Number(used), left: Number(left) },
+            freesAt: freesAt === undefined ? undefined : Date.parse(freesAt) / 1000,
+          }
+        }
+    },
     fleet: createFleetReadings({ caches, waits: deps.waits, prices: seen.prices, clock }),
   }
 }

@@ -31,6 +31,9 @@ export interface Wakes {
 }
 
 const nowOf = <T>(change: Change<T>): T | undefined => (change.type === 'deleted' ? undefined : change.new)
+/** Whether something was signed: what its limits have left is news of a signer that has any. */
+const attemptsIn = (change: Change<RecordObject>): boolean =>
+  nowOf(change)?.status?.attempts?.length !== beforeOf(change)?.status?.attempts?.length
 const endsOf = ({ status }: RecordObject): string => `${status?.outcome?.hash} ${status?.closed?.length}`
 const beforeOf = <T>(change: Change<T>): T | undefined => (change.type === 'added' ? undefined : change.old)
 
@@ -92,6 +95,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     const concerned = new Set([...now, ...before])
     for (const { metadata, spec } of caches.signers.cache.list()) if (concerned.has(spec.address)) queues.signers.add(metadata.name)
   }
+  const isLimited = (signer: string): boolean => (caches.signers.cache.get(signer)?.spec.policy?.limits?.length ?? 0) > 0
   caches.records.onChange((_name, change) => {
     const record = nowOf(change) ?? beforeOf(change)
     if (record === undefined) return
@@ -103,7 +107,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     if (isEnd && !(change.type === 'added' && change.own)) byKind.get(kind)?.wake(`${namespace}/${name}`)
     else if (change.type === 'updated') wakeOwner(record.spec.owner, change.own)
     // What ended a place is news of its signer: its lane, and whether somebody else used its key.
-    if (isEnd) queues.signers.add(record.spec.signer)
+    if (isEnd || (attemptsIn(change) && isLimited(record.spec.signer))) queues.signers.add(record.spec.signer)
     if (record.spec.chain === 'Solana') wakeHolders(change)
   })
   caches.signers.onChange((name, change) => {

@@ -67,3 +67,5 @@ export const isTrue = (list: readonly Condition[] | undefined, type: string): bo
 
 /** RFC 3339 in UTC with whole seconds, as Kubernetes writes times. */
 export const timestamp = (date: Date): string => `${date.toISOString().slice(0, 19)}Z`
+/** Unix ms of such a text; NaN where it is none. */
+export const timeMs = (text: string): number => Date.parse(text)

@@ -127,6 +127,11 @@ export const reasons = {
     stalled: false,
     means: 'The transaction cannot be sent now and others wait behind it: its nonce is being cancelled; it is made again later.',
   },
+  LimitReached: {
+    stalled: false,
+    means:
+      'A limit of the signer’s policy is used up (spec.policy.limits): nothing is wrong with it. It goes on by itself when there is room, at the time that the message names, or when the limit is raised.',
+  },
   SignerSuspended: {
     stalled: false,
     means:

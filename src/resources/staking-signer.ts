@@ -20,6 +20,7 @@ import {
   transactionHash,
   wholeNumber,
 } from './schema.ts'
+import { LIMITS_SHOWN, limitUse, signerLimits } from './signer-limits.ts'
 
 const labelText = () => z.string().max(317)
 const labelValue = () => z.string().max(63)
@@ -98,6 +99,12 @@ const policy = z.strictObject({
       .regex(/^(0|[1-9][0-9]{0,19})(\.[0-9]{1,9})?$/),
     'must be a plain decimal number such as "32" (ETH for Ethereum, lamports for Solana)',
   ).describe('Highest amount of one transaction: in ETH for Ethereum, in lamports for Solana.'),
+  limits: signerLimits
+    .meta(listMap('window', 'per'))
+    .optional()
+    .describe(
+      'Rolling limits, by the log of what was signed: deposits, exits, withdrawals and Solana stakes. All of them hold, on each network by itself. What is over a limit waits (LimitReached) and goes on by itself. Left out, there is none.',
+    ),
   maxFeePerGasGwei: gweiDecimalText()
     .default('100')
     .describe('Highest fee per gas in gwei, also for replacements of a stuck transaction. Ethereum only.'),
@@ -237,6 +244,11 @@ const status = z.object({
     .optional()
     .meta(listMap('network'))
     .describe('Where the key stands on each network, for people: what was signed stands in StakingTransactions and SignerNonces.'),
+  limits: z
+    .array(limitUse)
+    .max(LIMITS_SHOWN)
+    .optional()
+    .describe('What of spec.policy.limits is used, for people, as of the last look: the log decides.'),
   ledgers: z
     .array(ledger)
     .max(32)
@@ -272,6 +284,11 @@ export const stakingSigner = {
       rule: "self.chain != 'Solana' || !self.policy.maxPerTransaction.contains('.')",
       message: 'must be a whole number of lamports for a Solana signer (1 SOL is 1000000000)',
       fieldPath: '.policy.maxPerTransaction',
+    },
+    {
+      rule: "!has(self.policy.limits) || self.policy.limits.all(one, self.chain == 'Ethereum' ? !has(one.maxTotalSol) : !has(one.maxTotalEth))",
+      message: 'limits of an Ethereum signer are in ETH (maxTotalEth), those of a Solana signer in SOL (maxTotalSol)',
+      fieldPath: '.policy.limits',
     },
     {
       rule: '!has(oldSelf.acknowledgedNonce) || (has(self.acknowledgedNonce) && self.acknowledgedNonce >= oldSelf.acknowledgedNonce)',

@@ -67,6 +67,12 @@ const attempt = z.object({
   lastValidBlockHeight: wholeNumber().optional().describe('The block height after which it can never land. Solana only.'),
   sinceSlot: wholeNumber().optional().describe('A slot before which it can not have landed: history is searched from there. Solana only.'),
   apiId: z.string().max(64).optional().describe('Id of the transaction in the staking API. Solana only.'),
+  namespace: dnsLabel()
+    .optional()
+    .describe('Namespace of the resource that it was signed for: limits go by it, whoever the transaction passes to.'),
+  blockAt: time()
+    .optional()
+    .describe('Time of the latest block when it was written down: limits go by it as well as by the clock. Ethereum only.'),
   found: z.boolean().optional().describe('It was not made from this record: a witness (a node, the staking API, the chain) knew of it.'),
   at: time().describe('When it was written down, which was before it was sent.'),
 })

@@ -47,9 +47,17 @@ function world(instance: Partial<Instance> = {}) {
     instance: () => ({ ...leader, ...instance }),
   })
   const create = (kind: KindDefinition, name: string, spec: object, status?: object, metadata: object = {}) =>
-    kube
-      .collection<KubeObject>(kind)
-      .create({ metadata: { name, ...(kind.scope === 'Cluster' ? {} : { namespace: 'team-a' }), ...metadata }, spec, status })
+    kube.collection<KubeObject>(kind).create({
+      // Twelve hours ago, where it matters.
+      metadata: {
+        name,
+        creationTimestamp: '2030-01-01T00:00:00Z',
+        ...(kind.scope === 'Cluster' ? {} : { namespace: 'team-a' }),
+        ...metadata,
+      },
+      spec,
+      status,
+    })
   const fleet = (query = '') => views.fleet(new URLSearchParams(query))
   return { clock, kube, views, events, create, fleet }
 }

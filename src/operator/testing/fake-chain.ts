@@ -46,6 +46,8 @@ export function createFakeChain(options: {
   readonly depth: number
   /** Default 1. */
   readonly nodes?: number
+  /** Time of the latest block, in seconds since 1970; by default twelve for each. */
+  readonly blockSeconds?: () => number
 }) {
   const { chainId, contract } = options
   const blocks: Block[] = [{ hash: keccak256('0x00'), mined: [] }]
@@ -247,6 +249,7 @@ export function createFakeChain(options: {
       all().find(({ transaction }) => same(transaction.from, address) && transaction.nonce === nonce)?.transaction.hash,
     requests: requestsOf,
     baseFee: () => wei(state.baseFee),
+    blockSeconds: options.blockSeconds ?? (() => latest() * 12),
     accept,
   })
   /** Every question fails while the configuration is that of another chain. */

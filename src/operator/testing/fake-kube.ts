@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Clock } from '../../lib/clock.ts'
+import { timestamp } from '../../resources/conditions.ts'
 import { tellsGeneration } from '../../resources/crd.ts'
 import { API_VERSION, type KindDefinition } from '../../resources/meta.ts'
 import { UNSEEN_GENERATION } from '../../resources/schema.ts'
@@ -105,7 +106,7 @@ function createFakeCollection<T extends Stored>(definition: KindDefinition, serv
   }
   const add = (object: Made): T => {
     const metadata = {
-      creationTimestamp: '2030-01-01T00:00:00Z',
+      creationTimestamp: timestamp(server.clock.now()),
       generation: 1,
       // As long as a real one may get.
       uid: `uid-${++uids}-of-${object.metadata.name}`.slice(0, 36),

@@ -76,6 +76,8 @@ export interface Truth {
   readonly foundBy: (address: Address, nonce: number) => Hash | undefined
   readonly requests: (sender: Address, pubkey: Pubkey) => readonly Omit<RequestLog, 'blockHash'>[]
   readonly baseFee: () => Wei
+  /** Time of the latest block, in seconds since 1970. */
+  readonly blockSeconds: () => number
   readonly accept: (raw: Hex, node: FakeNode) => Promise<Hash>
 }
 
@@ -238,7 +240,7 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
       const number = heightOf(node)
       const final = finalOf(node)
       return {
-        latest: { number: BigInt(number), hash: hashOn(node, number), timestamp: number * 12 },
+        latest: { number: BigInt(number), hash: hashOn(node, number), timestamp: truth.blockSeconds() },
         final: { number: BigInt(final), hash: hashOn(node, final) },
         baseFeePerGas: truth.baseFee(),
       }

@@ -2,6 +2,7 @@ import { decodeInstruction } from '../../chains/solana/instructions.ts'
 import { testAddress } from '../../chains/solana/testing.ts'
 import { type SolanaStake, solanaStake } from '../../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../../resources/staking-signer.ts'
+import { type StakingTransaction, stakingTransaction } from '../../resources/staking-transaction.ts'
 import type { EventText } from '../kube/events.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { SolanaNetwork } from '../ports.ts'
@@ -92,6 +93,7 @@ export function createSolanaWorld() {
       caches: {
         stakes: operator.cache<SolanaStake & KubeObject>(solanaStake),
         signers: operator.cache<StakingSigner & KubeObject>(stakingSigner),
+        log: operator.cache<StakingTransaction & KubeObject>(stakingTransaction),
       },
       records: (key: string) => recordsOf(operator, key),
       visit: (key: string) => visitWithLog(operator, key),

@@ -74,7 +74,10 @@ export type Operator = ReturnType<World['start']>
  */
 export function createWorld(options: { readonly depth?: number; readonly bumpAfterMs?: number; readonly nodes?: number } = {}) {
   const clock = createTestClock()
+  const begunMs = clock.now().getTime()
   const chain = createFakeChain({
+    // By the true time, wherever a test sets the clock.
+    blockSeconds: () => Math.floor((begunMs + clock.monotonicMs()) / 1_000),
     chainId: hoodi.chainId,
     contract: hoodi.depositContractAddress,
     depth: options.depth ?? 2,

@@ -33,6 +33,8 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
     const raw = await signing.again(of, signer, attempt, moment.signal)
     if (!known.sent.has(key)) {
       const now = await kind.mayBeSigned(of, true, moment.signal)
+      // What was sent before, by whoever led, stays within its limit, whatever that is now.
+      if (known.freshPlace) await deps.limiter.assertStill(moment, of, now.signer)
       // The caps too are those of now.
       assertWithinCap(attempt, now.feeCap)
       await kind.value(of, now, moment.signal)

@@ -1,6 +1,7 @@
 import { formatWeiAsEth } from '../../lib/amounts.ts'
 import { wait } from '../engine/verdict.ts'
 import { verdictOf } from './hindrance.ts'
+import type { Pass } from './limiter.ts'
 import type { Memory } from './memory.ts'
 import type { Moment } from './moment.ts'
 import type { Ready } from './preparation.ts'
@@ -25,15 +26,22 @@ export const neededBy = ({ counts, records }: Pick<Moment, 'counts' | 'records'>
     .filter(({ status }) => status?.place === undefined)
     .reduce((sum, { spec }) => sum + BigInt(spec.call?.valueWei ?? '0'), boundBy({ counts, records }))
 
-/** Those that the balance pays for, in their order. The others are told what is missing. */
-export async function affordable(memory: Memory, moment: Moment, ready: readonly Ready[]): Promise<readonly Ready[]> {
+/** Those that the balance pays for and a limit leaves room for, in their order. The others are told what is missing. */
+export async function affordable(memory: Memory, moment: Moment, ready: readonly Ready[], limit: Pass): Promise<readonly Ready[]> {
   const { chain, lane, network, signal } = moment
   const balance = await chain.balance(lane.address, signal)
   let free = balance - boundBy(moment)
-  return ready.filter(({ record, value, gas, fees }) => {
+  return ready.filter(({ record, admission, value, gas, fees }) => {
     const cost = value + gas * fees.maxFeePerGas
+    const over = limit.ask(record, admission.signer)
+    if (over !== undefined) {
+      memory.stand(record, verdictOf(over))
+      return false
+    }
+    // What can't be paid takes nobody's room.
     if (free >= cost) {
       free -= cost
+      limit.reserve(record)
       return true
     }
     memory.stand(

@@ -42,7 +42,8 @@ export const hindranceOf = (standing: Standing | undefined): Hindrance =>
       ? 'passing'
       : 'lasting'
 
-/** It waits for something of its own: nobody needs to make room for it. */
+/** It waits for something of its own: nobody needs to make room for it. What may land and can't be sent holds the room of a limit as it holds a lane. */
 export const isHeldBack = (standing: Standing | undefined): boolean =>
-  standing !== undefined && (standing.kind === 'stall' || (standing.kind === 'wait' && !behindOthers.has(standing.reason)))
+  standing !== undefined &&
+  (standing.kind === 'stall' || (standing.kind === 'wait' && !behindOthers.has(standing.reason) && standing.reason !== 'LimitReached'))
 const behindOthers: ReadonlySet<string> = new Set(['WaitingForNonce', 'AwaitingFinality', 'NoFinality', 'OperatorSuspended'])

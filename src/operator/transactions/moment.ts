@@ -9,6 +9,7 @@ import type { EthereumNetwork } from '../ports.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { FinalityWatch } from './finality.ts'
 import type { TransactionKind } from './kind.ts'
+import type { Limiter } from './limiter.ts'
 import type { Memory, Standing } from './memory.ts'
 import type { LaneId } from './names.ts'
 import type { Place } from './protocol.ts'
@@ -41,6 +42,8 @@ export interface LaneDeps {
   readonly network: (chainId: number) => (Omit<EthereumNetwork, 'chain'> & { readonly chain: LaneChain }) | undefined
   readonly kindOf: (record: RecordObject) => TransactionKind
   readonly signing: Signing
+  /** The rolling limits of signers. */
+  readonly limiter: Limiter
   readonly signers: () => Iterable<StakingSigner>
   readonly memory: Memory
   readonly clock: Clock
@@ -75,6 +78,8 @@ export interface Moment {
   readonly chain: LaneChain
   readonly counts: LaneCounts
   readonly final: bigint
+  /** Time of the latest block, in seconds since 1970; 0 where the node does not tell. */
+  readonly blockSeconds: number
   /** The final block has not moved for long (`NO_FINALITY_MS`). */
   readonly isStuck: boolean
   readonly places: ReadonlyMap<number, Place>
@@ -129,6 +134,7 @@ export async function lookAt(
     chain,
     counts,
     final: view.final.number,
+    blockSeconds: view.latest.timestamp,
     isStuck: finality.standsStill(lane.chainId, view.final.number, view.latest.number),
     ...inLog(),
     market: () => {

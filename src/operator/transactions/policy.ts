@@ -15,6 +15,7 @@ import { sameHex } from '../../lib/hex.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import { type LabelSelector, type SignerPolicy, type StakingSigner, stakingSignerSpec } from '../../resources/staking-signer.ts'
 import { type Halt, stall, wait } from '../engine/verdict.ts'
+import { limitsOf } from './limits.ts'
 
 export interface Refusal {
   readonly reason: Reason
@@ -60,6 +61,12 @@ function admitUse(
     )
   }
   const { policy, chain, suspend } = parsed.data
+  const limits = limitsOf(parsed.data)
+  if ('problem' in limits)
+    return refuse(
+      'PolicyUnreadable',
+      `StakingSigner ${name} has limits that cannot be read (${limits.problem}): it admits nothing until they are mended.`,
+    )
   if (suspend === true)
     return {
       refusal: {

@@ -34,7 +34,7 @@ export async function prunePlaces({ store, onPruned }: LaneDeps, { lane, network
  * How records of a lane end. A resource that is there keeps every record that was ever made for it (`held.ts`).
  *
  * One that nobody claims any more goes `retentionMs` later, if its kind does not keep it for good; one that somebody deletes goes at once, whatever its
- * kind. Neither goes while something of it may land.
+ * kind. Neither goes while something of it may land, ▸ or while a limit of its signer counts it.
  */
 export function createRecordEnd(deps: LaneDeps) {
   const { store, memory, clock } = deps
@@ -55,7 +55,7 @@ export function createRecordEnd(deps: LaneDeps) {
   /** Somebody deletes it. */
   async function letGo(moment: Moment, record: RecordObject): Promise<void> {
     const { signal, network } = moment
-    const why = (await claim(record, signal)) ?? (await openEnd(moment, record))
+    const why = (await claim(record, signal)) ?? (await openEnd(moment, record)) ?? deps.limiter.countedUntil(record)
     if (why !== undefined) return hold(record, why, signal)
     await store.releaseRecord(record, signal)
     memory.forget(record)
@@ -66,7 +66,10 @@ export function createRecordEnd(deps: LaneDeps) {
   async function retire(moment: Moment, record: RecordObject): Promise<void> {
     const { signal, network } = moment
     const { unclaimedSince: since, ...rest } = record.status ?? {}
-    const isDue = since !== undefined && clock.now().getTime() - Date.parse(since) >= deps.retentionMs
+    const isDue =
+      since !== undefined &&
+      clock.now().getTime() - Date.parse(since) >= deps.retentionMs &&
+      deps.limiter.countedUntil(record) === undefined
     // Past the cache only where it is about to change something.
     if (since !== undefined && !isDue && !(await deps.ownerExists(record.spec.owner, false, signal))) return
     if ((await claimant(record, signal)) !== undefined) {

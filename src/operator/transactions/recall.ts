@@ -51,7 +51,7 @@ export function createRecall({ store, memory, clock }: Pick<LaneDeps, 'store' | 
     const at = timestamp(clock.now())
     const written = await store.writeStatus(
       record,
-      withPlace(recordOf(record), nonce, { hash, nonce, kind: 'Call', found: true, at }),
+      withPlace(recordOf(record), nonce, { hash, nonce, kind: 'Call', namespace: record.spec.owner.namespace, found: true, at }),
       signal,
     )
     memory.of(written).told.add(hash.toLowerCase())

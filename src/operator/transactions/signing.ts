@@ -96,6 +96,7 @@ export function createSigning(deps: {
         maxFeePerGasWei: of.fees.maxFeePerGas.toString(),
         maxPriorityFeePerGasWei: of.fees.maxPriorityFeePerGas.toString(),
         valueWei: transaction.valueWei.toString(),
+        namespace: record.spec.owner.namespace,
         at: timestamp(deps.clock.now()),
       },
     }

@@ -21,6 +21,7 @@ import { readThrough } from '../kube/read-through.ts'
 import type { ResourceClient } from '../kube/resource-client.ts'
 import type { Rank } from '../kube/store.ts'
 import { senderOf } from './ethereum-texts.ts'
+import { accountKey, lastUseMs } from './limits.ts'
 import { type LaneId, laneKey, placeName } from './names.ts'
 import { isOpen, type Place, type TransactionRecord } from './protocol.ts'
 import { holdersOf } from './solana/holders.ts'
@@ -50,8 +51,13 @@ export const recordIndexers = {
   holder: (record: RecordObject): readonly string[] =>
     record.spec.chain === 'Solana' ? holdersOf(record) : isOpen(recordOf(record)) ? [record.spec.from.toLowerCase()] : [],
 }
-/** Records that have an outcome, by their place. */
 export const recordRanks = {
+  /** Those that limits may count, by when they were signed for last. */
+  signed: (record: RecordObject): Rank | undefined => {
+    const rank = lastUseMs(record)
+    return rank === undefined ? undefined : { group: accountKey(record), rank }
+  },
+  /** Records that have an outcome, by their place. */
   concluded: ({ spec, status }: RecordObject): Rank | undefined =>
     spec.chainId === undefined || status?.outcome === undefined
       ? undefined
@@ -87,6 +93,8 @@ export interface TransactionStore {
   concludedIn(lane: LaneId, purpose: TransactionPurpose, from?: number): Iterable<RecordObject>
   /** Those of a lane without an outcome, that somebody deletes, or of which somebody else has used a nonce. */
   liveIn(lane: LaneId): readonly RecordObject[]
+  /** Those of an account (`accountKey`) that something may land of, or that were signed for since then (Unix ms). */
+  signedSince(account: string, sinceMs: number): Iterable<RecordObject>
   recordsOf(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
   recordsAbout(subject: string): readonly RecordObject[]
   /**
@@ -102,6 +110,8 @@ export interface TransactionStore {
   read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
   /** Every place of the lane, past the cache, which takes them in. */
   readPlaces(lane: LaneId, signal: AbortSignal): Promise<ReadonlyMap<number, Place>>
+  /** Every record of a purpose, past the cache, which takes them in. */
+  readRecords(purpose: TransactionPurpose, signal: AbortSignal): Promise<void>
   /** Makes the record. What stands under this name already comes back as it is. */
   create(name: string, spec: StakingTransactionSpec, signal: AbortSignal): Promise<RecordObject>
   /** @throws Halt (conflict) where it was written meanwhile */
@@ -189,11 +199,13 @@ function createRecords(deps: TransactionStoreDeps): Omit<TransactionStore, Place
     record: (name) => records.cache.get(name),
     records: () => records.cache.list(),
     concludedIn: (lane, purpose, from = -1) => records.cache.atLeast('concluded', concludedIn(lane, purpose), from),
+    signedSince: (account, sinceMs) => records.cache.atLeast('signed', account, sinceMs),
     liveIn: (lane) => records.cache.byIndex('lane', laneKey(lane)),
     recordsOf: (owner) => records.cache.byIndex('owner', ownerKey(owner)),
     recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
     unsettledOf: (address) => records.cache.byIndex('holder', address.startsWith('0x') ? address.toLowerCase() : address),
     read,
+    readRecords: (purpose, signal) => takeInAll(records, `spec.purpose=${purpose}`, signal),
     async create(name, spec, signal) {
       deps.assertHeld()
       point('before record create', name)
@@ -249,17 +261,7 @@ function createPlaces(deps: TransactionStoreDeps): Pick<TransactionStore, PlaceM
       return [...found].map((place) => ({ lane: place.spec, place: toPlace(place) }))
     },
     async readPlaces(lane, signal) {
-      let more: string | undefined
-      // A lane has as many pages as it has open places by the hundred; the bound is far beyond.
-      for (let page = 0; page < 10_000; page++) {
-        const answer = await places.client.list(
-          { fieldSelector: `spec.address=${lane.address.toLowerCase()}`, limit: 500, ...(more === undefined ? {} : { continue: more }) },
-          signal,
-        )
-        for (const place of answer.items) places.cache.put(place)
-        more = answer.continue
-        if (more === undefined) break
-      }
+      await takeInAll(places, `spec.address=${lane.address.toLowerCase()}`, signal)
       return toPlaces(lane)
     },
 
@@ -295,6 +297,22 @@ function createPlaces(deps: TransactionStoreDeps): Pick<TransactionStore, PlaceM
       deps.assertHeld()
       await places.client.delete({ name }, { preconditions: { uid } }, signal).catch(ignoreGone)
     },
+  }
+}
+
+/** Reads all that a selector selects past the cache, and into it. */
+async function takeInAll<T extends KubeObject>(
+  { client, cache }: { readonly client: ResourceClient<T>; readonly cache: Cache<T> },
+  fieldSelector: string,
+  signal: AbortSignal,
+): Promise<void> {
+  let more: string | undefined
+  // As many pages as there are objects by the hundred; the bound is far beyond.
+  for (let page = 0; page < 10_000; page++) {
+    const answer = await client.list({ fieldSelector, limit: 500, ...(more === undefined ? {} : { continue: more }) }, signal)
+    for (const object of answer.items) cache.put(object)
+    more = answer.continue
+    if (more === undefined) break
   }
 }
 

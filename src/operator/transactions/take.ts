@@ -1,3 +1,4 @@
+import { timestamp } from '../../resources/conditions.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import { classify } from '../engine/classify.ts'
 import { type Halt, stall, wait } from '../engine/verdict.ts'
@@ -7,10 +8,11 @@ import { each } from './each.ts'
 import { forgottenBy } from './forgotten.ts'
 import { affordable } from './funds.ts'
 import { verdictOf } from './hindrance.ts'
+import type { Room } from './limiter.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { createPreparation, type Ready } from './preparation.ts'
 import { feesOf } from './price.ts'
-import { type KeyUse, type NextPlace, nextPlaces, withPlace } from './protocol.ts'
+import { type KeyUse, type NextPlace, nextPlaces, type Place, withPlace } from './protocol.ts'
 import { createRecall } from './recall.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
@@ -18,6 +20,8 @@ import { type RecordObject, recordOf } from './store.ts'
 const AT_ONCE = 16
 /** Places that one look gives out at most: what was sent is to be seen to its end before all of a thousand others are. */
 const MOST_IN_ONE_LOOK = 64
+
+type Taken = Place & { readonly created: boolean }
 
 /** Gives places to the records of a lane that have none: after everything that can refuse them was asked, all of them in one look. */
 export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
@@ -40,16 +44,23 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     return ready.filter((one) => kept.includes(one))
   }
 
-  /** Takes a place and names it, with the first attempt; tells; looks at owner and signer once more; sends. */
-  async function enter(moment: Moment, { record, admission, fees, gas, value }: Ready, nonce: number, isResumed: boolean): Promise<void> {
-    const { lane, signal } = moment
-    const by = { ...recordOf(record), name: record.metadata.name }
-    const place = await store.takePlace(lane, nonce, by, signal)
+  const takePlace = ({ lane, signal }: Moment, record: RecordObject, nonce: number): Promise<Taken> =>
+    store.takePlace(lane, nonce, { ...recordOf(record), name: record.metadata.name }, signal)
+
+  /** Takes a place, or has one, and names it, with the first attempt; tells; looks at owner and signer once more; sends. */
+  async function enter(
+    moment: Moment,
+    { record, admission, fees, gas, value }: Ready,
+    { nonce, isResumed, taken }: { readonly nonce: number; readonly isResumed: boolean; readonly taken: Taken | undefined },
+  ): Promise<void> {
+    const { signal } = moment
+    const by = recordOf(record)
+    const place = taken ?? (await takePlace(moment, record, nonce))
     // Another took it, or it stood there and the cache did not show it: the next look decides.
     if (!place.created && !isResumed) return
     if (place.transaction?.uid !== by.uid || place.transaction.generation !== by.generation) return
     const signed = await signing.version(record, admission.signer, { kind: 'Call', nonce, gas, fees, valueWei: value }, signal)
-    const written = await store.writeStatus(record, withPlace(recordOf(record), nonce, signed.attempt), signal)
+    const written = await store.writeStatus(record, withPlace(recordOf(record), nonce, { ...signed.attempt, ...blockAt(moment) }), signal)
     const known = memory.of(written)
     known.freshPlace = true
     known.hinderedSince = undefined
@@ -80,10 +91,30 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
   }
 
   /**
+   * ▸ Under a limit a place is the admission, and places are taken one after the other: the lowest number that has none, and none beyond one that somebody
+   * else has. So whoever gets a number has seen every lower one, and has counted for whom each was taken, whichever leader that was.
+   */
+  async function takeInOrder(
+    moment: Moment,
+    ready: readonly Ready[],
+    given: ReadonlyMap<string, number>,
+  ): Promise<ReadonlyMap<string, Taken>> {
+    const taken = new Map<string, Taken>()
+    for (const { record } of ready) {
+      const nonce = given.get(record.metadata.uid)
+      if (nonce === undefined) continue
+      const place = await guarded(moment, record, () => takePlace(moment, record, nonce))
+      if (place?.created !== true) break
+      taken.set(record.metadata.uid, place)
+    }
+    return taken
+  }
+
+  /**
    * The oldest that may go, as many as one look takes, and the nonces that some of them go on with. Those that may not hold no other's turn: however many
    * there are, they are passed over.
    */
-  async function firstReady(moment: Moment, waiting: readonly RecordObject[]) {
+  async function firstReady(moment: Moment, room: Room, waiting: readonly RecordObject[]) {
     const prepared: Ready[] = []
     const resumed = new Map<string, number>()
     let ready: readonly Ready[] = []
@@ -99,34 +130,37 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
         if (nonce !== null) resumed.set(one.record.metadata.uid, nonce)
         prepared.push(one)
       }
-      ready = await held(moment, await affordable(memory, moment, prepared))
+      ready = await held(moment, await affordable(memory, moment, prepared, room.pass()))
     }
     return { ready, resumed, isCut: asked < waiting.length }
   }
 
   /** @returns whether others may go that this look had no time for */
   return async function take(moment: Moment): Promise<boolean> {
-    const { lane, counts, signal } = moment
+    const { lane } = moment
     const waiting = moment.records.filter(({ status }) => status?.place === undefined && status?.outcome === undefined)
-    const { ready, resumed, isCut } = await firstReady(moment, waiting)
+    const room = await deps.limiter.look(moment)
+    const { ready, resumed, isCut } = await firstReady(moment, room, worthAsking(deps, room, waiting))
     if (ready.length === 0) return false
 
     const uidOf = ({ record }: Ready): string => record.metadata.uid
     const free = ready.filter((one) => !resumed.has(uidOf(one)))
     const given = new Map<string, number>(resumed)
     if (free.length > 0) {
-      const use = keyUse(signing, lane)
-      let next = nextPlaces(moment.places, counts, use, free.length)
-      // The cache may lag behind the log (a new leader's does): nobody is alarmed before it was read afresh.
-      if (next.is === 'unaccounted') next = nextPlaces(await store.readPlaces(lane, signal), counts, use, free.length)
+      const { next, isReadAgain } = await nextOf(deps, moment, free.length)
+      // What a limit has room for was counted without the places that were read just now: it is counted anew.
+      if (isReadAgain && room.isLimited && next.is === 'free') return true
       if (next.is === 'free') for (const [index, one] of free.entries()) given.set(uidOf(one), next.nonces[index] as number)
       else for (const { record } of free) memory.stand(record, verdictOf(refusal(moment, next, signing.signerOf(lane, record.spec.signer))))
     }
+    const inOrder = room.isLimited ? await takeInOrder(moment, free, given) : undefined
     const entered = await each(ready, MOST_IN_ONE_LOOK, async (one) => {
       const nonce = given.get(uidOf(one))
-      if (nonce === undefined) return undefined
+      const isResumed = resumed.has(uidOf(one))
+      const taken = inOrder?.get(uidOf(one))
+      if (nonce === undefined || (inOrder !== undefined && taken === undefined && !isResumed)) return undefined
       return guarded(moment, one.record, async () => {
-        await enter(moment, one, nonce, resumed.has(uidOf(one)))
+        await enter(moment, one, { nonce, isResumed, taken })
         return true
       })
     })
@@ -134,6 +168,32 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     return isCut && entered.includes(true)
   }
 }
+
+/**
+ * Those that are asked whether they may go: all that a limit leaves room for, and of the others those that have their turn before one that fits. However many
+ * wait for a limit, nobody else is asked about them.
+ */
+function worthAsking(
+  { memory, signers: all }: Pick<LaneDeps, 'memory' | 'signers'>,
+  room: Room,
+  waiting: readonly RecordObject[],
+): readonly RecordObject[] {
+  if (!room.isLimited) return waiting
+  const signers = new Map([...all()].map((signer) => [signer.metadata.name, signer]))
+  const over = waiting.map((record) => room.over(record, signers.get(record.spec.signer)))
+  const lastThatFits = new Map<string, number>()
+  for (const [index, { spec }] of waiting.entries()) if (over[index] === undefined) lastThatFits.set(spec.owner.namespace, index)
+  return waiting.filter((record, index) => {
+    const found = over[index]
+    if (found === undefined || (lastThatFits.get(record.spec.owner.namespace) ?? -1) > index) return true
+    memory.stand(record, verdictOf(found))
+    return false
+  })
+}
+
+/** The time of the chain, which a window of a limit goes by as well as by the clock. */
+const blockAt = ({ blockSeconds }: Moment): { readonly blockAt?: string } =>
+  blockSeconds === 0 ? {} : { blockAt: timestamp(new Date(blockSeconds * 1_000)) }
 
 /** Which nonce was taken for a record before, and may be gone on with: null for none. Undefined where the log does not say what became of one. */
 async function takenBefore(deps: LaneDeps, moment: Moment, record: RecordObject): Promise<number | null | undefined> {
@@ -149,6 +209,18 @@ async function takenBefore(deps: LaneDeps, moment: Moment, record: RecordObject)
     afterMs: moment.network.config.pollIntervalMs,
   })
   return undefined
+}
+
+/** The places that come next: by the cache, or read past it, since nobody is alarmed by a cache that lags behind the log (a new leader's does). */
+async function nextOf(
+  { store, signing }: Pick<LaneDeps, 'store' | 'signing'>,
+  { lane, places, counts, signal }: Moment,
+  wanted: number,
+): Promise<{ readonly next: NextPlace; readonly isReadAgain: boolean }> {
+  const use = keyUse(signing, lane)
+  const next = nextPlaces(places, counts, use, wanted)
+  if (next.is !== 'unaccounted') return { next, isReadAgain: false }
+  return { next: nextPlaces(await store.readPlaces(lane, signal), counts, use, wanted), isReadAgain: true }
 }
 
 /** What the signer of a lane says about transactions of its key that the log does not know. */

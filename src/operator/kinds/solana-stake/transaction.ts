@@ -75,6 +75,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       return { apiId: made.txId, message, lastValidBlockHeight: made.lastValidBlockHeight, sinceSlot: Number(sinceSlot) }
     },
 
+    payerOf: ({ parties }) => parties.payer,
     sign: (_record, { parties }, message, signal) => sign(deps, parties, message, signal),
 
     async signAgain(record, { plan, terms, parties, network }, attempt, signal) {

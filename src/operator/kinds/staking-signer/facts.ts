@@ -1,16 +1,21 @@
 import type { Clock, Instant } from '../../../lib/clock.ts'
 import { sameHex } from '../../../lib/hex.ts'
+import type { LimitUse } from '../../../resources/signer-limits.ts'
 import { type StakingSigner, stakingSignerSpec } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
 import { addressOf } from '../../transactions/ethereum-texts.ts'
 import { neededBy } from '../../transactions/funds.ts'
+import { longestOf } from '../../transactions/limiter.ts'
+import { limitsOf, solanaAccount, usesOf } from '../../transactions/limits.ts'
+import { laneKey } from '../../transactions/names.ts'
 import { unreadable } from '../../transactions/policy.ts'
 import { closedOf, highestPlace, nextPlaces } from '../../transactions/protocol.ts'
 import { isOpen } from '../../transactions/solana/holders.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../../transactions/store.ts'
 import { duplicateOf } from './duplicate.ts'
+import { limitUses } from './limits.ts'
 import type { SignerFacts } from './status.ts'
 
 type Signer = StakingSigner & KubeObject
@@ -44,7 +49,7 @@ export interface SignerFactsDeps {
   readonly clock: Clock
   readonly keys: EthereumKeys
   readonly solanaKeys: Pick<SolanaKeys, 'address'>
-  readonly transactions: Pick<TransactionStore, 'liveIn' | 'placesIn' | 'readPlaces' | 'unsettledOf'>
+  readonly transactions: Pick<TransactionStore, 'liveIn' | 'placesIn' | 'readPlaces' | 'unsettledOf' | 'signedSince'>
   readonly all: () => Iterable<Signer>
   /** Lamports that a record has to pay once it is signed. */
   readonly lamportsOf: (record: RecordObject) => bigint
@@ -165,10 +170,30 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
     }
   }
 
+  /** Of the log alone: a chain that is away does not matter. */
+  function limitsOn(signer: Signer, name: string): readonly LimitUse[] {
+    const { chain } = signer.spec
+    const limits = limitsOf(signer.spec)
+    if ('problem' in limits || limits.length === 0) return []
+    const [ethereum, solana] = [networks.ethereum(name), networks.solana(name)]
+    const account =
+      chain === 'Solana'
+        ? solana && solanaAccount(solana.config.genesisHash, signer.spec.address)
+        : ethereum && laneKey({ chainId: ethereum.config.chainId, address: addressOf(signer) })
+    if (account === undefined) return []
+    const nowMs = deps.clock.now().getTime()
+    const uses = [...transactions.signedSince(account, nowMs - longestOf(limits))].flatMap((record) => usesOf(record, false))
+    return limitUses(limits, uses, { network: name, chain, nowMs, at: (ms) => new Date(ms) })
+  }
+
   return async (signer, signal) => {
     const parsed = stakingSignerSpec.safeParse(signer.spec)
     const key = await keyOf(deps, signer, signal)
-    const known = networks.names(signer.spec.chain).map((name) => networkOrLastKnown(signer, name, signal))
+    const known = networks.names(signer.spec.chain).map(async (name) => ({
+      ...(await networkOrLastKnown(signer, name, signal)),
+      limits: limitsOn(signer, name),
+    }))
+    const limits = parsed.success ? limitsOf(parsed.data) : []
     return {
       key,
       // Base58 has no second spelling.
@@ -176,7 +201,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
         'address' in key &&
         (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameHex(key.address, signer.spec.address)),
       duplicateOf: duplicateOf(signer, deps.all()),
-      unreadable: parsed.success ? undefined : unreadable(parsed.error),
+      unreadable: !parsed.success ? unreadable(parsed.error) : 'problem' in limits ? limits.problem : undefined,
       networks: [...(await Promise.all(known)), ...lanesElsewhere(signer)],
     }
   }

@@ -18,7 +18,7 @@ type Signer = StakingSigner & KubeObject
 /** How often a status is written in which nothing but figures has moved, in ms: with many stakes they move all the time. */
 const FIGURES_EVERY_MS = 5_000
 /** What of a status is news at once. */
-const withoutFigures = ({ lanes: _lanes, balance: _balance, balanceReadAt: _at, ...news }: StakingSignerStatus) => news
+const withoutFigures = ({ lanes: _lanes, limits: _limits, balance: _balance, balanceReadAt: _at, ...news }: StakingSignerStatus) => news
 
 export interface SignerReconcilerDeps {
   readonly store: SignerStore

@@ -1,6 +1,7 @@
 import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import type { Reason } from '../../../resources/reasons.ts'
+import type { LimitUse } from '../../../resources/signer-limits.ts'
 import {
   type SignerLane,
   type StakingSigner,
@@ -11,6 +12,7 @@ import {
 import { acknowledged } from '../../engine/acknowledge.ts'
 import { notStalled, say, stated, waitsForPerson } from '../../engine/progress.ts'
 import { balanceOf, type Funds, fundingOf, isShortOf } from './funding.ts'
+import { shownLimits } from './limits.ts'
 
 /** What was found out about a signer in one visit. */
 export interface SignerFacts {
@@ -29,6 +31,8 @@ export interface SignerFacts {
     /** Transactions on the chain that the log doesn't know: the number of the first, and of those there are. */
     readonly unaccounted?: { readonly first: number; readonly count: number } | undefined
     readonly lane?: SignerLane
+    /** What of its limits is used there. */
+    readonly limits?: readonly LimitUse[]
     /** A transaction of somebody else that used a nonce which was given out. */
     readonly foreign?: { readonly nonce: number; readonly hash: string } | undefined
   }[]
@@ -39,17 +43,19 @@ export function stakingSignerStatus(signer: StakingSigner, facts: SignerFacts, n
   const generation = signer.metadata.generation ?? 0
   const statements = statementsFor(signer, facts)
   const conditions = stated(signer.status?.conditions, stakingSignerConditions, statements, generation, now)
-  const { address: _old, lanes: _lanes, balance: _balance, balanceReadAt: _at, ...rest } = signer.status ?? {}
+  const { address: _old, lanes: _lanes, limits: _limits, balance: _balance, balanceReadAt: _at, ...rest } = signer.status ?? {}
   const known = new Map((signer.status?.lanes ?? []).map((lane) => [lane.network, lane]))
   const lanes = facts.networks
     .flatMap(({ name, lane }) => lane ?? known.get(name) ?? [])
     .toSorted((a, b) => (a.network < b.network ? -1 : 1))
+  const limits = shownLimits(facts.networks.flatMap((network) => network.limits ?? []))
   return acknowledged(signer, {
     ...rest,
     ...balanceOf(signer, facts.networks),
     observedGeneration: generation,
     ...('address' in facts.key ? { address: facts.key.address } : {}),
     ...(lanes.length === 0 ? {} : { lanes }),
+    ...(limits.length === 0 ? {} : { limits: [...limits] }),
     conditions,
   })
 }

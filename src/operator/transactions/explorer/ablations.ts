@@ -39,6 +39,8 @@ export const cases: readonly Case[] = [
   { rule: 'nobodyContradicts', world: '07', finds: 'wrong Ready', steps: 12 },
   { rule: 'freshOwner', world: '03', finds: 'signed against the owner', steps: 7 },
   { rule: 'placeNames', world: '17', finds: 'one nonce given out twice', steps: 8 },
+  { rule: 'limit', world: '29', finds: 'over the limit', steps: 14 },
+  { rule: 'limitPlaces', world: '29', finds: 'over the limit', steps: 15 },
   // Every lane moves, and nobody is called for nothing.
   { rule: 'cancels', world: '03', finds: 'stuck', steps: 5 },
   { rule: 'fillers', world: '03', finds: 'stuck', steps: 4 },

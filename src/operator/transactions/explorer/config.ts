@@ -1,3 +1,4 @@
+import * as limits from '../limits.ts'
 import * as protocol from '../protocol.ts'
 
 /** The product's rules, as the explorer carries them out. */
@@ -24,8 +25,9 @@ export type Rules = Pick<
   | 'takenOver'
   | 'recordMayBePruned'
   | 'mayBePruned'
->
-export const productRules: Rules = protocol
+> &
+  Pick<typeof limits, 'usesOf' | 'overLimit'>
+export const productRules: Rules = { ...protocol, ...limits }
 
 /**
  * A rule that the explorer's leaders leave out: some by what they do, some by what they tell the product's functions. Each stands in the design with
@@ -66,6 +68,8 @@ export const ablations = {
   legacyFillers: 'what an earlier version has signed for a resource that is gone is filled, and forgotten',
   importFirst: 'a lane signs before what an earlier version has signed is in the log',
   freshStart: 'a new leader decides by the caches that it has, however old they are',
+  limit: 'the limit of the signer is not looked at',
+  limitPlaces: 'a place counts for a limit only once its record names it',
   attemptWritten: 'a bumped version is sent without being written down',
 } as const
 export type Ablation = keyof typeof ablations
@@ -122,6 +126,8 @@ export interface Config extends Faults {
   readonly wants: readonly [number, number, number]
   readonly laneOf?: readonly [number, number, number]
   readonly nodeModes?: readonly NodeMode[]
+  /** So many transactions the signer may sign, ever: the window of its limit does not end. */
+  readonly limit?: number
   /** The key is used elsewhere on purpose. */
   readonly shared?: boolean
   /** The signer's key may change once, while its lane has no open place. */

@@ -22,6 +22,7 @@ export type Reason =
   | 'done-elsewhere'
   | 'no-answer'
   | 'no-key'
+  | 'limit'
 
 export type Decision =
   | { readonly is: 'take' | 'go-on'; readonly nonce: number }
@@ -37,6 +38,8 @@ export function createDecisions(world: World, isHealing: () => boolean) {
   const { lanes, nonces } = config
   const refuses = isFor(config, 'apiRefuses')
   const heirsCount = isFor(config, 'heirsCount')
+  const hasLimit = isFor(config, 'limit')
+  const countsPlaces = isFor(config, 'limitPlaces')
   const word = (s: State, index: number): number => s[index] ?? 0
   const ownerSeen = (s: State, cache: Cache, index: number): number =>
     config.lateOwners === true ? (word(s, cache.owners) >> (index * 2)) & 3 : world.owner(s, index)
@@ -85,6 +88,25 @@ export function createDecisions(world: World, isHealing: () => boolean) {
     (world.mode(s, 0) !== 'down' && world.pooled(s, 0, lane, nonce) !== code) ||
     (world.mode(s, 1) !== 'down' && world.pooled(s, 1, lane, nonce) !== code)
 
+  /** By the places of the cache, and the records for which they were taken, read past it where it has not seen them. */
+  const isOverLimit = (s: State, cache: Cache, purpose: number, lane: number): boolean => {
+    if (config.limit === undefined || !hasLimit) return false
+    const places = word(s, cache.places + lane)
+    const other = 1 - purpose
+    const unaccounted = (number: number): readonly number[] =>
+      [...log.places(places).places.keys()].filter(
+        (nonce) => log.purposeAt(places, nonce) === other && (number === 0 || !log.accountsFor(places, nonce, number)),
+      )
+    const cached = word(s, cache.records + other)
+    const number = countsPlaces && unaccounted(cached).length > 0 ? word(s, at.store.records + other) : cached
+    if (number === 0) return false
+    const everywhere = world.finalEverywhere(s, lane)
+    const isClaimed = unaccounted(number).some(
+      (nonce) => everywhere === undefined || nonce >= everywhere || purposeOf(world.mined(s, lane, nonce)) === other,
+    )
+    return log.isOverLimit(number, countsPlaces && isClaimed)
+  }
+
   const decide = (s: State, cache: Cache, purpose: number): Decision => {
     const number = word(s, cache.records + purpose)
     if (number === 0) return { is: 'none', why: 'no-record' }
@@ -98,6 +120,7 @@ export function createDecisions(world: World, isHealing: () => boolean) {
     if (typeof words === 'number') return { is: 'follow', id: words }
     if (words !== 'none') return { is: 'none', why: words }
     const places = word(s, cache.places + lane)
+    if (isOverLimit(s, cache, purpose, lane)) return { is: 'none', why: 'limit' }
     const shown = world.counts(s, lane)
     if (shown === undefined) return { is: 'none', why: 'no-answer' }
     let forgotten = 0

@@ -13,7 +13,7 @@ export interface Bounds {
   /** Whether it is asked of each state that all comes right from there: most of the time goes into it. Default: yes. */
   readonly asksHealth?: boolean
 }
-export type Found = 'paid twice' | 'wrong Ready' | 'one nonce given out twice' | 'signed against the owner' | 'stuck'
+export type Found = 'paid twice' | 'wrong Ready' | 'one nonce given out twice' | 'signed against the owner' | 'over the limit' | 'stuck'
 export interface Counterexample {
   readonly is: Found
   readonly steps: readonly string[]
@@ -37,6 +37,7 @@ const founds: readonly (Found | undefined)[] = [
   'wrong Ready',
   'one nonce given out twice',
   'signed against the owner',
+  'over the limit',
 ]
 
 function assemble(config: Config, rules: Rules) {

@@ -50,7 +50,7 @@ const order: readonly ActionKind[] = [
 const ranks = new Map(order.map((kind, rank) => [kind, rank]))
 const verdicts: readonly (Health | undefined)[] = [undefined, 'done', 'waits', 'stuck']
 /** These are shown to somebody. */
-const waits: readonly Reason[] = ['unaccounted', 'unknown-submission', 'done-elsewhere', 'too-many-remakes', 'no-key']
+const waits: readonly Reason[] = ['unaccounted', 'unknown-submission', 'done-elsewhere', 'too-many-remakes', 'no-key', 'limit']
 
 export function createHealer(world: World, steps: () => Leaders): Healer {
   const { config, at, log } = world

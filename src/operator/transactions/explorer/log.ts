@@ -1,3 +1,4 @@
+import type { StakingTransactionSpec } from '../../../resources/staking-transaction.ts'
 import type { Conclusion, Counts, Landing, WitnessedTransaction } from '../protocol.ts'
 import {
   addressOf,
@@ -94,7 +95,22 @@ function createJudging(config: Config, rules: Rules, { recordOf, withStatus }: L
   const uses = remembered<'named' | 'free' | 'filler'>()
   const prunes = remembered<boolean>()
   const testified = remembered<Testified>()
+  const limited = remembered<boolean>()
   return {
+    /** Whether a record says what became of a place that was taken for it. */
+    accountsFor: (places: number, nonce: number, number: number): boolean => {
+      const { record, isSettled, place } = recordOf(number)
+      const taken = lanesOf(places).places.get(nonce)
+      return isSettled || place === nonce || taken === undefined || rules.forgottenPlaces(record, [taken], undefined).length === 0
+    },
+    /** Whether there is room for one more beside what counts of a record. `isClaimed`: a place was taken for it of which it says nothing. */
+    isOverLimit: (number: number, isClaimed: boolean): boolean =>
+      limited(number * 2 + (isClaimed ? 1 : 0), () => {
+        const spec = { purpose: 'Exit', owner: { namespace: 'n' } } as StakingTransactionSpec
+        const uses = rules.usesOf({ spec, status: recordOf(number).record.status }, isClaimed)
+        const limit = { window: '365d', windowMs: 1, per: 'Signer', maxCount: config.limit, maxTotal: undefined } as const
+        return rules.overLimit([limit], uses, { amount: 0n, namespace: 'n' }, { clockMs: 0, blockMs: undefined }) !== undefined
+      }),
     next: (places: number, shown: Counts, acknowledged: number): Next =>
       nexts((places * 8 + acknowledged) * 0x8000 + countsKey(shown), () => {
         const { places: map, highest } = lanesOf(places)

@@ -11,7 +11,7 @@ export const OWNER = { absent: 0, active: 1, suspended: 2, deleted: 3 } as const
 export const AT = { idle: 0, createPlace: 1, namePlace: 2, readOwner: 3, tell: 4, send: 5, tellAfter: 6, catchUp: 7 } as const
 
 /** What a state must never show. */
-export const VIOLATION = { none: 0, paidTwice: 1, wrongReady: 2, oneNonceTwice: 3, signedAgainstOwner: 4 } as const
+export const VIOLATION = { none: 0, paidTwice: 1, wrongReady: 2, oneNonceTwice: 3, signedAgainstOwner: 4, overLimit: 5 } as const
 
 /** Where each thing stands in a state. */
 export type Layout = ReturnType<typeof layoutOf>

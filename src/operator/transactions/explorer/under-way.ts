@@ -1,4 +1,4 @@
-import { CANCEL, transactionId } from './codes.ts'
+import { CANCEL, callOf, purposeOf, transactionId } from './codes.ts'
 import type { Cache } from './decide.ts'
 import type { Ground } from './ground.ts'
 import { AT, type Emit, OWNER, type State, VIOLATION } from './state.ts'
@@ -10,6 +10,19 @@ export function createUnderWay(ground: Ground) {
     ground
   const looksForDoubles =
     config.setBack === undefined && config.pruneRecord === undefined && (config.handDelete === undefined || config.leaders === 1)
+
+  /** What may land of a purpose, or has. */
+  const counts = (t: State, purpose: number): boolean => {
+    for (let lane = 0; lane < config.lanes; lane++)
+      for (let nonce = 0; nonce < config.nonces; nonce++) {
+        if (nonce < world.minedCount(t, lane)) {
+          if (purposeOf(world.mined(t, lane, nonce)) === purpose) return true
+        } else if ([0, 1, 2].some((version) => (world.sent(t, lane, nonce) & (1 << callOf(purpose, version))) !== 0)) return true
+      }
+    return false
+  }
+  const isOverLimit = (t: State): boolean =>
+    config.limit !== undefined && [0, 1].filter((purpose) => counts(t, purpose)).length > config.limit
 
   /** The next step of what is under way. */
   const goOn = (s: State, leader: number, cache: Cache, emit: Emit): void => {
@@ -79,6 +92,7 @@ export function createUnderWay(ground: Ground) {
       }
       default: {
         world.deliver(t, lane, nonce, code)
+        if (isOverLimit(t)) t[at.violation] = VIOLATION.overLimit
         if ((word(s, cache.code) & 16) !== 0 && code !== CANCEL) t[at.violation] = VIOLATION.signedAgainstOwner
         const isTold = word(s, at.told + purpose) === transactionId(lane, nonce, code)
         if (tellsLate && code !== CANCEL && !isTold && has.toldFirst) goTo(t, cache, AT.tellAfter, base, nonce, code)

@@ -12,6 +12,7 @@ import { attemptsOf, closedOf } from '../protocol.ts'
 import { spanOf } from '../span.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../store.ts'
 import type { Heights, Signed, SolanaTransactionKind } from './kind.ts'
+import type { SolanaLimiter } from './limiter.ts'
 import { type Looks, tooMany, withAttempt, withOutcome } from './rules.ts'
 
 /** No node has taken the transaction, and each would say so again, or nothing. */
@@ -19,6 +20,10 @@ const tookNothing: ReadonlySet<SolanaErrorCode> = new Set(['wrong-cluster', 'acc
 
 export interface SolanaLogDeps {
   readonly store: Pick<TransactionStore, 'record' | 'read' | 'writeStatus' | 'releaseRecord'>
+  /** The rolling limits of whoever pays. */
+  readonly limits: SolanaLimiter
+  /** Until when a limit counts a record that nobody needs otherwise, as a sentence. */
+  readonly countedUntil: (record: RecordObject) => string | undefined
   readonly ownerExists: LaneDeps['ownerExists']
   readonly onPruned?: LaneDeps['onPruned']
   /** The configured network of this genesis; undefined where there is none any more. */
@@ -81,7 +86,8 @@ export function createAttempts(deps: SolanaLogDeps) {
     const key = attempt.hash.toLowerCase()
     const isFirst = !known.sent.has(key)
     if (!known.told.has(key) && (await kind.tell(record, attempt, signal)) === 'taken') known.told.add(key)
-    if (isFirst) await kind.mayBeSigned(record, true, new Map(), signal)
+    // ▸ It stands in the log by now, and so does what any other leader has signed before: whoever looks last sees all of it.
+    if (isFirst) await deps.limits.assertStill(record, kind.payerOf(await kind.mayBeSigned(record, true, new Map(), signal)), signal)
     deps.assertMayAct()
     deps.onPoint?.('before send', record.metadata.name)
     try {
@@ -123,6 +129,7 @@ export function createAttempts(deps: SolanaLogDeps) {
     }
     const visit = new Map<string, unknown>()
     const admission = await kind.mayBeSigned(record, false, visit, signal)
+    deps.limits.assertRoom(record, kind.payerOf(admission))
     const made = await kind.obtain(record, admission, heightsOf(looks), visit, signal)
     // Asked once more: the admission may have been taken back while the service was waited for.
     const now = await kind.mayBeSigned(record, false, visit, signal)
@@ -145,9 +152,12 @@ export function createAttempts(deps: SolanaLogDeps) {
       lastValidBlockHeight: made.lastValidBlockHeight,
       sinceSlot: made.sinceSlot,
       apiId: made.apiId,
+      namespace: record.spec.owner.namespace,
       at: timestamp(clock.now()),
     }
-    const written = await store.writeStatus(record, withAttempt(recordOf(record), attempt), signal)
+    const written = await deps.limits.within(record, kind.payerOf(now), () =>
+      store.writeStatus(record, withAttempt(recordOf(record), attempt), signal),
+    )
     const nonce = attemptsOf(recordOf(written)).length - 1
     deps.onEvent?.(written, { is: 'attempt', kind: 'Call', hash: attempt.hash, nonce, maxFeePerGasWei: '' })
     await send(moment, written, attempt, signed)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type NodeLook, SolanaError } from '../../../chains/solana/chain.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { StakingTransactionSpec, StakingTransactionStatus } from '../../../resources/staking-transaction.ts'
 import { conflict, stall } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
@@ -8,6 +9,7 @@ import { createMemory } from '../memory.ts'
 import type { RecordObject } from '../store.ts'
 import { createSolanaLog } from './controller.ts'
 import type { SolanaTransactionKind, Sought } from './kind.ts'
+import { createSolanaLimiter } from './limiter.ts'
 
 const signal = new AbortController().signal
 const name = 'stake-1'
@@ -73,6 +75,7 @@ function worldOf(status: StakingTransactionStatus = {}) {
       state.message += 1
       return { apiId: 't1', message: new Uint8Array([state.message]), lastValidBlockHeight: 100 * state.message, sinceSlot: 1 }
     },
+    payerOf: () => ({ metadata: { name: 'payer' }, spec: { chain: 'Solana', policy: {} } }) as StakingSigner,
     sign: async (_record, _admission, message) => ({ raw: message, signature: `S${message[0]}` }),
     signAgain: async (_record, _admission, { hash }) => ({ raw: new Uint8Array([Number(hash.slice(1))]), signature: hash }),
     async tell(_record, { hash }) {
@@ -118,6 +121,8 @@ function worldOf(status: StakingTransactionStatus = {}) {
         },
         releaseRecord: async () => undefined,
       },
+      limits: createSolanaLimiter({ store: { signedSince: () => [], readRecords: async () => {}, unsettledOf: () => [] }, memory, clock }),
+      countedUntil: () => undefined,
       ownerExists: async () => true,
       network: (genesis) =>
         genesis === 'genesis' ? ({ config: { name: 'devnet', pollIntervalMs: 1_000 }, chain } as unknown as SolanaNetwork) : undefined,

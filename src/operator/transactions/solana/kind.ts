@@ -1,4 +1,5 @@
 import type { NodeLook } from '../../../chains/solana/chain.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { TransactionAttempt, TransactionPurpose } from '../../../resources/staking-transaction.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { RecordObject } from '../store.ts'
@@ -61,6 +62,8 @@ export interface SolanaTransactionKind<Admission = unknown> {
   mayBeSigned(record: RecordObject, fresh: boolean, visit: Visit, signal: AbortSignal): Promise<Admission>
   /** Gets a transaction from the staking API that can land, verified and simulated. Nothing of the record may land any more. */
   obtain(record: RecordObject, admission: Admission, heights: Heights, visit: Visit, signal: AbortSignal): Promise<Obtained>
+  /** Whose limits it is counted by: whoever pays for it. */
+  payerOf(admission: Admission): StakingSigner
   sign(record: RecordObject, admission: Admission, message: Uint8Array, signal: AbortSignal): Promise<Signed>
   /** Verifies an attempt anew and signs it again. @throws Halt where it is not what the resource asks for, or not under the same signature */
   signAgain(record: RecordObject, admission: Admission, attempt: TransactionAttempt, signal: AbortSignal): Promise<Signed>

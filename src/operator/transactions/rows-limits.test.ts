@@ -1,0 +1,486 @@
+import { describe, expect, test, vi } from 'vitest'
+import type { SignerLimit } from '../../resources/signer-limits.ts'
+import { shuffle } from '../testing/misfortune.ts'
+import { calls, POLL } from '../testing/rows.ts'
+import { seededRandom } from '../testing/test-clock.ts'
+import { type Around, addressOf, createWorld, ETH, hoodi, type Operator, type World } from '../testing/world.ts'
+import { laneKey, placeName } from './names.ts'
+
+/** Rolling limits of a signer: what is over them waits, goes on by itself, and is never signed sooner, whoever leads. */
+
+// Signatures are made for real, on a machine that may be busy.
+vi.setConfig({ testTimeout: 120_000 })
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+const limit = (change: Partial<SignerLimit> = {}): SignerLimit => ({ window: '24h', per: 'Signer', ...change })
+
+function worldOf(limits: readonly SignerLimit[], namespaces: readonly string[] = ['team-a', 'team-b']): World {
+  const world = createWorld()
+  world.addSigner('signer-1', {}, { allowedNamespaces: { names: [...namespaces] }, limits: [...limits] })
+  world.chain.fund(addressOf(0), 100_000n * ETH)
+  return world
+}
+const exits = (count: number, namespace = 'team-a'): readonly string[] =>
+  Array.from({ length: count }, (_, n) => `exit:${namespace}/exit-${String(n).padStart(3, '0')}`)
+function addExits(world: World, keys: readonly string[], from = 0): void {
+  for (const [n, key] of keys.entries()) world.addExit(key, { validator: { network: 'hoodi', pubkey: world.validator(from + n) } })
+}
+const signedNow = (world: World): number => new Set(calls(world).map(({ data, to }) => `${to} ${data}`)).size
+const reasonOf = (world: World, key: string) => world.condition('Ready', key)?.reason
+const waiting = (world: World, keys: readonly string[]) => keys.filter((key) => reasonOf(world, key) === 'LimitReached')
+
+/** Looks at everything, and a block with each round. */
+async function rounds(world: World, operator: Operator, keys: readonly string[], count: number): Promise<void> {
+  for (let round = 0; round < count; round++) {
+    for (const key of keys) if (world.object(key) !== undefined) await world.visit(operator, key)
+    world.chain.mine()
+    world.clock.advance(POLL)
+  }
+}
+
+describe('twenty exits applied at once by a mistake', () => {
+  test('stop at the limit, say until when, and go on as the window frees', async () => {
+    const world = worldOf([limit({ maxCount: 4 })])
+    const keys = exits(20)
+    addExits(world, keys)
+    const operator = world.start()
+    const begun = world.clock.now().getTime()
+    await rounds(world, operator, keys, 6)
+    expect(signedNow(world)).toBe(4)
+    expect(keys.filter((key) => world.ready(key))).toEqual(keys.slice(0, 4))
+    expect(waiting(world, keys)).toEqual(keys.slice(4))
+    for (const key of keys.slice(4)) {
+      expect(world.condition('Stalled', key)?.status).toBe('False')
+      expect(world.condition('Ready', key)?.message).toMatch(
+        /may sign 4 transactions in 24h \(spec\.policy\.limits\)\. There is no room for this one now\. It goes on at 2030-01-02T00:0/,
+      )
+    }
+    world.clock.advance(begun + DAY - 5 * 60_000 - world.clock.now().getTime())
+    await rounds(world, operator, keys.slice(4), 1)
+    expect(signedNow(world)).toBe(4)
+    world.clock.advance(5 * 60_000)
+    await rounds(world, operator, keys.slice(4), 4)
+    expect(signedNow(world)).toBe(8)
+    expect(keys.filter((key) => world.ready(key))).toHaveLength(8)
+  })
+
+  test('are counted as 32 ETH each by a total', async () => {
+    const world = worldOf([limit({ maxTotalEth: '100' })])
+    const keys = exits(6)
+    addExits(world, keys)
+    await rounds(world, world.start(), keys, 4)
+    expect(signedNow(world)).toBe(3)
+  })
+
+  test('nobody is asked about those that wait', async () => {
+    const world = worldOf([limit({ maxCount: 1 })])
+    const keys = exits(6)
+    addExits(world, keys)
+    const operator = world.start()
+    await rounds(world, operator, keys, 4)
+    let asked = 0
+    const watched = world.start((point) => {
+      if (/^before (requests|chain)\.(exitRequest|estimateGas)/.test(point)) asked++
+    })
+    const lane = laneKey({ chainId: hoodi.chainId, address: addressOf(0) })
+    for (let look = 0; look < 3; look++) await watched.reconcile('records', lane)
+    expect(waiting(world, keys)).toHaveLength(5)
+    expect(asked).toBe(0)
+  })
+})
+
+describe('what was signed counts', () => {
+  test('after its resource was deleted, and its signer was made anew under another name', async () => {
+    const world = worldOf([limit({ maxCount: 2 })])
+    const first = exits(2)
+    addExits(world, first)
+    const operator = world.start()
+    await rounds(world, operator, first, 4)
+    for (const key of first) world.remove(key)
+    await rounds(world, operator, first, 1)
+    world.signers.vanish('signer-1')
+    world.addSigner('signer-2', {}, { limits: [limit({ maxCount: 2 })] })
+    const later = ['exit:team-a/again']
+    world.addExit('exit:team-a/again', { validator: { network: 'hoodi', pubkey: world.validator(9) }, signer: 'signer-2' })
+    await rounds(world, world.start(), later, 4)
+    expect(reasonOf(world, 'exit:team-a/again')).toBe('LimitReached')
+    expect(signedNow(world)).toBe(2)
+    // Its record is kept for as long as the limit needs it, though nobody else does.
+    for (const { metadata } of world.records.list()) world.records.remove(metadata.name)
+    await rounds(world, world.start(), later, 2)
+    expect(world.records.list().filter(({ status }) => status?.outcome !== undefined)).toHaveLength(2)
+    expect(world.records.list().map(({ status }) => status?.held ?? '')).toContainEqual(
+      expect.stringContaining('A limit of StakingSigner signer-2 (spec.policy.limits) counts it until 2030-01-02T'),
+    )
+  })
+
+  test('for longer than records are kept otherwise', async () => {
+    const world = worldOf([limit({ maxCount: 1, window: '60d' })])
+    const [first = '', second = ''] = exits(2)
+    addExits(world, [first])
+    const operator = world.start()
+    await rounds(world, operator, [first], 4)
+    world.remove(first)
+    await rounds(world, operator, [first], 1)
+    const lane = laneKey({ chainId: hoodi.chainId, address: addressOf(0) })
+    for (let days = 0; days < 45; days += 5) {
+      world.clock.advance(5 * DAY)
+      await operator.reconcile('records', lane)
+    }
+    addExits(world, [second], 1)
+    await rounds(world, operator, [second], 3)
+    expect(reasonOf(world, second)).toBe('LimitReached')
+    world.clock.advance(16 * DAY)
+    await rounds(world, operator, [second], 4)
+    expect(world.ready(second)).toBe(true)
+    world.clock.advance(31 * DAY)
+    await operator.reconcile('records', lane)
+    expect(world.records.list()).toHaveLength(1)
+  })
+
+  test('once, however often its price is raised; and no more when its cancel is final', async () => {
+    const world = worldOf([limit({ maxCount: 1 })])
+    world.addStake('team-a/first')
+    const operator = world.start()
+    await world.visit(operator, 'team-a/first')
+    for (const _bump of [1, 2]) {
+      world.chain.state.baseFee *= 2n
+      world.clock.advance(120_000)
+      await world.visit(operator, 'team-a/first')
+    }
+    expect(world.record('team-a/first')?.status?.attempts?.length).toBeGreaterThan(1)
+    world.addStake('team-a/second')
+    await world.visit(operator, 'team-a/second')
+    expect(reasonOf(world, 'team-a/second')).toBe('LimitReached')
+    // It is cancelled, as another one waits behind it; until that is final it may land, and counts.
+    world.editSpec({ suspend: true }, 'team-a/first')
+    world.addStake('team-b/third')
+    const keys = ['team-a/first', 'team-a/second', 'team-b/third']
+    for (let poll = 0; poll < 8; poll++) {
+      for (const key of keys) await world.visit(operator, key)
+      world.clock.advance(POLL)
+    }
+    expect(world.record('team-a/first')?.status?.attempts?.some(({ kind }) => kind === 'Cancel')).toBe(true)
+    expect(signedNow(world)).toBe(1)
+    world.chain.mine(1, (versions) => versions.find(({ data }) => data === '0x'))
+    await rounds(world, operator, keys, 5)
+    expect(world.record('team-a/first')?.status?.closed).toMatchObject([{ by: 'Cancel' }])
+    expect(world.chain.deposits()).toHaveLength(1)
+    expect(waiting(world, keys)).toHaveLength(1)
+  })
+
+  test('also a place that was taken for it and that it had no time to name', async () => {
+    const world = worldOf([limit({ maxCount: 1 })])
+    world.addStake('team-a/first')
+    const dying = world.start((point, self) => {
+      if (point.startsWith('after place create')) self.kill()
+    })
+    await world.visit(dying, 'team-a/first')
+    expect(world.places.list()).toHaveLength(1)
+    world.editSpec({ suspend: true }, 'team-a/first')
+    world.addStake('team-a/second')
+    const operator = world.start()
+    await world.visit(operator, 'team-a/second')
+    expect(reasonOf(world, 'team-a/second')).toBe('LimitReached')
+    expect(signedNow(world)).toBe(0)
+    // The place is filled, and counts no more once that is final.
+    for (let round = 0; round < 8; round++) {
+      world.chain.mine()
+      world.clock.advance(POLL)
+      for (const key of ['team-a/first', 'team-a/second']) await world.visit(operator, key)
+    }
+    expect(signedNow(world)).toBe(1)
+    expect(world.record('team-a/first')?.status?.attempts).toBeUndefined()
+    expect(world.chain.deposits()).toHaveLength(1)
+  })
+})
+
+describe('with two leaders', () => {
+  test('one whose watches are silent signs nothing beside what the other has signed', async () => {
+    const world = worldOf([limit({ maxCount: 3 })])
+    const keys = exits(8)
+    addExits(world, keys)
+    const other = world.start()
+    for (const key of keys) {
+      const result = await other.visit(key)
+      expect(result).not.toBeUndefined()
+    }
+    const stale = world.start()
+    await stale.reconcile('records', laneKey({ chainId: hoodi.chainId, address: addressOf(0) })).catch(() => undefined)
+    stale.caches.records.frozen = true
+    stale.caches.places.frozen = true
+    await rounds(world, other, keys, 2)
+    for (let look = 0; look < 4; look++) {
+      await stale.visitLanes().catch(() => undefined)
+      world.clock.advance(POLL)
+    }
+    expect(signedNow(world)).toBe(3)
+  })
+
+  test.each([1, 2, 3, 4])('that act at once, in any order, no more is signed than the limit (seed %i)', async (seed) => {
+    const random = seededRandom(seed)
+    const world = worldOf([limit({ maxCount: 2 })])
+    const keys = exits(5)
+    addExits(world, keys)
+    const around: Around = (point) => (point.includes('.') ? shuffle(random) : undefined)
+    const leaders = [world.start(around), world.start(around)]
+    const lane = laneKey({ chainId: hoodi.chainId, address: addressOf(0) })
+    for (let round = 0; round < 8; round++) {
+      await Promise.all(
+        leaders.map(async (leader) => {
+          await Promise.all(keys.map((key) => leader.visit(key).catch(() => undefined)))
+          for (let look = 0; look < 3; look++) await leader.reconcile('records', lane).catch(() => undefined)
+        }),
+      )
+      if (round % 2 === 1) world.chain.mine()
+      world.clock.advance(POLL)
+    }
+    expect(signedNow(world)).toBe(2)
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test('a place that the other has just taken ends the turn: what it was taken for is counted before any more', async () => {
+    const world = worldOf([limit({ maxTotalEth: '100' })])
+    const small = ['team-a/small-1', 'team-a/small-2', 'team-a/small-3']
+    const keys = [...small, 'team-b/large']
+    let isTaken = false
+    const operator = world.start((point) => {
+      if (!point.startsWith('before place create') || isTaken) return
+      isTaken = true
+      const { metadata } = world.record('team-b/large') ?? {}
+      const transaction = { name: metadata?.name ?? '', uid: metadata?.uid ?? '', generation: 0 }
+      const where = { chainId: hoodi.chainId, address: addressOf(0) }
+      const address = where.address.toLowerCase() as typeof where.address
+      world.places.create({ metadata: { name: placeName(where, 0) }, spec: { ...where, address, nonce: 0, transaction } })
+    })
+    for (const key of keys) {
+      world.addStake(key, { amountEth: key === 'team-b/large' ? '64' : '32' })
+      for (let step = 0; step < 6; step++) await operator.visit(key).catch(() => undefined)
+      expect(world.record(key), key).toBeDefined()
+      world.clock.advance(1_000)
+    }
+    await operator.visitLanes()
+    expect(isTaken).toBe(true)
+    // Whoever has a place may be signed for by whoever took it.
+    expect(world.places.list().map(({ spec }) => world.records.get(spec.transaction?.name ?? '')?.spec.owner.name)).toEqual(['large'])
+    await rounds(world, operator, keys, 5)
+    const paid = world.chain.everSent().reduce((sum, { valueWei }) => sum + valueWei, 0n)
+    expect(paid).toBeLessThanOrEqual(100n * ETH)
+  })
+
+  test('ended at every single point and followed by another, no more is signed than the limit', async () => {
+    const points: string[] = []
+    const keys = ['team-a/one', 'team-a/two']
+    const begin = () => {
+      const world = worldOf([limit({ maxTotalEth: '40' })])
+      for (const key of keys) world.addStake(key)
+      return world
+    }
+    const counting = begin()
+    await rounds(
+      counting,
+      counting.start((point) => void points.push(point)),
+      keys,
+      3,
+    )
+    expect(counting.chain.deposits()).toHaveLength(1)
+    for (let fatal = 0; fatal < points.length; fatal++) {
+      if (!/place|record|keys|send/.test(points[fatal] ?? '')) continue
+      const world = begin()
+      let passed = 0
+      const doomed = world.start((_point, self) => {
+        if (passed++ === fatal) self.kill()
+      })
+      await rounds(world, doomed, keys, 3)
+      await rounds(world, world.start(), keys, 5)
+      expect(signedNow(world), `after an end at ${points[fatal]}`).toBe(1)
+      expect(world.chain.deposits(), `after an end at ${points[fatal]}`).toHaveLength(1)
+      expect(waiting(world, keys), `after an end at ${points[fatal]}`).toHaveLength(1)
+    }
+  })
+})
+
+describe('a limit for each namespace', () => {
+  test('counts each by itself: one that has used its own keeps nobody else', async () => {
+    const world = worldOf([limit({ maxCount: 2, per: 'Namespace' })])
+    const [a, b] = [exits(4, 'team-a'), exits(3, 'team-b')]
+    addExits(world, a)
+    addExits(world, b, 10)
+    await rounds(world, world.start(), [...a, ...b], 4)
+    expect(waiting(world, [...a, ...b])).toEqual([...a.slice(2), ...b.slice(2)])
+    expect(world.condition('Ready', b[2] ?? '')?.message).toContain('2 transactions in 24h for namespace team-b')
+    expect(world.condition('Ready', b[2] ?? '')?.message).not.toContain('team-a')
+  })
+
+  test('is not freed by passing what was signed to another namespace', async () => {
+    const world = worldOf([limit({ maxCount: 1, per: 'Namespace' })])
+    const [first = '', second = ''] = exits(2, 'team-a')
+    addExits(world, [first])
+    const operator = world.start()
+    await rounds(world, operator, [first], 4)
+    const record = world.record(first)
+    world.records.edit(record?.metadata.name ?? '', (one) => ({
+      ...one,
+      spec: { ...one.spec, owner: { ...one.spec.owner, namespace: 'team-b' }, generation: one.spec.generation + 1 },
+    }))
+    addExits(world, [second], 1)
+    await rounds(world, operator, [second], 2)
+    expect(reasonOf(world, second)).toBe('LimitReached')
+  })
+})
+
+describe('what does not fit', () => {
+  /** One after the other, as their records are made in that order. */
+  async function amounts(world: World, operator: Operator, of: Readonly<Record<string, string>>): Promise<readonly string[]> {
+    for (const [key, amountEth] of Object.entries(of)) {
+      world.addStake(key, { amountEth })
+      await world.visit(operator, key)
+      world.clock.advance(1_000)
+    }
+    return Object.keys(of)
+  }
+
+  test('keeps its turn in its namespace: small ones do not go before it for ever, and those of another namespace do', async () => {
+    const world = worldOf([limit({ maxTotalEth: '100' })])
+    const operator = world.start()
+    const keys = await amounts(world, operator, { 'team-a/begun': '64', 'team-a/large': '64', 'team-a/small': '32', 'team-b/small': '32' })
+    await rounds(world, operator, keys, 4)
+    expect(waiting(world, keys)).toEqual(['team-a/large', 'team-a/small'])
+    world.clock.advance(DAY)
+    await rounds(world, operator, keys, 4)
+    expect(keys.filter((key) => world.ready(key))).toEqual(keys)
+  })
+
+  test('and never would, keeps nobody waiting', async () => {
+    const world = worldOf([limit({ maxTotalEth: '100' })])
+    const operator = world.start()
+    const keys = await amounts(world, operator, { 'team-a/huge': '2048', 'team-a/small': '32' })
+    await rounds(world, operator, keys, 4)
+    expect(world.condition('Ready', 'team-a/huge')).toMatchObject({
+      reason: 'LimitReached',
+      message: expect.stringContaining('This one (2048 ETH) is more than that by itself. It waits until the limit is raised.'),
+    })
+    expect(world.ready('team-a/small')).toBe(true)
+  })
+
+  test('and is stopped by something else, keeps nobody waiting', async () => {
+    const world = worldOf([limit({ maxTotalEth: '100' })])
+    const operator = world.start()
+    const keys = await amounts(world, operator, { 'team-a/begun': '64', 'team-a/large': '64' })
+    expect(reasonOf(world, 'team-a/large')).toBe('LimitReached')
+    world.editSpec({ suspend: true }, 'team-a/large')
+    world.addStake('team-a/small')
+    await rounds(world, operator, [...keys, 'team-a/small'], 4)
+    expect(world.ready('team-a/small')).toBe(true)
+  })
+})
+
+describe('a limit that is changed', () => {
+  test('to less than what is in flight stops nothing that was signed, and the next waits', async () => {
+    const world = worldOf([])
+    const keys = exits(5)
+    addExits(world, keys.slice(0, 4))
+    const operator = world.start()
+    for (const key of keys.slice(0, 4)) await world.visit(operator, key)
+    expect(signedNow(world)).toBe(4)
+    world.editPolicy({ limits: [limit({ maxCount: 2 })] })
+    addExits(world, keys.slice(4), 4)
+    // Whoever leads then.
+    await rounds(world, world.start(), keys, 5)
+    expect(keys.filter((key) => world.ready(key))).toEqual(keys.slice(0, 4))
+    expect(waiting(world, keys)).toEqual(keys.slice(4))
+    world.editPolicy({ limits: [limit({ maxCount: 5 })] })
+    await rounds(world, world.start(), keys, 4)
+    expect(world.ready(keys[4])).toBe(true)
+  })
+
+  test('while the watches are silent is seen before anything is sent', async () => {
+    const world = worldOf([limit({ maxCount: 5 })])
+    const keys = exits(2)
+    addExits(world, keys.slice(0, 1))
+    const operator = world.start()
+    await world.visit(operator, keys[0])
+    operator.caches.signers.frozen = true
+    world.editPolicy({ limits: [limit({ maxCount: 1 })] })
+    addExits(world, keys.slice(1), 1)
+    await world.visit(operator, keys[1])
+    expect(signedNow(world)).toBe(1)
+  })
+
+  test.each([
+    ['a total in SOL', { window: '24h', maxTotalSol: '1' }],
+    ['neither a count nor a total', { window: '24h' }],
+    ['a window of nothing', { window: '0h', maxCount: 1 }],
+    ['a window of more than a year', { window: '366d', maxCount: 1 }],
+    ['a window in milliseconds', { window: '500ms', maxCount: 1 }],
+    ['a window without a unit', { window: '86400', maxCount: 1 }],
+    ['a negative window', { window: '-1h', maxCount: 1 }],
+    ['a total in wei', { window: '24h', maxTotalEth: '32000000000000000000' }],
+    ['a total with its unit', { window: '24h', maxTotalEth: '32 ETH' }],
+    ['a total of nothing', { window: '24h', maxTotalEth: '0' }],
+    ['a count of nothing', { window: '24h', maxCount: 0 }],
+    ['an unknown per', { window: '24h', maxCount: 1, per: 'Team' }],
+    ['a field of a later version', { window: '24h', maxCount: 1, kinds: ['ValidatorExit'] }],
+  ])('to %s admits nothing, where the API server let it through', async (_what, wrong) => {
+    const world = worldOf([])
+    world.signers.edit('signer-1', (signer) => ({
+      ...signer,
+      spec: { ...signer.spec, policy: { ...signer.spec.policy, limits: [{ per: 'Signer', ...wrong }] as never } },
+    }))
+    world.addStake()
+    await world.visit(world.start())
+    expect(world.stalled()).toBe('PolicyUnreadable')
+    expect(world.keys.signed).toEqual([])
+  })
+})
+
+describe("the operator's clock", () => {
+  const full = async () => {
+    const world = worldOf([limit({ maxCount: 1 })])
+    const keys = exits(2)
+    addExits(world, keys)
+    const operator = world.start()
+    await rounds(world, operator, keys, 4)
+    expect(waiting(world, keys)).toEqual(keys.slice(1))
+    return { world, keys, operator }
+  }
+
+  test('set forward by two days opens nothing: the blocks say otherwise', async () => {
+    const { world, keys } = await full()
+    world.clock.setBack(-2 * DAY)
+    await rounds(world, world.start(), keys, 3)
+    expect(signedNow(world)).toBe(1)
+  })
+
+  test('set back by two days, and right again, frees nothing too early', async () => {
+    const world = worldOf([limit({ maxCount: 1 })])
+    const keys = exits(2)
+    addExits(world, keys)
+    world.clock.setBack(2 * DAY)
+    await rounds(world, world.start(), keys, 4)
+    expect(signedNow(world)).toBe(1)
+    world.clock.setBack(-2 * DAY)
+    await rounds(world, world.start(), keys, 4)
+    expect(signedNow(world)).toBe(1)
+    world.clock.advance(DAY)
+    await rounds(world, world.start(), keys, 4)
+    expect(signedNow(world)).toBe(2)
+  })
+})
+
+test('a signer shows what is used of its limits, what is left, and when that frees', async () => {
+  const world = worldOf([limit({ maxCount: 3, maxTotalEth: '320' }), limit({ window: '7d', maxCount: 2, per: 'Namespace' })])
+  world.addStake('team-a/one')
+  world.addStake('team-b/two', { amountEth: '64' })
+  const operator = world.start()
+  await rounds(world, operator, ['team-a/one', 'team-b/two'], 4)
+  await operator.visitSigner('signer-1')
+  const day = { network: 'hoodi', window: '24h', per: 'Signer' }
+  const week = { network: 'hoodi', window: '7d', per: 'Namespace' }
+  expect(world.signers.get('signer-1')?.status?.limits).toEqual([
+    { ...day, count: 2, countLeft: 1, usedEth: '96', leftEth: '224', freesAt: expect.stringMatching(/^2030-01-02T00:0/) },
+    { ...week, namespace: 'team-a', count: 1, countLeft: 1, freesAt: expect.stringMatching(/^2030-01-08T00:0/) },
+    { ...week, namespace: 'team-b', count: 1, countLeft: 1, freesAt: expect.stringMatching(/^2030-01-08T00:0/) },
+  ])
+})

@@ -1,0 +1,102 @@
+import type { Clock } from '../../../lib/clock.ts'
+import { shareNextCall } from '../../../lib/shared-call.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import { limitReached, longestOf, readLimits } from '../limiter.ts'
+import { accountKey, amountOf, type Limit, overLimit, type Use, usesOf } from '../limits.ts'
+import type { Memory } from '../memory.ts'
+import type { RecordObject, TransactionStore } from '../store.ts'
+
+/** How often all stakes of the log are read past the cache at most, in ms. */
+const READ_EVERY_MS = 250
+
+export type SolanaLimiter = ReturnType<typeof createSolanaLimiter>
+
+/**
+ * Holds what whoever pays for Solana stakes signs within its limits. There is no lane that would order them: each is written down first, which is its claim, and
+ * sent only if all claims together, read past the cache after that, are within the limits. What is over and was not sent expires by itself.
+ */
+export function createSolanaLimiter({
+  store,
+  memory,
+  clock,
+}: {
+  readonly store: Pick<TransactionStore, 'signedSince' | 'readRecords' | 'unsettledOf'>
+  readonly memory: Pick<Memory, 'standing'>
+  readonly clock: Clock
+}) {
+  /** What this process is about to write down, by the uid of its record. */
+  const reserved = new Map<string, { readonly account: string; readonly use: Use }>()
+  const never = new AbortController().signal
+  const readAll = shareNextCall(() => store.readRecords('SolanaStake', never), { clock, everyMs: READ_EVERY_MS })
+
+  function usesOfOthers(record: RecordObject, sinceMs: number): readonly Use[] {
+    const account = accountKey(record)
+    const { uid } = record.metadata
+    const uses: Use[] = []
+    for (const other of store.signedSince(account, sinceMs))
+      if (other.metadata.uid !== uid && !reserved.has(other.metadata.uid)) uses.push(...usesOf(other, false))
+    for (const [of, one] of reserved) if (of !== uid && one.account === account) uses.push(one.use)
+    return uses
+  }
+
+  /** An earlier one of the same namespace that waits for room, and has its turn first. */
+  const isBehind = (record: RecordObject, limits: readonly Limit[], nowMs: number): boolean =>
+    store
+      .unsettledOf(record.spec.from)
+      .some(
+        (other) =>
+          accountKey(other) === accountKey(record) &&
+          other.spec.owner.namespace === record.spec.owner.namespace &&
+          other.metadata.uid !== record.metadata.uid &&
+          isOlder(other, record) &&
+          memory.standing(other.metadata.name)?.reason === 'LimitReached' &&
+          overLimit(limits, [], askedBy(other), { clockMs: nowMs, blockMs: undefined }) === undefined,
+      )
+
+  /** @throws Halt where there is no room */
+  function assertRoom(record: RecordObject, signer: StakingSigner, hasTurn = false): void {
+    if (amountOf(record) === undefined) return
+    const limits = readLimits(signer)
+    if (limits.length === 0) return
+    const nowMs = clock.now().getTime()
+    const over = overLimit(limits, usesOfOthers(record, nowMs - longestOf(limits)), askedBy(record), { clockMs: nowMs, blockMs: undefined })
+    if (over !== undefined) throw limitReached(record, signer, over, nowMs)
+    const [limit] = limits
+    if (!hasTurn && limit !== undefined && isBehind(record, limits, nowMs))
+      throw limitReached(record, signer, { limit, freesAtMs: undefined, isAlone: false }, nowMs, true)
+  }
+
+  return {
+    assertRoom,
+
+    /** Writes it down where there is room; nobody else in this process gets that meanwhile. @throws Halt where there is none */
+    async within<T>(record: RecordObject, signer: StakingSigner, write: () => Promise<T>): Promise<T> {
+      assertRoom(record, signer)
+      const { uid } = record.metadata
+      const asked = askedBy(record)
+      reserved.set(uid, { account: accountKey(record), use: { ...asked, atMs: clock.now().getTime(), isOpen: true } })
+      try {
+        return await write()
+      } finally {
+        reserved.delete(uid)
+      }
+    },
+
+    /** Right before the first sending from this process. @throws Halt where it is over a limit */
+    async assertStill(record: RecordObject, signer: StakingSigner, signal: AbortSignal): Promise<void> {
+      if (amountOf(record) === undefined || readLimits(signer).length === 0) return
+      await readAll(signal)
+      assertRoom(record, signer, true)
+    },
+  }
+}
+
+const askedBy = (record: RecordObject): { readonly amount: bigint; readonly namespace: string } => ({
+  amount: amountOf(record) ?? 0n,
+  namespace: record.spec.owner.namespace,
+})
+
+function isOlder(a: RecordObject, b: RecordObject): boolean {
+  const key = ({ metadata }: RecordObject): string => `${metadata.creationTimestamp ?? ''} ${metadata.name}`
+  return key(a) < key(b)
+}

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import type { SignerLimit } from '../../../resources/signer-limits.ts'
+import { createSolanaWorld, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
+
+/** Rolling limits of whoever pays for Solana stakes: there are no places, so that an attempt which is written down is the claim. */
+
+const HOUR = 3_600_000
+const limit = (change: Partial<SignerLimit> = {}): SignerLimit => ({ window: '24h', per: 'Signer', ...change })
+const keys = ['team-a/stake-1', 'team-a/stake-2', 'team-a/stake-3']
+
+function worldOf(limits: readonly SignerLimit[]): SolanaWorld {
+  const world = createSolanaWorld()
+  world.addSigners()
+  world.editPolicy({ limits })
+  for (const key of keys) {
+    world.addStake({}, key)
+    world.clock.advance(1_000)
+  }
+  return world
+}
+const reasonOf = (world: SolanaWorld, key: string) => world.condition('Ready', key)?.reason
+const waiting = (world: SolanaWorld) => keys.filter((key) => reasonOf(world, key) === 'LimitReached')
+const paid = (world: SolanaWorld): number => world.cluster.landed().filter(({ failure }) => failure === undefined).length
+async function rounds(world: SolanaWorld, operator: SolanaOperator, count: number): Promise<void> {
+  for (let round = 0; round < count; round++) {
+    for (const key of keys) await world.visit(operator, key)
+    world.cluster.settle()
+    world.clock.advance(10_000)
+  }
+}
+
+test('what is over the limit waits, and goes on as the window frees', async () => {
+  const world = worldOf([limit({ maxTotalSol: '10' })])
+  const operator = world.start()
+  await rounds(world, operator, 4)
+  expect(paid(world)).toBe(2)
+  expect(waiting(world)).toEqual(keys.slice(2))
+  expect(world.condition('Ready', keys[2])?.message).toMatch(
+    /^StakingSigner payer may sign 10 SOL in 24h \(spec\.policy\.limits\)\. There is no room for this one now\. It goes on at 2030-01-02T00:0/,
+  )
+  world.clock.advance(23 * HOUR)
+  await rounds(world, world.start(), 2)
+  expect(paid(world)).toBe(2)
+  world.clock.advance(HOUR)
+  await rounds(world, world.start(), 3)
+  expect(paid(world)).toBe(3)
+})
+
+describe('with two leaders', () => {
+  test('what one has written down and not sent counts for the next', async () => {
+    const world = worldOf([limit({ maxCount: 1 })])
+    const dying = world.start((point, self) => {
+      if (point.startsWith('before send')) self.kill()
+    })
+    await world.visit(dying, keys[0])
+    const operator = world.start()
+    await world.visit(operator, keys[1])
+    await world.visit(operator, keys[2])
+    expect(waiting(world)).toEqual(keys.slice(1))
+    await rounds(world, operator, 4)
+    expect(paid(world)).toBe(1)
+  })
+
+  test('one whose watch of the log is silent sends nothing beside what the other has written down', async () => {
+    const world = worldOf([limit({ maxCount: 1 })])
+    const [first, second] = [world.start(), world.start()]
+    // Both have read the log before anything was in it.
+    second.caches.log.frozen = true
+    await second.visitSigner('payer')
+    await world.visit(first, keys[0])
+    await world.visit(second, keys[1])
+    world.cluster.settle()
+    expect(paid(world)).toBe(1)
+    expect(reasonOf(world, keys[1] ?? '')).toBe('LimitReached')
+    // What was written down and not sent expires, and is made when there is room.
+    world.cluster.expire()
+    world.clock.advance(25 * HOUR)
+    await rounds(world, world.start(), 4)
+    expect(paid(world)).toBeGreaterThanOrEqual(2)
+  })
+})
+
+test('an attempt that has expired counts no more; made again, it counts once', async () => {
+  const world = worldOf([limit({ maxCount: 1 })])
+  world.cluster.state.forgetful = true
+  const operator = world.start()
+  await world.visit(operator, keys[0])
+  await world.visit(operator, keys[1])
+  expect(reasonOf(world, keys[1] ?? '')).toBe('LimitReached')
+  world.cluster.expire()
+  world.cluster.state.forgetful = false
+  await rounds(world, operator, 4)
+  expect(paid(world)).toBe(1)
+  expect(waiting(world)).toHaveLength(2)
+})
