@@ -3,11 +3,12 @@ import { readFileSync, rmSync } from 'node:fs'
 
 /**
  * Everything that a release needs: types, lint, generated files, unit tests, and the integration tests on real parts; with `--devnet` also the flows
- * on a real proof-of-stake network, whose programs are built first where they are not there yet. The last line is the sum of vitest's own reports.
+ * on a real proof-of-stake network, whose programs are built first where they are not there yet, with `--image` also the container images. The last line is the sum of vitest's own reports.
  * Fails on any failure, and when a part ran no test.
  */
 const withDevnet = process.argv.includes('--devnet')
-const given = process.argv.slice(2).filter((argument) => argument !== '--devnet')
+const withImage = process.argv.includes('--image')
+const given = process.argv.slice(2).filter((argument) => argument !== '--devnet' && argument !== '--image')
 const run = (command: string, args: readonly string[]): number => spawnSync(command, args, { stdio: 'inherit' }).status ?? 1
 const failed: string[] = []
 const step = (name: string, command: string, ...args: readonly string[]): boolean => {
@@ -33,6 +34,7 @@ if (withDevnet && step('devnet programs', 'node', 'scripts/devnet.ts')) {
   counted.push(tests('devnet tests', 'test-report-devnet.json', ['--config', 'test/devnet/vitest.config.ts']))
   counted.push(tests('devnet tests, alone', 'test-report-devnet-alone.json', ['--config', 'test/devnet/vitest.alone.config.ts']))
 }
+if (withImage) counted.push(tests('image tests', 'test-report-image.json', ['--config', 'test/image/vitest.config.ts']))
 
 const sum = counted.reduce((a, b) => ({ passed: a.passed + b.passed, failures: a.failures + b.failures, skipped: a.skipped + b.skipped }))
 if (failed.length > 0) process.stdout.write(`failed: ${failed.join(', ')}\n`)

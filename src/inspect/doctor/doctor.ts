@@ -30,7 +30,7 @@ export interface DoctorOptions {
   readonly timeoutMs?: number
 }
 
-const INSIDE = 'run it inside the pod: kubectl exec -n NAMESPACE deploy/staking-operator -- staking-operator doctor'
+const INSIDE = 'run it inside the pod: kubectl exec -n NAMESPACE deploy/staking-operator -- node /app/dist/main.js doctor'
 
 /** Looks at everything that the operator needs. Nothing is written, signed or sent anywhere. Never throws for what it looks at. */
 export async function examine(options: DoctorOptions, signal: AbortSignal): Promise<readonly Finding[]> {

@@ -111,7 +111,7 @@ describe('doctor', () => {
   test('with nothing configured says what it could not look at, and where it can', async () => {
     const { code, stdout, stderr } = await doctor('--kubeconfig', '/nowhere', '--networks', '/nowhere.yaml', '--keys-dir', '/nokeys')
     expect(stdout.match(/^skipped/gm)).toHaveLength(3)
-    expect(stdout).toContain('kubectl exec -n NAMESPACE deploy/staking-operator -- staking-operator doctor')
+    expect(stdout).toContain('kubectl exec -n NAMESPACE deploy/staking-operator -- node /app/dist/main.js doctor')
     expect([code, stderr]).toEqual([1, 'error: nothing could be looked at from here\n'])
   })
 
