@@ -4,12 +4,15 @@ import { expect, test } from 'vitest'
 
 const repository = join(import.meta.dirname, '../..')
 const page = readFileSync(join(repository, 'docs/explanation/operability.md'), 'utf8')
-const named = [...page.matchAll(/`([^`]+\.test\.ts)` › (.*?)(?=<br>|\s*\|$)/gm)].map(([, file = '', title = '']) => ({ file, title }))
+const named = [...page.matchAll(/`([^`]+\.(?:test|image)\.ts)` › (.*?)(?=<br>|\s*\|$)/gm)].map(([, file = '', title = '']) => ({
+  file,
+  title,
+}))
 
 test('every row of the page names a test', () => {
   const rows = page.split('\n').filter((line) => line.startsWith('|') && !/^\| ?(---|(was|expected)\b)/.test(line))
   expect(rows.length).toBeGreaterThan(30)
-  for (const row of rows) expect(row).toMatch(/`[^`]+\.test\.ts` › /)
+  for (const row of rows) expect(row).toMatch(/`[^`]+\.(?:test|image)\.ts` › /)
 })
 
 test.each(named)('$file has a test "$title"', ({ file, title }) => {

@@ -28,22 +28,6 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
   const { store, memory, signing } = deps
   const prepare = createPreparation(deps, createRecall(deps))
 
-  /** Those whose signer stays until its lane is settled. */
-  async function held(moment: Moment, ready: readonly Ready[]): Promise<readonly Ready[]> {
-    const byName = Map.groupBy(ready, ({ admission }) => admission.signer.metadata.name)
-    const kept: Ready[] = []
-    for (const ofOne of byName.values()) {
-      const [first] = ofOne
-      if (first === undefined) continue
-      const isHeld = await guarded(moment, first.record, async () => {
-        await deps.holdSigner(first.admission.signer, moment.signal)
-        return true
-      })
-      if (isHeld === true) kept.push(...ofOne)
-    }
-    return ready.filter((one) => kept.includes(one))
-  }
-
   const takePlace = ({ lane, signal }: Moment, record: RecordObject, nonce: number): Promise<Taken> =>
     store.takePlace(lane, nonce, { ...recordOf(record), name: record.metadata.name }, signal)
 
@@ -91,26 +75,6 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
   }
 
   /**
-   * ▸ Under a limit a place is the admission, and places are taken one after the other: the lowest number that has none, and none beyond one that somebody
-   * else has. So whoever gets a number has seen every lower one, and has counted for whom each was taken, whichever leader that was.
-   */
-  async function takeInOrder(
-    moment: Moment,
-    ready: readonly Ready[],
-    given: ReadonlyMap<string, number>,
-  ): Promise<ReadonlyMap<string, Taken>> {
-    const taken = new Map<string, Taken>()
-    for (const { record } of ready) {
-      const nonce = given.get(record.metadata.uid)
-      if (nonce === undefined) continue
-      const place = await guarded(moment, record, () => takePlace(moment, record, nonce))
-      if (place?.created !== true) break
-      taken.set(record.metadata.uid, place)
-    }
-    return taken
-  }
-
-  /**
    * The oldest that may go, as many as one look takes, and the nonces that some of them go on with. Those that may not hold no other's turn: however many
    * there are, they are passed over.
    */
@@ -130,7 +94,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
         if (nonce !== null) resumed.set(one.record.metadata.uid, nonce)
         prepared.push(one)
       }
-      ready = await held(moment, await affordable(memory, moment, prepared, room.pass()))
+      ready = await held(deps, guarded, moment, await affordable(memory, moment, prepared, room.pass()))
     }
     return { ready, resumed, isCut: asked < waiting.length }
   }
@@ -153,7 +117,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
       if (next.is === 'free') for (const [index, one] of free.entries()) given.set(uidOf(one), next.nonces[index] as number)
       else for (const { record } of free) memory.stand(record, verdictOf(refusal(moment, next, signing.signerOf(lane, record.spec.signer))))
     }
-    const inOrder = room.isLimited ? await takeInOrder(moment, free, given) : undefined
+    const inOrder = room.isLimited ? await takeInOrder(guarded, takePlace, moment, free, given) : undefined
     const entered = await each(ready, MOST_IN_ONE_LOOK, async (one) => {
       const nonce = given.get(uidOf(one))
       const isResumed = resumed.has(uidOf(one))
@@ -167,6 +131,52 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     // Where none could, the next would fare no better now.
     return isCut && entered.includes(true)
   }
+}
+
+/** Does something for one record; what keeps that back is written down, and is nothing then. */
+type Guarded = <T>(moment: Moment, record: RecordObject, work: () => Promise<T>) => Promise<T | undefined>
+
+/** Those whose signer stays until its lane is settled. */
+async function held(
+  { holdSigner }: Pick<LaneDeps, 'holdSigner'>,
+  guarded: Guarded,
+  moment: Moment,
+  ready: readonly Ready[],
+): Promise<readonly Ready[]> {
+  const byName = Map.groupBy(ready, ({ admission }) => admission.signer.metadata.name)
+  const kept: Ready[] = []
+  for (const ofOne of byName.values()) {
+    const [first] = ofOne
+    if (first === undefined) continue
+    const isHeld = await guarded(moment, first.record, async () => {
+      await holdSigner(first.admission.signer, moment.signal)
+      return true
+    })
+    if (isHeld === true) kept.push(...ofOne)
+  }
+  return ready.filter((one) => kept.includes(one))
+}
+
+/**
+ * ▸ Under a limit a place is the admission, and places are taken one after the other: the lowest number that has none, and none beyond one that somebody
+ * else has. So whoever gets a number has seen every lower one, and has counted for whom each was taken, whichever leader that was.
+ */
+async function takeInOrder(
+  guarded: Guarded,
+  takePlace: (moment: Moment, record: RecordObject, nonce: number) => Promise<Taken>,
+  moment: Moment,
+  ready: readonly Ready[],
+  given: ReadonlyMap<string, number>,
+): Promise<ReadonlyMap<string, Taken>> {
+  const taken = new Map<string, Taken>()
+  for (const { record } of ready) {
+    const nonce = given.get(record.metadata.uid)
+    if (nonce === undefined) continue
+    const place = await guarded(moment, record, () => takePlace(moment, record, nonce))
+    if (place?.created !== true) break
+    taken.set(record.metadata.uid, place)
+  }
+  return taken
 }
 
 /**

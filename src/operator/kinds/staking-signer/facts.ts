@@ -72,6 +72,26 @@ async function keyOf(
   }
 }
 
+/** Of the log alone: a chain that is away does not matter. */
+function limitsOn(
+  { networks, transactions, clock }: Pick<SignerFactsDeps, 'networks' | 'transactions' | 'clock'>,
+  signer: Signer,
+  name: string,
+): readonly LimitUse[] {
+  const { chain } = signer.spec
+  const limits = limitsOf(signer.spec)
+  if ('problem' in limits || limits.length === 0) return []
+  const [ethereum, solana] = [networks.ethereum(name), networks.solana(name)]
+  const account =
+    chain === 'Solana'
+      ? solana && solanaAccount(solana.config.genesisHash, signer.spec.address)
+      : ethereum && laneKey({ chainId: ethereum.config.chainId, address: addressOf(signer) })
+  if (account === undefined) return []
+  const nowMs = clock.now().getTime()
+  const uses = [...transactions.signedSince(account, nowMs - longestOf(limits))].flatMap((record) => usesOf(record, false))
+  return limitUses(limits, uses, { network: name, chain, nowMs, at: (ms) => new Date(ms) })
+}
+
 /** Finds out what there is to say of a signer: its key, its funds, transactions that nobody accounts for. */
 export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signal: AbortSignal) => Promise<SignerFacts> {
   const { networks, transactions } = deps
@@ -170,28 +190,12 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
     }
   }
 
-  /** Of the log alone: a chain that is away does not matter. */
-  function limitsOn(signer: Signer, name: string): readonly LimitUse[] {
-    const { chain } = signer.spec
-    const limits = limitsOf(signer.spec)
-    if ('problem' in limits || limits.length === 0) return []
-    const [ethereum, solana] = [networks.ethereum(name), networks.solana(name)]
-    const account =
-      chain === 'Solana'
-        ? solana && solanaAccount(solana.config.genesisHash, signer.spec.address)
-        : ethereum && laneKey({ chainId: ethereum.config.chainId, address: addressOf(signer) })
-    if (account === undefined) return []
-    const nowMs = deps.clock.now().getTime()
-    const uses = [...transactions.signedSince(account, nowMs - longestOf(limits))].flatMap((record) => usesOf(record, false))
-    return limitUses(limits, uses, { network: name, chain, nowMs, at: (ms) => new Date(ms) })
-  }
-
   return async (signer, signal) => {
     const parsed = stakingSignerSpec.safeParse(signer.spec)
     const key = await keyOf(deps, signer, signal)
     const known = networks.names(signer.spec.chain).map(async (name) => ({
       ...(await networkOrLastKnown(signer, name, signal)),
-      limits: limitsOn(signer, name),
+      limits: limitsOn(deps, signer, name),
     }))
     const limits = parsed.success ? limitsOf(parsed.data) : []
     return {
