@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command } from 'commander'
+import { adoptCommand } from './cli/adopt-command.ts'
 import { addCompletion } from './cli/completion.ts'
 import { historyCommand } from './cli/history-command.ts'
 import { inspectCommands } from './cli/inspect-commands.ts'
@@ -22,6 +23,7 @@ const program = new Command('staking-operator')
   .addCommand(auditLogCommand(), ofService)
   .addCommand(keystoresCommand(), ofService)
   .addCommand(historyCommand(), ofOperator)
+  .addCommand(adoptCommand(version), ofOperator)
 
 program
   .command('crds')

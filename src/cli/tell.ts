@@ -13,6 +13,7 @@ const told = new Set([
   'KeyError',
   'DatabaseInUseError',
   'DatabaseUnavailableError',
+  'StakingApiError',
 ])
 
 /** What is written of an error that ends the program: one line, or the stack where the fault is the program's own. */

@@ -1,9 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { parse, stringify } from 'yaml'
 import { runToEnd } from '../../cluster/run.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
-import { applyAll, signer, stake, untilReady, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
+import { applyAll, getStake, signer, stake, untilReady, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
 import { mainEntry, NETWORK } from '../../stack/stack.ts'
 import { useStack } from './harness.ts'
 
@@ -52,6 +54,29 @@ describe('status', () => {
     expect(stderr).toMatch(message)
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   })
+})
+
+test('adopt has a manifest take over what it made before, as in a new cluster', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'adopt-'))
+  const file = join(dir, 'fleet.yaml')
+  try {
+    const { apiVersion, kind, metadata, spec } = (await getStake(stack().cluster, 'validator-1')) ?? {}
+    const name = metadata?.name
+    writeFileSync(file, stringify({ apiVersion, kind, metadata: { name }, spec }))
+    const adopting = () =>
+      runToEnd({
+        command: process.execPath,
+        args: [mainEntry, 'adopt', '--all', '-f', dir, '--networks', stack().networksFile, '--write'],
+        env: COMPILE_CACHE,
+        signal: AbortSignal.timeout(60_000),
+      })
+    expect(await adopting()).toMatchObject({ code: 0, stdout: '', stderr: expect.stringMatching(/^adopts: .*it takes over \S+/) })
+    const stakeId = (await getStake(stack().cluster, 'validator-1'))?.status?.stakeId
+    expect(parse(readFileSync(file, 'utf8'))).toMatchObject({ spec: { ...spec, adopt: { stakeId } } })
+    expect((await adopting()).stderr).toMatch(/^adopted already: /)
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
 })
 
 test('log prints what was signed, as a table, JSON and CSV', async () => {
