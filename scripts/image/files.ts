@@ -23,7 +23,6 @@ const twins = [
   /(?:^|\/)node_modules\/abitype\/dist\/cjs\//,
   /(?:^|\/)node_modules\/@solana\/web3\.js\/lib\/index\.(?:browser|iife|native)\./,
   /(?:^|\/)node_modules\/zod\/.*\.cjs$/,
-  /(?:^|\/)node_modules\/@opentelemetry\/[^/]+\/dist\/.*\.cjs$/,
   /\/prebuilds\/(?:android|darwin|ios|win32)-/,
   /(?:^|\/)node_modules\/swagger-ui-dist\/swagger-ui(?:-es-bundle(?:-core)?)?\.js$/,
 ]
