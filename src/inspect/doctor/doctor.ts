@@ -1,13 +1,12 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { parseExact } from '../../chains/solana/rpc-formats.ts'
 import { createStakingClient } from '../../contract/client.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createRpcClient, type RpcCall } from '../../lib/json-rpc.ts'
-import { Secret } from '../../lib/secret.ts'
 import { createEthereumKeys } from '../../operator/keys/ethereum-keys.ts'
 import { createSolanaKeys } from '../../operator/keys/solana-keys.ts'
+import { readApiKey } from '../../operator/networks/networks.ts'
 import { type NetworksFile, readNetworksFile, type StakingApiConfig } from '../../operator/networks/networks-file.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { Cluster } from '../cluster.ts'
@@ -113,19 +112,18 @@ async function lookAtApi(
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   const about = `for ${names.join(', ')}`
-  let key: Secret
   try {
-    key = new Secret((await readFile(api.apiKeyFile, 'utf8')).trim())
+    await readApiKey(api.apiKeyFile)
   } catch (error) {
-    return [
-      failed(
-        'staking API',
-        about,
-        `its key ${api.apiKeyFile} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'}): mount the Secret that holds it`,
-      ),
-    ]
+    return [failed('staking API', about, saying(error))]
   }
-  const client = createStakingClient({ baseUrl: api.url, apiKey: () => key, timeoutMs: api.timeoutMs, clock, userAgent })
+  const client = createStakingClient({
+    baseUrl: api.url,
+    apiKey: () => readApiKey(api.apiKeyFile),
+    timeoutMs: api.timeoutMs,
+    clock,
+    userAgent,
+  })
   try {
     const { body } = await client.listNetworks({}, signal)
     const served = new Set(body.networks.map(({ network }) => network))

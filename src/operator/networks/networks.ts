@@ -178,7 +178,7 @@ function chainOf<Config extends { name: string }, Chain>(
 }
 
 /** @throws KeyError; the message names the file and never quotes it. */
-async function readApiKey(path: string): Promise<Secret> {
+export async function readApiKey(path: string): Promise<Secret> {
   let text: string
   try {
     text = (await readFile(path, 'utf8')).trim()
