@@ -6,9 +6,9 @@ export const chromiumProgram = (): string | undefined =>
   [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => path !== undefined && existsSync(path))
 
 /** Headless, without a word to anybody but the pages that it is told to open. */
-export const startBrowser = (executablePath: string): Promise<Browser> =>
+export const startBrowser = (executablePath: string | undefined): Promise<Browser> =>
   chromium.launch({
-    executablePath,
+    ...(executablePath === undefined ? {} : { executablePath }),
     args: [
       ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
       ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],

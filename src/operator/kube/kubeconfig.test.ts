@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createFakeClock } from '../../../test/integration/kube/fake-clock.ts'
-import { createCredentials } from './credentials.ts'
+import { credentialsOf } from '../../../test/integration/kube/credentials-of.ts'
 import { type KubeUser, mergedKubeconfig, parseKubeconfig } from './kubeconfig.ts'
 
 const text = `
@@ -74,21 +73,6 @@ test('of several files the first that says something counts', () => {
     ...file('https://a', 'x'),
   })
 })
-
-/** Credentials of one user. */
-const credentialsOf = (user: Omit<KubeUser, 'name'>, clock = createFakeClock()) =>
-  createCredentials({
-    source: {
-      kubeConfig: {
-        clusters: [{ name: 'c', server: 'https://10.0.0.1/k8s/', tlsServerName: 'kubernetes' }],
-        users: [{ name: 'u', ...user }],
-        contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
-        currentContext: 'x',
-      },
-    },
-    clock,
-    refreshMs: 1_000,
-  })
 
 describe('what a request carries', () => {
   test.each<{ what: string; user: Omit<KubeUser, 'name'>; headers: readonly (readonly [string, string])[] }>([

@@ -1,22 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createCredentials } from '../../../src/operator/kube/credentials.ts'
 import type { KubeUser } from '../../../src/operator/kube/kubeconfig.ts'
+import { credentialsOf } from './credentials-of.ts'
 import { createFakeClock } from './fake-clock.ts'
-
-/** Credentials of one user. */
-const credentialsOf = (user: Omit<KubeUser, 'name'>, clock = createFakeClock()) =>
-  createCredentials({
-    source: {
-      kubeConfig: {
-        clusters: [{ name: 'c', server: 'https://10.0.0.1/k8s/', tlsServerName: 'kubernetes' }],
-        users: [{ name: 'u', ...user }],
-        contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
-        currentContext: 'x',
-      },
-    },
-    clock,
-    refreshMs: 1_000,
-  })
 
 test('what a plugin prints, which is told that nobody can be asked', async () => {
   const program =

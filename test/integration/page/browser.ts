@@ -1,19 +1,10 @@
-import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import type { Browser } from 'playwright-core'
+import { chromiumProgram as findChromium, startBrowser } from '../../browser/browser.ts'
 
-/** Chromium, as `.ci/run` installs it or CHROMIUM names it; undefined where there is none. */
-export const chromiumProgram = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser'].find(
-  (path) => path !== undefined && existsSync(path),
-)
+/** Undefined where there is none. */
+export const chromiumProgram = findChromium()
 
-export const launchChromium = (): Promise<Browser> =>
-  chromium.launch({
-    ...(chromiumProgram === undefined ? {} : { executablePath: chromiumProgram }),
-    args: [
-      ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
-      ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
-    ],
-  })
+export const launchChromium = (): Promise<Browser> => startBrowser(chromiumProgram)
 
 /** A page of this width with what went wrong on it, and where it asked for things. */
 export async function openPage(
