@@ -1,5 +1,6 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findCondition } from '../../../src/resources/conditions.ts'
 import { type Flux, findFlux, startFlux } from '../../cluster/flux.ts'
@@ -68,8 +69,12 @@ async function commit(message: string, change: () => void): Promise<void> {
   const resources = ['../../base', ...stakes].map((each) => `  - ${each}\n`).join('')
   writeFileSync(name, bare.replace('  - ../../base\n', resources))
   await repository().commit(message)
+  // The page's request is the time in whole seconds: two within one second are one, and Flux would look at its next interval only.
+  await delay(Math.max(0, lookedAtMs + 1_000 - Date.now()))
   await reader?.run('Look now')
+  lookedAtMs = Date.now()
 }
+let lookedAtMs = 0
 const readIfThere = (path: string): string | undefined => {
   try {
     return readFileSync(path, 'utf8')
