@@ -22,6 +22,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/**/*.test.ts'],
+          globalSetup: ['test/stack/prepared.ts'],
           testTimeout: 120_000,
           hookTimeout: 180_000,
           pool: 'forks',

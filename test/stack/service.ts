@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createStakingClient, type StakingClient } from '../../src/contract/client.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -58,10 +58,43 @@ export async function startStackService({ dir, entry, networks, solana, seed = T
   })
   const command = (...args: readonly string[]) => runCommand([entry, ...args, '--config', configFile])
   const apiKeyFile = join(dir, 'api-key')
-  const key = (await command('api-keys', 'create', '--account', 'platform', '--label', 'operator')).trim().split('\n').at(-1)
-  writeFileSync(apiKeyFile, `${key}\n`, { mode: 0o600 })
+  if (!takePrepared(dir, seed)) {
+    const key = (await command('api-keys', 'create', '--account', 'platform', '--label', 'operator')).trim().split('\n').at(-1)
+    writeFileSync(apiKeyFile, `${key}\n`, { mode: 0o600 })
+    keepPrepared(dir, seed)
+  }
   await program.start()
   return { program, serviceUrl, configFile, apiKeyFile, command }
+}
+
+/**
+ * A database that was just made, with its API key, is kept for all stacks of one run of the tests: to make one takes longer than all else that a service does at
+ * its start. Left out where the run gives no folder for it, and with a seed of its own.
+ */
+const PREPARED = ['service-data', 'api-key']
+const prepared = (seed: string): string | undefined => {
+  const folder = process.env.STAKING_TEST_PREPARED
+  return folder === undefined || seed !== TEST_SEED ? undefined : join(folder, 'service')
+}
+
+function takePrepared(dir: string, seed: string): boolean {
+  const from = prepared(seed)
+  if (from === undefined || !existsSync(from)) return false
+  for (const each of PREPARED) cpSync(join(from, each), join(dir, each), { recursive: true })
+  return true
+}
+
+function keepPrepared(dir: string, seed: string): void {
+  const to = prepared(seed)
+  if (to === undefined) return
+  try {
+    mkdirSync(`${to}-lock`)
+  } catch {
+    return // another file of the run keeps its own
+  }
+  const making = `${to}-making`
+  for (const each of PREPARED) cpSync(join(dir, each), join(making, each), { recursive: true })
+  renameSync(making, to)
 }
 
 /** A client of a stack's service, with the operator's own API key. */
