@@ -9,6 +9,7 @@ import type { StakingClient } from '../../src/contract/client.ts'
 import { StakingApiError } from '../../src/contract/client-error.ts'
 import { gwei, type Wei } from '../../src/lib/amounts.ts'
 import { createSender, exitOf } from '../chains/beacon/sender.ts'
+import { callRpc } from '../chains/json-rpc.ts'
 import type { RunningProcess } from '../cluster/process.ts'
 import { ethereumNetwork, NETWORK } from '../stack/ethereum.ts'
 import { clientOf, type StackService, startStackService } from '../stack/service.ts'
@@ -25,7 +26,6 @@ const never = new AbortController().signal
 const eth = 1_000_000_000n
 /** Of config.yml. */
 const SLOTS_PER_EPOCH = 4
-const weiPerGwei = 1_000_000_000n
 const devnet = inject('devnet')
 const owner = privateKeyToAccount(devnet.accounts[ACCOUNTS.serviceOwner]?.privateKey ?? '0x')
 const stranger = privateKeyToAccount(devnet.accounts[ACCOUNTS.serviceStranger]?.privateKey ?? '0x')
@@ -73,6 +73,21 @@ async function reportExit({ pubkey, requestId }: { readonly pubkey: Hex; readonl
     const { body } = await service.getExitRequest({ params }, never)
     return body.status === 'confirmed' && body.consensus.status !== 'pending' ? body : undefined
   })
+}
+
+/** The first withdrawal (EIP-4895) of a validator after a block. The owner's balance would not do: its validators' fees go there too. */
+async function paidTo(index: number, after: bigint) {
+  const latest = await sender.client.getBlockNumber()
+  for (let number = after + 1n; number <= latest; number += 1n) {
+    const { withdrawals } = await callRpc<{ withdrawals: { validatorIndex: Hex; address: Hex; amount: Hex }[] }>(
+      devnet.url,
+      'eth_getBlockByNumber',
+      [`0x${number.toString(16)}`, false],
+    )
+    const found = withdrawals.find(({ validatorIndex }) => Number(validatorIndex) === index)
+    if (found !== undefined) return { address: found.address, amountGwei: BigInt(found.amount) }
+  }
+  return undefined
 }
 
 /** Who attested: validators' liveness in the epoch before the head's, which the beacon node tells from the blocks' attestations. */
@@ -170,11 +185,11 @@ async function wholeLife() {
   const strangersHash = await send(byStranger.unsignedTransaction, stranger)
   const withdrawalHash = await send(asked.unsignedTransaction)
   const barredHash = await send(barred.unsignedTransaction)
-  const balance = await sender.balance(owner.address)
+  const sentAt = await sender.client.getBlockNumber()
   const byRequest = { pubkey, requestId: asked.requestId }
   await service.submitWithdrawalRequest({ params: byRequest, body: { transactionHash: withdrawalHash } }, never)
   // Verdicts come with finality, the payment meanwhile.
-  const [withdrawal, wrongSender, tooEarly, behindWithdrawal, paidWei, live] = await Promise.all([
+  const [withdrawal, wrongSender, tooEarly, behindWithdrawal, paid, live] = await Promise.all([
     until('judged', 120, async () => {
       const found = (await service.getWithdrawalRequest({ params: byRequest }, never)).body
       return found.status === 'confirmed' && found.consensus.status !== 'pending' ? found : undefined
@@ -183,10 +198,7 @@ async function wholeLife() {
     // Its hash is older than the request: whoever reports it is told what became of that transaction.
     reportExit(late, young.hash),
     reportExit(barred, barredHash),
-    until('paid', 120, async () => {
-      const now = await sender.balance(owner.address)
-      return now > balance ? now - balance : undefined
-    }),
+    until('paid', 120, () => paidTo(index, sentAt)),
     until('attesting', 120, async () => ((await attested(index)).live ? true : undefined)),
   ])
   const exit = await createExit(pubkey)
@@ -198,7 +210,7 @@ async function wholeLife() {
   const { transaction } = await stakeOf(stakeId)
   return {
     ...{ pubkey, statuses, active, transaction, activationEpoch, refused, before, push, exported, live, capacity, amountGwei },
-    ...{ withdrawal, behindWithdrawal, wrongSender, tooEarly, paidWei, leaving, last },
+    ...{ withdrawal, behindWithdrawal, wrongSender, tooEarly, paid, leaving, last },
   }
 }
 
@@ -227,10 +239,10 @@ describe('through the service', () => {
   })
 
   test('a partial withdrawal is accepted, and paid to the gwei', async () => {
-    const { capacity, withdrawal, paidWei, amountGwei } = await outcome
+    const { capacity, withdrawal, paid, amountGwei } = await outcome
     expect(capacity).toMatchObject({ eligible: true, reasons: [], credentialsType: '0x02', requestFeeWei: 1n })
     expect(withdrawal.consensus).toMatchObject({ status: 'accepted', reason: expect.stringContaining(`${amountGwei} gwei can be paid`) })
-    expect(paidWei).toBe(amountGwei * weiPerGwei)
+    expect(paid).toEqual({ address: owner.address.toLowerCase(), amountGwei })
   })
 
   test('requests that are mined and dropped are told as dropped, with the rule', async () => {
