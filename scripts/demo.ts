@@ -5,6 +5,7 @@ import { installChart } from '../test/cluster/chart.ts'
 import { reap } from '../test/cluster/reaper.ts'
 import { type Devnet, startDevnet } from '../test/devnet/devnet.ts'
 import { FAST_BEACON, type Stack, startStack, writeKey } from '../test/stack/stack.ts'
+import { playApproval } from './demo/approval.ts'
 import { columnsOf } from './demo/columns.ts'
 import { readEthereum } from './demo/ethereum.ts'
 import { isReady, isStalled } from './demo/resources.ts'
@@ -88,6 +89,12 @@ async function run(): Promise<number> {
     const failures = [...summary.failures]
     if (failures.length === 0) failures.push(...(await playValidators(scene, ethereum, before.withdrawer)))
     if (failures.length === 0) failures.push(...(await playSolana(scene, before.solana)))
+    const kubeconfigOf = (name: string, content: string): string => {
+      const file = join(demoDir, 'stack', `${name}.kubeconfig`)
+      writeFileSync(file, content, { mode: 0o600 })
+      return file
+    }
+    if (failures.length === 0) failures.push(...(await playApproval(scene, kubeconfigOf)))
     // The name is long and says little to a reader: the columns are the audit trail.
     say(
       `\n$ kubectl get stx\n${columnsOf(process.stdout.columns, await stack.cluster.kubectlOk(['get', 'stx', '--sort-by=.metadata.creationTimestamp']))}`,

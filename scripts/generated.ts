@@ -3,6 +3,7 @@ import { stringify } from 'yaml'
 import { openApiDocument } from '../src/contract/openapi.ts'
 import { problemHelp } from '../src/contract/problem-help.ts'
 import { problems, problemType } from '../src/contract/problems.ts'
+import { approvalPolicy, recordingPolicy, requesterPolicy } from '../src/resources/admission-policies.ts'
 import { customResourceDefinition, type JsonObject, structuralSchema } from '../src/resources/crd.ts'
 import { kinds } from '../src/resources/kinds.ts'
 import { API_VERSION, GROUP, type KindDefinition, type RootRule } from '../src/resources/meta.ts'
@@ -27,6 +28,15 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
     files.set(`crds/${kind.plural}.${GROUP}.yaml`, yaml)
     files.set(`charts/staking-operator/files/crds/${kind.plural}.${GROUP}.yaml`, yaml)
   }
+  for (const [name, spec] of Object.entries({
+    approvals: approvalPolicy.spec,
+    requesters: requesterPolicy.spec,
+    recording: recordingPolicy.spec,
+  }))
+    files.set(
+      `charts/staking-operator/files/policies/${name}.yaml`,
+      `# ${header('src/resources/admission-policies.ts')}\n${stringify(spec, { lineWidth: 0 })}`,
+    )
   for (const [path, content] of chartFiles(version)) files.set(`charts/staking-operator/${path}`, content)
   for (const [path, content] of dashboardFiles()) files.set(`charts/staking-operator/${path}`, content)
   files.set('charts/staking-operator/files/alerts.yaml', alertRules())

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command } from 'commander'
 import { adoptCommand } from './cli/adopt-command.ts'
+import { approveCommand } from './cli/approve-command.ts'
 import { addCompletion } from './cli/completion.ts'
 import { historyCommand } from './cli/history-command.ts'
 import { inspectCommands } from './cli/inspect-commands.ts'
@@ -38,6 +39,7 @@ program
   })
 
 for (const command of inspectCommands(version)) program.addCommand(command, ofOperator)
+program.addCommand(approveCommand(version), ofOperator)
 addCompletion(program, 'staking-operator')
 
 await runProgram(program, here)

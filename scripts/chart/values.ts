@@ -154,6 +154,16 @@ export const chartValues = z.strictObject({
         ),
     })
     .prefault({}),
+  approvals: z
+    .strictObject({
+      policies: z
+        .boolean()
+        .default(true)
+        .describe(
+          'The admission policies that approvals rest on: who approves, and who has asked. Without them no approval counts. They have fixed names, one of each in a cluster, and stay with the definitions.',
+        ),
+    })
+    .prefault({}),
   replicaCount: z.int().min(0).default(2).describe('One leads, the others wait with filled caches.'),
   networks: z
     .array(z.looseObject({ name: z.string(), chain: z.enum(['Ethereum', 'Solana']), rpcUrls: z.array(z.string()).min(1) }))

@@ -32,7 +32,7 @@ export const sections: readonly Section[] = [
       'size',
     ),
   },
-  { title: 'Stake', pages: howTo('exit-and-withdraw', 'limits', 'stake-solana', 'follow') },
+  { title: 'Stake', pages: howTo('exit-and-withdraw', 'limits', 'approvals', 'stake-solana', 'follow') },
   {
     title: 'When it matters',
     pages: howTo('monitor', 'look-at-the-fleet', 'look-into-it', 'trace', 'troubleshoot', 'stalled', 'emergency-stop', 'rotate-keys'),

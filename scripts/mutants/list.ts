@@ -94,6 +94,37 @@ export const mutants: readonly Mutant[] = [
     titles: 'no time to name',
   },
   {
+    name: 'approval',
+    without: 'what a policy wants approved is not signed before',
+    patches: [
+      { file: `${log}/approvals.ts`, from: 'if (voters.length < one.count) throw lacking(', to: 'if (voters.length < 0) throw lacking(' },
+    ],
+    tests: [`${log}/rows-approvals.test.ts`],
+    titles: 'waits for an approval with its plan',
+  },
+  {
+    name: 'approval-of-others',
+    without: 'whoever has asked for something does not approve it',
+    patches: [
+      {
+        file: `${log}/approval-rules.ts`,
+        from: 'if (requestedBy.some((user) => person(user) === person(spec.approver)))',
+        to: 'if (requestedBy.length < 0)',
+      },
+    ],
+    tests: [`${log}/rows-approvals.test.ts`],
+    titles: 'by whoever has asked for it',
+  },
+  {
+    name: 'approval-before-broadcast',
+    without: 'an approval that is revoked before the first broadcast stops it',
+    patches: [
+      { file: `${log}/call.ts`, from: 'if (!wasBroadcast(of)) await deps.approvals', to: 'if (wasBroadcast(of)) await deps.approvals' },
+    ],
+    tests: [`${log}/rows-approvals.test.ts`],
+    titles: 'ended at every single point',
+  },
+  {
     name: 'proof-of-a-remake',
     without: 'every configured node has as final what makes a second one possible',
     patches: [{ file: `${log}/follow.ts`, from: ", signal)) === 'agreed'),", to: ", signal)) !== 'disagreed')," }],

@@ -1,22 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import type { Cluster } from '../inspect/cluster.ts'
 import type { Finding } from '../inspect/doctor/finding.ts'
 import { type Column, csv, json, type OutputFormat, oneLine, outputFormats, painter, table, yaml } from '../inspect/output.ts'
 import type { Moment } from '../inspect/timeline.ts'
 import { moment, stopSignal } from './arguments.ts'
-
-interface ClusterFlags {
-  readonly kubeconfig?: string
-  readonly context?: string
-}
+import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
 
 /** How often a watch looks. */
 const WATCH_MS = 2_000
 
-const kubeconfigOption = () =>
-  new Option('--kubeconfig <file>', 'kubeconfig (default: as kubectl: KUBECONFIG, ~/.kube/config, or the service account of the pod)')
-const contextOption = () => new Option('--context <name>', 'context of the kubeconfig, instead of the current one')
 const outputOption = (...formats: readonly OutputFormat[]) =>
   new Option('-o, --output <format>', 'how to print it').choices([...formats]).default('table')
 const networksOption = () =>
@@ -24,11 +16,6 @@ const networksOption = () =>
 
 const write = (text: string) => process.stdout.write(text)
 const paint = painter(process.stdout, process.env)
-
-async function open(flags: ClusterFlags, version: string): Promise<Cluster> {
-  const [{ openCluster }, { systemClock }] = await Promise.all([import('../inspect/cluster.ts'), import('../lib/clock.ts')])
-  return openCluster(flags, { clock: systemClock, userAgent: `kubectl-staking/${version}` })
-}
 
 function show<Row>(format: OutputFormat, columns: readonly Column<Row>[], rows: readonly Row[], whole: unknown): string {
   if (format === 'json') return json(whole)

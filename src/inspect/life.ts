@@ -1,6 +1,7 @@
 import { events, type KubeEvent } from '../operator/kube/events.ts'
 import type { KubeObject } from '../operator/kube/objects.ts'
 import { definitionOf } from '../operator/saga-collection.ts'
+import { tellsGeneration } from '../resources/crd.ts'
 import { kinds } from '../resources/kinds.ts'
 import type { KindDefinition } from '../resources/meta.ts'
 import { type StakingTransaction, stakingTransaction } from '../resources/staking-transaction.ts'
@@ -16,8 +17,8 @@ export interface Life {
   readonly hidden: readonly string[]
 }
 
-/** Kinds that are told of: those in namespaces. */
-const tellable: readonly KindDefinition[] = kinds.filter(({ scope }) => scope === 'Namespaced')
+/** Kinds that are told of: those in namespaces that say how they go. */
+const tellable: readonly KindDefinition[] = kinds.filter((kind) => kind.scope === 'Namespaced' && tellsGeneration(kind))
 
 /** `NAME`, or `KIND/NAME` with any name of the kind that kubectl takes. @throws InspectError */
 export function parseTarget(text: string): { readonly kinds: readonly KindDefinition[]; readonly name: string } {
@@ -35,10 +36,20 @@ export function parseTarget(text: string): { readonly kinds: readonly KindDefini
 
 /** @throws InspectError when there is none, or several of the name */
 export async function readLife(cluster: Cluster, target: string, namespace: string, signal: AbortSignal): Promise<Life> {
+  return lifeOf(cluster, await findResource<Lived>(cluster, target, namespace, signal), namespace, signal)
+}
+
+/** The resource of a target. @throws InspectError when there is none, or several of the name */
+export async function findResource<T extends { readonly kind: string }>(
+  cluster: Cluster,
+  target: string,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<T & KubeObject> {
   const { kinds: wanted, name } = parseTarget(target)
-  const found: (Lived & KubeObject)[] = []
+  const found: (T & KubeObject)[] = []
   for (const kind of wanted) {
-    const one = await cluster.get<Lived & KubeObject>(definitionOf(kind), { namespace, name }, signal)
+    const one = await cluster.get<T & KubeObject>(definitionOf(kind), { namespace, name }, signal)
     if (one === 'forbidden') {
       if (wanted.length === 1) throw new InspectError(`you may not read ${kind.plural} in namespace ${namespace}: ask for the role view`)
     } else if (one !== 'absent') found.push(one)
@@ -52,7 +63,7 @@ export async function readLife(cluster: Cluster, target: string, namespace: stri
     throw new InspectError(
       `${name} is ${found.map(({ kind }) => kind.toLowerCase()).join(' and ')}: write ${found.map(({ kind }) => `${kind.toLowerCase()}/${name}`).join(' or ')}`,
     )
-  return lifeOf(cluster, resource, namespace, signal)
+  return resource
 }
 
 async function lifeOf(cluster: Cluster, resource: Lived & KubeObject, namespace: string, signal: AbortSignal): Promise<Life> {

@@ -1,6 +1,7 @@
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
 import { signerNonce } from '../resources/signer-nonce.ts'
 import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
+import { type StakingApproval, stakingApproval } from '../resources/staking-approval.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import { stakingTransaction } from '../resources/staking-transaction.ts'
 import { type ValidatorExit, validatorExit } from '../resources/validator-exit.ts'
@@ -54,6 +55,7 @@ export function createCaches(collection: Collections) {
       amountOf: ({ spec }) => Number(spec.amountLamports),
       indexers: { stakeId: byStakeId },
     }),
+    approvals: collection<StakingApproval & KubeObject>(stakingApproval, { kept: KEPT, indexers: { namespace: byNamespace } }),
     signers: collection<StakingSigner & KubeObject>(stakingSigner, { kept: KEPT }),
     records: collection<RecordObject>(stakingTransaction, {
       kept: KEPT,
@@ -65,5 +67,6 @@ export function createCaches(collection: Collections) {
   }
 }
 
+const byNamespace = ({ metadata }: KubeObject): readonly string[] => [metadata.namespace ?? '']
 const byStakeId = ({ status }: { readonly status?: { readonly stakeId?: string | undefined } }): readonly string[] =>
   status?.stakeId === undefined ? [] : [status.stakeId]

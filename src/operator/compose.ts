@@ -33,9 +33,10 @@ import { Priority } from './kube/queue.ts'
 import { readThrough } from './kube/read-through.ts'
 import type { ResourceClient } from './kube/resource-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
-import type { EthereumKeys, Networks, SolanaKeys } from './ports.ts'
+import type { ApprovalChecks, EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import type { SagaCollection, SagaResource } from './saga-collection.ts'
 import { createSuspension } from './suspension.ts'
+import { createApprovals } from './transactions/approvals.ts'
 import { auditOf } from './transactions/audit.ts'
 import { createCatchUp } from './transactions/catch-up.ts'
 import { createLane } from './transactions/lane.ts'
@@ -96,6 +97,8 @@ export interface OperatorParts {
   readonly assertHeld: () => void
   /** What people have written at the operator's lease. */
   readonly leaseAnnotations: () => Readonly<Record<string, string>>
+  /** What the API server says of approvals. */
+  readonly approvalChecks: ApprovalChecks
   /** Throws unless the installed CRDs are what the operator was built for. */
   readonly assertCurrent: () => void
   /** How often a stalled resource whose cause no watch can see is looked at again, in ms. */
@@ -122,8 +125,8 @@ interface Owned {
 
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<Result>
 type Show = (key: string, signal: AbortSignal) => Promise<KubeObject | undefined>
-/** Kinds that something looks after: a place in a lane is looked after by its lane. */
-export type Reconciled = Exclude<keyof Caches, 'places'>
+/** Kinds that something looks after: a place in a lane is looked after by its lane, an approval by whoever waits for it. */
+export type Reconciled = Exclude<keyof Caches, 'places' | 'approvals'>
 /** What looks after a resource of each kind, by the names of the caches. `records` looks after lanes: its keys are theirs. */
 export type Reconciles = { readonly [Name in Reconciled]: Reconcile }
 
@@ -188,6 +191,14 @@ function composeGround(parts: OperatorParts) {
     ownerExists: (owner, signal) => ownerExists(owner, true, signal),
     assertMayAct: mayAct,
   })
+  const approvals = createApprovals({
+    cached: (namespace) => caches.approvals.cache.byIndex('namespace', namespace),
+    read: async (namespace, hash, signal) =>
+      (await caches.approvals.client.list({ namespace, fieldSelector: `spec.planHash=${hash}` }, signal)).items,
+    checks: parts.approvalChecks,
+    memory,
+    clock,
+  })
   const limiter = createLimiter({ store: transactions, signers: () => signers.cache.list(), clock })
   const signing = {
     networks,
@@ -197,7 +208,23 @@ function composeGround(parts: OperatorParts) {
     refreshNamespace: parts.refreshNamespace,
     assertMayAct: maySign,
   }
-  return { parts, onPoint, store, transactions, memory, limiter, resource, asking, shows, mayAct, maySign, ownerExists, log, signing }
+  return {
+    parts,
+    onPoint,
+    store,
+    transactions,
+    memory,
+    limiter,
+    approvals,
+    resource,
+    asking,
+    shows,
+    mayAct,
+    maySign,
+    ownerExists,
+    log,
+    signing,
+  }
 }
 type Ground = ReturnType<typeof composeGround>
 
@@ -353,7 +380,7 @@ function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, 
 
 /** What looks after the log: the lanes of Ethereum by their keys, each record of Solana by its name. */
 function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds, legacy: Legacy, hold: Hold): Reconcile {
-  const { parts, transactions, memory, limiter, maySign, ownerExists, onPoint } = ground
+  const { parts, transactions, memory, limiter, approvals, maySign, ownerExists, onPoint } = ground
   const { networks, keys, clock, events, report, caches } = parts
   const onEvent: LaneDeps['onEvent'] = (record, event) => {
     const { about, fields, message, counted } = auditOf(record, event)
@@ -376,6 +403,7 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
     },
     signing: createSigning({ keys, clock, signers: () => caches.signers.cache.list(), assertMayAct: maySign }),
     limiter,
+    approvals,
     signers: () => caches.signers.cache.list(),
     memory,
     clock,
@@ -402,6 +430,7 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
         .map((name) => networks.solana(name))
         .find((network) => network?.config.genesisHash === genesisHash),
     kindOf: () => solana.steps,
+    approvals,
     limits: createSolanaLimiter({ store: transactions, memory, clock }),
     countedUntil: limiter.countedUntil,
     ownerExists,

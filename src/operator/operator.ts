@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '../lib/clock.ts'
 import type { Logger } from '../lib/log.ts'
 import { kinds } from '../resources/kinds.ts'
 import { GROUP } from '../resources/meta.ts'
+import { createApprovalChecks } from './approval-checks.ts'
 import { createCaches } from './caches.ts'
 import { composeOperator } from './compose.ts'
 import { createControllers } from './controllers.ts'
@@ -81,7 +82,7 @@ export async function runOperator(
 
   const collections = createKubeCollections({ api, clock, log })
   const caches = createCaches((definition, cached) => collections.follow(definitionOf(definition), cached))
-  const { places: _byTheirLanes, ...reconciled } = caches
+  const { places: _byTheirLanes, approvals: _nobodys, ...reconciled } = caches
   const workers = (name: keyof typeof reconciled) => (name === 'signers' ? 2 : name === 'records' ? 4 : options.workers)
   const controllers = createControllers(reconciled, { clock, log, metrics, workers, traces: tracesOf(caches) })
   const wakes = wireWakes(caches, {
@@ -123,6 +124,7 @@ export async function runOperator(
       assertHeld: () => elector.assertHeld(),
       leaseAnnotations: () => elector.annotations(),
       assertCurrent: () => guard.assertCurrent(),
+      approvalChecks: createApprovalChecks(api),
       stallRecheckMs: options.stallRecheckMs,
       signerIntervalMs: options.signerIntervalMs,
       observation: options.observation,

@@ -198,3 +198,23 @@ export interface Networks {
   solana(name: string): SolanaNetwork | undefined
   names(chain: 'Ethereum' | 'Solana'): readonly string[]
 }
+
+/** Since when the API server proves what approvals rest on, Unix ms. */
+export interface PoliciesInForce {
+  /** …that an approval is made by whom it names. */
+  readonly approvalsSinceMs: number
+  /** …that a resource says who has asked for it. */
+  readonly requestersSinceMs: number
+}
+
+/** What the API server says of approvals, past all caches. All throw a `KubeError`. */
+export interface ApprovalChecks {
+  /** Whether the admission policies are there as they should be; otherwise what is missing, as a clause. */
+  policies(signal: AbortSignal): Promise<PoliciesInForce | { readonly missing: string }>
+  /** Whether a user may approve a resource now: has the verb `approve` on it. */
+  mayApprove(
+    who: { readonly user: string; readonly groups: readonly string[] },
+    resource: { readonly kind: string; readonly namespace: string; readonly name: string },
+    signal: AbortSignal,
+  ): Promise<boolean>
+}

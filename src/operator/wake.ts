@@ -114,6 +114,14 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     if (mattersToUsers(change)) for (const record of caches.records.cache.byIndex('signer', name)) wakeLane(record)
   })
 
+  // An approval that comes or goes is news of what waits for it.
+  caches.approvals.onChange((_key, change) => {
+    const { metadata, spec } = change.type === 'deleted' ? change.old : change.new
+    const { kind, name } = spec.resourceRef
+    const owner = ownerKey({ kind, namespace: metadata.namespace ?? '', name })
+    for (const record of caches.records.cache.byIndex('owner', owner)) if (record.status?.outcome === undefined) wakeLane(record)
+  })
+
   // Solana's records wait for nobody else: what their resource or its other signer says is news to them.
   const wakeSteps = ({ metadata }: KubeObject) => {
     const { namespace = '', name } = metadata

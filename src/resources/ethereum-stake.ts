@@ -5,6 +5,7 @@ import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
+import { planField } from './plan.ts'
 import {
   address,
   cel,
@@ -119,6 +120,7 @@ const status = z.object({
       'The withdrawal address is a contract that the operator does not know: whether it can pay out is for its owner to make sure.',
     ),
   ...transactionFields('The deposit transaction', 'The deposit contract.'),
+  plan: planField(),
   validator: z
     .object({
       pubkey: pubkey().describe('BLS public key.'),

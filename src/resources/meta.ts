@@ -16,6 +16,11 @@ export const ORIGIN_ANNOTATION = 'staking.dev/origin'
 export const CONFIRM_DELETE_ANNOTATION = 'staking.dev/confirm-delete'
 /** On the operator's Lease: while it has any value but `false`, nothing is signed or sent by anybody. */
 export const SUSPEND_ANNOTATION = 'staking.dev/suspend'
+/**
+ * Who has asked for what a resource asks for: who created it, then whoever changed its spec, a line each. The admission policies see to it that it says so, and
+ * the operator counts the approval of none of them.
+ */
+export const REQUESTED_BY_ANNOTATION = 'staking.dev/requested-by'
 /** Any new value asks for a reconcile now; status.lastHandledReconcileAt acknowledges it. */
 export const RECONCILE_ANNOTATION = 'staking.dev/reconcile-at'
 

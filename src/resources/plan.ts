@@ -1,6 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import { z } from 'zod'
+import { planHashText } from './plan-hash.ts'
 import { dnsLabel, dnsSubdomain, hexBytes, integerText, wholeNumber } from './schema.ts'
 import { transactionPurposes } from './staking-transaction.ts'
 
@@ -45,13 +46,6 @@ const plan = z.strictObject(fields)
 /** What is to be signed for a resource, as the operator has verified it: facts alone, each of which an approval is bound to. */
 export type Plan = z.output<typeof plan>
 export const planSchema: z.ZodType<Plan> = plan
-
-/** A plan's hash as text. */
-export const planHashText = () =>
-  z
-    .string()
-    .length(64)
-    .regex(/^[0-9a-f]{64}$/)
 
 /** A plan in the status of a resource: all its fields, so that whoever reads it can compute the hash, and the hash. */
 const shown = z.strictObject({

@@ -47,6 +47,11 @@ export const reasons = {
     warnAfterMinutes: 30,
     means: 'Gas costs more than the cap allows; it goes on when the price falls or the cap is raised.',
   },
+  ApprovalRequired: {
+    stalled: false,
+    means:
+      "The signer's policy (spec.policy.approval) asks for the approval of other users: status.plan shows what would be signed, and the message how to approve it. Nothing is signed before, and nobody waits behind it.",
+  },
   InsufficientFunds: {
     stalled: false,
     warnAfterMinutes: 5,
@@ -172,6 +177,11 @@ export const reasons = {
   UnaccountedTransactions: {
     stalled: true,
     means: "The chain shows transactions of this key that the log doesn't know. Look at them, then set spec.acknowledgedNonce.",
+  },
+  ApprovalUnproven: {
+    stalled: true,
+    means:
+      "The signer's policy asks for approvals, and it can't be proven who approves, or who has asked: the admission policies of the chart are missing, changed, or younger than the resource. No approval counts, and nothing is signed.",
   },
   OwnerGone: { stalled: true, means: 'The resource that the transaction was made for is gone: nothing more of it is signed.' },
   SignerChanged: {

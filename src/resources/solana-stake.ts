@@ -3,6 +3,7 @@ import { adoption, adoptUntilThereIsAStake, stakeIdText } from './adoption.ts'
 import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
+import { planField } from './plan.ts'
 import {
   blockhash,
   cel,
@@ -228,6 +229,7 @@ const status = z.object({
     .describe(
       'Of a resource that is being deleted and was never paid: whether its stake was cancelled at the staking API, so that its name is free (true), or could not be, since that API cancels none (false).',
     ),
+  plan: planField(),
   transactions: z
     .object({
       stake: transaction.optional().describe('Makes, funds and delegates the stake account.'),

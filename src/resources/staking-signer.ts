@@ -20,6 +20,7 @@ import {
   transactionHash,
   wholeNumber,
 } from './schema.ts'
+import { signerApproval } from './signer-approval.ts'
 import { LIMITS_SHOWN, limitUse, signerLimits } from './signer-limits.ts'
 
 const labelText = () => z.string().max(317)
@@ -104,6 +105,11 @@ const policy = z.strictObject({
     .optional()
     .describe(
       'Rolling limits, by the log of what was signed: deposits, exits, withdrawals and Solana stakes. All of them hold, on each network by itself. What is over a limit waits (LimitReached) and goes on by itself. Left out, there is none.',
+    ),
+  approval: signerApproval
+    .optional()
+    .describe(
+      'What other users have to approve before it is signed (StakingApproval). What lacks that waits (ApprovalRequired), and holds nobody. Left out, nothing.',
     ),
   maxFeePerGasGwei: gweiDecimalText()
     .default('100')
@@ -289,6 +295,17 @@ export const stakingSigner = {
       rule: "!has(self.policy.limits) || self.policy.limits.all(one, self.chain == 'Ethereum' ? !has(one.maxTotalSol) : !has(one.maxTotalEth))",
       message: 'limits of an Ethereum signer are in ETH (maxTotalEth), those of a Solana signer in SOL (maxTotalSol)',
       fieldPath: '.policy.limits',
+    },
+    {
+      rule: "!has(self.policy.approval) || (self.chain == 'Ethereum' ? !has(self.policy.approval.aboveSol) : !has(self.policy.approval.aboveEth))",
+      message: 'of an Ethereum signer it is in ETH (aboveEth), of a Solana signer in SOL (aboveSol)',
+      fieldPath: '.policy.approval',
+    },
+    {
+      rule: "!has(self.policy.approval) || !has(self.policy.approval.kinds) || self.policy.approval.kinds.all(one, one.startsWith('Solana') == (self.chain == 'Solana'))",
+      message:
+        'an Ethereum signer signs Deposit, Exit and Withdrawal, a Solana signer SolanaStake, SolanaDeactivation and SolanaWithdrawal',
+      fieldPath: '.policy.approval.kinds',
     },
     {
       rule: '!has(oldSelf.acknowledgedNonce) || (has(self.acknowledgedNonce) && self.acknowledgedNonce >= oldSelf.acknowledgedNonce)',

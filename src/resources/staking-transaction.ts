@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Hex } from '../lib/chain-types.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
+import { planHashText } from './plan-hash.ts'
 import { address, cel, dnsLabel, dnsSubdomain, integerText, observedGeneration, texts, time, wholeNumber, writtenOnce } from './schema.ts'
 
 /** What a StakingTransaction is for. Each purpose is carried out once: the object's name is made of it. */
@@ -73,10 +74,20 @@ const attempt = z.object({
   blockAt: time()
     .optional()
     .describe('Time of the latest block when it was written down: limits go by it as well as by the clock. Ethereum only.'),
+  approval: z
+    .object({
+      planHash: planHashText().describe('The plan that was approved.'),
+      approvers: z.array(z.string().max(256)).max(64).describe('Who had approved it by then.'),
+      maxFeePerGasWei: integerText().optional().describe('Highest fee per gas in wei that was approved. Ethereum only.'),
+      maxRequestFeeWei: integerText().optional().describe('Highest fee in wei for the EIP-7002 contract that was approved. Ethereum only.'),
+    })
+    .optional()
+    .describe('By which approvals it was signed, where a policy asks for any: later versions stay within what these say.'),
   found: z.boolean().optional().describe('It was not made from this record: a witness (a node, the staking API, the chain) knew of it.'),
   at: time().describe('When it was written down, which was before it was sent.'),
 })
 export type TransactionAttempt = z.output<typeof attempt>
+export type AttemptApproval = NonNullable<TransactionAttempt['approval']>
 
 const landing = {
   hash: z.string().max(96).describe('Transaction hash, or signature.'),

@@ -5,6 +5,7 @@ import { conditions } from './conditions.ts'
 import { gweiDecimalText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
+import { planField } from './plan.ts'
 import {
   coinText,
   dnsLabel,
@@ -53,6 +54,7 @@ export const requestStatus = z.object({
     .describe('The calldata that was verified against the spec: public key, amount in gwei. It is verified again at every signature.'),
   cancelled: z.boolean().optional().describe('The request was taken back at the staking API, since this resource is being deleted.'),
   ...transactionFields('The transaction that makes the request', 'The EIP-7002 contract.'),
+  plan: planField(),
   consensus: z
     .object({
       status: z.enum(['Accepted', 'Dropped']).describe('Accepted or Dropped. A mined request is not an accepted one.'),

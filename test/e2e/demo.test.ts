@@ -89,6 +89,9 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     expect(output).toMatch(/team-b\/stays\s+0\s+5000000000\n/)
     const [, together, again] = /together\s+(\d+)\s+(\d+)/.exec(output) ?? []
     expect(again).toBe(together)
+    expect(output).toMatch(/error: you \(system:serviceaccount:team-a:staking-requester\) have asked for it: somebody else must approve it/)
+    expect(output).toMatch(/Approved as system:serviceaccount:team-a:staking-approver\./)
+    expect(output).toMatch(/ethstake team-a\/needs-approval\s+32 ETH\s+Confirmed\s+Succeeded/)
     const [, log = ''] = /\$ kubectl get stx\nPURPOSE[^\n]+NONCE[^\n]+\n((?:[^\n]+\n)+)/.exec(output) ?? []
     for (const landed of [
       'Deposit +32 ETH',
@@ -133,7 +136,7 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     expect((await fetch(given.serviceMetrics)).ok).toBe(true)
     const authorization = `Bearer ${readFileSync(given.apiKeyFile, 'utf8').trim()}`
     const list = await fetch(`${given.stakingApi}/v1/ethereum/stakes`, { headers: { authorization } })
-    expect(((await list.json()) as { items: unknown[] }).items).toHaveLength(3)
+    expect(((await list.json()) as { items: unknown[] }).items).toHaveLength(4)
 
     process.kill(given.operatorPid, 'SIGKILL')
     process.kill(given.servicePid, 'SIGKILL')

@@ -1,3 +1,4 @@
+import { createApprovalChecks } from '../../operator/approval-checks.ts'
 import { type CustomResourceDefinition, createCrdGuard, customResourceDefinitions } from '../../operator/crd-guard.ts'
 import { type Lease, leases } from '../../operator/kube/lease.ts'
 import { definitionOf } from '../../operator/saga-collection.ts'
@@ -60,6 +61,31 @@ export async function lookAtLeader(
       ? []
       : [warning('cluster', about, `all signing is stopped by the annotation ${SUSPEND_ANNOTATION}=${stopped}`)]),
   ]
+}
+
+/** Whether approvals can count, where a signer asks for any. */
+export async function lookAtApprovals(
+  cluster: Cluster,
+  signers: readonly StakingSigner[],
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const asking = signers.filter(({ spec }) => spec.policy.approval !== undefined).map(({ metadata }) => metadata.name)
+  if (asking.length === 0) return []
+  const about = 'approvals'
+  try {
+    const found = await createApprovalChecks(cluster.api).policies(signal)
+    return 'missing' in found
+      ? [
+          failed(
+            'cluster',
+            about,
+            `${found.missing}: no approval for ${asking.join(', ')} counts. Install the chart with approvals.policies`,
+          ),
+        ]
+      : [ok('cluster', about, 'the admission policies that they rest on are in force')]
+  } catch (error) {
+    return [skipped('cluster', about, saying(error))]
+  }
 }
 
 /** What the signers say of themselves. */

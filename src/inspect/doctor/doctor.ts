@@ -10,7 +10,7 @@ import { readApiKey } from '../../operator/networks/networks.ts'
 import { type NetworksFile, readNetworksFile, type StakingApiConfig } from '../../operator/networks/networks-file.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { Cluster } from '../cluster.ts'
-import { lookAtDefinitions, lookAtLeader, lookAtSigners } from './cluster-findings.ts'
+import { lookAtApprovals, lookAtDefinitions, lookAtLeader, lookAtSigners } from './cluster-findings.ts'
 import { compareNodes, lookAtEthereumNode } from './ethereum-node.ts'
 import { type Finding, failed, ok, saying, skipped, warning } from './finding.ts'
 import { lookAtPermissions } from './permissions.ts'
@@ -177,7 +177,8 @@ async function lookAtCluster(
       ? await lookAtPermissions(cluster.api, lease, signal)
       : [skipped('permission', 'RBAC', `they are the operator's, not yours: ${INSIDE}`)]
     const { findings, signers } = await lookAtSigners(cluster, signal)
-    return { findings: [...definitions, ...leader, ...permissions, ...findings], signers }
+    const approvals = await lookAtApprovals(cluster, signers, signal)
+    return { findings: [...definitions, ...leader, ...permissions, ...findings, ...approvals], signers }
   } catch (error) {
     return { findings: [failed('cluster', 'API server', saying(error))], signers: [] }
   }

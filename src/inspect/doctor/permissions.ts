@@ -17,6 +17,13 @@ export const operatorRules: readonly Rule[] = [
   { apiGroups: [GROUP], resources: ['stakingtransactions', 'signernonces'], verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'] },
   { apiGroups: [GROUP], resources: ['stakingtransactions/status'], verbs: ['get', 'patch'] },
   { apiGroups: [GROUP], resources: [...sagas, 'stakingtransactions'].toSorted().map((one) => `${one}/finalizers`), verbs: ['update'] },
+  { apiGroups: [GROUP], resources: ['stakingapprovals'], verbs: ['get', 'list', 'watch'] },
+  { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
+  {
+    apiGroups: ['admissionregistration.k8s.io'],
+    resources: ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
+    verbs: ['get'],
+  },
   { apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'list', 'watch'] },
   { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: ['get', 'list', 'watch'] },
   { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch', 'get'] },

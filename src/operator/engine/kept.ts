@@ -7,6 +7,7 @@ import {
   ORIGIN_ANNOTATION,
   RECONCILE_ANNOTATION,
   RECORD_FINALIZER,
+  REQUESTED_BY_ANNOTATION,
 } from '../../resources/meta.ts'
 import type { Kept } from '../kube/kept-metadata.ts'
 
@@ -18,6 +19,7 @@ export const KEPT: Kept = {
     RECONCILE_ANNOTATION,
     DISREGARD_SUBMISSION_ANNOTATION,
     ALLOW_REMAKES_ANNOTATION,
+    REQUESTED_BY_ANNOTATION,
   ],
   finalizers: [FINALIZER, LANE_FINALIZER, RECORD_FINALIZER],
 }

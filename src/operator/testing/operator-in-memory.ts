@@ -11,7 +11,9 @@ import { type Around, createMortal, type KILLED } from './mortal.ts'
 
 /** What a world gives: how ports are made, so that each call of theirs can be told. */
 type Given = Pick<OperatorParts, 'clock' | 'namespace' | 'refreshNamespace'> &
-  Partial<Pick<OperatorParts, 'stallRecheckMs' | 'signerIntervalMs' | 'observation' | 'retentionMs' | 'random' | 'log'>> & {
+  Partial<
+    Pick<OperatorParts, 'approvalChecks' | 'stallRecheckMs' | 'signerIntervalMs' | 'observation' | 'retentionMs' | 'random' | 'log'>
+  > & {
     readonly ports: (
       instrument: <T extends object>(name: string, port: T) => T,
       mortal: { isKilled(): boolean },
@@ -62,6 +64,7 @@ export function startInMemory(kube: FakeKube, given: Given, around: Around = not
     retentionMs: 30 * 86_400_000,
     random: () => 0.5,
     log: silent,
+    approvalChecks: { policies: async () => ({ missing: 'there are none in this world' }), mayApprove: async () => false },
     ...given,
     ...given.ports(instrument, mortal),
     caches,

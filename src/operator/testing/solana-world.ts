@@ -6,6 +6,7 @@ import { type StakingTransaction, stakingTransaction } from '../../resources/sta
 import type { EventText } from '../kube/events.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { SolanaNetwork } from '../ports.ts'
+import { createFakeApprovals } from './fake-approvals.ts'
 import { createFakeKeys } from './fake-keys.ts'
 import { createFakeKube } from './fake-kube.ts'
 import { createFakeNamespaces } from './fake-namespaces.ts'
@@ -49,6 +50,7 @@ export function createSolanaWorld() {
   const service = createFakeSolanaStakingApi({ chain: cluster.apiChain, clock, domain: DOMAIN, voteAccount })
   const keys = createFakeSolanaKeys(numbers)
   const namespaces = createFakeNamespaces([['team-a', {}]])
+  const approvals = createFakeApprovals(kube)
   const events: { readonly key: string; readonly text: EventText }[] = []
   const refusals: string[] = []
   /** Genesis hashes by the network's name: any other than `GENESIS` is a cluster where nothing ever was. */
@@ -60,6 +62,7 @@ export function createSolanaWorld() {
       {
         clock,
         ...namespaces.ports,
+        ...approvals.ports,
         onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
         onRefusal: (reason) => void refusals.push(reason),
         ports(instrument) {
@@ -124,6 +127,7 @@ export function createSolanaWorld() {
     keys,
     stakes,
     signers,
+    approvals,
     namespaces: namespaces.actual,
     silenceNamespaces: namespaces.silence,
     events,

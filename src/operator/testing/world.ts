@@ -6,6 +6,7 @@ import { gwei, lamports } from '../../lib/amounts.ts'
 import { type Condition, findCondition } from '../../resources/conditions.ts'
 import { type EthereumStake, type EthereumStakeSpec, type EthereumStakeStatus, ethereumStake } from '../../resources/ethereum-stake.ts'
 import { type SignerNonce, signerNonce } from '../../resources/signer-nonce.ts'
+import { type StakingApproval, stakingApproval } from '../../resources/staking-approval.ts'
 import { type StakingSigner, type StakingSignerSpec, stakingSigner } from '../../resources/staking-signer.ts'
 import { type StakingTransaction, stakingTransaction } from '../../resources/staking-transaction.ts'
 import { type ValidatorExit, type ValidatorExitSpec, validatorExit } from '../../resources/validator-exit.ts'
@@ -17,6 +18,7 @@ import type { KubeObject } from '../kube/objects.ts'
 import { type EthereumNetwork, KeyError, type SolanaNetwork } from '../ports.ts'
 import { senderOf } from '../transactions/ethereum-texts.ts'
 import { laneKey } from '../transactions/names.ts'
+import { createFakeApprovals } from './fake-approvals.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { createFakeKeys, testAddress } from './fake-keys.ts'
 import { createFakeKube } from './fake-kube.ts'
@@ -98,6 +100,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     ['team-a', { team: 'a' }],
     ['team-b', { team: 'b' }],
   ])
+  const approvals = createFakeApprovals(kube)
   const networks = new Map<string, EthereumNetworkConfig>([['hoodi', hoodi]])
   /** Addresses of the mounted Solana keys by folder, and what they hold in lamports. */
   const solanaKeys = new Map<string, string>()
@@ -118,6 +121,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
         clock,
         random,
         ...fakeNamespaces.ports,
+        ...approvals.ports,
         onEvent: (object, text) => void events.push({ key: object.metadata.name, text }),
         onRefusal: (reason) => void refusals.push(reason),
         onAlarm: (alarm) => void alarms.push(alarm),
@@ -162,6 +166,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
         withdrawals: operator.cache<ValidatorWithdrawal & KubeObject>(validatorWithdrawal),
         records: operator.cache<StakingTransaction & KubeObject>(stakingTransaction),
         places: operator.cache<SignerNonce & KubeObject>(signerNonce),
+        approvals: operator.cache<StakingApproval & KubeObject>(stakingApproval),
       },
       hasNews: (key: string) => operator.hasNews(`${kindNames[kindOf(key).kind]}/${kindOf(key).key}`),
       async visitLanes(): Promise<Result | typeof KILLED> {
@@ -213,6 +218,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
     signers,
     records,
     places,
+    approvals,
     namespaces: fakeNamespaces.actual,
     silenceNamespaces: fakeNamespaces.silence,
     networks,

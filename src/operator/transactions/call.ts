@@ -1,13 +1,15 @@
 import type { FeeMarket } from '../../chains/ethereum/fees.ts'
 import { formatWeiAsGwei, type Wei, wei } from '../../lib/amounts.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
-import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
+import type { AttemptApproval, TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { wait } from '../engine/verdict.ts'
+import { approvalOf } from './approvals.ts'
 import { answering, type Delivery } from './delivery.ts'
 import type { Admission } from './kind.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { feesFor, feesOf, highestFees, isBelowBaseFee, isTooCheap } from './price.ts'
 import { mayAttempt, openAttempts, PATIENCE_MS } from './protocol.ts'
+import type { SignedAttempt } from './signing.ts'
 import { type RecordObject, recordOf } from './store.ts'
 import { createTelling } from './telling.ts'
 
@@ -32,7 +34,9 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
     if (!known.told.has(key) && (await tell(of, attempt, moment.signal))) known.told.add(key)
     const raw = await signing.again(of, signer, attempt, moment.signal)
     if (!known.sent.has(key)) {
-      const now = await kind.mayBeSigned(of, true, moment.signal)
+      const now = await deps.approvals.within(of, await kind.mayBeSigned(of, true, moment.signal), moment.signal)
+      // Taken back, it is not sent. What was sent before may land anyway: the approval is not asked for again.
+      if (!wasBroadcast(of)) await deps.approvals.assertApproved(of, now.approvable, moment.signal)
       // What was sent before, by whoever led, stays within its limit, whatever that is now.
       if (known.freshPlace) await deps.limiter.assertStill(moment, of, now.signer)
       // The caps too are those of now.
@@ -49,6 +53,12 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
     known.tooDearSince = isTooDear ? (known.tooDearSince ?? clock.monotonicMs()) : undefined
     return known.tooDearSince !== undefined && clock.monotonicMs() - known.tooDearSince >= PATIENCE_MS
   }
+
+  /** A version of what is under this nonce was handed to a node, or is shown by one. */
+  const wasBroadcast = (of: RecordObject): boolean =>
+    openAttempts(recordOf(of)).some(
+      ({ kind, hash, found }) => kind === 'Call' && (found === true || memory.of(of).sent.has(hash.toLowerCase())),
+    )
 
   /** The version that is sent: the newest. */
   const current = (record: RecordObject): TransactionAttempt | undefined =>
@@ -92,7 +102,7 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
             },
             moment.signal,
           )
-          const written = await record(moment, of, signed)
+          const written = await record(moment, of, approvedAs(signed, admission.approval ?? approvalOf(of)))
           known.isUnderpriced = false
           await sendCall(moment, written, signed.attempt, admission.signer, answering(moment))
           return sentSoFar(moment, written, signed.attempt)
@@ -126,6 +136,12 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
 
   return { driveCall, sendCall, sentSoFar }
 }
+
+/** With by which approvals it was signed. */
+const approvedAs = ({ attempt, raw }: SignedAttempt, approval: AttemptApproval | undefined): SignedAttempt => ({
+  raw,
+  attempt: { ...attempt, ...(approval === undefined ? {} : { approval }) },
+})
 
 /** @throws Halt where the cap was lowered below what it pays */
 function assertWithinCap(attempt: TransactionAttempt, cap: Wei): void {

@@ -29,7 +29,7 @@ export function createDrive(deps: LaneDeps) {
     try {
       const overtaken = await kind.overtaken(of, moment.signal)
       if (overtaken !== undefined) return { overtaken: true, standing: standingOf(overtaken) }
-      return await kind.mayBeSigned(of, false, moment.signal)
+      return await deps.approvals.within(of, await kind.mayBeSigned(of, false, moment.signal), moment.signal)
     } catch (error) {
       moment.signal.throwIfAborted()
       return { overtaken: false, standing: standingOf(error) }

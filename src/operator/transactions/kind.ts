@@ -2,8 +2,9 @@ import type { Address, ChainReceipt, Hash } from '../../chains/ethereum/chain.ts
 import type { StorageGas } from '../../chains/ethereum/storage-gas.ts'
 import type { Wei } from '../../lib/amounts.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
-import type { TransactionPurpose } from '../../resources/staking-transaction.ts'
+import type { AttemptApproval, TransactionPurpose } from '../../resources/staking-transaction.ts'
 import type { Halt } from '../engine/verdict.ts'
+import type { Approvable } from './approvals.ts'
 import type { Landing, Witnesses } from './protocol.ts'
 import type { RecordObject } from './store.ts'
 
@@ -12,6 +13,12 @@ export interface Admission {
   readonly signer: StakingSigner
   /** Highest fee per gas, in wei: the resource's own cap within the policy's. */
   readonly feeCap: Wei
+  /** Highest value in wei, where the purpose leaves it open and somebody has approved no more than that. */
+  readonly valueCap?: Wei
+  /** By which approvals the next version is signed, where they are others than those of the last. */
+  readonly approval?: AttemptApproval
+  /** What a policy may want approved. */
+  readonly approvable: Approvable
 }
 
 /** What an owner's kind says of its transactions: the log knows nonces, fees, nodes and attempts, and nothing of stakes. All throw Halt or a port's error. */

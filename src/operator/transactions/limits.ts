@@ -28,7 +28,7 @@ const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 export const MAX_WINDOW_MS = 365 * UNITS_MS.d
 
 /** A window in ms; undefined where the text is none. */
-function windowMs(text: string): number | undefined {
+export function windowMs(text: string): number | undefined {
   const match = /^([1-9][0-9]{0,8})([smhd])$/.exec(text)
   const ms = match === null ? Number.NaN : Number(match[1]) * UNITS_MS[match[2] as keyof typeof UNITS_MS]
   return ms <= MAX_WINDOW_MS ? ms : undefined

@@ -1,4 +1,5 @@
 import { sameHex } from '../../lib/hex.ts'
+import type { ShownPlan } from '../../resources/plan.ts'
 import type { StakingTransactionSpec, TransactionAttempt, TransactionOwner } from '../../resources/staking-transaction.ts'
 import { conflict, stall } from '../engine/verdict.ts'
 import type { LaneChain } from './chain-port.ts'
@@ -38,6 +39,8 @@ export interface TransactionLog {
   witness(record: RecordObject, attempts: readonly TransactionAttempt[], signal: AbortSignal): Promise<RecordObject>
   /** What a record without an outcome waits for, as this process has seen. */
   standing(name: string): Standing | undefined
+  /** What of a record has to be approved, as far as this process knows; null for nothing, undefined where it was not asked. */
+  planOf(record: RecordObject): ShownPlan | null | undefined
   /** Whether a version was handed to a node, as far as this process knows. */
   wasSent(record: RecordObject, hash: string): boolean
   /** Whether the staking API was told of a version, as far as this process knows. */
@@ -98,6 +101,7 @@ export function createTransactionLog(deps: {
     ofOwner: store.recordsOf,
     ofSubject: store.recordsAbout,
     standing: memory.standing,
+    planOf: (record) => memory.find(record)?.plan,
     wasSent: (record, hash) => memory.find(record)?.sent.has(hash.toLowerCase()) === true,
     wasTold: (record, hash) => memory.find(record)?.told.has(hash.toLowerCase()) === true,
 

@@ -1,5 +1,6 @@
 import type { Hash, Hex } from '../../chains/ethereum/chain.ts'
 import type { Fees } from '../../chains/ethereum/fees.ts'
+import type { ShownPlan } from '../../resources/plan.ts'
 import type { Verdict } from '../engine/verdict.ts'
 import type { RecordObject } from './store.ts'
 
@@ -28,6 +29,8 @@ export interface RecordMemory {
   looks: number
   /** Nodes disagree about what became of it: said instead of that it was sent, which it is again. */
   disputed: Standing | undefined
+  /** What of it has to be approved, as it was asked last; null where nothing has. */
+  plan: ShownPlan | null | undefined
 }
 
 /** A filler that was sent: what the next one must outbid. */
@@ -67,6 +70,7 @@ export function createMemory(onStanding: (record: string, standing: Standing) =>
           minedAt: undefined,
           looks: 0,
           disputed: undefined,
+          plan: undefined,
         }
         records.set(metadata.uid, known)
       }

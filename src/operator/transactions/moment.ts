@@ -6,6 +6,7 @@ import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { ClosedPlace, TransactionOwner } from '../../resources/staking-transaction.ts'
 import type { Halt } from '../engine/verdict.ts'
 import type { EthereumNetwork } from '../ports.ts'
+import type { Approvals } from './approvals.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { FinalityWatch } from './finality.ts'
 import type { TransactionKind } from './kind.ts'
@@ -44,6 +45,8 @@ export interface LaneDeps {
   readonly signing: Signing
   /** The rolling limits of signers. */
   readonly limiter: Limiter
+  /** What the policies of signers want approved. */
+  readonly approvals: Approvals
   readonly signers: () => Iterable<StakingSigner>
   readonly memory: Memory
   readonly clock: Clock

@@ -15,6 +15,7 @@ import { sameHex } from '../../lib/hex.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import { type LabelSelector, type SignerPolicy, type StakingSigner, stakingSignerSpec } from '../../resources/staking-signer.ts'
 import { type Halt, stall, wait } from '../engine/verdict.ts'
+import { requirementOf } from './approval-rules.ts'
 import { limitsOf } from './limits.ts'
 
 export interface Refusal {
@@ -66,6 +67,12 @@ function admitUse(
     return refuse(
       'PolicyUnreadable',
       `StakingSigner ${name} has limits that cannot be read (${limits.problem}): it admits nothing until they are mended.`,
+    )
+  const approval = requirementOf(parsed.data)
+  if (approval !== undefined && 'problem' in approval)
+    return refuse(
+      'PolicyUnreadable',
+      `StakingSigner ${name} asks for approvals in a way that cannot be read (${approval.problem}): it admits nothing until that is mended.`,
     )
   if (suspend === true)
     return {

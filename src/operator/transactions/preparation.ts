@@ -2,6 +2,7 @@ import { ChainError } from '../../chains/ethereum/chain.ts'
 import type { Fees } from '../../chains/ethereum/fees.ts'
 import { formatWeiAsGwei, type Wei } from '../../lib/amounts.ts'
 import { ALLOW_REMAKES_ANNOTATION, DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
+import type { AttemptApproval } from '../../resources/staking-transaction.ts'
 import { retry, stall, wait } from '../engine/verdict.ts'
 import type { Admission } from './kind.ts'
 import type { LaneDeps, Moment } from './moment.ts'
@@ -17,10 +18,12 @@ export interface Ready {
   readonly fees: Fees
   readonly gas: bigint
   readonly value: Wei
+  /** By which approvals, where its signer's policy asks for any. */
+  readonly approval: AttemptApproval | undefined
 }
 
 /** Asks everything that can refuse a record before it takes a place. */
-export function createPreparation(deps: Pick<LaneDeps, 'kindOf' | 'importingFor'>, { followsClaim, follow }: Recall) {
+export function createPreparation(deps: Pick<LaneDeps, 'kindOf' | 'importingFor' | 'approvals'>, { followsClaim, follow }: Recall) {
   const allowedRemakes = ({ metadata }: RecordObject): number => {
     const text = metadata.annotations?.[ALLOW_REMAKES_ANNOTATION] ?? ''
     return /^[0-9]{1,2}$/.test(text) ? Number(text) : 0
@@ -55,6 +58,7 @@ export function createPreparation(deps: Pick<LaneDeps, 'kindOf' | 'importingFor'
     const admission = await kind.mayBeSigned(record, false, signal)
     const overtaken = await kind.overtaken(record, signal)
     if (overtaken !== undefined) throw overtaken
+    const approval = await deps.approvals.assertApproved(record, admission.approvable, signal)
     const { value } = await kind.value(record, admission, signal)
     const market = await moment.market()
     const fees = feesFor(market, admission.feeCap, undefined)
@@ -74,7 +78,7 @@ export function createPreparation(deps: Pick<LaneDeps, 'kindOf' | 'importingFor'
     )
     switch (witness.is) {
       case 'none':
-        return { record, admission, fees, gas, value }
+        return { record, admission, fees, gas, value, approval }
       case 'follow':
         await follow(moment, record, witness.transaction)
         return undefined

@@ -34,7 +34,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
   /** Takes a place, or has one, and names it, with the first attempt; tells; looks at owner and signer once more; sends. */
   async function enter(
     moment: Moment,
-    { record, admission, fees, gas, value }: Ready,
+    { record, admission, fees, gas, value, approval }: Ready,
     { nonce, isResumed, taken }: { readonly nonce: number; readonly isResumed: boolean; readonly taken: Taken | undefined },
   ): Promise<void> {
     const { signal } = moment
@@ -44,7 +44,11 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     if (!place.created && !isResumed) return
     if (place.transaction?.uid !== by.uid || place.transaction.generation !== by.generation) return
     const signed = await signing.version(record, admission.signer, { kind: 'Call', nonce, gas, fees, valueWei: value }, signal)
-    const written = await store.writeStatus(record, withPlace(recordOf(record), nonce, { ...signed.attempt, ...blockAt(moment) }), signal)
+    const written = await store.writeStatus(
+      record,
+      withPlace(recordOf(record), nonce, { ...signed.attempt, ...blockAt(moment), ...(approval === undefined ? {} : { approval }) }),
+      signal,
+    )
     const known = memory.of(written)
     known.freshPlace = true
     known.hinderedSince = undefined

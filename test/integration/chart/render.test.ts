@@ -122,10 +122,30 @@ test("what stands in the service's own configuration goes before the networks of
 
 test('no role that tenants get has anything of the log, of signers, or of a status', async () => {
   const rendered = await helm.render(matrix[0]?.values ?? {})
-  const aggregated = rendered.filter(({ metadata }) => Object.keys(metadata.labels ?? {}).some((label) => label.includes('/aggregate-to-')))
+  const aggregated = rendered.filter(({ metadata }) =>
+    Object.keys(metadata.labels ?? {}).some((label) => label.startsWith('rbac.authorization.k8s.io/aggregate-to-')),
+  )
   expect(aggregated).toHaveLength(2)
   const resources = aggregated.flatMap(({ rules }) => (rules as { resources: string[] }[]).flatMap((rule) => rule.resources))
-  expect([...new Set(resources)].toSorted()).toEqual(['ethereumstakes', 'solanastakes', 'validatorexits', 'validatorwithdrawals'])
+  expect([...new Set(resources)].toSorted()).toEqual([
+    'ethereumstakes',
+    'solanastakes',
+    'stakingapprovals',
+    'validatorexits',
+    'validatorwithdrawals',
+  ])
+  const rules = aggregated.flatMap((role) => role.rules as { resources: string[]; verbs: string[] }[])
+  expect(rules.flatMap(({ verbs }) => verbs)).not.toContain('approve')
+  expect(rules.find((rule) => rule.resources.includes('stakingapprovals'))?.verbs).toEqual(['get', 'list', 'watch'])
+})
+
+test('no role both asks and approves', async () => {
+  const roles = (await helm.render(matrix[0]?.values ?? {})).filter(({ kind }) => kind === 'ClusterRole')
+  const rulesOf = (role: Rendered) => (role.rules ?? []) as { resources: string[]; verbs: string[] }[]
+  const approving = roles.filter((role) => rulesOf(role).some(({ verbs }) => verbs.includes('approve')))
+  expect(approving.map(({ metadata }) => metadata.name)).toEqual(['staking-operator-approve'])
+  for (const { resources, verbs } of approving.flatMap(rulesOf))
+    if (!resources.includes('stakingapprovals')) expect(verbs).toEqual(['get', 'list', 'watch', 'approve'])
 })
 
 test('definitions are kept when the release goes, unless that is asked for', async () => {
@@ -134,7 +154,7 @@ test('definitions are kept when the release goes, unless that is asked for', asy
       .filter(({ kind }) => kind === 'CustomResourceDefinition')
       .map(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'])
   expect(new Set(await policies({}))).toEqual(new Set(['keep']))
-  expect(await policies({ crds: { keep: false } })).toHaveLength(7)
+  expect(await policies({ crds: { keep: false } })).toHaveLength(8)
   expect(new Set(await policies({ crds: { keep: false } }))).toEqual(new Set([undefined]))
   expect(await policies({ crds: { enabled: false } })).toEqual([])
 })

@@ -63,13 +63,17 @@ test('the commands of the page, in their order, take everything away but the mon
   for (const kind of ['stakingtransactions', 'stakingsigners', 'signernonces']) expect(await left(kind), kind).toEqual([])
   await operator.stop()
   await commands.run('Uninstall the release')
-  expect((await left('crd')).filter((name) => name.endsWith('.staking.dev'))).toHaveLength(7)
+  expect((await left('crd')).filter((name) => name.endsWith('.staking.dev'))).toHaveLength(8)
   // The policy stays with what it protects.
   const refused = await cluster.kubectl(['delete', 'crd', 'ethereumstakes.staking.dev'])
   expect(refused.stderr).toMatch(/every resource of it is deleted/)
 
   await commands.run('Remove the definitions')
   expect((await left('crd')).filter((name) => name.endsWith('.staking.dev'))).toEqual([])
-  expect((await left('validatingadmissionpolicies')).filter((name) => name.includes('staking'))).toEqual([])
+  for (const kind of ['validatingadmissionpolicies', 'mutatingadmissionpolicies'])
+    expect(
+      (await left(kind)).filter((name) => name.includes('staking')),
+      kind,
+    ).toEqual([])
   expect(await stack().anvil.depositCount()).toBe(1)
 })

@@ -1,12 +1,13 @@
 import { gweiToWei } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
-import type { EthereumStake, EthereumStakeSpec } from '../../../resources/ethereum-stake.ts'
+import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import { assertOwnerAsks, isBegun } from '../../transactions/owner.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { DepositEvidence } from './evidence.ts'
+import { depositPlan } from './plan.ts'
 import { depositIn, otherDeposits, standsBefore } from './records.ts'
 import type { DepositRequests, EthereumStakeDeps } from './request.ts'
 import { type StakeRequest, stakeRequestOf } from './steps.ts'
@@ -21,12 +22,12 @@ export function createDepositAdmission(
     record: RecordObject,
     fresh: boolean,
     signal: AbortSignal,
-  ): Promise<{ request: StakeRequest; spec: EthereumStakeSpec }> {
+  ): Promise<{ request: StakeRequest; stake: EthereumStake }> {
     const { kind, namespace, name } = record.spec.owner
     const stake = kind === 'EthereumStake' ? await deps.stake({ namespace, name }, fresh, signal) : undefined
     const origin = assertOwnerAsks(record, stake)
-    const { spec } = stake as EthereumStake
-    return { request: stakeRequestOf({ origin, spec }), spec }
+    if (stake === undefined) throw new Error('the owner asks and is not there')
+    return { request: stakeRequestOf({ origin, spec: stake.spec }), stake }
   }
 
   /**
@@ -59,7 +60,7 @@ export function createDepositAdmission(
 
   return {
     async mayBeSigned(record, fresh, signal) {
-      const { request, spec } = await requestOf(record, fresh, signal)
+      const { request, stake } = await requestOf(record, fresh, signal)
       const network = networkOf(request.network)
       if (network.config.chainId !== record.spec.chainId)
         throw stall(
@@ -85,7 +86,9 @@ export function createDepositAdmission(
           'VerificationFailed',
           `StakingTransaction ${record.metadata.name} does not pay the deposit contract. Nothing was signed.`,
         )
-      return { signer, feeCap: capOf(signer, spec.maxFeePerGasGwei) }
+      const feeCap = capOf(signer, stake.spec.maxFeePerGasGwei)
+      const plan = depositPlan(record.spec, { request, uid: stake.metadata.uid, feeCap })
+      return { signer, feeCap, approvable: { plan, signers: [signer], metadata: stake.metadata } }
     },
   }
 }

@@ -7,6 +7,7 @@ import type { TransactionKind } from '../../transactions/kind.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
 import { isBegun, pending } from '../../transactions/owner.ts'
+import { awaitingApproval } from '../../transactions/shown-plan.ts'
 import { createDepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
 import { createLegacyDeposits } from './legacy.ts'
 import { depositName, depositSpec, ownDeposit } from './records.ts'
@@ -65,7 +66,11 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       }
       if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
       const outcome = record.status?.outcome
-      const seen = { transaction: mirrored(log, record, plan.shown), ...(found === undefined ? {} : { found }) }
+      const seen = {
+        transaction: mirrored(log, record, plan.shown),
+        ...(found === undefined ? {} : { found }),
+        ...awaitingApproval(log, record),
+      }
       if (outcome === undefined) {
         const standing = log.standing(record.metadata.name)
         const isNew = own === undefined && standing === undefined

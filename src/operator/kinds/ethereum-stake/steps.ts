@@ -1,6 +1,7 @@
 import type { Address, Hash, Hex } from '../../../lib/chain-types.ts'
 import type { EthereumStakeSpec, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
+import type { ShownPlan } from '../../../resources/plan.ts'
 import { externalReference, idempotencyKey, type Origin } from '../../engine/origin.ts'
 import { defineSteps, type Step } from '../../engine/step.ts'
 import { evidence, isFinal, isReported } from '../../transactions/mirror.ts'
@@ -46,7 +47,12 @@ export type EthereumStakeEffects = {
   readonly followDeposit: {
     args: DepositPlan
     /** `found`: what the staking API said of the stake, where it was asked. */
-    result: { transaction: EthereumTransaction | undefined; found?: { stakeId: string; depositData: DepositFields } }
+    result: {
+      transaction: EthereumTransaction | undefined
+      found?: { stakeId: string; depositData: DepositFields }
+      /** What has to be approved. */
+      plan?: ShownPlan
+    }
   }
   readonly undoStake: {
     args: { network: string; stakeId: string | undefined; externalReference: string }
@@ -123,12 +129,16 @@ export const ethereumStakeSteps: readonly Step<EthereumStakeView, EthereumStakeS
     effect: 'followDeposit',
     args: depositPlanOf,
     watches: (status) => status.stakeId !== undefined && status.depositData !== undefined,
-    absorb: (status, { transaction, found }) => {
-      const { transaction: _before, ...rest } = {
+    absorb: (status, { transaction, found, plan }) => {
+      const {
+        transaction: _before,
+        plan: _planned,
+        ...rest
+      } = {
         ...status,
         ...(found === undefined ? {} : { ...found, verifiedRoot: found.depositData.depositDataRoot }),
       }
-      return transaction === undefined ? rest : { ...rest, transaction }
+      return { ...rest, ...(plan === undefined ? {} : { plan }), ...(transaction === undefined ? {} : { transaction }) }
     },
   }),
   step({

@@ -1,13 +1,17 @@
+import type { ObjectMeta } from '../../../resources/meta.ts'
 import type { SolanaStake } from '../../../resources/solana-stake.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
+import type { Approvable } from '../../transactions/approvals.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { Parties } from './parties.ts'
+import { stepPlan } from './plan.ts'
 import { actionOf, isBegun } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { authoritiesFor } from './required-keys.ts'
+import { signersOf } from './signing.ts'
 import { isWitness, type SolanaPlan, type StakeTerms, solanaRequestOf, transactionOf } from './steps.ts'
 
 /** What a step is made and signed by. */
@@ -16,6 +20,7 @@ export interface Admission {
   readonly parties: Parties
   readonly terms: StakeTerms
   readonly network: SolanaNetwork
+  readonly approvable: Approvable
 }
 
 /** How often it is looked whether a step is wanted after all, in ms; a change of the resource wakes it. */
@@ -35,9 +40,13 @@ export async function ownerOf(
 /** Whether a step may be signed now, by whom and by which terms. */
 export function createStepAdmission(
   deps: Pick<SolanaStakeDeps, 'stake'>,
-  { networkOf, partiesFor, termsFor, assertAdmitted }: SolanaRequests,
+  { networkOf, partiesFor, termsFor, assertAdmitted, amountOf, feeCapOf }: SolanaRequests,
 ): Pick<SolanaTransactionKind<Admission>, 'mayBeSigned'> {
-  async function requestOf(record: RecordObject, fresh: boolean, signal: AbortSignal): Promise<SolanaPlan> {
+  async function requestOf(
+    record: RecordObject,
+    fresh: boolean,
+    signal: AbortSignal,
+  ): Promise<{ readonly plan: SolanaPlan; readonly metadata: ObjectMeta }> {
     const kind = actionOf(record)
     const stake = await ownerOf(deps, record, fresh, signal)
     const wanted = stake?.spec.desiredState
@@ -52,12 +61,13 @@ export function createStepAdmission(
       )
     const asks = kind === 'stake' ? wanted === 'Active' : kind === 'deactivation' ? wanted !== 'Active' : wanted === 'Withdrawn'
     if (!asks) throw wait('InProgress', `spec.desiredState is ${wanted}: nothing more of the ${kind} is signed or sent.`, NOT_WANTED_MS)
-    return { kind, request: solanaRequestOf({ origin, spec: (stake as SolanaStake).spec }) }
+    if (stake === undefined) throw new Error('the owner asks and is not there')
+    return { plan: { kind, request: solanaRequestOf({ origin, spec: stake.spec }) }, metadata: stake.metadata }
   }
 
   return {
     async mayBeSigned(record, fresh, visit, signal) {
-      const plan = await requestOf(record, fresh, signal)
+      const { plan, metadata } = await requestOf(record, fresh, signal)
       const { request, kind } = plan
       const network = networkOf(request.network)
       if (network.config.genesisHash !== record.spec.genesisHash)
@@ -80,7 +90,14 @@ export function createStepAdmission(
         )
       // The service's own choice of a vote account is asked of the policy too.
       assertAdmitted(request, parties, kind === 'stake' ? { voteAccount: terms.voteAccount } : undefined)
-      return { plan, parties, terms, network }
+      const planned = stepPlan(record.spec, {
+        uid: metadata.uid,
+        amountLamports: amountOf(request),
+        parties,
+        terms,
+        feeCap: feeCapOf(request, parties),
+      })
+      return { plan, parties, terms, network, approvable: { plan: planned, signers: signersOf(kind, parties), metadata } }
     },
   }
 }

@@ -4,6 +4,7 @@ import type { Perform } from '../../engine/step.ts'
 import { retry, stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
+import { awaitingApproval } from '../../transactions/shown-plan.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import { alteration, authorityChanged, lockText, lookAt, metaOf } from './chain.ts'
@@ -91,7 +92,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         let record = ownSteps(log, plan.request.origin)[plan.kind]
         if (plan.mayMake && (record === undefined || !isBegun(record))) record = await ensured(plan, visit, signal)
         if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', LOOK_AGAIN_MS).with({ transaction: undefined })
-        const evidence = { transaction: mirrored(log, record, plan.shown) }
+        const evidence = { transaction: mirrored(log, record, plan.shown), ...awaitingApproval(log, record) }
         if (record.status?.outcome === undefined) throw pending(log.standing(record.metadata.name), 'The transaction').with(evidence)
         return evidence
       },

@@ -1,8 +1,10 @@
 import type { SolanaAddress } from '../../../chains/solana/addresses.ts'
 import { encodeBase58 } from '../../../chains/solana/base58.ts'
 import { decodeMessage, joinTransaction } from '../../../chains/solana/message.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { Parties } from './parties.ts'
 import type { SolanaStakeDeps } from './request.ts'
+import type { ActionKind } from './steps.ts'
 
 /** The bytes to send, of a verified message. The signature is the fee payer's, by which the cluster knows the transaction. */
 export async function sign(
@@ -21,4 +23,10 @@ export async function sign(
   const first = signatures.get(feePayer)
   if (first === undefined) throw new Error('the fee payer has not signed')
   return { raw: joinTransaction(message, signatures), signature: encodeBase58(first) }
+}
+
+/** Who signs a transaction that is made now. */
+export function signersOf(kind: ActionKind, { payer, withdrawer, feePayer, stakeAuthority }: Parties): readonly StakingSigner[] {
+  if (kind === 'deactivation') return [payer]
+  return feePayer === stakeAuthority ? [payer, withdrawer] : [withdrawer]
 }

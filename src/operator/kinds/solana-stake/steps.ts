@@ -1,3 +1,4 @@
+import type { ShownPlan } from '../../../resources/plan.ts'
 import type { SolanaProtocol, SolanaStakeSpec, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import { externalReference, idempotencyKey, type Origin } from '../../engine/origin.ts'
 import { defineSteps, type Step } from '../../engine/step.ts'
@@ -60,7 +61,7 @@ export type SolanaStakeEffects = {
     args: { request: SolanaStakeRequest; terms: StakeTerms; tentative: boolean }
     result: StakeTerms
   }
-  readonly followTransaction: { args: FollowPlan; result: { transaction: SolanaTransaction | undefined } }
+  readonly followTransaction: { args: FollowPlan; result: { transaction: SolanaTransaction | undefined; plan?: ShownPlan } }
   /** Sees a stake that is not wanted any more to its end; `nothing`: there is none, and none can come. */
   readonly settleStake: { args: FollowPlan; result: { transaction: SolanaTransaction | undefined; nothing: boolean } }
   /** Cancels at the staking API what it has under the resource's name and was never paid; `cancelled` is false where the API can't. */
@@ -217,7 +218,10 @@ const transactionSteps = (kind: ActionKind, skip: Skip = never): readonly Solana
     done: (status) => skip(status) || isFinal(transactionOf(status, kind)),
     effect: 'followTransaction',
     args: planOf(kind),
-    absorb: (status, { transaction }) => withTransaction(status, kind, transaction),
+    absorb: ({ plan: _planned, ...status }, { transaction, plan }) => ({
+      ...withTransaction(status, kind, transaction),
+      ...(plan === undefined ? {} : { plan }),
+    }),
     watches: (status) => isInFlight(transactionOf(status, kind)) && termsOf(status) !== undefined,
   }),
   report(kind, skip),
@@ -279,7 +283,8 @@ const settleStake: readonly SolanaStep[] = [
     done: (status) => isFunded(status) || nothing(status),
     effect: 'settleStake',
     args: planOf('stake'),
-    absorb: (status, { transaction, nothing: none }) => {
+    // Nothing of the stake is made any more: what waited for an approval does not.
+    absorb: ({ plan: _planned, ...status }, { transaction, nothing: none }) => {
       const next = withTransaction(status, 'stake', transaction)
       return none && transaction === undefined ? { ...next, looked: true } : next
     },

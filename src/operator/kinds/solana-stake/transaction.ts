@@ -9,12 +9,11 @@ import { type Admission, createStepAdmission } from './admission.ts'
 import { alteration, authorityChanged, isReached, lookAt, stakeStateOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
 import { feePayerOf, messageOf } from './message.ts'
-import type { Parties } from './parties.ts'
 import { assertPossible } from './possible.ts'
 import { actionOf, purposes, stepName } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { createServiceTransactions } from './service-transaction.ts'
-import { sign } from './signing.ts'
+import { sign, signersOf } from './signing.ts'
 import { simulate } from './simulation.ts'
 import type { ActionKind } from './steps.ts'
 import { createSolanaVerification } from './verification.ts'
@@ -76,6 +75,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
     },
 
     payerOf: ({ parties }) => parties.payer,
+    approvableOf: ({ approvable }) => approvable,
     sign: (_record, { parties }, message, signal) => sign(deps, parties, message, signal),
 
     async signAgain(record, { plan, terms, parties, network }, attempt, signal) {
@@ -105,12 +105,6 @@ function previousOf(record: RecordObject) {
   if (last?.message === undefined) return undefined
   const failed = closedOf(recordOf(record)).some(({ nonce, by }) => nonce === attempts.length - 1 && by === 'Revert')
   return { message: last.message, signature: last.hash, failed }
-}
-
-/** Who signs a transaction that is made now. */
-function signersOf(kind: ActionKind, { payer, withdrawer, feePayer, stakeAuthority }: Parties): readonly StakingSigner[] {
-  if (kind === 'deactivation') return [payer]
-  return feePayer === stakeAuthority ? [payer, withdrawer] : [withdrawer]
 }
 
 /** Nothing new is signed for a signer that is being deleted: it goes once what is open is settled. @throws Halt */

@@ -7,6 +7,7 @@ import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { Admission, TransactionKind } from '../../transactions/kind.ts'
 import { closedOf } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { requestPlan } from './plan.ts'
 import { newestCall, type RequestRecords } from './records.ts'
 import { calldataOf } from './request-type.ts'
 import type { RequestService } from './service.ts'
@@ -40,7 +41,7 @@ export function createRequestAdmission(
   turns: Turns,
 ): Pick<TransactionKind, 'mayBeSigned' | 'overtaken' | 'value'> {
   const { networkOf, admittedSigner, capOf, feeCapOf, targetOf, isNamed, assertOwned, assertMaySend } = targets
-  const { networkOfRecord, typeOfRecord, orderOfRecord, requestOfRecord } = records
+  const { networkOfRecord, typeOfRecord, askedBy, orderOfRecord, requestOfRecord } = records
 
   /** The validator of the spec and of the record are one, by what the cluster says and, before it takes a place, by the staking API too. */
   async function assertSameValidator(order: RequestOrder, { metadata, spec }: RecordObject, isFirst: boolean, signal: AbortSignal) {
@@ -62,7 +63,7 @@ export function createRequestAdmission(
   }
 
   async function mayBeSigned(record: RecordObject, fresh: boolean, signal: AbortSignal): Promise<Admission> {
-    const order = await orderOfRecord(record, fresh, signal)
+    const { order, metadata: asking } = await askedBy(record, fresh, signal)
     const type = typeOfRecord(record)
     const { spec, metadata } = record
     // A former owner has had its answer: it asks no more by itself.
@@ -109,7 +110,9 @@ export function createRequestAdmission(
       await turns.assertTurn(order, { network: network.config.name, pubkey: pubkeyOf(record) }, record, metadata.name, signal)
     }
     if (fresh) await assertPaysFee(record, network, signal)
-    return { signer, feeCap: capOf(signer, undefined) }
+    const feeCap = capOf(signer, undefined)
+    const plan = requestPlan(spec, { uid: asking.uid, feeCap, requestFeeCap: feeCapOf(signer, order.maxRequestFeeGwei) })
+    return { signer, feeCap, approvable: { plan, signers: [signer], metadata: asking } }
   }
 
   /** Others ask for something of this validator, and the owner doesn't, or may not: what is in flight makes room. */
@@ -127,10 +130,11 @@ export function createRequestAdmission(
   }
 
   /** What the contract is to be paid: its fee with headroom, within the cap. @throws Halt where the fee, or what was written down, is above the cap */
-  async function value(record: RecordObject, { signer }: Admission, signal: AbortSignal): Promise<{ value: Wei; least: Wei }> {
+  async function value(record: RecordObject, { signer, valueCap }: Admission, signal: AbortSignal): Promise<{ value: Wei; least: Wei }> {
     const { chain, config } = networkOfRecord(record)
     const order = await orderOfRecord(record, false, signal)
-    const cap = feeCapOf(signer, order.maxRequestFeeGwei)
+    const ownCap = feeCapOf(signer, order.maxRequestFeeGwei)
+    const cap = valueCap !== undefined && valueCap < ownCap ? valueCap : ownCap
     const attempt = newestCall(record)
     const written = wei(BigInt(attempt?.valueWei ?? '0'))
     if (written > cap)

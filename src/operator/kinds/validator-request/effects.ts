@@ -6,6 +6,7 @@ import type { TransactionKind } from '../../transactions/kind.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
 import { isBegun, LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
+import { awaitingApproval } from '../../transactions/shown-plan.ts'
 import { createAwaitConsensus } from './consensus.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { asSeenBy, foundBy, ownRequest } from './evidence.ts'
@@ -71,7 +72,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       const record = isFollowed || watchOnly ? own : await made(plan, visit, signal)
       if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
       const outcome = asSeenBy(record, order.origin.uid).status?.outcome
-      const seen = { transaction: mirrored(log, asSeenBy(record, order.origin.uid), shown) }
+      const seen = { transaction: mirrored(log, asSeenBy(record, order.origin.uid), shown), ...awaitingApproval(log, record) }
       if (outcome === undefined) {
         const standing = log.standing(record.metadata.name)
         // That its owner does not ask for it is what the owner says itself.

@@ -1,4 +1,5 @@
 import { decodeRequestCalldata, type ValidatorRequest } from '../../../chains/ethereum/requests.ts'
+import type { ObjectMeta } from '../../../resources/meta.ts'
 import type { StakingTransactionSpec } from '../../../resources/staking-transaction.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
@@ -58,15 +59,21 @@ export function createRequestRecords(deps: ValidatorRequestDeps, { networkOfReco
       throw stall('VerificationFailed', `StakingTransaction ${metadata.name} is not for what its resource asks for. Nothing is signed.`)
     return type
   }
-  /** What its resource asks for now. @throws Halt where it is gone, or asks no more */
-  async function orderOfRecord(record: RecordObject, fresh: boolean, signal: AbortSignal): Promise<RequestOrder> {
+  /** Its resource, and what that asks for now. @throws Halt where it is gone, or asks no more */
+  async function askedBy(
+    record: RecordObject,
+    fresh: boolean,
+    signal: AbortSignal,
+  ): Promise<{ readonly order: RequestOrder; readonly metadata: ObjectMeta }> {
     const { owner } = record.spec
     const { kind } = typeOfRecord(record)
     const resource = await deps.resource(kind, owner, fresh, signal)
     const origin = assertOwnerAsks(record, resource)
     if (resource === undefined) throw new Error('the owner asks and is not there')
-    return orderOf({ origin: { ...origin, kind }, spec: resource.spec })
+    return { order: orderOf({ origin: { ...origin, kind }, spec: resource.spec }), metadata: resource.metadata }
   }
+  const orderOfRecord = async (record: RecordObject, fresh: boolean, signal: AbortSignal): Promise<RequestOrder> =>
+    (await askedBy(record, fresh, signal)).order
 
   /** Its request as the staking API has it; undefined where it was made without one. */
   async function requestOfRecord(record: RecordObject, signal: AbortSignal): Promise<RequestBody | undefined> {
@@ -75,5 +82,5 @@ export function createRequestRecords(deps: ValidatorRequestDeps, { networkOfReco
     return typeOfRecord(record).read(networkOfRecord(record).requests, pubkeyOf(record), apiId, signal)
   }
 
-  return { networkOfRecord, typeOfRecord, orderOfRecord, requestOfRecord }
+  return { networkOfRecord, typeOfRecord, askedBy, orderOfRecord, requestOfRecord }
 }

@@ -1,5 +1,6 @@
 import type { Hash, Hex } from '../../../lib/chain-types.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
+import type { ShownPlan } from '../../../resources/plan.ts'
 import type { ValidatorExitSpec } from '../../../resources/validator-exit.ts'
 import type { ValidatorRef } from '../../../resources/validator-ref.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
@@ -53,7 +54,7 @@ export type ValidatorRequestEffects = {
   readonly resolveValidator: { args: RequestOrder; result: FoundValidator }
   readonly createRequest: { args: { order: RequestOrder }; result: { requestId: string; validator: FoundValidator } }
   readonly verifyRequest: { args: RequestPlan; result: { verifiedCalldata: Hex } }
-  readonly followRequest: { args: RequestPlan; result: { transaction: EthereumTransaction | undefined } }
+  readonly followRequest: { args: RequestPlan; result: { transaction: EthereumTransaction | undefined; plan?: ShownPlan } }
   readonly reportRequest: {
     args: { order: RequestOrder; validator: FoundValidator; requestId: string; hash: Hash }
     result: { reportedHash: Hash } | Renamed
@@ -132,9 +133,9 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
     effect: 'followRequest',
     args: planOf,
     watches: isUnderWay,
-    absorb: (status, { transaction }) => {
-      const { transaction: _before, ...rest } = status
-      return transaction === undefined ? rest : { ...rest, transaction }
+    absorb: (status, { transaction, plan }) => {
+      const { transaction: _before, plan: _planned, ...rest } = status
+      return { ...rest, ...(plan === undefined ? {} : { plan }), ...(transaction === undefined ? {} : { transaction }) }
     },
   }),
   step({

@@ -20,8 +20,14 @@ const ofTheValidator: ReadonlySet<Reason> = new Set([
   'PendingWithdrawals',
   'WaitingForValidator',
 ])
-/** Caps and funds: somebody else may have others. */
-const ofItsOwn: ReadonlySet<Reason> = new Set(['RequestFeeTooHigh', 'FeeTooHigh', 'InsufficientFunds', 'WaitingForStake'])
+/** Caps, funds and approvals: somebody else may have others. */
+const ofItsOwn: ReadonlySet<Reason> = new Set([
+  'RequestFeeTooHigh',
+  'FeeTooHigh',
+  'InsufficientFunds',
+  'WaitingForStake',
+  'ApprovalRequired',
+])
 /** So many polls an older one that does nothing is waited for. */
 const PATIENCE_POLLS = 10
 /** How long what was noted of a resource counts, in ms. */

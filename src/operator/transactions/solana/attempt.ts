@@ -6,6 +6,7 @@ import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
 import type { TransactionAttempt } from '../../../resources/staking-transaction.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
+import type { Approvals } from '../approvals.ts'
 import type { Memory } from '../memory.ts'
 import type { LaneDeps, TransactionEvent } from '../moment.ts'
 import { attemptsOf, closedOf } from '../protocol.ts'
@@ -22,6 +23,8 @@ export interface SolanaLogDeps {
   readonly store: Pick<TransactionStore, 'record' | 'read' | 'writeStatus' | 'releaseRecord'>
   /** The rolling limits of whoever pays. */
   readonly limits: SolanaLimiter
+  /** What the policies of whoever signs want approved. */
+  readonly approvals: Approvals
   /** Until when a limit counts a record that nobody needs otherwise, as a sentence. */
   readonly countedUntil: (record: RecordObject) => string | undefined
   readonly ownerExists: LaneDeps['ownerExists']
@@ -87,7 +90,12 @@ export function createAttempts(deps: SolanaLogDeps) {
     const isFirst = !known.sent.has(key)
     if (!known.told.has(key) && (await kind.tell(record, attempt, signal)) === 'taken') known.told.add(key)
     // ▸ It stands in the log by now, and so does what any other leader has signed before: whoever looks last sees all of it.
-    if (isFirst) await deps.limits.assertStill(record, kind.payerOf(await kind.mayBeSigned(record, true, new Map(), signal)), signal)
+    if (isFirst) {
+      const now = await kind.mayBeSigned(record, true, new Map(), signal)
+      await deps.limits.assertStill(record, kind.payerOf(now), signal)
+      // ▸ Taken back before it was sent, it is not sent: it expires by itself.
+      await deps.approvals.assertApproved(record, kind.approvableOf(now), signal)
+    }
     deps.assertMayAct()
     deps.onPoint?.('before send', record.metadata.name)
     try {
@@ -129,6 +137,7 @@ export function createAttempts(deps: SolanaLogDeps) {
     }
     const visit = new Map<string, unknown>()
     const admission = await kind.mayBeSigned(record, false, visit, signal)
+    const approval = await deps.approvals.assertApproved(record, kind.approvableOf(admission), signal)
     deps.limits.assertRoom(record, kind.payerOf(admission))
     const made = await kind.obtain(record, admission, heightsOf(looks), visit, signal)
     // Asked once more: the admission may have been taken back while the service was waited for.
@@ -153,6 +162,7 @@ export function createAttempts(deps: SolanaLogDeps) {
       sinceSlot: made.sinceSlot,
       apiId: made.apiId,
       namespace: record.spec.owner.namespace,
+      ...(approval === undefined ? {} : { approval }),
       at: timestamp(clock.now()),
     }
     const written = await deps.limits.within(record, kind.payerOf(now), () =>

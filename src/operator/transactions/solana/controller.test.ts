@@ -5,6 +5,7 @@ import type { StakingTransactionSpec, StakingTransactionStatus } from '../../../
 import { conflict, stall } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import { createTestClock } from '../../testing/test-clock.ts'
+import type { Approvable } from '../approvals.ts'
 import { createMemory } from '../memory.ts'
 import type { RecordObject } from '../store.ts'
 import { createSolanaLog } from './controller.ts'
@@ -75,6 +76,7 @@ function worldOf(status: StakingTransactionStatus = {}) {
       state.message += 1
       return { apiId: 't1', message: new Uint8Array([state.message]), lastValidBlockHeight: 100 * state.message, sinceSlot: 1 }
     },
+    approvableOf: () => ({}) as Approvable,
     payerOf: () => ({ metadata: { name: 'payer' }, spec: { chain: 'Solana', policy: {} } }) as StakingSigner,
     sign: async (_record, _admission, message) => ({ raw: message, signature: `S${message[0]}` }),
     signAgain: async (_record, _admission, { hash }) => ({ raw: new Uint8Array([Number(hash.slice(1))]), signature: hash }),
@@ -121,6 +123,7 @@ function worldOf(status: StakingTransactionStatus = {}) {
         },
         releaseRecord: async () => undefined,
       },
+      approvals: { assertApproved: async () => undefined, within: async (_record, admission) => admission },
       limits: createSolanaLimiter({ store: { signedSince: () => [], readRecords: async () => {}, unsettledOf: () => [] }, memory, clock }),
       countedUntil: () => undefined,
       ownerExists: async () => true,

@@ -2,6 +2,7 @@ import type { NodeLook } from '../../../chains/solana/chain.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { TransactionAttempt, TransactionPurpose } from '../../../resources/staking-transaction.ts'
 import type { Visit } from '../../engine/visit.ts'
+import type { Approvable } from '../approvals.ts'
 import type { RecordObject } from '../store.ts'
 import type { Step } from './rules.ts'
 
@@ -64,6 +65,8 @@ export interface SolanaTransactionKind<Admission = unknown> {
   obtain(record: RecordObject, admission: Admission, heights: Heights, visit: Visit, signal: AbortSignal): Promise<Obtained>
   /** Whose limits it is counted by: whoever pays for it. */
   payerOf(admission: Admission): StakingSigner
+  /** What the policies of its signers may want approved. */
+  approvableOf(admission: Admission): Approvable
   sign(record: RecordObject, admission: Admission, message: Uint8Array, signal: AbortSignal): Promise<Signed>
   /** Verifies an attempt anew and signs it again. @throws Halt where it is not what the resource asks for, or not under the same signature */
   signAgain(record: RecordObject, admission: Admission, attempt: TransactionAttempt, signal: AbortSignal): Promise<Signed>

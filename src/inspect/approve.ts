@@ -1,0 +1,133 @@
+import { randomBytes } from 'node:crypto'
+import { KubeError } from '../operator/kube/errors.ts'
+import type { KubeObject } from '../operator/kube/objects.ts'
+import { definitionOf } from '../operator/saga-collection.ts'
+import { REQUESTED_BY_ANNOTATION } from '../resources/meta.ts'
+import { readPlan, type ShownPlan } from '../resources/plan.ts'
+import type { LimitUse } from '../resources/signer-limits.ts'
+import { approvableKinds, STAKING_APPROVAL_API, type StakingApproval, stakingApproval } from '../resources/staking-approval.ts'
+import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
+import type { Cluster } from './cluster.ts'
+import { InspectError } from './error.ts'
+import { findResource } from './life.ts'
+import { oneLine } from './output.ts'
+
+/** What can be approved, as a person is to see it before. */
+export interface Approvable {
+  readonly plan: ShownPlan
+  /** Who has asked for it; empty where that is not recorded. */
+  readonly requestedBy: readonly string[]
+  /** What of its signer's limits is used, where whoever asks may read that. */
+  readonly limits: readonly LimitUse[]
+  /** Who would approve. */
+  readonly user: string
+  readonly groups: readonly string[]
+}
+
+type Planned = KubeObject & { readonly status?: { readonly plan?: unknown } }
+
+/**
+ * The plan of a resource that waits for an approval. Its hash is computed here: status can be written by others than the operator.
+ * @throws InspectError where there is none, or none to be believed
+ */
+export async function readApprovable(cluster: Cluster, target: string, namespace: string, signal: AbortSignal): Promise<Approvable> {
+  const resource = await findResource<Planned>(cluster, target, namespace, signal)
+  const { kind, metadata, status } = resource
+  const what = `${kind} ${namespace}/${metadata.name}`
+  if (status?.plan === undefined) throw new InspectError(`nothing of ${what} waits for an approval: its status has no plan`)
+  const plan = readPlan(status.plan)
+  if (plan === undefined)
+    throw new InspectError(
+      `status.plan of ${what} does not have the hash that it shows: somebody changed it. The operator puts it right in a moment: look again`,
+    )
+  const { resource: of } = plan
+  if (of.kind !== kind || of.namespace !== namespace || of.name !== metadata.name || of.uid !== metadata.uid)
+    throw new InspectError(
+      `status.plan of ${what} is of ${of.kind} ${of.namespace}/${of.name} (uid ${of.uid}): somebody put it there. Do not approve it`,
+    )
+  const { username, groups = [] } = await whoAmI(cluster, signal)
+  const requestedBy = (metadata.annotations?.[REQUESTED_BY_ANNOTATION] ?? '').split('\n').filter((user) => user !== '')
+  return { plan, requestedBy, limits: await limitsOf(cluster, plan, signal), user: username, groups }
+}
+
+/** Approves it as whoever asks. @returns the approval's name @throws InspectError where the cluster refuses it */
+export async function approve(
+  cluster: Cluster,
+  { plan, requestedBy, user, groups }: Approvable,
+  expiresAt: Date | undefined,
+  signal: AbortSignal,
+): Promise<string> {
+  const { kind, namespace, name, uid } = plan.resource
+  if (requestedBy.includes(user)) throw new InspectError(`you (${user}) have asked for it: somebody else must approve it`)
+  if (requestedBy.length === 0)
+    throw new InspectError(
+      `who has asked for it is not recorded (annotation ${REQUESTED_BY_ANNOTATION}): no approval would count, as the message of its condition Ready says`,
+    )
+  const ofKind = approvableKinds.find((one) => one === kind)
+  if (ofKind === undefined) throw new InspectError(`nothing of a ${kind} is approved`)
+  const object = {
+    ...STAKING_APPROVAL_API,
+    metadata: { namespace, name: `${name.slice(0, 200)}-${randomBytes(5).toString('hex')}` },
+    spec: {
+      resourceRef: { kind: ofKind, name, uid },
+      planHash: plan.hash,
+      approver: user,
+      approverGroups: [...groups],
+      requestedBy: [...requestedBy],
+      ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.toISOString() }),
+    },
+  }
+  try {
+    const made = await cluster.api.resource<StakingApproval & KubeObject>(definitionOf(stakingApproval)).create(object, signal)
+    return made.metadata.name
+  } catch (error) {
+    if (error instanceof KubeError) throw new InspectError(`the API server refuses the approval: ${oneLine(error.message)}`)
+    throw error
+  }
+}
+
+interface UserInfo {
+  readonly username: string
+  readonly groups?: readonly string[]
+}
+
+/** As the API server knows whoever asks. */
+async function whoAmI(cluster: Cluster, signal: AbortSignal): Promise<UserInfo> {
+  const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' })
+  try {
+    const review = await cluster.api.call<{ readonly status?: { readonly userInfo?: UserInfo } }>(
+      {
+        verb: 'create',
+        resource: 'selfsubjectreviews',
+        method: 'POST',
+        path: '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+        body,
+        contentType: 'application/json',
+      },
+      signal,
+    )
+    if (review.status?.userInfo !== undefined) return review.status.userInfo
+  } catch (error) {
+    if (!(error instanceof KubeError)) throw error
+    throw new InspectError(`the API server does not say who you are: ${oneLine(error.message)}`)
+  }
+  throw new InspectError('the API server does not say who you are')
+}
+
+async function limitsOf(cluster: Cluster, { signer, network, resource }: ShownPlan, signal: AbortSignal): Promise<readonly LimitUse[]> {
+  const found = await cluster.get<StakingSigner & KubeObject>(definitionOf(stakingSigner), { name: signer }, signal)
+  if (found === 'forbidden' || found === 'absent') return []
+  return (found.status?.limits ?? []).filter(
+    (limit) => limit.network === network && (limit.namespace === undefined || limit.namespace === resource.namespace),
+  )
+}
+
+/** A limit in a line. */
+export const limitInWords = ({ window, per, countLeft, leftEth, leftSol }: LimitUse): string =>
+  `${window}${per === 'Namespace' ? ' for the namespace' : ''}: ${
+    [
+      ...(countLeft === undefined ? [] : [`${countLeft} transactions`]),
+      ...(leftEth === undefined ? [] : [`${leftEth} ETH`]),
+      ...(leftSol === undefined ? [] : [`${leftSol} SOL`]),
+    ].join(' and ') || 'nothing'
+  } left`

@@ -1,0 +1,171 @@
+import { AmountError, parseEth } from '../../lib/amounts.ts'
+import { timeMs } from '../../resources/conditions.ts'
+import { type ObjectMeta, REQUESTED_BY_ANNOTATION } from '../../resources/meta.ts'
+import type { Plan } from '../../resources/plan.ts'
+import { type ApproverRule, type SignerApproval, signerApproval } from '../../resources/signer-approval.ts'
+import type { StakingApproval } from '../../resources/staking-approval.ts'
+import type { StakingSignerSpec } from '../../resources/staking-signer.ts'
+import { windowMs } from './limits.ts'
+
+/**
+ * Approvals, pure: whether a policy asks for any, and which of those that are there count. Amounts are gwei on Ethereum, lamports on Solana.
+ *
+ * ▸ An approval counts for one plan of one resource, by its hash and its UID, and never by whoever has asked for it. That it is the word of whom it names
+ * rests on the admission policies, which is proven elsewhere.
+ */
+
+/** What a policy asks for. */
+export interface Requirement {
+  readonly kinds: SignerApproval['kinds']
+  /** What is above it needs an approval; undefined: everything does. */
+  readonly above: bigint | undefined
+  readonly by: readonly ApproverRule[]
+  readonly count: number
+  readonly validForMs: number
+  /** Also what nobody can prove the requesters of may be approved. */
+  readonly allowUnrecorded: boolean
+}
+
+/** The approvals that a signer's policy asks for, or why that can't be read: what the admission rules refuse too, once more. No policy fails open. */
+export function requirementOf({
+  chain,
+  policy,
+}: Pick<StakingSignerSpec, 'chain' | 'policy'>): Requirement | undefined | { readonly problem: string } {
+  if (policy.approval === undefined) return undefined
+  const parsed = signerApproval.safeParse(policy.approval)
+  if (!parsed.success) return { problem: ['policy.approval', ...(parsed.error.issues[0]?.path ?? [])].join('.') }
+  const { kinds, by, count, validFor, allowUnrecorded = false, ...amounts } = parsed.data
+  const [own, other] = chain === 'Solana' ? (['aboveSol', 'aboveEth'] as const) : (['aboveEth', 'aboveSol'] as const)
+  if (amounts[other] !== undefined) return { problem: `policy.approval.${other} is of another chain: ${chain} has ${own}` }
+  if (kinds?.some((kind) => kind.startsWith('Solana') !== (chain === 'Solana')) === true)
+    return { problem: `policy.approval.kinds names what is of another chain than ${chain}` }
+  const above = amountOf(amounts[own])
+  if (above === null) return { problem: `policy.approval.${own} is no amount` }
+  const validForMs = windowMs(validFor)
+  if (validForMs === undefined) return { problem: 'policy.approval.validFor is no time of at most a year, such as "7d"' }
+  if (by.some(({ group, user }) => (group === undefined) === (user === undefined)))
+    return { problem: 'policy.approval.by has an entry without one of group and user' }
+  const named = by.map(({ group, user }) => (user === undefined ? `group ${group}` : `user ${person(user)}`))
+  if (new Set(named).size < named.length) return { problem: 'policy.approval.by names somebody twice' }
+  if (by.every(({ user }) => user !== undefined) && count > by.length)
+    return { problem: 'policy.approval.count is more than the users that policy.approval.by names' }
+  return { kinds, above, by, count, validForMs, allowUnrecorded }
+}
+
+function amountOf(text: string | undefined): bigint | undefined | null {
+  if (text === undefined) return undefined
+  try {
+    return parseEth(text)
+  } catch (error) {
+    if (error instanceof AmountError) return null
+    throw error
+  }
+}
+
+/** Whether a policy asks for the approval of a plan. What moves all that is there has no amount, and is above any. */
+export function isRequired({ kinds, above }: Requirement, { purpose, amount }: Plan): boolean {
+  if (kinds !== undefined && !kinds.includes(purpose)) return false
+  return above === undefined || amount === undefined || BigInt(amount) > above
+}
+
+/** Two spellings of a name that a person would take for one. */
+const person = (user: string): string => user.normalize('NFKC').trim().toLowerCase()
+
+/**
+ * Who has asked for what a resource asks for: its creator, then whoever changed its spec. Undefined where that was not recorded, or is not whole: a cache cuts
+ * what is very long.
+ */
+export function requestersOf({ annotations }: Pick<ObjectMeta, 'annotations'>): readonly string[] | undefined {
+  const text = annotations?.[REQUESTED_BY_ANNOTATION] ?? ''
+  return text === '' || text.includes('…sha256:') ? undefined : text.split('\n')
+}
+
+/** What an approval has to fit, to count. */
+export interface Ground {
+  readonly plan: Plan
+  readonly planHash: string
+  readonly requestedBy: readonly string[]
+  /** The operator's clock, Unix ms. */
+  readonly nowMs: number
+  /** Since when the admission policies are in force, Unix ms: what was made before may have been made by anybody. */
+  readonly sinceMs: number
+  /** Names of approvals whose approver may not approve the resource, by the API server's own word. */
+  readonly denied: ReadonlySet<string>
+}
+
+/** An approval that counts for its plan, for whatever policy its approver is good for. */
+export interface Voice {
+  readonly user: string
+  readonly groups: readonly string[]
+  readonly approval: string
+  readonly createdMs: number
+}
+export interface Weighed {
+  readonly voices: readonly Voice[]
+  /** Approvals of this very plan that don't count, and why. */
+  readonly refused: readonly { readonly approval: string; readonly approver: string; readonly why: string }[]
+}
+
+/** By how much the API server's clock may be ahead of the operator's. */
+const SKEW_MS = 300_000
+
+/** Which approvals of a namespace count for a plan, oldest first. */
+export function weigh(approvals: Iterable<StakingApproval>, ground: Ground): Weighed {
+  const voices: Voice[] = []
+  const refused: Weighed['refused'][number][] = []
+  for (const approval of [...approvals].toSorted(byAge)) {
+    const { spec, metadata } = approval
+    if (spec.planHash !== ground.planHash) continue
+    const why = against(approval, ground)
+    if (why !== undefined) refused.push({ approval: metadata.name, approver: spec.approver, why })
+    else
+      voices.push({
+        user: spec.approver,
+        groups: spec.approverGroups ?? [],
+        approval: metadata.name,
+        createdMs: timeMs(metadata.creationTimestamp ?? ''),
+      })
+  }
+  return { voices, refused }
+}
+
+/** Why an approval doesn't count, as a clause. */
+function against({ metadata, spec }: StakingApproval, { plan, requestedBy, nowMs, sinceMs, denied }: Ground): string | undefined {
+  const { resource } = plan
+  const ref = spec.resourceRef
+  if (metadata.namespace !== resource.namespace || ref.kind !== resource.kind || ref.name !== resource.name)
+    return 'it is for another resource'
+  if (ref.uid !== resource.uid) return 'it is for a resource of this name that is gone'
+  if (metadata.deletionTimestamp !== undefined) return 'it is being deleted'
+  if (spec.approver === '' || /\p{Cc}/u.test(spec.approver)) return 'its approver is no name'
+  if (requestedBy.some((user) => person(user) === person(spec.approver))) return 'its approver has asked for this'
+  const createdMs = timeMs(metadata.creationTimestamp ?? '')
+  // What can't be read is never before or after anything.
+  if (!(createdMs >= sinceMs)) return 'it is older than the admission policies that prove who made it'
+  if (!(createdMs <= nowMs + SKEW_MS)) return "it was made in the future, by the operator's clock"
+  if (denied.has(metadata.name)) return 'its approver may not approve this resource (verb approve)'
+  if (spec.expiresAt !== undefined && !(timeMs(spec.expiresAt) > nowMs)) return 'it has expired'
+  return undefined
+}
+
+/** Those that count for one policy: of different users, each of whom it names, within the time that it gives them. */
+export function votersOf({ by, validForMs }: Requirement, voices: readonly Voice[], nowMs: number): readonly Voice[] {
+  const heard = new Set<string>()
+  return voices.filter((voice) => {
+    if (voice.createdMs + validForMs <= nowMs || heard.has(person(voice.user))) return false
+    const isNamed = by.some(({ user, group }) =>
+      user === undefined ? group !== undefined && voice.groups.includes(group) : user === voice.user,
+    )
+    if (isNamed) heard.add(person(voice.user))
+    return isNamed
+  })
+}
+
+/** Whose approval is asked for, for people. */
+export const inWords = ({ by, count }: Requirement): string =>
+  `${count === 1 ? 'the approval' : `${count} approvals`} of ${by.map(({ user, group }) => (user === undefined ? `group ${group}` : `user ${user}`)).join(' or ')}`
+
+function byAge(a: StakingApproval, b: StakingApproval): number {
+  const key = ({ metadata }: StakingApproval): string => `${metadata.creationTimestamp ?? ''} ${metadata.name}`
+  return key(a) < key(b) ? -1 : 1
+}

@@ -1,0 +1,206 @@
+import { type Wei, wei } from '../../lib/amounts.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { timeMs } from '../../resources/conditions.ts'
+import type { ObjectMeta } from '../../resources/meta.ts'
+import { type Plan, planHash, withHash } from '../../resources/plan.ts'
+import type { StakingApproval } from '../../resources/staking-approval.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
+import type { AttemptApproval } from '../../resources/staking-transaction.ts'
+import { stall, wait } from '../engine/verdict.ts'
+import type { ApprovalChecks, PoliciesInForce } from '../ports.ts'
+import {
+  inWords,
+  isRequired,
+  type Requirement,
+  requestersOf,
+  requirementOf,
+  type Voice,
+  votersOf,
+  type Weighed,
+  weigh,
+} from './approval-rules.ts'
+import type { Admission } from './kind.ts'
+import type { Memory } from './memory.ts'
+import { openAttempts } from './protocol.ts'
+import { type RecordObject, recordOf } from './store.ts'
+
+/** What can be approved of a transaction: as its kind has verified it a moment ago. */
+export interface Approvable {
+  readonly plan: Plan
+  /** Whose keys sign it: each has a policy. */
+  readonly signers: readonly StakingSigner[]
+  /** Metadata of the resource that asks for it. */
+  readonly metadata: ObjectMeta
+}
+
+export interface ApprovalDeps {
+  /** Approvals of a namespace: by the cache. */
+  readonly cached: (namespace: string) => Iterable<StakingApproval>
+  /** Approvals of a plan in a namespace, past the cache. */
+  readonly read: (namespace: string, hash: string, signal: AbortSignal) => Promise<readonly StakingApproval[]>
+  readonly checks: ApprovalChecks
+  readonly memory: Pick<Memory, 'of'>
+  readonly clock: Pick<Clock, 'now'>
+}
+export type Approvals = ReturnType<typeof createApprovals>
+
+/** How often who waits for an approval looks again at most, in ms: an approval wakes it. */
+const LOOK_MS = 60_000
+/** Approvals that don't count and that a message names. */
+const TOLD = 5
+
+interface Asked extends Requirement {
+  readonly signer: string
+}
+
+/** Sees to it that nothing is signed that a signer's policy wants approved first, and that later versions stay within what was approved. */
+export function createApprovals({ cached, read, checks, memory, clock }: ApprovalDeps) {
+  /** What the policies of its signers ask for. @throws Halt where they can't be read: such a policy admits nothing */
+  function askedFor({ plan, signers }: Approvable): readonly Asked[] {
+    const byName = new Map(signers.map((signer) => [signer.metadata.name, signer]))
+    return [...byName.values()].flatMap(({ metadata: { name }, spec }) => {
+      const found = requirementOf(spec)
+      if (found === undefined) return []
+      if ('problem' in found)
+        throw stall('PolicyUnreadable', `StakingSigner ${name}: ${found.problem}. It admits nothing until that is mended.`)
+      return isRequired(found, plan) ? [{ ...found, signer: name }] : []
+    })
+  }
+
+  /** By what is there, whether each policy is met. @throws Halt (ApprovalRequired, ApprovalUnproven) */
+  function assertMet(
+    { plan, metadata }: Approvable,
+    asked: readonly Asked[],
+    approvals: readonly StakingApproval[],
+    policies: PoliciesInForce,
+    denied: ReadonlySet<string> = new Set(),
+  ): readonly Voice[] {
+    const hash = planHash(plan)
+    const nowMs = clock.now().getTime()
+    const isProven = timeMs(metadata.creationTimestamp ?? '') >= policies.requestersSinceMs
+    const heard = new Map<string, Voice>()
+    for (const one of asked) {
+      const known = requestersOf(metadata)
+      const requestedBy = isProven ? known : one.allowUnrecorded ? (known ?? []) : undefined
+      if (requestedBy === undefined && !one.allowUnrecorded) throw unrecorded(plan, one, isProven)
+      const ground = { plan, planHash: hash, requestedBy: requestedBy ?? [], nowMs, sinceMs: policies.approvalsSinceMs, denied }
+      const weighed = weigh(approvals, ground)
+      const voters = votersOf(one, weighed.voices, nowMs)
+      if (voters.length < one.count) throw lacking(plan, hash, one, voters, weighed)
+      for (const voter of voters) heard.set(voter.approval, voter)
+    }
+    return [...heard.values()]
+  }
+
+  /** As `assertMet`, of approvers who may approve it now, by the API server's own word. */
+  async function permitted(
+    of: Approvable,
+    asked: readonly Asked[],
+    found: readonly StakingApproval[],
+    policies: PoliciesInForce,
+    signal: AbortSignal,
+  ) {
+    const allowed = new Set<string>()
+    const denied = new Set<string>()
+    for (;;) {
+      const voices = assertMet(of, asked, found, policies, denied)
+      const next = voices.filter(({ approval }) => !allowed.has(approval))
+      if (next.length === 0) return voices
+      for (const { user, groups, approval } of next)
+        ((await checks.mayApprove({ user, groups }, of.plan.resource, signal)) ? allowed : denied).add(approval)
+    }
+  }
+
+  /**
+   * What a policy asks for is there, now: by the cache first, so that what waits costs nobody anything, and then by the API server's own answers. Asked
+   * before a place is taken, and again right before the first broadcast.
+   * @returns what is to be written down with the attempt; undefined where no policy asks for anything
+   * @throws Halt (ApprovalRequired, ApprovalUnproven)
+   */
+  async function assertApproved(record: RecordObject, of: Approvable, signal: AbortSignal): Promise<AttemptApproval | undefined> {
+    const asked = askedFor(of)
+    const { plan } = of
+    memory.of(record).plan = asked.length === 0 ? null : withHash(plan)
+    if (asked.length === 0) return undefined
+    const { namespace } = plan.resource
+    // Whatever the policies are like: most of those that wait have no approval at all.
+    assertMet(of, asked, [...cached(namespace)], { approvalsSinceMs: 0, requestersSinceMs: 0 })
+    const policies = await checks.policies(signal)
+    if ('missing' in policies) throw unprotected(policies.missing)
+    const hash = planHash(plan)
+    const found = (await read(namespace, hash, signal)).filter(({ spec }) => spec.planHash === hash)
+    const voices = await permitted(of, asked, found, policies, signal)
+    return {
+      planHash: hash,
+      approvers: voices.map(({ user }) => user),
+      ...(plan.maxFeePerGasWei === undefined ? {} : { maxFeePerGasWei: plan.maxFeePerGasWei }),
+      ...(plan.maxRequestFeeWei === undefined ? {} : { maxRequestFeeWei: plan.maxRequestFeeWei }),
+    }
+  }
+
+  return {
+    assertApproved,
+
+    /**
+     * An admission within what the open attempts of a record were approved for. A cap that was raised since takes an approval of its own: without one the
+     * transaction goes on within the old.
+     */
+    async within(record: RecordObject, admission: Admission, signal: AbortSignal): Promise<Admission> {
+      const approved = approvalOf(record)
+      if (approved === undefined) return admission
+      const { plan } = admission.approvable
+      if (isAbove(plan.maxFeePerGasWei, approved.maxFeePerGasWei) || isAbove(plan.maxRequestFeeWei, approved.maxRequestFeeWei)) {
+        try {
+          const approval = await assertApproved(record, admission.approvable, signal)
+          return approval === undefined ? admission : { ...admission, approval }
+        } catch {
+          signal.throwIfAborted()
+        }
+      }
+      return {
+        ...admission,
+        feeCap: lower(admission.feeCap, approved.maxFeePerGasWei),
+        ...(approved.maxRequestFeeWei === undefined ? {} : { valueCap: wei(BigInt(approved.maxRequestFeeWei)) }),
+      }
+    },
+  }
+}
+
+/** By which approval the newest open attempt was signed. */
+export const approvalOf = (record: RecordObject): AttemptApproval | undefined =>
+  openAttempts(recordOf(record)).findLast(({ kind, approval }) => kind === 'Call' && approval !== undefined)?.approval
+
+function lower(cap: Wei, approved: string | undefined): Wei {
+  const most = wei(BigInt(approved ?? cap))
+  return most < cap ? most : cap
+}
+const isAbove = (cap: string | undefined, approved: string | undefined): boolean =>
+  cap !== undefined && approved !== undefined && BigInt(cap) > BigInt(approved)
+
+const about = ({ resource: { kind, namespace, name } }: Plan): string => `${kind} ${namespace}/${name}`
+
+/** What waits for approvals, and how one approves. */
+function lacking(plan: Plan, hash: string, one: Asked, voters: readonly Voice[], { refused }: Weighed) {
+  const { kind, namespace, name } = plan.resource
+  const sofar = voters.length === 0 ? '' : ` So far: ${voters.map(({ user }) => user).join(', ')}.`
+  const told = refused.slice(0, TOLD).map(({ approver, why }) => `${approver} (${why})`)
+  const ignored =
+    told.length === 0 ? '' : ` Not counted: ${told.join('; ')}${refused.length > TOLD ? ` and ${refused.length - TOLD} more` : ''}.`
+  return wait(
+    'ApprovalRequired',
+    `StakingSigner ${one.signer} asks for ${inWords(one)} (spec.policy.approval). status.plan shows what would be signed. To approve it: kubectl staking approve ${kind.toLowerCase()}/${name} -n ${namespace} --plan ${hash}.${sofar}${ignored}`,
+    LOOK_MS,
+  )
+}
+
+const unrecorded = (plan: Plan, { signer }: Asked, isProven: boolean) =>
+  stall(
+    'ApprovalUnproven',
+    `StakingSigner ${signer} asks for an approval, and nobody can prove who has asked for ${about(plan)}: ${isProven ? 'it carries no whole record of that (annotation staking.dev/requested-by)' : 'it is older than the admission policy that records it'}. Create it anew. Where that can't be, the owner of the signer can set policy.approval.allowUnrecorded.`,
+  )
+
+const unprotected = (missing: string) =>
+  stall(
+    'ApprovalUnproven',
+    `No approval counts, since nobody can prove who made it: ${missing}. Whoever runs the operator installs the admission policies of its chart (approvals.policies).`,
+  )

@@ -1,0 +1,346 @@
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { approvalPolicy } from '../../../src/resources/admission-policies.ts'
+import { REQUESTED_BY_ANNOTATION } from '../../../src/resources/meta.ts'
+import { readPlan, type ShownPlan } from '../../../src/resources/plan.ts'
+import { installChart } from '../../cluster/chart.ts'
+import { runToEnd } from '../../cluster/run.ts'
+import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
+import { applyAll, eventually, getSigner, getStake, SIGNER, seen, signer, stake, validatorExit } from '../../stack/resources.ts'
+import { mainEntry, NETWORK } from '../../stack/stack.ts'
+import { deleteStake, recordOf, untilGone, untilPaidOnce, untilShows, useStack } from './harness.ts'
+
+/** Approvals on a real API server, with the admission policies of the chart, by users as it knows them. */
+
+const NAMESPACE = 'default'
+const ARGO = `system:serviceaccount:${NAMESPACE}:argocd-application-controller`
+/** Who approves with the real command, by a token of their own. */
+const APPROVER = 'approver'
+/** Users by their groups. */
+const users: Readonly<Record<string, readonly string[]>> = {
+  alice: ['tenants'],
+  bob: ['approvers'],
+  carol: ['approvers', 'tenants'],
+  dave: ['tenants'],
+  erin: ['approvers', 'tenants'],
+}
+
+const stack = useStack({
+  anvil: { mining: 0.3, accounts: 6 },
+  install: (cluster, { networks, stakingApi }) =>
+    installChart(cluster, { networks, stakingApi: { url: stakingApi.url } }, AbortSignal.timeout(120_000)),
+})
+
+const binding = (role: string, group: string) => ({
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'RoleBinding',
+  metadata: { name: `${group}-${role}`, namespace: NAMESPACE },
+  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: `staking-operator-${role}` },
+  subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: group }],
+})
+const account = (name: string) => ({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: NAMESPACE } })
+
+const as = (user: string, args: readonly string[], input?: object) =>
+  stack().cluster.kubectl(args, {
+    asUser: user,
+    asGroups: [...(users[user] ?? ['tenants']), 'system:authenticated'],
+    ...(input === undefined ? {} : { input: JSON.stringify(input) }),
+  })
+const create = (user: string, object: object) => as(user, ['create', '-f', '-'], object)
+async function createOk(user: string, object: object): Promise<void> {
+  const { code, stderr } = await create(user, object)
+  expect(code, stderr).toBe(0)
+}
+
+const approvalOf = (plan: ShownPlan, user: string, change: object = {}) => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'StakingApproval',
+  metadata: { name: `approval-${randomUUID().slice(0, 8)}`, namespace: NAMESPACE },
+  spec: {
+    resourceRef: { kind: plan.resource.kind, name: plan.resource.name, uid: plan.resource.uid },
+    planHash: plan.hash,
+    approver: user,
+    approverGroups: users[user] ?? [],
+    requestedBy: ['somebody'],
+    ...change,
+  },
+})
+
+/** A stake that waits for an approval, with its plan. */
+async function waiting(name: string): Promise<ShownPlan> {
+  const found = await eventually(
+    `stake ${name} waits for an approval and shows its plan`,
+    () => getStake(stack().cluster, name),
+    (value) => seen(value).reason === 'ApprovalRequired' && readPlan(value?.status?.plan) !== undefined,
+  )
+  const plan = readPlan(found?.status?.plan)
+  if (plan === undefined) throw new Error('it shows none')
+  return plan
+}
+const requesters = async (name: string) => (await getStake(stack().cluster, name))?.metadata.annotations?.[REQUESTED_BY_ANNOTATION]
+const deposits = () => stack().anvil.depositCount()
+
+beforeAll(async () => {
+  const { cluster } = stack()
+  const approval = { by: [{ group: 'approvers' }, { user: `system:serviceaccount:${NAMESPACE}:${APPROVER}` }], kinds: ['Deposit'] }
+  await applyAll(cluster, [
+    ...['edit', 'view'].map((role) => binding(role, 'tenants')),
+    binding('approve', 'approvers'),
+    account(APPROVER),
+    { ...binding('approve', 'sa'), subjects: [{ kind: 'ServiceAccount', name: APPROVER, namespace: NAMESPACE }] },
+    // Who may create approvals, and not approve.
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { name: 'writes-approvals', namespace: NAMESPACE },
+      rules: [{ apiGroups: ['staking.dev'], resources: ['stakingapprovals'], verbs: ['create', 'delete', 'get', 'update', 'patch'] }],
+    },
+    {
+      ...binding('edit', 'tenants-write'),
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'writes-approvals' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'tenants' }],
+    },
+    signer({ policy: { approval } }),
+  ])
+  await eventually(
+    'the signer is ready',
+    () => getSigner(cluster, SIGNER),
+    (value) => seen(value).ready === 'True',
+  )
+  // A policy is in force a moment after it was made, and believed five seconds after that.
+  await eventually(
+    'the policies are in force',
+    () => as('alice', ['create', '--dry-run=server', '-f', '-'], stake('probe', {}, { annotations: { [REQUESTED_BY_ANNOTATION]: 'bob' } })),
+    () => true,
+  )
+  await new Promise((resolve) => setTimeout(resolve, 6_000))
+})
+
+test('a stake waits with its plan, is approved by another user with the real command, and is paid once', { timeout: 120_000 }, async () => {
+  const { cluster, dir } = stack()
+  await createOk('alice', stake('first'))
+  const plan = await waiting('first')
+  expect(await requesters('first')).toBe('alice')
+  expect(await deposits()).toBe(0)
+  expect(seen(await getStake(cluster, 'first')).stalled).toBe(false)
+
+  const kubeconfig = join(dir, 'approver.kubeconfig')
+  writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: NAMESPACE, name: APPROVER }), { mode: 0o600 })
+  const approve = (...args: readonly string[]) =>
+    runToEnd({
+      command: process.execPath,
+      args: [join(mainEntry, '../kubectl-staking.ts'), 'approve', ...args, '--kubeconfig', kubeconfig],
+      env: COMPILE_CACHE,
+      signal: AbortSignal.timeout(60_000),
+    })
+  expect((await approve('first', '--yes')).stderr).toMatch(/^error: this is no terminal/)
+  expect((await approve('first', '--yes', '--plan', 'ab'.repeat(32))).stderr).toMatch(/^error: the plan is another now/)
+  expect(await deposits()).toBe(0)
+  const done = await approve('first', '--kind', 'EthereumStake', '--yes', '--plan', plan.hash)
+  expect(done, done.stderr).toMatchObject({ code: 0 })
+  for (const line of [
+    /amount +32 ETH/,
+    /withdrawal address +0x70997970C51812dc3A010C7d01b50e0d17dc79C8 \(Compounding\)/,
+    /asked for by +alice/,
+    new RegExp(`plan +${plan.hash}`),
+    /Approved as system:serviceaccount:default:approver/,
+  ])
+    expect(done.stdout).toMatch(line)
+  await untilPaidOnce(stack(), 'first')
+  expect((await recordOf(cluster, 'first')).status?.attempts?.[0]?.approval).toMatchObject({
+    planHash: plan.hash,
+    approvers: [`system:serviceaccount:${NAMESPACE}:${APPROVER}`],
+  })
+  expect(await approve('first', '--yes', '--plan', plan.hash)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/nothing of EthereumStake default\/first waits/),
+  })
+})
+
+describe('the API server refuses', () => {
+  let plan: ShownPlan
+  beforeAll(async () => {
+    await createOk('carol', stake('refusals'))
+    plan = await waiting('refusals')
+  })
+
+  test.each<[string, string, object, RegExp]>([
+    ['an approval in the name of another', 'bob', { approver: 'erin' }, /spec\.approver must be who creates the approval: bob/],
+    ['a group that its creator is not in', 'bob', { approverGroups: ['approvers', 'admins'] }, /names a group that its creator is not in/],
+    ['whoever says that they have asked', 'carol', { requestedBy: ['carol'] }, /carol has asked for it, and may not approve it/],
+    ['whoever has not the verb approve', 'dave', {}, /dave may not approve EthereumStake default\/refusals: that takes the verb approve/],
+    ['a hash that is none', 'bob', { planHash: 'abc' }, /planHash/],
+    ['a kind that is none', 'bob', { resourceRef: { kind: 'StakingSigner', name: 'x', uid: 'y' } }, /Unsupported value: "StakingSigner"/],
+    ['nobody who has asked', 'bob', { requestedBy: [] }, /requestedBy/],
+  ])('%s', async (_what, user, change, words) => {
+    const { code, stderr } = await create(user, approvalOf(plan, user, change))
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(words)
+  })
+
+  test('an approval that is changed', async () => {
+    const object = approvalOf(plan, 'dave')
+    const other = approvalOf(plan, 'carol', { planHash: 'ab'.repeat(32) })
+    await createOk('carol', other)
+    const patched = await as('carol', [
+      'patch',
+      'stakingapproval',
+      other.metadata.name,
+      '-n',
+      NAMESPACE,
+      '--type=merge',
+      '-p',
+      JSON.stringify({ spec: { planHash: plan.hash } }),
+    ])
+    expect(patched.code).not.toBe(0)
+    expect(patched.stderr).toMatch(/an approval never changes/)
+    expect(object.spec.approver).toBe('dave')
+  })
+
+  test('what somebody writes about who has asked, at the creation and later', async () => {
+    // Where the cluster records it, what is written is put right at once.
+    await createOk('alice', stake('pretends', {}, { annotations: { [REQUESTED_BY_ANNOTATION]: 'bob' } }))
+    expect(await requesters('pretends')).toBe('alice')
+    await as('alice', ['annotate', 'ethereumstake', 'pretends', '-n', NAMESPACE, '--overwrite', `${REQUESTED_BY_ANNOTATION}=bob`])
+    await as('alice', ['annotate', 'ethereumstake', 'pretends', '-n', NAMESPACE, `${REQUESTED_BY_ANNOTATION}-`])
+    expect(await requesters('pretends')).toBe('alice')
+    await deleteStake(stack().cluster, 'pretends')
+  })
+
+  test('an impersonation by who may not impersonate', async () => {
+    const { cluster } = stack()
+    const kubeconfig = join(stack().dir, 'approver.kubeconfig')
+    writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: NAMESPACE, name: APPROVER }), { mode: 0o600 })
+    const { code, stderr } = await cluster.kubectl(['create', '--validate=false', '-f', '-'], {
+      kubeconfig,
+      asUser: 'bob',
+      asGroups: ['approvers'],
+      input: JSON.stringify(approvalOf(plan, 'bob')),
+    })
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(/cannot impersonate/)
+  })
+})
+
+describe('does not count', () => {
+  test('an approval for another plan, one that has expired, one by who has asked; and the next one does', {
+    timeout: 120_000,
+  }, async () => {
+    const { cluster } = stack()
+    await createOk('carol', stake('uncounted'))
+    const plan = await waiting('uncounted')
+    const before = await deposits()
+    await createOk('bob', approvalOf({ ...plan, hash: 'ab'.repeat(32) }, 'bob'))
+    await createOk('bob', approvalOf(plan, 'bob', { expiresAt: new Date(Date.now() - 1_000).toISOString() }))
+    await untilShows(cluster, 'uncounted', 'ApprovalRequired', /Not counted: bob \(it has expired\)/)
+    // Admission goes by what the approval says of who has asked; the operator by what the resource says.
+    await createOk('carol', approvalOf(plan, 'carol'))
+    await untilShows(cluster, 'uncounted', 'ApprovalRequired', /carol \(its approver has asked for this\)/)
+    expect(await deposits()).toBe(before)
+    await createOk('bob', approvalOf(plan, 'bob'))
+    await untilPaidOnce(stack(), 'uncounted')
+  })
+
+  test('an approval of a resource that was deleted and created anew', { timeout: 120_000 }, async () => {
+    const { cluster } = stack()
+    await createOk('alice', stake('again'))
+    const before = await waiting('again')
+    const count = await deposits()
+    await deleteStake(cluster, 'again')
+    await untilGone(cluster, 'again')
+    await createOk('bob', approvalOf(before, 'bob'))
+    await createOk('alice', stake('again'))
+    const after = await waiting('again')
+    expect(after.hash).not.toBe(before.hash)
+    await createOk('bob', approvalOf(after, 'bob', { resourceRef: { kind: 'EthereumStake', name: 'again', uid: before.resource.uid } }))
+    await untilShows(cluster, 'again', 'ApprovalRequired', /Not counted: bob \(it is for a resource of this name that is gone\)/)
+    expect(await deposits()).toBe(count)
+    await deleteStake(cluster, 'again')
+  })
+
+  test('whoever changed what Argo CD has created, nor Argo CD itself; somebody else does', { timeout: 120_000 }, async () => {
+    const { cluster } = stack()
+    await createOk(ARGO, stake('from-git'))
+    await waiting('from-git')
+    expect(await requesters('from-git')).toBe(ARGO)
+    const patched = await as('erin', [
+      'patch',
+      'ethereumstake',
+      'from-git',
+      '-n',
+      NAMESPACE,
+      '--type=merge',
+      '-p',
+      '{"spec":{"maxFeePerGasGwei":"70"}}',
+    ])
+    expect(patched.code, patched.stderr).toBe(0)
+    expect(await requesters('from-git')).toBe(`${ARGO}\nerin`)
+    const plan = await eventually(
+      'the plan has the new cap',
+      () => waiting('from-git'),
+      ({ maxFeePerGasWei }) => maxFeePerGasWei === '70000000000',
+    )
+    const argo = await create(ARGO, approvalOf(plan, ARGO, { approverGroups: [] }))
+    expect(argo.stderr).toMatch(/may not approve EthereumStake default\/from-git/)
+    await createOk('erin', approvalOf(plan, 'erin'))
+    await untilShows(cluster, 'from-git', 'ApprovalRequired', /erin \(its approver has asked for this\)/)
+    await createOk('bob', approvalOf(plan, 'bob'))
+    await untilPaidOnce(stack(), 'from-git')
+  })
+
+  test('any approval, while a policy of the chart is not bound, nor afterwards one from then', { timeout: 120_000 }, async () => {
+    const { cluster } = stack()
+    await createOk('alice', stake('unproven'))
+    const plan = await waiting('unproven')
+    const count = await deposits()
+    const bound = await cluster.kubectlOk(['get', 'validatingadmissionpolicybinding', approvalPolicy.name, '-o', 'json'])
+    await cluster.kubectlOk(['delete', 'validatingadmissionpolicybinding', approvalPolicy.name])
+    // Nothing keeps her from approving in the name of another now.
+    await eventually(
+      'the API server has forgotten the policy',
+      () => create('dave', approvalOf(plan, 'bob', { approver: 'bob' })),
+      ({ code }) => code === 0,
+      20_000,
+    )
+    await untilShows(cluster, 'unproven', 'ApprovalUnproven', /there is no ValidatingAdmissionPolicyBinding approvals\.staking\.dev/)
+    const { apiVersion, kind, spec } = JSON.parse(bound) as { apiVersion: string; kind: string; spec: object }
+    await applyAll(cluster, [{ apiVersion, kind, metadata: { name: approvalPolicy.name }, spec }])
+    await untilShows(cluster, 'unproven', 'ApprovalRequired', /bob \(it is older than the admission policies that prove who made it\)/)
+    expect(await deposits()).toBe(count)
+    await deleteStake(cluster, 'unproven')
+  })
+})
+
+describe('a signer is refused with a word', () => {
+  const by = [{ group: 'approvers' }]
+  test.each<[string, object, RegExp]>([
+    ['nobody', { by: [] }, /policy\.approval\.by/],
+    ['an entry that is neither user nor group', { by: [{}] }, /write either group or user/],
+    ['an entry that is both', { by: [{ user: 'a', group: 'b' }] }, /write either group or user/],
+    ['somebody twice', { by: [...by, ...by] }, /names somebody twice/],
+    ['everybody', { by: [{ group: 'system:authenticated' }] }, /everybody is in this group/],
+    ['more than the users that it names', { by: [{ user: 'bob' }], count: 2 }, /is more than the users that by names/],
+    ['SOL', { by, aboveSol: '1' }, /of an Ethereum signer it is in ETH/],
+    ['wei', { by, aboveEth: '32000000000000000000' }, /must be a plain decimal number of ETH/],
+    ['what a Solana signer signs', { by, kinds: ['SolanaStake'] }, /an Ethereum signer signs Deposit, Exit and Withdrawal/],
+    ['a kind twice', { by, kinds: ['Exit', 'Exit'] }, /Duplicate value/],
+    ['a time without a unit', { by, validFor: '3600' }, /must be a whole number of seconds, minutes, hours or days/],
+    ['a count of none', { by, count: 0 }, /greater than or equal to 1/],
+  ])('that names %s', async (_what, approval, words) => {
+    const object = signer({ policy: { approval } }, 'refused')
+    const { code, stderr } = await stack().cluster.kubectl(['apply', '--dry-run=server', '-f', '-'], { input: JSON.stringify(object) })
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(words)
+  })
+})
+
+test('kinds that no policy names need no approval', async () => {
+  const pubkey = `0x${'ab'.repeat(48)}` as const
+  await createOk('alice', validatorExit('no-approval', { network: NETWORK, pubkey }))
+  const { stdout } = await as('alice', ['get', 'validatorexit', 'no-approval', '-n', NAMESPACE, '-o', 'json'])
+  expect((JSON.parse(stdout) as { metadata: { annotations: Record<string, string> } }).metadata.annotations[REQUESTED_BY_ANNOTATION]).toBe(
+    'alice',
+  )
+})
