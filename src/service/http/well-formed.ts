@@ -15,10 +15,9 @@ export function jsonOf(headers: IncomingHttpHeaders, body: Buffer): unknown {
   return body.length === 0 ? undefined : parseJson(body.toString('utf8'))
 }
 
-const saysUtf8 = (contentType: string | undefined): boolean => {
-  const charset = /;\s*charset\s*=\s*"?([^";\s]*)"?/i.exec(contentType ?? '')?.[1]
-  return charset === undefined || /^utf-?8$/i.test(charset)
-}
+/** Whoever else reads it may take the last charset of several for the one that counts. */
+const saysUtf8 = (contentType = ''): boolean =>
+  [...contentType.matchAll(/;\s*charset\s*=\s*"?([^";\s]*)"?/gi)].every(([, charset = '']) => /^utf-?8$/i.test(charset))
 
 /** Of these a request has one: Node takes the first of several, and whatever stands before the service may take another. */
 const single: ReadonlySet<string> = new Set(['authorization', 'content-type', 'host'])
