@@ -82,7 +82,8 @@ function guardClient(client: pg.PoolClient, statementMs: number): PostgresPoolCl
   return guarded as unknown as PostgresPoolClient
 }
 
-async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
+/** @throws DatabaseUnavailableError when there is none */
+export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>()
   let timer = setTimeout(() => {
     timer = setTimeout(() => late.reject(new DatabaseUnavailableError('away', `the database gave no answer in ${ms} ms`)), graceMs)
