@@ -45,7 +45,8 @@ export function createRateLimiter(deps: { store: Store; clock: Clock; max: numbe
 
   async function ask(subject: string): Promise<Purse> {
     const begun = clock.monotonicMs()
-    const over = sql`(r.window_start <= now() - ${window})`
+    // One that begins after the next has begun before the database's clock went back.
+    const over = sql`(r.window_start <= now() - ${window} or r.window_start > now() + ${window})`
     const grantOf = (taken: ReturnType<typeof sql<bigint>>) =>
       sql<bigint>`greatest(0, least(${max}::bigint - ${taken}, greatest(1, (${max}::bigint - ${taken}) / ${share}::bigint)))`
     const fresh = grantOf(sql<bigint>`0::bigint`)

@@ -25,3 +25,16 @@ test('a limit that was lowered below what was taken refuses, and asks once', asy
   for (let count = 0; count < 5; count++) expect(await strict.spend('k')).toMatchObject({ allowed: false, remaining: 0, limit: 10 })
   expect(asked).toBeLessThan(3)
 })
+
+test('a window from before the clock of the database went back is over', async () => {
+  const clock: Clock = { now: () => new Date(), monotonicMs: () => 0, sleep: async () => undefined }
+  const limiter = () => createRateLimiter({ store, clock, max: 1, windowMs: 60_000 })
+  expect((await limiter().spend('back')).allowed).toBe(true)
+  expect((await limiter().spend('back')).allowed).toBe(false)
+  await store.db
+    .updateTable('rate_limits')
+    .set({ window_start: new Date(Date.now() + 3_600_000) })
+    .where('subject', '=', 'back')
+    .execute()
+  expect(await limiter().spend('back')).toMatchObject({ allowed: true, resetMs: expect.closeTo(60_000, -4) })
+})
