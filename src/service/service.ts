@@ -24,6 +24,7 @@ import { createTracker, type Tracker } from './ethereum/tracker.ts'
 import { createUnreportedPayments } from './ethereum/unreported-payments.ts'
 import { createValidatorStatuses } from './ethereum/validator-statuses.ts'
 import { createApp, createOperationsApp, defaultHttpLimits, type HttpLimits } from './http/app.ts'
+import { answerAtHand } from './http/at-hand.ts'
 import { auditRoutes } from './http/audit-routes.ts'
 import { installAuth, type RateLimits } from './http/auth.ts'
 import { createReplays, isAnswered, serve } from './http/contract-route.ts'
@@ -138,7 +139,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
 
   const stopped = new AbortController()
   const limits: HttpLimits = { ...defaultHttpLimits, ...deps.httpLimits }
-  const app = createApp({
+  const { app, admission } = createApp({
     log,
     metrics,
     stopping,
@@ -165,13 +166,12 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     allowedMethods: (path) => served.filter((route) => route.pattern.test(path)).map((route) => route.method),
     replayOf: createReplays(idempotency, checkNetwork),
   })
-  await installAuth(app, {
+  const access = {
     apiKeys: createApiKeys({ store, clock, remember: true }),
     audit: createAudit({ store, clock, log, settings: deps.audit ?? defaultAuditSettings }),
-    checkNetwork,
     limiter: createRateLimiter({ store, clock, ...deps.rateLimit }),
-    limits: deps.rateLimit,
-  })
+  }
+  await installAuth(app, { ...access, checkNetwork, limits: deps.rateLimit })
   installNetworkCheck(app, checkNetwork)
   const networkHealth = createNetworkHealth({ networks: deps.networks, solanaNetworks: deps.solanaNetworks ?? new Map(), clock })
   metrics.onScrapeNetworks(networkHealth)
@@ -180,7 +180,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   app.get('/openapi.json', async () => servedOnly(deps.version, served))
   docsRoutes(app)
   const deposits = deps.deposits ?? createDepositMaker(deps.keys)
-  ethereumStakeRoutes(app, {
+  const stakesAtHand = ethereumStakeRoutes(app, {
     store,
     idempotency,
     networks,
@@ -190,6 +190,8 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     validators: createValidatorStatuses({ networks, clock, log }),
     takeNewKey: createTakeNewKey({ keys: deps.keys, deposits, indices: deps.indices, log, metrics }),
   })
+  const hasProxies = (deps.trustProxy ?? []).length > 0
+  answerAtHand(app, [stakesAtHand], { ...access, admission, metrics, log, stopping, hasProxies })
   validatorRoutes(app, { store, idempotency, networks, clock, log, metrics })
   solanaStakeRoutes(app, {
     store,

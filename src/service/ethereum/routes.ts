@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { BeaconValidator } from '../../chains/ethereum/beacon.ts'
 import { routes } from '../../contract/routes.ts'
 import { ProblemError } from '../errors.ts'
+import type { AnswersAtHand } from '../http/at-hand.ts'
 import { answer, type Input, serve } from '../http/contract-route.ts'
 import { createWrittenAnswers } from '../http/written-answers.ts'
 import { findStakeVersion, listStakes, type StakeRow, stakeVersions } from '../store/stakes.ts'
@@ -12,8 +13,11 @@ import { stakeBody } from './stake-body.ts'
 import { type SubmitStakeDeps, submitStake } from './submit-stake.ts'
 import { isSameValidator } from './validator-statuses.ts'
 
-/** The operations on Ethereum stakes. An account sees its own stakes only: all others don't exist for it. */
-export function ethereumStakeRoutes(app: FastifyInstance, deps: CreateStakeDeps & SubmitStakeDeps): void {
+/**
+ * The operations on Ethereum stakes. An account sees its own stakes only: all others don't exist for it.
+ * @returns the answers to GETs of a stake that can be sent at once
+ */
+export function ethereumStakeRoutes(app: FastifyInstance, deps: CreateStakeDeps & SubmitStakeDeps): AnswersAtHand {
   const { db } = deps.store
 
   const { validators } = deps
@@ -40,7 +44,7 @@ export function ethereumStakeRoutes(app: FastifyInstance, deps: CreateStakeDeps 
     if (found === undefined) throw new ProblemError('not-found', `there is no stake ${params.stakeId}`)
     return found
   }
-  serve(app, routes.getEthereumStake, getStake, { atHand: ({ account }, { stakeId = '' }) => written.atHand(account, stakeId) })
+  serve(app, routes.getEthereumStake, getStake)
 
   serve(app, routes.listEthereumStakes, async ({ caller, query, signal }) => {
     const limit = query.limit ?? defaultLimit
@@ -55,4 +59,5 @@ export function ethereumStakeRoutes(app: FastifyInstance, deps: CreateStakeDeps 
     await deps.validators.refresh(rows.slice(0, limit), signal)
     return { status: 200, body: pageOf(rows, limit, (row) => stakeBody(row, deps.validators.known(row))) }
   })
+  return { route: routes.getEthereumStake, find: written.atHand }
 }

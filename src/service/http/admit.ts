@@ -6,17 +6,30 @@ import type { HttpLimits } from './app.ts'
 
 const sweepMs = 1_000
 
+/** The places of requests that are being served. */
+export interface Admission {
+  /** None is left, or none is given any more. */
+  isFull(): boolean
+  /** Takes a place until the client has taken the answer, or has left. */
+  enter(answer: ServerResponse): void
+}
+
 /** Takes as many requests of the contract at once as it may, and none once it has stopped. What the platform asks is always answered. */
 export function admit(
   app: FastifyInstance,
   { maxInFlight, requestTimeoutMs }: HttpLimits,
   metrics: Pick<Metrics, 'onScrapeInFlight' | 'shed'>,
   stopped: AbortSignal,
-): void {
+): Admission {
   const answers = new Set<ServerResponse>()
   /** Those whose requests wait, and are not being served meanwhile. */
   let aside = 0
   metrics.onScrapeInFlight(() => answers.size - aside)
+  const isFull = () => stopped.aborted || answers.size - aside >= maxInFlight
+  const enter = (answer: ServerResponse) => {
+    answers.add(answer)
+    answer.once('close', () => answers.delete(answer))
+  }
   app.addHook('onRequest', (request, reply, done) => {
     if (request.routeOptions.config.contract === undefined) return done()
     if (stopped.aborted) {
@@ -24,13 +37,11 @@ export function admit(
       // Who is still sending its body when the connection is closed would be reset, and never read this.
       return void wholeBody(request.raw).then(() => done(refusal))
     }
-    if (answers.size - aside >= maxInFlight) {
+    if (isFull()) {
       metrics.shed()
       return done(new ProblemError('service-unavailable', `${maxInFlight} requests are being served: ask again`, { retryAfterSeconds: 1 }))
     }
-    const { raw } = reply
-    answers.add(raw)
-    raw.once('close', () => answers.delete(raw))
+    enter(reply.raw)
     request.stepAside = async (wait) => {
       aside++
       await wait.finally(() => aside--)
@@ -48,6 +59,7 @@ export function admit(
     slow = still
   }, sweepMs).unref()
   app.addHook('onClose', async () => clearInterval(sweep))
+  return { isFull, enter }
 }
 
 /** Reads to the end of a request, or of its connection; the request's own time-out bounds it. */

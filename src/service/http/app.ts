@@ -7,14 +7,14 @@ import type { Logger } from '../../lib/log.ts'
 import { isTracing } from '../../lib/tracing.ts'
 import { ProblemError } from '../errors.ts'
 import type { Metrics } from '../metrics.ts'
-import { admit } from './admit.ts'
+import { type Admission, admit } from './admit.ts'
 import { sendProblem } from './problems.ts'
+import { requestIdOf } from './request-id.ts'
 import { traceRequests } from './traces.ts'
 import { givenTwice, isDecodable, jsonOf } from './well-formed.ts'
 
 const bodyLimitBytes = 64 * 1024
 const maxHeaderBytes = 16 * 1024
-const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/
 
 export interface HttpLimits {
   /** From the first byte of a request to its last, in ms: headers and body. So long, too, a client may take to read the answer. */
@@ -79,7 +79,7 @@ export function createApp({
   limits: HttpLimits
   /** Addresses of the proxies whose X-Forwarded-* headers count. */
   trustProxy: readonly string[]
-}): FastifyInstance {
+}): { readonly app: FastifyInstance; readonly admission: Admission } {
   const app: FastifyInstance = fastify({
     loggerInstance: log as FastifyBaseLogger,
     // One line per request is written below, with what matters; two of Fastify's own would drown the rest.
@@ -101,10 +101,7 @@ export function createApp({
     // A request that came before the end is served; the listener is closed, so no further ones come.
     return503OnClosing: false,
     requestIdHeader: false,
-    genReqId: (request) => {
-      const given = request.headers['x-request-id']
-      return typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID()
-    },
+    genReqId: requestIdOf,
     // What isn't HTTP has no request to answer to.
     clientErrorHandler: (error, socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
@@ -150,7 +147,7 @@ export function createApp({
     done(new ProblemError('invalid-request', detail, { errors: [{ pointer: '/query', code: 'invalid-encoding', detail }] }))
   })
   app.server.maxConnections = limits.maxConnections
-  admit(app, limits, metrics, stopped)
+  const admission = admit(app, limits, metrics, stopped)
   app.addHook('onResponse', (request, reply, done) => {
     const { method, waitedMs } = request
     const route = request.routeOptions.url ?? 'unknown'
@@ -171,7 +168,7 @@ export function createApp({
     log.info(line, 'request')
     done()
   })
-  return app
+  return { app, admission }
 }
 
 /** Whoever watches the service is a handful. */

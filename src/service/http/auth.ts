@@ -139,7 +139,8 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
 }
 
 /** The API key's text; empty where there is none. */
-const keyOf = ({ headers }: FastifyRequest): string => /^Bearer +([^ ]+) *$/i.exec(headers.authorization ?? '')?.[1] ?? ''
+export const keyOf = ({ headers }: Pick<FastifyRequest, 'headers'>): string =>
+  /^Bearer +([^ ]+) *$/i.exec(headers.authorization ?? '')?.[1] ?? ''
 
 const entryOf = (request: FastifyRequest, route: Route, { account, keyId }: Caller): AuditEntry => ({
   ...{ account, keyId, operation: operationOf(route), method: route.method, path: request.url.split('?', 1)[0] ?? '/' },

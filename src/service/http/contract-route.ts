@@ -6,7 +6,7 @@ import { ProblemError } from '../errors.ts'
 import { fingerprint } from '../fingerprint.ts'
 import type { Answer, Idempotency, Idempotent } from '../idempotency.ts'
 import { idempotencyKeyOf } from './auth.ts'
-import { entityTag, knownTags } from './entity-tags.ts'
+import { entityTag, namesTag } from './entity-tags.ts'
 import type { NetworkCheck } from './network-limits.ts'
 import { pathOf, sendReplay } from './problems.ts'
 import { sendChanged } from './send-changed.ts'
@@ -65,8 +65,6 @@ class RequestInput {
 }
 
 export interface ServeOptions {
-  /** An answer that is there already. */
-  readonly atHand?: (caller: Caller, params: Readonly<Record<string, string>>) => ReturnType<WrittenAnswers['atHand']>
   /** What this may change: its answers elsewhere are to show that, once who asks is told. */
   readonly changes?: {
     readonly answers: Pick<WrittenAnswers, 'forget' | 'settledMs'>
@@ -79,7 +77,7 @@ export function serve<R extends Route>(
   app: FastifyInstance,
   route: R,
   handle: (input: Input<R>) => Promise<Handled<R>>,
-  { atHand, changes }: ServeOptions = {},
+  { changes }: ServeOptions = {},
 ): void {
   app.route({
     method: route.method,
@@ -91,18 +89,6 @@ export function serve<R extends Route>(
       ...(route.body === undefined ? {} : { body: route.body }),
       response: route.responses,
     },
-    // After the hooks of all routes: who asks is known, and may ask this.
-    ...(atHand === undefined
-      ? {}
-      : {
-          onRequest: (request, reply, done) => {
-            const { caller } = request
-            const found = caller === undefined || asksMore(request) ? undefined : atHand(caller, request.params as Record<string, string>)
-            if (found === undefined || caller?.networks?.includes(found.network) === false) return done()
-            request.entityTag = found.written.tag
-            reply.status(found.written.status).type('application/json; charset=utf-8').send(found.written.body)
-          },
-        }),
     handler: async (request, reply) => {
       const { caller } = request
       if (caller === undefined) throw new ProblemError('unauthenticated', 'send a valid API key')
@@ -134,9 +120,6 @@ export function serve<R extends Route>(
   })
 }
 
-/** Whether a request asks for anything but the answer as it is. */
-const asksMore = ({ url, headers }: FastifyRequest): boolean => headers.prefer !== undefined || url.includes('?')
-
 /** Where what was created can be read, if it can be read by itself. */
 function locate(request: FastifyRequest, reply: FastifyReply, { path }: Route): void {
   if (!readable.has(path)) return
@@ -150,8 +133,7 @@ const readable: ReadonlySet<string> = new Set(
 function tagged(request: FastifyRequest, reply: FastifyReply, payload: string): string {
   const tag = request.entityTag ?? entityTag(payload)
   reply.header('etag', tag)
-  const known = knownTags(request)
-  if (!known.includes(tag) && !known.includes('*')) return payload
+  if (!namesTag(request.headers['if-none-match'], tag)) return payload
   reply.status(304).removeHeader('content-type')
   return ''
 }
@@ -190,12 +172,20 @@ export function createReplays(
 }
 
 /** Writes an answer as the contract gives it, to be stored and sent. */
-export function answer<R extends Route, S extends keyof R['responses'] & number>(
+export const answer = <R extends Route, S extends keyof R['responses'] & number>(
   route: R,
   status: S,
   body: Output<R['responses'][S]>,
-): Answer {
+): Answer => ({ status, body: JSON.stringify(encoded(route, status, body)) })
+
+/** What an answer's JSON says. */
+export function encoded<R extends Route, S extends keyof R['responses'] & number>(
+  route: R,
+  status: S,
+  body: Output<R['responses'][S]>,
+): Encoded<R['responses'][S]> {
   const schema = (route.responses as Readonly<Record<number, z.ZodType>>)[status]
   if (schema === undefined) throw new Error(`${route.method} ${route.path} has no answer ${status}`)
-  return { status, body: JSON.stringify(z.encode(schema, body as z.output<typeof schema>)) }
+  return z.encode(schema, body as z.output<typeof schema>) as Encoded<R['responses'][S]>
 }
+type Encoded<T> = T extends z.ZodType ? z.input<T> : undefined
