@@ -5,12 +5,16 @@ import { type Database, isOutage, type Store } from './store/database.ts'
 import { gathered } from './store/gathered.ts'
 import type { Claim } from './store/new-stake.ts'
 import { prepared } from './store/prepared.ts'
+import { releaseReference } from './store/stakes.ts'
 
 /** What a client gets: the body as text, so that a replay is the same bytes. */
 export interface Answer {
   readonly status: number
   readonly body: string
 }
+
+/** What work gives: `replayed` where the resource had been made before, though the record of its answer was lost. */
+export type Worked = Answer & { readonly replayed?: boolean }
 
 export interface Idempotent {
   readonly account: string
@@ -30,15 +34,17 @@ export interface Idempotency {
    * claim back; a process that dies loses it when the lease ends.
    * @throws ProblemError `idempotency-key-reused`, `idempotency-key-in-progress`
    */
-  run(request: Idempotent | undefined, work: (commit: Commit) => Promise<Answer>): Promise<Answer & { replayed: boolean }>
+  run(request: Idempotent | undefined, work: (commit: Commit) => Promise<Worked>): Promise<Answer & { replayed: boolean }>
   /** The same for work that writes its effect and its answer by itself, in one statement, if the claim is still held then. */
-  runClaimed(request: Idempotent, work: (claim: Claim, commit: Commit) => Promise<Answer>): Promise<Answer & { replayed: boolean }>
+  runClaimed(request: Idempotent, work: (claim: Claim, commit: Commit) => Promise<Worked>): Promise<Answer & { replayed: boolean }>
   /**
    * The answer that is stored for a request which can't be run as it stands; undefined when the key is free.
    * @param request `fingerprint` is undefined for one whose body could not be read: it is another one than any that was served.
    * @throws ProblemError as `run`
    */
   stored(request: Omit<Idempotent, 'fingerprint'> & { readonly fingerprint: string | undefined }): Promise<Answer | undefined>
+  /** Forgets an answer whose resource is not there, and the reference that the resource held: the next one who asks makes it again. */
+  forget(request: Idempotent, answer: Answer, resourceId: string): Promise<void>
 }
 
 /** Gives back what a crash left claimed. Only for a database that no other process uses: there, whoever held a claim is gone. */
@@ -59,6 +65,8 @@ const defaultLeaseMs = 30_000
 export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: Store; leaseMs?: number }): Idempotency {
   const { db } = store
   const leaseEnd = sql<Date>`now() + make_interval(secs => ${leaseMs / 1000}::double precision)`
+  /** No lease lasts so long: one that seems to was given before the database's clock went back. Who may still hold it can't write any more once it is taken. */
+  const impossibleSeconds = (leaseMs / 1000) * 2
 
   /** Those who come at the same time claim together. Only what is free is had so: it waits for nobody who holds a key. */
   const claims = gathered(async (asked: readonly (Idempotent & { readonly owner: string })[]) => {
@@ -79,7 +87,12 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
           .columns(['account', 'key'])
           .doUpdateSet({ fingerprint, owner, lease_until: leaseEnd })
           .where('idempotency_keys.status', 'is', null)
-          .where('idempotency_keys.lease_until', '<', sql<Date>`now()`),
+          .where((where) =>
+            where.or([
+              where('idempotency_keys.lease_until', '<', sql<Date>`now()`),
+              where('idempotency_keys.lease_until', '>', sql<Date>`now() + make_interval(secs => ${impossibleSeconds}::double precision)`),
+            ]),
+          ),
       )
       .returning('owner')
       .executeTakeFirst()
@@ -97,7 +110,7 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
   const stored: Idempotency['stored'] = async (request) => {
     const row = await find(request)
     if (row === undefined) return undefined
-    if (row.status === null && row.lease_seconds < 0) return undefined
+    if (row.status === null && (row.lease_seconds < 0 || row.lease_seconds > impossibleSeconds)) return undefined
     if (row.fingerprint !== request.fingerprint) {
       throw new ProblemError('idempotency-key-reused', 'the Idempotency-Key belongs to a request with another method, path or body')
     }
@@ -138,7 +151,7 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
         return answer
       })
     try {
-      return { ...(await work({ account, key, owner }, commit)), replayed: false }
+      return { replayed: false, ...(await work({ account, key, owner }, commit)) }
     } catch (error) {
       // Nothing took effect (or the commit's outcome is unknown, and then a committed answer has a status and stays): the key is free again.
       const releasing = giveBack(() => release(request, owner))
@@ -151,8 +164,19 @@ export function createIdempotency({ store, leaseMs = defaultLeaseMs }: { store: 
   return {
     stored,
     runClaimed,
+    forget: ({ account, key }, { status, body }, resourceId) =>
+      db.transaction().execute(async (transaction) => {
+        await transaction
+          .deleteFrom('idempotency_keys')
+          .where('account', '=', account)
+          .where('key', '=', key)
+          .where('status', '=', status)
+          .where('body', '=', body)
+          .execute()
+        await releaseReference(transaction, resourceId)
+      }),
     async run(request, work) {
-      if (request === undefined) return { ...(await work((effect) => db.transaction().execute(effect))), replayed: false }
+      if (request === undefined) return { replayed: false, ...(await work((effect) => db.transaction().execute(effect))) }
       return runClaimed(request, (_claim, commit) => work(commit))
     },
   }

@@ -1,24 +1,24 @@
-import { z } from 'zod'
 import { routes } from '../../contract/routes.ts'
-import { depositData, unsignedTransaction } from '../../contract/schemas/ethereum-stake.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { sameHex } from '../../lib/hex.ts'
 import type { Logger } from '../../lib/log.ts'
 import { validationFailed } from '../errors.ts'
 import type { Handled, Input } from '../http/contract-route.ts'
-import { answer } from '../http/contract-route.ts'
-import { type Answer, type Commit, type Idempotency, inProgress } from '../idempotency.ts'
+import { answer, encoded } from '../http/contract-route.ts'
+import { type Answer, type Commit, type Idempotency, inProgress, type Worked } from '../idempotency.ts'
 import { newId } from '../ids.ts'
+import { orMadeBefore, refuseReused } from '../made-before.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath } from '../seed.ts'
 import { isUniqueViolation, type Store } from '../store/database.ts'
 import { type Claim, createStakeOnce } from '../store/new-stake.ts'
-import { addHash, holderOf, insertStake, type NewStake, referenceExists } from '../store/stakes.ts'
+import { addHash, findStake, holderOf, insertStake, lockStake, type NewStake, referenceExists, stakeOfRequest } from '../store/stakes.ts'
 import { createTurns } from '../turns.ts'
 import type { EthereumNetworks } from './networks.ts'
 import type { TakeNewKey } from './new-key.ts'
 import { createPaysContract } from './pays-contract.ts'
 import { brokenRules, checksummed } from './rules.ts'
-import { type ShownStake, stakeBody } from './stake-body.ts'
+import { newStakeBody, stakeBody } from './stake-body.ts'
 
 export interface CreateStakeDeps {
   readonly store: Store
@@ -40,7 +40,7 @@ type Route = typeof route
 export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Promise<Handled<Route>> {
   const { store, idempotency, takeNewKey, networks, clock, log, metrics } = deps
   const inTurn = createTurns()
-  const paysContract = createPaysContract()
+  const paysContract = createPaysContract(clock)
 
   async function write(claim: Claim, stake: NewStake, made: Answer): Promise<Answer> {
     const outcome = await createStakeOnce(store.db, claim, stake, made)
@@ -50,7 +50,26 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
     throw referenceExists(reference, (await holderOf(store.db, account, reference)) ?? 'another resource')
   }
 
-  async function make(claim: Claim, commit: Commit, { caller, body, signal }: Input<Route>) {
+  /** The stake that this very request has made before. @throws ProblemError `idempotency-key-reused` */
+  async function madeBefore({ account, key }: Claim, commit: Commit, { body }: Input<Route>): Promise<Worked | undefined> {
+    const there = await stakeOfRequest(store.db, account, key)
+    if (there === undefined) return undefined
+    refuseReused(
+      there.network === body.network &&
+        there.amount_gwei === body.amountEth &&
+        there.credentials_type === body.credentialsType &&
+        sameHex(there.withdrawal_address, body.withdrawalAddress) &&
+        there.external_reference === (body.externalReference ?? null),
+    )
+    const made = await commit(async (transaction) => answer(route, 201, stakeBody(await lockStake(transaction, there.id), undefined)))
+    log.warn(
+      { stakeId: there.id, account },
+      'a stake is there of a request whose record is lost: were some tables restored without others?',
+    )
+    return { ...made, replayed: true }
+  }
+
+  async function make(claim: Claim, commit: Commit, { caller, body, signal }: Input<Route>): Promise<Worked> {
     const { amountEth: amount, credentialsType, withdrawalAddress, externalReference: reference } = body
     const network = networks.get(body.network)
     const broken = brokenRules({ networkName: body.network, network: network?.config, amount, credentialsType, withdrawalAddress })
@@ -68,8 +87,7 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
     const isPaidToContract = await paysContract(network.chain, terms.withdrawalAddress, signal)
     const now = clock.now()
     const id = newId(now)
-    const encoded = { data: z.encode(depositData, deposit.depositData), call: z.encode(unsignedTransaction, deposit.unsignedTransaction) }
-    const stake: NewStake = {
+    const named = {
       id,
       account: caller.account,
       network: network.config.name,
@@ -78,14 +96,19 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
       credentials_type: credentialsType,
       key_index: index,
       pubkey,
-      deposit_data: JSON.stringify(encoded.data),
-      unsigned_transaction: JSON.stringify(encoded.call),
       external_reference: reference ?? null,
       withdrawal_is_contract: isPaidToContract ?? null,
       created_at: now,
+      idempotency_key: claim.key,
+    }
+    const shown = encoded(route, 201, newStakeBody(named, deposit))
+    const stake: NewStake = {
+      ...named,
+      deposit_data: JSON.stringify(shown.depositData),
+      unsigned_transaction: JSON.stringify(shown.unsignedTransaction),
     }
     const stored = await (paidBy === undefined
-      ? write(claim, stake, answer(route, 201, stakeBody(rowOf(stake, encoded), undefined)))
+      ? write(claim, stake, { status: 201, body: JSON.stringify(shown) })
       : commit(async (transaction) => {
           const row = await insertStake(transaction, stake)
           const submitted = await addHash(transaction, row, { hash: paidBy, sentBy: undefined, now })
@@ -103,28 +126,30 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
     const { caller, body, idempotent, signal } = input
     if (idempotent === undefined) throw new Error('a stake is created under an Idempotency-Key')
     const { externalReference: reference } = body
-    const answered = await idempotency.runClaimed(idempotent, (claim, commit) => {
-      const work = () => make(claim, commit, input)
-      // Of many that ask for one reference, one makes a key and signs with it; the others then see that the reference is held.
-      return reference === undefined ? work() : inTurn(JSON.stringify([caller.account, reference]), work, signal)
-    })
+    const run = () =>
+      idempotency.runClaimed(idempotent, (claim, commit) => {
+        const work = () =>
+          orMadeBefore(
+            () => make(claim, commit, input),
+            () => madeBefore(claim, commit, input),
+          )
+        // Of many that ask for one reference, one makes a key and signs with it; the others then see that the reference is held.
+        return reference === undefined ? work() : inTurn(JSON.stringify([caller.account, reference]), work, signal)
+      })
+    let answered = await run()
+    const id = answered.replayed ? stakeIdIn(answered.body) : undefined
+    if (id !== undefined && (await findStake(store.db, caller.account, id)) === undefined) {
+      log.error(
+        { stakeId: id, account: caller.account },
+        'the answer of a request is stored and its stake is lost, which is made again: was a part of the database restored?',
+      )
+      await idempotency.forget(idempotent, answered, id)
+      answered = await run()
+    }
     if (answered.replayed) metrics.replayed()
     else metrics.stakeCreated(body.network)
     return answered
   }
 }
 
-/** A new stake as the database will have it. */
-const rowOf = (stake: NewStake, { data, call }: { readonly data: unknown; readonly call: unknown }): ShownStake => ({
-  ...stake,
-  deposit_data: data,
-  unsigned_transaction: call,
-  status: 'awaiting_submission',
-  hash: null,
-  block_number: null,
-  block_hash: null,
-  failure_reason: null,
-  consensus_status: 'pending',
-  consensus_reason: null,
-  keys_provisioned_at: null,
-})
+const stakeIdIn = (body: string): string | undefined => /^\{"stakeId":"([0-9a-f]{32})"/.exec(body)?.[1]

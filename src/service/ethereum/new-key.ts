@@ -7,6 +7,7 @@ import { sameHex } from '../../lib/hex.ts'
 import type { Logger } from '../../lib/log.ts'
 import { beaconUnavailable, chainUnavailable, ProblemError } from '../errors.ts'
 import { type KeyOrder, keyIndexOf, maxProbes } from '../key-index.ts'
+import { MadeBeforeError } from '../made-before.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath, type ValidatorKeys } from '../seed.ts'
 import type { KeyIndices } from '../store/key-index.ts'
@@ -31,7 +32,7 @@ export interface NewKey extends Deposit {
   readonly paidBy?: Hex
 }
 
-/** @throws ProblemError `chain-unavailable` when the chain can't say whether the key is new. */
+/** @throws ProblemError `chain-unavailable` when the chain can't say whether the key is new; MadeBeforeError when a stake of this very order has the key */
 export type TakeNewKey = (network: EthereumNetwork, order: StakeOrder, signal: AbortSignal) => Promise<NewKey>
 
 type Verdict = 'new' | { readonly paidBy: Hex } | 'used'
@@ -86,8 +87,9 @@ export function createTakeNewKey(deps: {
       const index = keyIndexOf(keys, keyOrder, probe, indices.floor)
       const terms = { network: network.config, amountGwei, credentialsType, withdrawalAddress }
       // Hardly any index is taken: what is made of it is not waited with.
-      const [isTaken, { pubkey, ...deposit }] = await Promise.all([indices.isTaken(index), deposits.make(index, terms, signal)])
-      if (isTaken) continue
+      const [holder, { pubkey, ...deposit }] = await Promise.all([indices.holderOf(index), deposits.make(index, terms, signal)])
+      if (holder?.account === account && holder.idempotency_key === idempotencyKey) throw new MadeBeforeError()
+      if (holder !== undefined) continue
       const verdict = await judge(network, deposit, signal)
       const line = { network: name, path: keyPath(index), pubkey }
       if (verdict === 'new') return { ...deposit, index, pubkey }

@@ -2,21 +2,45 @@ import { z } from 'zod'
 import type { BeaconValidator } from '../../chains/ethereum/beacon.ts'
 import { depositData, type EthereumStakeBody, unsignedTransaction } from '../../contract/schemas/ethereum-stake.ts'
 import { gwei } from '../../lib/amounts.ts'
-import type { StakeRow } from '../store/stakes.ts'
+import type { NewStake, StakeRow } from '../store/stakes.ts'
 
-/** What is shown of a row. */
-export type ShownStake = Omit<StakeRow, 'check_at' | 'checked_head' | 'look_at' | 'consensus_at'>
+/** What is shown of a row, beside its deposit. */
+type ShownStake = Omit<
+  StakeRow,
+  'check_at' | 'checked_head' | 'look_at' | 'consensus_at' | 'idempotency_key' | 'deposit_data' | 'unsigned_transaction'
+>
+type NewRow = Omit<NewStake, 'deposit_data' | 'unsigned_transaction'>
+
+type Deposit = Pick<EthereumStakeBody, 'depositData' | 'unsignedTransaction'>
+
+/** The deposit of a stored stake. */
+const depositOf = (row: Pick<StakeRow, 'deposit_data' | 'unsigned_transaction'>): Deposit => ({
+  depositData: z.decode(depositData, row.deposit_data as z.input<typeof depositData>),
+  unsignedTransaction: z.decode(unsignedTransaction, row.unsigned_transaction as z.input<typeof unsignedTransaction>),
+})
 
 /** A stored stake as the contract's resource, with what the beacon chain last showed of its validator, if anything. */
-export const stakeBody = (row: ShownStake, seen: BeaconValidator | undefined): EthereumStakeBody => ({
+export const stakeBody = (row: StakeRow, seen: BeaconValidator | undefined): EthereumStakeBody => bodyOf(row, depositOf(row), seen)
+
+/** A stake that is about to be stored. */
+export const newStakeBody = (row: NewRow, deposit: Deposit): EthereumStakeBody =>
+  bodyOf(
+    {
+      ...{ ...row, status: 'awaiting_submission', hash: null, block_number: null, block_hash: null, failure_reason: null },
+      ...{ consensus_status: 'pending', consensus_reason: null, keys_provisioned_at: null },
+    },
+    deposit,
+    undefined,
+  )
+
+const bodyOf = (row: ShownStake, deposit: Deposit, seen: BeaconValidator | undefined): EthereumStakeBody => ({
   stakeId: row.id,
   network: row.network,
   amountEth: gwei(row.amount_gwei),
   withdrawalAddress: row.withdrawal_address,
   credentialsType: row.credentials_type,
   ...(row.external_reference === null ? {} : { externalReference: row.external_reference }),
-  depositData: z.decode(depositData, row.deposit_data as z.input<typeof depositData>),
-  unsignedTransaction: z.decode(unsignedTransaction, row.unsigned_transaction as z.input<typeof unsignedTransaction>),
+  ...deposit,
   transaction: {
     status: row.status,
     ...(row.hash === null ? {} : { hash: row.hash }),

@@ -4,13 +4,16 @@ import { routes } from '../../contract/routes.ts'
 import type { SolanaStakeBody } from '../../contract/schemas/solana.ts'
 import { type ProblemError, validationFailed } from '../errors.ts'
 import { answer, type Handled, type Input } from '../http/contract-route.ts'
+import type { Commit, Worked } from '../idempotency.ts'
 import { newId } from '../ids.ts'
-import { insertSolanaStake } from '../store/solana-stakes.ts'
+import { orMadeBefore, refuseReused } from '../made-before.ts'
+import { insertSolanaStake, lockSolanaStake, solanaStakeOfRequest } from '../store/solana-stakes.ts'
+import { transactionsOf } from '../store/solana-transactions.ts'
 import { holderOf, referenceExists } from '../store/stakes.ts'
 import { stakeBody } from './bodies.ts'
 import { issueChallenge } from './challenge.ts'
 import { challengeDomain, type SolanaDeps } from './deps.ts'
-import type { SolanaNetwork } from './networks.ts'
+import { networkOf, type SolanaNetwork } from './networks.ts'
 import { lookAtStake } from './protocol.ts'
 import { brokenAddressRules, brokenAmountRules, brokenVoteRules } from './rules.ts'
 
@@ -23,10 +26,37 @@ type Route = typeof route
  */
 export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<Handled<Route>> {
   const { store, idempotency, networks, clock, log, metrics, policy } = deps
-  return async ({ caller, body, idempotent, host, signal }) => {
+
+  /** The stake that this very request has made before. @throws ProblemError `idempotency-key-reused` */
+  async function madeBefore({ caller, body, idempotent, signal }: Input<Route>, commit: Commit): Promise<Worked | undefined> {
+    const there = idempotent === undefined ? undefined : await solanaStakeOfRequest(store.db, caller.account, idempotent.key)
+    if (there === undefined) return undefined
+    refuseReused(
+      there.network === body.network &&
+        there.amount_lamports === body.amountLamports &&
+        there.stake_authority === body.stakeAuthority &&
+        there.withdraw_authority === body.withdrawAuthority &&
+        there.fee_payer === (body.feePayer ?? body.stakeAuthority) &&
+        (body.voteAccount === undefined || there.vote_account === body.voteAccount) &&
+        there.external_reference === (body.externalReference ?? null),
+    )
+    const { protocol } = await lookAtStake(deps, networkOf(networks, there.network), there, signal)
+    const made = await commit(async (transaction) => {
+      const row = await lockSolanaStake(transaction, there.id)
+      return answer(route, 201, stakeBody(row, protocol, await transactionsOf(transaction, there.id)))
+    })
+    log.warn(
+      { stakeId: there.id, account: caller.account },
+      'a Solana stake is there of a request whose record is lost: were some tables restored without others?',
+    )
+    return { ...made, replayed: true }
+  }
+
+  return async (input) => {
+    const { caller, body, idempotent, host, signal } = input
     const { amountLamports: amount, stakeAuthority, withdrawAuthority, feePayer = stakeAuthority, externalReference: reference } = body
 
-    const answered = await idempotency.run(idempotent, async (commit) => {
+    const make = async (commit: Commit): Promise<Worked> => {
       const network = networks.get(body.network)
       if (network === undefined) throw unknownNetwork(body.network)
       const voteAccount = body.voteAccount ?? network.defaultVoteAccount
@@ -55,6 +85,7 @@ export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<
         seen_slot: null,
         cancelled_at: null,
         created_at: now,
+        idempotency_key: idempotent?.key ?? null,
       }
       const { protocol } = await lookAtStake(deps, network, named, signal)
       const stored = await commit(async (transaction) => {
@@ -73,7 +104,13 @@ export function createStake(deps: SolanaDeps): (input: Input<Route>) => Promise<
         'a Solana stake was created',
       )
       return stored
-    })
+    }
+    const answered = await idempotency.run(idempotent, (commit) =>
+      orMadeBefore(
+        () => make(commit),
+        () => madeBefore(input, commit),
+      ),
+    )
     if (answered.replayed) metrics.replayed()
     else metrics.stakeCreated(body.network)
     return answered

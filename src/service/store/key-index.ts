@@ -8,10 +8,20 @@ import { prepared } from './prepared.ts'
 export interface KeyIndices {
   /** The first index that may be given to a new key, where the configuration raises it. */
   readonly floor: bigint
-  isTaken(index: bigint): Promise<boolean>
+  /** Whose stake has the index; undefined while it is free. */
+  holderOf(index: bigint): Promise<IndexHolder | undefined>
 }
 
-const takenIndices = prepared('taken_indices', 'select key_index from ethereum_stakes where key_index = any($1::bigint[])')
+/** Under which request a stake was made; of one from before this was kept, it isn't known. */
+export interface IndexHolder {
+  readonly account: string
+  readonly idempotency_key: string | null
+}
+
+const takenIndices = prepared(
+  'index_holders',
+  'select key_index, account, idempotency_key from ethereum_stakes where key_index = any($1::bigint[])',
+)
 
 /**
  * @throws SeedError when the database's stakes were made from another seed: their keys could not be exported, and a mistaken Secret is the likely cause.
@@ -43,12 +53,13 @@ export async function openKeyIndices({
       .onConflict((conflict) => conflict.doNothing())
       .execute()
   })
-  const takenOf = gathered(
+  const holdersOf = gathered(
     async (indices: readonly bigint[]) => {
-      const { rows } = await store.looks.executeQuery<{ key_index: bigint }>(CompiledQuery.raw(takenIndices, [indices.map(String)]))
-      return new Set(rows.map((row) => row.key_index))
+      const query = CompiledQuery.raw(takenIndices, [indices.map(String)])
+      const { rows } = await store.looks.executeQuery<IndexHolder & { key_index: bigint }>(query)
+      return new Map(rows.map((row) => [row.key_index, row]))
     },
     { atMost: 100, atOnce: 1 },
   )
-  return { floor, isTaken: async (index) => (await takenOf(index)).has(index) }
+  return { floor, holderOf: async (index) => (await holdersOf(index)).get(index) }
 }

@@ -13,6 +13,7 @@ import { missingStakes } from './missing-stakes-migration.ts'
 import { withdrawalPayment } from './payment-migration.ts'
 import { processingBlock } from './processing-block-migration.ts'
 import { queuePlace } from './queue-place-migration.ts'
+import { requestsRemembered } from './requests-remembered-migration.ts'
 import type { Database } from './schema.ts'
 import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
 import { unreportedRequests } from './unreported-requests-migration.ts'
@@ -163,6 +164,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0019_processing_block': processingBlock,
   '0020_unreported_turns': unreportedTurns,
   '0021_keys_told': keysTold,
+  '0022_requests_remembered': requestsRemembered,
 }
 
 /**

@@ -25,6 +25,7 @@ const columns = {
   external_reference: 'text',
   withdrawal_is_contract: 'boolean',
   created_at: 'timestamptz',
+  idempotency_key: 'text',
 } as const satisfies Record<keyof NewStake, string>
 const names = Object.keys(columns) as (keyof NewStake)[]
 

@@ -24,6 +24,7 @@ export type NewRequest = Pick<
   | 'external_reference'
   | 'queued_deposits_gwei'
   | 'created_at'
+  | 'idempotency_key'
 > & { unsigned_transaction: string }
 
 /** Where a request is: of another account, kind or validator it doesn't exist. */
@@ -49,27 +50,52 @@ export const findRequest = (db: Db, key: RequestKey): Promise<RequestRow | undef
 export const lockRequest = (transaction: Transaction<Database>, key: RequestKey): Promise<RequestRow | undefined> =>
   find(transaction, key).forUpdate().executeTakeFirst()
 
+/** The request that was made under an Idempotency-Key. */
+export const madeUnder = (db: Db, account: string, idempotencyKey: string): Promise<RequestRow | undefined> =>
+  db
+    .selectFrom('ethereum_requests')
+    .selectAll()
+    .where('account', '=', account)
+    .where('idempotency_key', '=', idempotencyKey)
+    .executeTakeFirst()
+
 /** @throws ProblemError `reference-exists` */
 export async function insertRequest(transaction: Transaction<Database>, request: NewRequest): Promise<RequestRow> {
   await takeReference(transaction, request)
   return transaction.insertInto('ethereum_requests').values(request).returningAll().executeTakeFirstOrThrow()
 }
 
+/** What an account has asked for of a validator, and no state of the beacon chain shows yet. */
+export interface Promised {
+  /** Of all withdrawals together. */
+  readonly withdrawals: { readonly count: bigint; readonly gwei: bigint; readonly first: string | undefined }
+  /** An exit whose transaction was reported. */
+  readonly exitOnItsWay: string | undefined
+}
+
+/** Blocks after which what is mined, and not judged, is no longer taken for what the beacon chain is about to show. */
+const shownWithin = 32n
+
 /**
- * What an account's withdrawals of a validator ask for that no state of the beacon chain shows yet: in no block, submitted or made after `since`; or mined, and
- * waiting in the contract's queue, which may be long. Until the transaction ends, nobody else makes one of them.
+ * What an account's requests of a validator ask for that no state of the beacon chain shows yet: in no block, submitted or made after `since`; or mined a moment ago;
+ * or mined, and waiting in the contract's queue, which may be long. Until the transaction ends, nobody else makes one of them.
  */
 export async function lockPromised(
   transaction: Transaction<Database>,
   { account, pubkey, since }: { account: string; pubkey: Pubkey; since: Date },
-): Promise<bigint> {
+): Promise<Promised> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`withdrawals of ${account} ${pubkey}`}, 0))`.execute(transaction)
-  const { promised } = await transaction
+  const all = await transaction
     .selectFrom('ethereum_requests')
-    .select(sql<bigint>`coalesce(sum(amount_gwei), 0)::bigint`.as('promised'))
+    .select((select) => [
+      'kind',
+      sql<boolean>`status <> 'awaiting_submission'`.as('reported'),
+      select.fn.countAll<bigint>().as('count'),
+      sql<bigint>`coalesce(sum(amount_gwei), 0)::bigint`.as('gwei'),
+      sql<string>`min(id)`.as('first'),
+    ])
     .where('account', '=', account)
     .where('pubkey', '=', pubkey)
-    .where('kind', '=', 'withdrawal')
     .where('settled', '=', false)
     .where('consensus_status', '=', 'pending')
     .where((where) =>
@@ -77,10 +103,21 @@ export async function lockPromised(
         where('queue_turn', 'is not', null),
         where.and([where('block_number', 'is', null), where('status', '=', 'submitted')]),
         where.and([where('block_number', 'is', null), where('status', '=', 'awaiting_submission'), where('created_at', '>', since)]),
+        where('block_number', '>', sql<bigint>`checked_head - ${shownWithin}`),
       ]),
     )
-    .executeTakeFirstOrThrow()
-  return promised
+    .groupBy(['kind', sql`2`])
+    .execute()
+  const withdrawals = all.filter(({ kind }) => kind === 'withdrawal')
+  const sum = (values: readonly bigint[]) => values.reduce((one, other) => one + other, 0n)
+  return {
+    withdrawals: {
+      count: sum(withdrawals.map(({ count }) => count)),
+      gwei: sum(withdrawals.map(({ gwei }) => gwei)),
+      first: withdrawals.map(({ first }) => first).sort()[0],
+    },
+    exitOnItsWay: all.find(({ kind, reported }) => kind === 'exit' && reported)?.first,
+  }
 }
 
 /** A page of a validator's requests of one kind, the newest first, and one row more where there are more. */

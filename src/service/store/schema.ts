@@ -174,6 +174,8 @@ export interface EthereumStakesTable {
   consensus_at: ColumnType<Date, Date | undefined, Date>
   /** When a validator client was seen to hold the key, after it was pushed there. */
   keys_provisioned_at: ColumnType<Date | null, Date | null | undefined, Date | null>
+  /** Under which it was made; null of one from before this was kept. */
+  idempotency_key: ColumnType<string | null, string | null | undefined, never>
 }
 
 export interface EthereumStakeHashesTable {
@@ -238,6 +240,8 @@ export interface EthereumRequestsTable {
   created_at: Date
   check_at: ColumnType<Date, Date | undefined, Date>
   checked_head: bigint | null
+  /** Under which it was made; null of one from before this was kept. */
+  idempotency_key: ColumnType<string | null, string | null | undefined, never>
 }
 
 /** Up to which block the requests of everybody on a network were read. */

@@ -1,4 +1,4 @@
-import type { Generated } from 'kysely'
+import type { ColumnType, Generated } from 'kysely'
 
 export type SolanaTransactionKind = 'stake' | 'deactivation' | 'withdrawal'
 export type SolanaTransactionStatus = 'awaiting_submission' | 'submitted' | 'confirmed' | 'failed' | 'expired'
@@ -31,6 +31,8 @@ export interface SolanaStakesTable {
   /** When the account of a cancelled stake is looked for again. */
   look_at: Generated<Date>
   created_at: Date
+  /** Under which it was made; null of one from before this was kept. */
+  idempotency_key: ColumnType<string | null, string | null | undefined, never>
 }
 
 export interface SolanaTransactionsTable {

@@ -15,6 +15,10 @@ export type ChallengeColumns = Pick<
 export const findSolanaStake = (db: Db, account: string, id: string): Promise<SolanaStakeRow | undefined> =>
   db.selectFrom('solana_stakes').selectAll().where('account', '=', account).where('id', '=', id).executeTakeFirst()
 
+/** The stake that was made under an Idempotency-Key. */
+export const solanaStakeOfRequest = (db: Db, account: string, idempotencyKey: string): Promise<SolanaStakeRow | undefined> =>
+  db.selectFrom('solana_stakes').selectAll().where('account', '=', account).where('idempotency_key', '=', idempotencyKey).executeTakeFirst()
+
 /** The stake as it is now; until the transaction ends, nobody else changes it or adds transactions to it. */
 export const lockSolanaStake = (transaction: Transaction<Database>, id: string): Promise<SolanaStakeRow> =>
   transaction.selectFrom('solana_stakes').selectAll().where('id', '=', id).forUpdate().executeTakeFirstOrThrow()

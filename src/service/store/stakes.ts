@@ -53,6 +53,15 @@ export const findStakeVersion = (db: Db, account: string, id: string): Promise<(
     .where('id', '=', id)
     .executeTakeFirst()
 
+/** The stake that was made under an Idempotency-Key. */
+export const stakeOfRequest = (db: Db, account: string, idempotencyKey: string): Promise<StakeRow | undefined> =>
+  db
+    .selectFrom('ethereum_stakes')
+    .selectAll()
+    .where('account', '=', account)
+    .where('idempotency_key', '=', idempotencyKey)
+    .executeTakeFirst()
+
 /** The resource that holds a reference, of whatever kind. */
 export const holderOf = (db: Db, account: string, reference: string): Promise<string | undefined> =>
   db

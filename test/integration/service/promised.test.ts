@@ -113,6 +113,56 @@ describe.each(both)('withdrawals of one validator on $database', ({ open }) => {
     expect(await ask(pubkey, 4n)).toMatchObject(over)
   })
 
+  test('keep an exit from being made until they are paid or cancelled: the consensus layer would drop it', async () => {
+    const pubkey = chain.fresh()
+    const exits = `/v1/ethereum/validators/${pubkey}/exit-requests`
+    const exit = (as = key) => running.service.call('POST', exits, { key: as, idempotencyKey: randomBytes(8).toString('hex') })
+    const pending = {
+      status: 422,
+      body: { code: 'validation-failed', errors: [{ pointer: '/params/pubkey', code: 'pending-withdrawals' }] },
+    }
+    const [{ body: one }, { body: other }] = [await ask(pubkey, 2n), await ask(pubkey, 3n)]
+    const refused = await exit()
+    expect(refused).toMatchObject(pending)
+    expect(refused.body.detail).toContain(`5000000000 gwei are promised to withdrawal request ${one.requestId} and 1 more`)
+    // What another account asks for says nothing to this one.
+    expect((await exit(await running.service.key({ account: 'other' }))).status).toBe(201)
+    for (const { requestId } of [one, other])
+      expect((await running.service.call('DELETE', `${path(pubkey)}/${requestId}`, { key })).status).toBe(200)
+    expect((await exit()).status).toBe(201)
+  })
+
+  test('are not made beside an exit that is on its way, and are beside one that was not sent', async () => {
+    const pubkey = chain.fresh()
+    const exits = `/v1/ethereum/validators/${pubkey}/exit-requests`
+    const { body } = await running.service.call('POST', exits, { key, idempotencyKey: randomBytes(8).toString('hex') })
+    expect((await ask(pubkey, 2n)).status).toBe(201)
+    const transactionHash = `0x${randomBytes(32).toString('hex')}`
+    await running.service.call('PUT', `${exits}/${body.requestId}/submission`, { key, body: { transactionHash } })
+    const refused = await ask(pubkey, 2n)
+    expect(refused).toMatchObject({ status: 422, body: { errors: [{ pointer: '/params/pubkey', code: 'already-exiting' }] } })
+    expect(refused.body.detail).toContain(body.requestId)
+  })
+
+  test.each(['withdrawal', 'exit'] as const)('a request for an %s whose record was lost is made once', async (kind) => {
+    const requests = `/v1/ethereum/validators/${chain.fresh()}/${kind}-requests`
+    const post = (amountGwei = String(8n * ETH)) =>
+      running.service.call('POST', requests, {
+        ...{ key, idempotencyKey: `lost ${requests}` },
+        body: { externalReference: requests.slice(-80), ...(kind === 'exit' ? {} : { amountGwei }) },
+      })
+    const first = await post()
+    expect(first.status).toBe(201)
+    await running.service.store.db.deleteFrom('idempotency_keys').where('key', '=', `lost ${requests}`).execute()
+    const again = await post()
+    expect(again).toMatchObject({ status: 201, body: { requestId: first.body.requestId } })
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+    expect((await running.service.call('GET', requests, { key })).body.items).toHaveLength(1)
+    if (kind === 'exit') return
+    await running.service.store.db.deleteFrom('idempotency_keys').where('key', '=', `lost ${requests}`).execute()
+    expect(await post('1')).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
+  })
+
   test('that nobody has submitted for a week are forgotten', async () => {
     const pubkey = chain.fresh()
     const { body } = await ask(pubkey, 8n)

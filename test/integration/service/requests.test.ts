@@ -264,7 +264,8 @@ describe('what became of a request', () => {
 
   test('a request that the state no longer allows is dropped with the reason', async () => {
     const pubkey = chain.fresh()
-    const [withdrawal, exit] = [await made(pubkey, 'withdrawal'), await made(pubkey, 'exit')]
+    // The other way round it would not be made.
+    const [exit, withdrawal] = [await made(pubkey, 'exit'), await made(pubkey, 'withdrawal')]
     await report(withdrawal, 'withdrawal', await send(withdrawal))
     await report(exit, 'exit', await send(exit))
     await final()

@@ -145,6 +145,103 @@ describe.each([
     expect(service.logs()).toContain('has another deposit already and is skipped')
   })
 
+  describe('when records of answers are lost, and their stakes are not', () => {
+    const lose = (idempotencyKey: string) => service.store.db.deleteFrom('idempotency_keys').where('key', '=', idempotencyKey).execute()
+    const count = async () => (await service.store.db.selectFrom('ethereum_stakes').select('id').execute()).length
+
+    test.each([
+      { what: 'as it is', more: {} },
+      { what: 'with a reference', more: { externalReference: 'kept/reference' } },
+    ])('a request that comes again, $what, gets its stake, as it is now', async ({ what, more }) => {
+      const idempotencyKey = `kept/${what}`
+      const first = await post(idempotencyKey, more)
+      expect(first.status).toBe(201)
+      const path = `${stakes}/${first.body.stakeId}`
+      const transactionHash = `0x${'5'.repeat(64)}`
+      await service.call('PUT', `${path}/submission`, { key, body: { transactionHash } })
+      const stakesBefore = await count()
+      await lose(idempotencyKey)
+      const again = await post(idempotencyKey, more)
+      expect(again).toMatchObject({
+        status: 201,
+        body: {
+          stakeId: first.body.stakeId,
+          depositData: first.body.depositData,
+          transaction: { status: 'submitted', hash: transactionHash },
+        },
+      })
+      expect(again.headers.get('idempotency-replayed')).toBe('true')
+      expect(again.headers.get('location')).toBe(path)
+      expect((await post(idempotencyKey, more)).text).toBe(again.text)
+      expect(await count()).toBe(stakesBefore)
+      expect(service.logs()).toContain('a stake is there of a request whose record is lost')
+    })
+
+    test('also where the address was written in another case, and the reference was given up', async () => {
+      const first = await post('kept/cancelled', { externalReference: 'kept/given up' })
+      expect((await service.call('DELETE', `${stakes}/${first.body.stakeId}`, { key })).status).toBe(200)
+      await lose('kept/cancelled')
+      const more = { externalReference: 'kept/given up', withdrawalAddress: withdrawalAddress.toLowerCase() }
+      expect(await post('kept/cancelled', more)).toMatchObject({
+        status: 201,
+        body: { stakeId: first.body.stakeId, transaction: { status: 'cancelled' } },
+      })
+    })
+
+    test.each([
+      { more: { amountEth: 33 } },
+      { more: { withdrawalAddress: elsewhere } },
+      { more: { credentialsType: '0x01' } },
+      { more: { externalReference: 'kept/other' } },
+      { more: { amountEth: 1 } },
+    ])('another request under its key is refused: $more', async ({ more }) => {
+      const idempotencyKey = `kept/${JSON.stringify(more)}`
+      await post(idempotencyKey)
+      const stakesBefore = await count()
+      await lose(idempotencyKey)
+      expect(await post(idempotencyKey, more)).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
+      expect(await count()).toBe(stakesBefore)
+      expect((await post(idempotencyKey)).headers.get('idempotency-replayed')).toBe('true')
+    })
+
+    test('ten at once get the one stake', async () => {
+      const first = await post('kept/many')
+      await lose('kept/many')
+      const answers = await Promise.all(Array.from({ length: 10 }, () => post('kept/many')))
+      const made = answers.filter(({ status }) => status === 201)
+      expect(made.length).toBeGreaterThan(0)
+      for (const { body } of made) expect(body.stakeId).toBe(first.body.stakeId)
+      for (const answer of answers.filter(({ status }) => status !== 201)) expect(answer.body.code).toBe('idempotency-key-in-progress')
+    })
+
+    test('and the other way round: a request whose stake is lost makes it again, with the very same deposit', async () => {
+      const more = { externalReference: 'kept/no stake' }
+      const first = await post('kept/no stake', more)
+      await service.store.db.deleteFrom('ethereum_stakes').where('id', '=', first.body.stakeId).execute()
+      expect((await service.call('GET', `${stakes}/${first.body.stakeId}`, { key })).status).toBe(404)
+      const again = await post('kept/no stake', more)
+      expect(again).toMatchObject({ status: 201, body: { ...more, depositData: first.body.depositData } })
+      expect(again.headers.get('idempotency-replayed')).toBeNull()
+      expect((await service.call('GET', `${stakes}/${again.body.stakeId}`, { key })).status).toBe(200)
+      expect((await post('kept/no stake', more)).text).toBe(again.text)
+    })
+
+    test("another account's stake at its index is none of its own: it takes the next", async () => {
+      await post('kept/index')
+      const row = await service.store.db
+        .selectFrom('ethereum_stakes')
+        .selectAll()
+        .where('idempotency_key', '=', 'kept/index')
+        .executeTakeFirstOrThrow()
+      await service.store.db.updateTable('ethereum_stakes').set({ account: 'somebody' }).where('id', '=', row.id).execute()
+      await lose('kept/index')
+      const answer = await post('kept/index')
+      expect(answer.status).toBe(201)
+      expect(answer.body.stakeId).not.toBe(row.id)
+      expect(answer.body.depositData.pubkey).not.toBe(row.pubkey)
+    })
+  })
+
   test('stakes from before keys came from their requests stay as they are, and their indices are not given again', async () => {
     const row = await service.store.db
       .selectFrom('ethereum_stakes')

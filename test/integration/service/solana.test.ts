@@ -57,11 +57,20 @@ describe('a stake lives', () => {
     cluster.setRecentPriorityFee(2_500n)
     const before = { payer: cluster.balance(payer.address), withdrawer: cluster.balance(withdrawer.address) }
 
-    const created = await create()
-    expect(created.status).toBe(201)
+    const first = await create({}, 'lost')
+    expect(first.status).toBe(201)
+    // The record of its answer is lost, and the stake is not: whoever asks again gets the one that there is.
+    await solana.service.store.db.deleteFrom('idempotency_keys').where('key', '=', 'lost').execute()
+    expect(await create({ amountLamports: String(6n * sol) }, 'lost')).toMatchObject({
+      status: 409,
+      body: { code: 'idempotency-key-reused' },
+    })
+    const created = await create({}, 'lost')
+    expect(created).toMatchObject({ status: 201, body: { stakeId: first.body.stakeId, challenge: first.body.challenge } })
+    expect(created.headers.get('idempotency-replayed')).toBe('true')
     const { stakeId, stakeAccount, challenge } = created.body
     // What its validator keeps and is, by its vote account (version 4).
-    expect(created.body.validator).toMatchObject({ commissionPercent: 5, blockRevenueCommissionPercent: 100, blsKey: true })
+    expect(first.body.validator).toMatchObject({ commissionPercent: 5, blockRevenueCommissionPercent: 100, blsKey: true })
     const path = `${stakes}/${stakeId}`
     expect(stakeAccount).toBe(stakeAccountAddress(payer.address, stakeId))
     expect(created.body.protocol).toMatchObject({ status: 'CREATED', activeLamports: '0', inactiveLamports: '0', epoch: 600 })

@@ -68,6 +68,7 @@ describe.each(both)('what is written together on $database', ({ open }) => {
       unsigned_transaction: '{"b":2}',
       external_reference: reference,
       withdrawal_is_contract: null,
+      idempotency_key: null,
       created_at: new Date(),
     })
     const made = { status: 201, body: '{}' }

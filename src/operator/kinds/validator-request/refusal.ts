@@ -97,7 +97,9 @@ function passing(code: string, { network }: FoundValidator, numbers: WithdrawalC
       return `The validator has to be active for some time before it may do this (rule too-young; 256 epochs on public networks)${from === undefined ? '' : `: it may from ${whenEpoch(network, from)} on`}. It goes on by itself.`
     }
     case 'pending-withdrawals':
-      return `Partial withdrawals${numbers === undefined ? '' : ` of ${formatEth(numbers.pendingWithdrawalsGwei)} ETH in all`} are still to be paid, and a full exit is possible after them (rule pending-withdrawals). It goes on by itself.`
+      return numbers?.pendingWithdrawalsGwei === 0n
+        ? 'Partial withdrawals were asked for that the beacon chain does not show yet, and a full exit is possible after they are paid (rule pending-withdrawals). It goes on by itself. Delete the ValidatorWithdrawals that are not to be sent any more.'
+        : `Partial withdrawals${numbers === undefined ? '' : ` of ${formatEth(numbers.pendingWithdrawalsGwei)} ETH in all`} are still to be paid, and a full exit is possible after them (rule pending-withdrawals). It goes on by itself.`
     default:
       return "The network's queue of partial withdrawals is full (rule withdrawal-queue-full). It goes on by itself."
   }

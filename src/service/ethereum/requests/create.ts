@@ -2,7 +2,7 @@ import type { Transaction } from 'kysely'
 import { getAddress } from 'viem'
 import { z } from 'zod'
 import { BeaconError } from '../../../chains/ethereum/beacon.ts'
-import { type Address, ChainError, type Pubkey } from '../../../chains/ethereum/chain.ts'
+import { type Address, ChainError } from '../../../chains/ethereum/chain.ts'
 import { queuedDeposits } from '../../../chains/ethereum/queued-deposits.ts'
 import {
   encodeRequestCalldata,
@@ -14,13 +14,15 @@ import {
 import { exitBroken, withdrawalAddressOf, withdrawalBroken, withdrawalCapacity } from '../../../chains/ethereum/withdrawal-rules.ts'
 import type { Gwei } from '../../../lib/amounts.ts'
 import type { Clock } from '../../../lib/clock.ts'
+import { sameHex } from '../../../lib/hex.ts'
 import type { Logger } from '../../../lib/log.ts'
 import { beaconUnavailable, chainUnavailable, validationFailed } from '../../errors.ts'
-import type { Answer, Idempotency, Idempotent } from '../../idempotency.ts'
+import type { Answer, Commit, Idempotency, Idempotent, Worked } from '../../idempotency.ts'
 import { newId } from '../../ids.ts'
+import { orMadeBefore, refuseReused } from '../../made-before.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Database, Store } from '../../store/database.ts'
-import { insertRequest, lockPromised, type RequestRow } from '../../store/requests.ts'
+import { insertRequest, lockPromised, lockRequest, madeUnder, type RequestRow } from '../../store/requests.ts'
 import { holderOf, referenceExists } from '../../store/stakes.ts'
 import { unsignedTransaction } from './body.ts'
 import { asDetails } from './broken-rules.ts'
@@ -53,9 +55,27 @@ export function createRequest(
   deps: CreateRequestDeps,
 ): (order: RequestOrder, signal: AbortSignal) => Promise<Answer & { replayed: boolean }> {
   const { store, idempotency, locate, clock, log, metrics } = deps
-  return async ({ account, request, externalReference: reference, idempotent, write }, signal) => {
+  /** The request that this very one has made before. @throws ProblemError `idempotency-key-reused` */
+  async function madeBefore(order: RequestOrder, commit: Commit): Promise<Worked | undefined> {
+    const { account, request, externalReference: reference, idempotent, write } = order
+    const there = idempotent === undefined ? undefined : await madeUnder(store.db, account, idempotent.key)
+    if (there === undefined) return undefined
+    const amount = request.kind === 'exit' ? null : request.amountGwei
+    refuseReused(
+      there.kind === request.kind &&
+        sameHex(there.pubkey, request.pubkey) &&
+        there.amount_gwei === amount &&
+        there.external_reference === (reference ?? null),
+    )
+    const made = await commit(async (transaction) => write((await lockRequest(transaction, there)) ?? there))
+    log.warn({ requestId: there.id, account }, 'a request is there whose record is lost: were some tables restored without others?')
+    return { ...made, replayed: true }
+  }
+
+  return async (order, signal) => {
+    const { account, request, externalReference: reference, idempotent, write } = order
     const { kind, pubkey } = request
-    const answered = await idempotency.run(idempotent, async (commit) => {
+    const make = async (commit: Commit): Promise<Worked> => {
       checkPubkey(pubkey)
       if (reference !== undefined) {
         const holder = await holderOf(store.db, account, reference)
@@ -81,8 +101,7 @@ export function createRequest(
       const now = clock.now()
       const id = newId(now)
       const stored = await commit(async (transaction) => {
-        if (request.kind === 'withdrawal')
-          await refuseOverPromised(transaction, { account, pubkey, amount: request.amountGwei, available, now })
+        await refuseBesidePromised(transaction, { account, request, available, now })
         return write(
           await insertRequest(transaction, {
             id,
@@ -98,31 +117,51 @@ export function createRequest(
             external_reference: reference ?? null,
             queued_deposits_gwei: queued === undefined || queued === 0n ? null : queued,
             created_at: now,
+            idempotency_key: idempotent?.key ?? null,
           }),
         )
       })
       log.info({ requestId: id, kind, account, network: name, pubkey }, 'a request to the consensus layer was created')
       return stored
-    })
+    }
+    const answered = await idempotency.run(idempotent, (commit) =>
+      orMadeBefore(
+        () => make(commit),
+        () => madeBefore(order, commit),
+      ),
+    )
     if (answered.replayed) metrics.replayed()
     return answered
   }
 }
 
 /**
- * What the account's earlier withdrawals of the validator ask for, and the beacon chain can't show yet, counts: each alone might fit into what is available, and
- * their sum not.
+ * What the account has asked for of the validator, and the beacon chain can't show yet, counts: each alone might be taken, and not all together. Several withdrawals might
+ * ask for more than is available; and the consensus layer drops an exit while a withdrawal is to be paid, and a withdrawal once the validator exits. An exit that was
+ * not sent keeps no withdrawal from being made: it is the exit that has to wait then.
  * @throws ProblemError `validation-failed`
  */
-async function refuseOverPromised(
+async function refuseBesidePromised(
   transaction: Transaction<Database>,
-  given: { readonly account: string; readonly pubkey: Pubkey; readonly amount: Gwei; readonly available: Gwei; readonly now: Date },
+  given: { readonly account: string; readonly request: ValidatorRequest; readonly available: Gwei; readonly now: Date },
 ): Promise<void> {
-  const { account, pubkey, amount, available, now } = given
-  const since = new Date(now.getTime() - promiseMs)
-  const promised = await lockPromised(transaction, { account, pubkey, since })
-  if (promised === 0n || amount + promised <= available) return
-  const detail = `${amount} gwei are asked for, and of ${available} gwei that are available, ${promised} gwei are promised to withdrawal requests of this validator that the beacon chain does not show yet`
+  const { account, request, available, now } = given
+  const { kind, pubkey } = request
+  const { withdrawals, exitOnItsWay } = await lockPromised(transaction, { account, pubkey, since: new Date(now.getTime() - promiseMs) })
+  const unseen = 'that the beacon chain does not show yet'
+  if (kind === 'exit') {
+    if (withdrawals.first === undefined) return
+    const others = withdrawals.count === 1n ? '' : ` and ${withdrawals.count - 1n} more`
+    const detail = `${withdrawals.gwei} gwei are promised to withdrawal request ${withdrawals.first}${others} of this validator ${unseen}, and the consensus layer drops an exit while a withdrawal is to be paid: an exit is possible after that, or once requests that were not sent are cancelled`
+    throw validationFailed([{ pointer: '/params/pubkey', code: 'pending-withdrawals', detail }])
+  }
+  if (exitOnItsWay !== undefined) {
+    const detail = `exit request ${exitOnItsWay} of this validator is on its way, and the consensus layer drops a withdrawal from a validator that exits`
+    throw validationFailed([{ pointer: '/params/pubkey', code: 'already-exiting', detail }])
+  }
+  const { amountGwei: amount } = request
+  if (withdrawals.gwei === 0n || amount + withdrawals.gwei <= available) return
+  const detail = `${amount} gwei are asked for, and of ${available} gwei that are available, ${withdrawals.gwei} gwei are promised to withdrawal requests of this validator ${unseen}`
   throw validationFailed([{ pointer: '/body/amountGwei', code: 'amount-over-available', detail }])
 }
 
