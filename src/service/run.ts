@@ -181,13 +181,17 @@ const isOutageAtStart = (error: unknown): boolean => isOutage(error) || (error i
 
 const isEthereum = (network: ServiceConfig['networks'][number]) => network.chain === 'Ethereum'
 
+/** What every new stake asks the nodes is asked so often at most, however many are made. */
+const askEveryMs = 25
+
 /** Of one call to a beacon node: several fit into the time that a request has. */
 const beaconTimeoutMs = 6_000
 
 const connectNetworks = (config: ServiceConfig, clock: Clock, log: Logger, signal: AbortSignal, nodes: NodeBoard): EthereumNetworks =>
   new Map(
     config.networks.filter(isEthereum).map((network) => {
-      const chain = createEthereumChain({ config: network, clock, log, signal, onNodes: (read) => nodes.set(network.name, read) })
+      const onNodes = (read: Parameters<NodeBoard['set']>[1]) => nodes.set(network.name, read)
+      const chain = createEthereumChain({ config: network, clock, log, signal, historyEveryMs: askEveryMs, onNodes })
       const urls = network.beaconApiUrls
       const validators =
         urls.length === 0

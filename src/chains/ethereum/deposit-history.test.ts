@@ -87,6 +87,7 @@ function createChain(given: { latest: number; settled: number; deposits: [key: n
       initial?: bigint
       first?: <T>(use: (node: DepositNode) => Promise<T>) => Promise<T>
       checkpoint?: DepositCheckpoint
+      everyMs?: number
     } = {},
   ) =>
     createDepositHistory({
@@ -96,6 +97,7 @@ function createChain(given: { latest: number; settled: number; deposits: [key: n
       clock: more.clock ?? systemClock,
       log: { info: (_, message) => log.push(message), warn: (_, message) => log.push(message) },
       waitMs: more.waitMs ?? 1000,
+      everyMs: more.everyMs,
       signal: never,
       checkpoint: more.checkpoint,
       reader: { initial: more.initial ?? 10n, largest: 40n },
@@ -199,6 +201,33 @@ describe('the deposit history', () => {
     await Promise.all(Array.from({ length: 1000 }, (_, n) => history.depositsFor(stranger(n), never)))
     expect(chain.calls.head).toBe(1)
     expect(chain.calls.logs).toHaveLength(11)
+  })
+
+  test('is read so often at most where many ask all the time, and never before somebody asked', async () => {
+    const chain = createChain({ latest: 100, settled: 90, deposits: [[1, 5]] })
+    let nowMs = 0
+    const pauses: PromiseWithResolvers<void>[] = []
+    const clock: Clock = {
+      now: () => new Date(),
+      monotonicMs: () => nowMs,
+      sleep: (ms) => {
+        const pause = Promise.withResolvers<void>()
+        if (ms === 25) pauses.push(pause)
+        return pause.promise
+      },
+    }
+    const history = chain.history({ clock, everyMs: 25 })
+    await history.depositsFor(stranger(0), never)
+    expect(chain.calls.head).toBe(1)
+    const waiting = Array.from({ length: 50 }, (_, n) => history.depositsFor(pubkey(n), never))
+    // What is made now is in the reading that they share.
+    chain.state.deposits.push([7, 101])
+    chain.state.latest = 101
+    await expect.poll(() => pauses.length).toBe(1)
+    nowMs = 25
+    pauses[0]?.resolve()
+    expect(blocks((await Promise.all(waiting))[7] ?? [])).toEqual([101])
+    expect(chain.calls.head).toBe(2)
   })
 })
 

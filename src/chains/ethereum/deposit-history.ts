@@ -1,6 +1,6 @@
 import { lowerCase } from '../../lib/chain-types.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { abortable, shareCall } from '../../lib/shared-call.ts'
+import { abortable, shareCall, shareNextCall } from '../../lib/shared-call.ts'
 import { type BlockHash, ChainError, type DepositLog, type Pubkey } from './chain.ts'
 import type { DepositCheckpoint } from './deposit-checkpoint.ts'
 import { createDepositIndex, looksLike } from './deposit-index.ts'
@@ -36,6 +36,11 @@ export function createDepositHistory(options: {
   readonly log?: ChainLog | undefined
   /** How long a query waits for the history, in ms; the reading goes on without it. */
   readonly waitMs: number
+  /**
+   * Where many ask all the time: the head is read so often at most, in ms, and those who come meanwhile share the next reading, which is begun after they came. Default: those who come while
+   * it is read share that.
+   */
+  readonly everyMs?: number | undefined
   /** Ends the reading. */
   readonly signal: AbortSignal
   readonly reader?: Parameters<typeof createLogReader>[0]
@@ -122,7 +127,9 @@ export function createDepositHistory(options: {
     log?.info({ network, block: Number(settledTo), latest: Number(latest), deposits: settled.size }, 'reading the deposit history')
   }
 
-  const catchUp = shareCall(() => options.first(catchUpOn))
+  const { everyMs } = options
+  const catchUpOnce = () => options.first(catchUpOn)
+  const catchUp = everyMs === undefined ? shareCall(catchUpOnce) : shareNextCall(catchUpOnce, { clock, everyMs })
 
   /** Waits for the history, but not for long. */
   const caughtUp = async (signal: AbortSignal): Promise<void> => {

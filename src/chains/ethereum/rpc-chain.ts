@@ -41,6 +41,8 @@ export interface EthereumChainOptions {
   readonly signal?: AbortSignal
   /** How long `depositsFor` waits for the history before it throws `history-syncing`. Default 5 s. */
   readonly historyWaitMs?: number
+  /** How often `depositsFor` reads the head at most, in ms, where many ask. Default: whenever somebody asks and it isn't being read. */
+  readonly historyEveryMs?: number
 }
 
 /** For `history build`. */
@@ -95,6 +97,7 @@ export function createEthereumChain(
     clock,
     log,
     waitMs: options.historyWaitMs ?? 5000,
+    everyMs: options.historyEveryMs,
     signal: lifetime,
     checkpoint: readCheckpointFile(config, log),
   })
