@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
+import { tellsGeneration } from '../../src/resources/crd.ts'
 import { kinds } from '../../src/resources/kinds.ts'
 import { GROUP } from '../../src/resources/meta.ts'
 
@@ -12,8 +13,8 @@ export function argoCdConfig(): string {
     definitions: ['reconcile', 'suspend', 'resume'].map((name) => ({ name, 'action.lua': lua(name) })),
   }
   const data: Record<string, string> = {}
-  for (const { kind } of kinds) {
-    if (kind === 'StakingTransaction' || kind === 'SignerNonce') continue
+  // An approval is there or not: it has no state of its own.
+  for (const { kind } of kinds.filter(tellsGeneration)) {
     data[`resource.customizations.health.${GROUP}_${kind}`] = lua('health')
     if (kind !== 'StakingSigner') data[`resource.customizations.actions.${GROUP}_${kind}`] = stringify(actions, { lineWidth: 0 })
   }

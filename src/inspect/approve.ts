@@ -67,7 +67,12 @@ export async function approve(
   if (ofKind === undefined) throw new InspectError(`nothing of a ${kind} is approved`)
   const object = {
     ...STAKING_APPROVAL_API,
-    metadata: { namespace, name: `${name.slice(0, 200)}-${randomBytes(5).toString('hex')}` },
+    metadata: {
+      namespace,
+      name: `${name.slice(0, 200)}-${randomBytes(5).toString('hex')}`,
+      // It goes with the resource, of which it says nothing any more then: what was signed by it stands in the log.
+      ownerReferences: [{ apiVersion: STAKING_APPROVAL_API.apiVersion, kind, name, uid }],
+    },
     spec: {
       resourceRef: { kind: ofKind, name, uid },
       planHash: plan.hash,

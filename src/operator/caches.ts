@@ -55,7 +55,7 @@ export function createCaches(collection: Collections) {
       amountOf: ({ spec }) => Number(spec.amountLamports),
       indexers: { stakeId: byStakeId },
     }),
-    approvals: collection<StakingApproval & KubeObject>(stakingApproval, { kept: KEPT, indexers: { namespace: byNamespace } }),
+    approvals: collection<StakingApproval & KubeObject>(stakingApproval, { kept: KEPT, indexers: { plan: byPlan } }),
     signers: collection<StakingSigner & KubeObject>(stakingSigner, { kept: KEPT }),
     records: collection<RecordObject>(stakingTransaction, {
       kept: KEPT,
@@ -67,6 +67,6 @@ export function createCaches(collection: Collections) {
   }
 }
 
-const byNamespace = ({ metadata }: KubeObject): readonly string[] => [metadata.namespace ?? '']
+const byPlan = ({ spec }: StakingApproval): readonly string[] => [spec.planHash]
 const byStakeId = ({ status }: { readonly status?: { readonly stakeId?: string | undefined } }): readonly string[] =>
   status?.stakeId === undefined ? [] : [status.stakeId]

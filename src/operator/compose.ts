@@ -192,7 +192,7 @@ function composeGround(parts: OperatorParts) {
     assertMayAct: mayAct,
   })
   const approvals = createApprovals({
-    cached: (namespace) => caches.approvals.cache.byIndex('namespace', namespace),
+    cached: (hash) => caches.approvals.cache.byIndex('plan', hash),
     read: async (namespace, hash, signal) =>
       (await caches.approvals.client.list({ namespace, fieldSelector: `spec.planHash=${hash}` }, signal)).items,
     checks: parts.approvalChecks,

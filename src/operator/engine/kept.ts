@@ -21,5 +21,7 @@ export const KEPT: Kept = {
     ALLOW_REMAKES_ANNOTATION,
     REQUESTED_BY_ANNOTATION,
   ],
+  // A line for each user who has changed the spec.
+  long: [REQUESTED_BY_ANNOTATION],
   finalizers: [FINALIZER, LANE_FINALIZER, RECORD_FINALIZER],
 }

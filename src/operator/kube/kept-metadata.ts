@@ -5,6 +5,8 @@ import type { ObjectMeta } from './objects.ts'
 export interface Kept {
   /** Names of the annotations that are read. None by default. */
   readonly annotations?: readonly string[]
+  /** Those of them that may be long. */
+  readonly long?: readonly string[]
   /** Whether labels are read. Not by default. */
   readonly labels?: boolean
   /** Finalizers that are looked for. They are kept however many others there are. */
@@ -13,6 +15,7 @@ export interface Kept {
 
 /** Longer values are kept as their beginning and their hash, which differs whenever the values do. */
 const LONGEST_ANNOTATION = 512
+const LONGEST_LONG_ANNOTATION = 16 * 1024
 /** Labels beyond that, in characters, are left out as unknown: a selector selects nothing by them. */
 const LARGEST_LABELS = 64 * 1024
 const MOST_FINALIZERS = 16
@@ -25,7 +28,7 @@ const LARGEST_FINALIZERS = 1024
 export function keptMetadata(metadata: ObjectMeta, kept: Kept): ObjectMeta {
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata
   const { finalizers, incomplete } = boundedFinalizers(metadata.finalizers, kept.finalizers ?? [])
-  const annotations = pickAnnotations(metadata.annotations, kept.annotations ?? [])
+  const annotations = pickAnnotations(metadata.annotations, kept.annotations ?? [], kept.long ?? [])
   const labels = kept.labels === true ? boundedLabels(metadata.labels) : undefined
   // Literals, so that V8 gives most objects one hidden class and no room to spare; a field that is undefined counts as absent.
   const usual = { name, namespace, uid, resourceVersion, generation, creationTimestamp, finalizers, annotations } as ObjectMeta
@@ -40,14 +43,18 @@ function boundedFinalizers(finalizers: readonly string[] | undefined, wanted: re
   return { finalizers: wanted.filter((name) => finalizers.includes(name)), incomplete: true }
 }
 
-function pickAnnotations(annotations: ObjectMeta['annotations'], names: readonly string[]): Readonly<Record<string, string>> | undefined {
+function pickAnnotations(
+  annotations: ObjectMeta['annotations'],
+  names: readonly string[],
+  long: readonly string[],
+): Readonly<Record<string, string>> | undefined {
   if (annotations === undefined) return undefined
   let picked: Record<string, string> | undefined
   for (const name of names) {
     const value = annotations[name]
     if (value === undefined) continue
     picked ??= {}
-    picked[name] = value.length <= LONGEST_ANNOTATION ? value : shortened(value)
+    picked[name] = value.length <= (long.includes(name) ? LONGEST_LONG_ANNOTATION : LONGEST_ANNOTATION) ? value : shortened(value)
   }
   return picked
 }

@@ -72,12 +72,13 @@ export function isRequired({ kinds, above }: Requirement, { purpose, amount }: P
 const person = (user: string): string => user.normalize('NFKC').trim().toLowerCase()
 
 /**
- * Who has asked for what a resource asks for: its creator, then whoever changed its spec. Undefined where that was not recorded, or is not whole: a cache cuts
- * what is very long.
+ * Who has asked for what a resource asks for: its creator, then whoever changed its spec. Undefined where that was not recorded, `cut` where it is not whole: a
+ * cache cuts what is very long.
  */
-export function requestersOf({ annotations }: Pick<ObjectMeta, 'annotations'>): readonly string[] | undefined {
+export function requestersOf({ annotations }: Pick<ObjectMeta, 'annotations'>): readonly string[] | 'cut' | undefined {
   const text = annotations?.[REQUESTED_BY_ANNOTATION] ?? ''
-  return text === '' || text.includes('…sha256:') ? undefined : text.split('\n')
+  if (text.includes('…sha256:')) return 'cut'
+  return text === '' ? undefined : text.split('\n')
 }
 
 /** What an approval has to fit, to count. */

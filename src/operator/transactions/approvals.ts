@@ -34,8 +34,8 @@ export interface Approvable {
 }
 
 export interface ApprovalDeps {
-  /** Approvals of a namespace: by the cache. */
-  readonly cached: (namespace: string) => Iterable<StakingApproval>
+  /** Approvals of a plan: by the cache. */
+  readonly cached: (hash: string) => Iterable<StakingApproval>
   /** Approvals of a plan in a namespace, past the cache. */
   readonly read: (namespace: string, hash: string, signal: AbortSignal) => Promise<readonly StakingApproval[]>
   readonly checks: ApprovalChecks
@@ -81,9 +81,9 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
     const heard = new Map<string, Voice>()
     for (const one of asked) {
       const known = requestersOf(metadata)
-      const requestedBy = isProven ? known : one.allowUnrecorded ? (known ?? []) : undefined
-      if (requestedBy === undefined && !one.allowUnrecorded) throw unrecorded(plan, one, isProven)
-      const ground = { plan, planHash: hash, requestedBy: requestedBy ?? [], nowMs, sinceMs: policies.approvalsSinceMs, denied }
+      // Whoever is known to have asked doesn't approve it, whatever else is not known.
+      if (known === 'cut' || ((known === undefined || !isProven) && !one.allowUnrecorded)) throw unrecorded(plan, one, isProven)
+      const ground = { plan, planHash: hash, requestedBy: known ?? [], nowMs, sinceMs: policies.approvalsSinceMs, denied }
       const weighed = weigh(approvals, ground)
       const voters = votersOf(one, weighed.voices, nowMs)
       if (voters.length < one.count) throw lacking(plan, hash, one, voters, weighed)
@@ -123,11 +123,11 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
     memory.of(record).plan = asked.length === 0 ? null : withHash(plan)
     if (asked.length === 0) return undefined
     const { namespace } = plan.resource
+    const hash = planHash(plan)
     // Whatever the policies are like: most of those that wait have no approval at all.
-    assertMet(of, asked, [...cached(namespace)], { approvalsSinceMs: 0, requestersSinceMs: 0 })
+    assertMet(of, asked, [...cached(hash)], { approvalsSinceMs: 0, requestersSinceMs: 0 })
     const policies = await checks.policies(signal)
     if ('missing' in policies) throw unprotected(policies.missing)
-    const hash = planHash(plan)
     const found = (await read(namespace, hash, signal)).filter(({ spec }) => spec.planHash === hash)
     const voices = await permitted(of, asked, found, policies, signal)
     return {

@@ -381,6 +381,23 @@ describe('what approvals rest on', () => {
     assertOnce(world, KEY)
   })
 
+  test('a list of who has asked that is too long to be kept whole can not be approved, even where the policy lets go what is unrecorded', async () => {
+    const world = worldOf(KEY, policy({ allowUnrecorded: true }))
+    const many = Array.from({ length: 2_000 }, (_, n) => `user-${n}@example.com`)
+    annotate(world, KEY, ...many, 'bob')
+    const operator = world.start()
+    await rounds(world, operator, [KEY], 1)
+    world.approvals.approve(planOf(world, KEY), 'bob')
+    await rounds(world, operator, [KEY], 2)
+    assertNothing(world)
+    expect(world.stalled(KEY)).toBe('ApprovalUnproven')
+    // A hundred are kept.
+    annotate(world, KEY, ...many.slice(0, 100))
+    world.approvals.approve(planOf(world, KEY), 'bob')
+    await rounds(world, operator, [KEY], 4)
+    assertOnce(world, KEY)
+  })
+
   test('whoever changed the spec has asked for it as well', async () => {
     const world = worldOf(KEY)
     annotate(world, KEY, 'system:serviceaccount:argocd:argocd-application-controller', 'bob')

@@ -3,6 +3,7 @@ import { ethereumStakeStatus } from '../../../src/operator/kinds/ethereum-stake/
 import { solanaStakeStatus } from '../../../src/operator/kinds/solana-stake/status.ts'
 import { stakingSignerStatus } from '../../../src/operator/kinds/staking-signer/status.ts'
 import { validatorRequestStatus } from '../../../src/operator/kinds/validator-request/status.ts'
+import { tellsGeneration } from '../../../src/resources/crd.ts'
 import { kinds } from '../../../src/resources/kinds.ts'
 import type { Computed } from '../../cluster/kstatus.ts'
 
@@ -174,13 +175,12 @@ for (const [what, seen, is] of [
   rows.push({ what: `StakingSigner: ${what}`, seen: { ...resource, status: stakingSignerStatus(resource as never, seen, now) }, is })
 }
 
-for (const { kind, scope } of kinds)
-  if (scope === 'Namespaced' || kind === 'StakingSigner') {
-    rows.push({ what: `${kind}: not seen yet`, seen: { ...object(kind, {}), status: { observedGeneration: -1 } }, is: 'InProgress' })
-    const ready = { type: 'Ready', status: 'True', reason: 'Succeeded', message: '' }
-    rows.push({
-      what: `${kind}: whose spec has changed since`,
-      seen: { ...object(kind, {}), status: { observedGeneration: 1, conditions: [ready] } },
-      is: 'InProgress',
-    })
-  }
+for (const { kind } of kinds.filter(tellsGeneration)) {
+  rows.push({ what: `${kind}: not seen yet`, seen: { ...object(kind, {}), status: { observedGeneration: -1 } }, is: 'InProgress' })
+  const ready = { type: 'Ready', status: 'True', reason: 'Succeeded', message: '' }
+  rows.push({
+    what: `${kind}: whose spec has changed since`,
+    seen: { ...object(kind, {}), status: { observedGeneration: 1, conditions: [ready] } },
+    is: 'InProgress',
+  })
+}

@@ -206,6 +206,12 @@ describe('the API server refuses', () => {
     await as('alice', ['annotate', 'ethereumstake', 'pretends', '-n', NAMESPACE, '--overwrite', `${REQUESTED_BY_ANNOTATION}=bob`])
     await as('alice', ['annotate', 'ethereumstake', 'pretends', '-n', NAMESPACE, `${REQUESTED_BY_ANNOTATION}-`])
     expect(await requesters('pretends')).toBe('alice')
+    // By the way of its status, whoever may write that.
+    const path = `/apis/staking.dev/v1alpha1/namespaces/${NAMESPACE}/ethereumstakes/pretends/status`
+    const body = { metadata: { annotations: { [REQUESTED_BY_ANNOTATION]: 'bob' } }, status: { phase: 'Pending' } }
+    const { status } = await stack().cluster.request({ method: 'PATCH', path, body, contentType: 'application/merge-patch+json' })
+    expect(status).toBe(200)
+    expect(await requesters('pretends')).toBe('alice')
     await deleteStake(stack().cluster, 'pretends')
   })
 
