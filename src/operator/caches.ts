@@ -8,8 +8,9 @@ import { type ValidatorExit, validatorExit } from '../resources/validator-exit.t
 import { networkOfRequest } from '../resources/validator-request.ts'
 import { askedGwei, type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { KEPT } from './engine/kept.ts'
-import { isConfirmed } from './kinds/ethereum-stake/status.ts'
+import { isConfirmed, isDone } from './kinds/ethereum-stake/status.ts'
 import { isSettledSolanaStake } from './kinds/solana-stake/kind.ts'
+import { isFunded, isWithdrawn } from './kinds/solana-stake/steps.ts'
 import { requestIndexers, stakesByValidator } from './kinds/validator-request/requests.ts'
 import { isRequestSettled } from './kinds/validator-request/status.ts'
 import type { KubeObject } from './kube/objects.ts'
@@ -29,6 +30,10 @@ export function createCaches(collection: Collections) {
       networkOf: ({ spec }) => spec.network,
       amountOf: ({ spec }) => Math.round(Number(spec.amountEth) * 1e9),
       isSlashed: ({ status }) => status?.validator?.slashed === true,
+      // EIP-7002: exits and withdrawals are asked for by the withdrawal address, as long as the validator holds anything.
+      controlledBy: {
+        withdrawalAddress: ({ spec, status }) => (isConfirmed(status) && !isDone(status) ? spec.withdrawalAddress : undefined),
+      },
       indexers: { stakeId: byStakeId, validator: stakesByValidator },
     }),
     exits: createSagaCollection<ValidatorExit & KubeObject>(collection, {
@@ -53,6 +58,10 @@ export function createCaches(collection: Collections) {
       isSettled: isSettledSolanaStake,
       networkOf: ({ spec }) => spec.network,
       amountOf: ({ spec }) => Number(spec.amountLamports),
+      controlledBy: {
+        stakeAuthority: ({ status }) => (isFunded(status) && !isWithdrawn(status) ? status?.stakeAuthority : undefined),
+        withdrawAuthority: ({ status }) => (isFunded(status) && !isWithdrawn(status) ? status?.withdrawAuthority : undefined),
+      },
       indexers: { stakeId: byStakeId },
     }),
     approvals: collection<StakingApproval & KubeObject>(stakingApproval, { kept: KEPT, indexers: { plan: byPlan } }),

@@ -19,6 +19,7 @@ import { solanaStakeKind } from './kinds/solana-stake/kind.ts'
 import { duplicateOf } from './kinds/staking-signer/duplicate.ts'
 import { type BalanceReading, createSignerFacts } from './kinds/staking-signer/facts.ts'
 import { createSignerHold } from './kinds/staking-signer/hold.ts'
+import type { KeyNeed } from './kinds/staking-signer/need.ts'
 import { createSignerReconciler } from './kinds/staking-signer/signers.ts'
 import { createSignerStore } from './kinds/staking-signer/store.ts'
 import type { ValidatorRequestResource } from './kinds/validator-request/deps.ts'
@@ -350,7 +351,17 @@ function composeSagas(ground: Ground, { requests, deposit, request, solana }: Ef
 
 type Hold = ReturnType<typeof createSignerHold>
 
-function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, hold: Hold): Reconcile {
+/** Who needs a signer's key yet. */
+function composeNeed({ stakes, exits, withdrawals, solanaStakes }: Caches): (signer: StakingSigner) => KeyNeed {
+  const sagas = [stakes, exits, withdrawals, solanaStakes] as const
+  return ({ metadata, spec }) => ({
+    controls: (spec.chain === 'Solana' ? solanaStakes : stakes).controlledBy(spec.address),
+    hasUsers: sagas.some((saga) => saga.hasUnsettled(metadata.name)),
+  })
+}
+type Need = ReturnType<typeof composeNeed>
+
+function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, hold: Hold, need: Need): Reconcile {
   const { networks, keys, solanaKeys, clock, events, report } = parts
   const { cache } = parts.caches.signers
   return createSignerReconciler({
@@ -367,6 +378,7 @@ function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, 
         const stake = purpose === 'SolanaStake' ? parts.caches.solanaStakes.cache.get(`${owner.namespace}/${owner.name}`) : undefined
         return stake === undefined ? 0n : BigInt(stake.spec.amountLamports)
       },
+      need,
       onBalance: report.balance,
     }),
     hold,
@@ -451,7 +463,14 @@ export function composeOperator(parts: OperatorParts) {
   const { store, transactions, log } = ground
   const effects = composeEffects(ground)
   const legacy = composeLegacy(ground, effects)
-  const hold = createSignerHold({ ...parts.caches.signers, fieldManager: parts.fieldManager, assertHeld: parts.assertHeld, transactions })
+  const need = composeNeed(parts.caches)
+  const hold = createSignerHold({
+    ...parts.caches.signers,
+    fieldManager: parts.fieldManager,
+    assertHeld: parts.assertHeld,
+    transactions,
+    controlsStakes: (signer) => need(signer).controls.size > 0,
+  })
   const { records, places, stakes, exits, withdrawals } = parts.caches
   const caughtUp = createCatchUp({
     records,
@@ -472,7 +491,7 @@ export function composeOperator(parts: OperatorParts) {
     exits: informed(sagas.exits),
     withdrawals: informed(sagas.withdrawals),
     solanaStakes: informed(sagas.solanaStakes),
-    signers: informed(composeSigners(ground, legacy, hold)),
+    signers: informed(composeSigners(ground, legacy, hold, need)),
     records: informed(composeLog(ground, effects, legacy, hold)),
   }
   return { reconcile, store, log, transactions, stakeEffects: effects.deposit.effects }

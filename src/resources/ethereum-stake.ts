@@ -75,7 +75,7 @@ const spec = z.object({
     ),
     'withdrawalAddress',
   ).describe(
-    'Address that the stake and its rewards are paid to: 20 bytes in hex with 0x. It becomes part of the withdrawal credentials and can never be changed. Mixed case must be a valid EIP-55 checksum.',
+    'Address that the stake and its rewards are paid to: 20 bytes in hex with 0x. It becomes part of the withdrawal credentials (0x01 or 0x02) and can never be changed, nor moved to another key: exits and withdrawals can be asked for with this address’s key alone, for as long as the validator lives. Mixed case must be a valid EIP-55 checksum.',
   ),
   credentialsType: immutable(z.enum(['Compounding', 'Execution']), 'credentialsType')
     .default('Compounding')

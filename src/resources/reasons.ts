@@ -147,6 +147,15 @@ export const reasons = {
     means:
       'The operator is suspended by an annotation of its Lease (staking.dev/suspend): nothing is signed and nothing is sent. It goes on when the annotation is removed.',
   },
+  KeyInUse: {
+    stalled: false,
+    means: 'A transaction that was signed with the key may still land, or a resource that names the signer has yet to sign: keep the key.',
+  },
+  ControlsStakes: {
+    stalled: false,
+    means:
+      'Only this key can get at stakes: its address is the withdrawal address of validators, which can never be changed, or an authority of stake accounts. Keep the key until their money is out.',
+  },
   SignerNotReady: { stalled: false, warnAfterMinutes: 5, means: 'The signer exists but cannot be used now; its own conditions say why.' },
 
   InvalidSpec: {

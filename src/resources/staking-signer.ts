@@ -150,7 +150,7 @@ const spec = z.strictObject({
   chain: immutable(z.enum(['Ethereum', 'Solana']), 'chain').describe('Ethereum or Solana.'),
   keyName: dnsLabel().describe('Folder of the mounted key: /var/run/staking/keys/<keyName>/.'),
   address: immutable(z.string().min(32).max(44), 'address').describe(
-    'Address of the key: what the mounted key must turn out to be. Ethereum: 20 bytes in hex with 0x.',
+    'Address of the key: what the mounted key must turn out to be. Ethereum: 20 bytes in hex with 0x. Another key is another signer.',
   ),
   acknowledgedNonce: wholeNumber()
     .optional()
@@ -231,6 +231,11 @@ const lane = z.object({
   open: wholeNumber().describe('Transactions that may land yet.'),
   waiting: wholeNumber().describe('Transactions that wait for a nonce; on Solana, that are not signed, or are to be signed again.'),
   oldestNonce: wholeNumber().optional().describe('The lowest nonce that is not settled.'),
+  validators: wholeNumber()
+    .optional()
+    .describe(
+      "Validators of this cluster's EthereumStakes that hold money and have this address as withdrawal address, which can never be changed: only this key can ask for their exits and withdrawals. Ethereum only.",
+    ),
   balanceWei: integerText().optional().describe('Balance in wei when it was read last. Ethereum only.'),
   balanceLamports: integerText(20).optional().describe('Balance in lamports when it was read last. Solana only.'),
   neededWei: integerText().optional().describe('What waits to be paid from it, fees and all, in wei. Ethereum only.'),
@@ -273,7 +278,7 @@ export const stakingSigner = {
   shortNames: ['signer', 'signers'],
   scope: 'Cluster',
   description:
-    'StakingSigner is a key that stakes may be paid with: where it is mounted, whose resources may use it and within which limits. Its transactions are in StakingTransactions.',
+    'StakingSigner is a key that stakes may be paid with: where it is mounted, whose resources may use it and within which limits. Its transactions are in StakingTransactions. Its condition KeyNeeded says whether its key can be thrown away.',
   spec: cel(
     spec,
     {
@@ -337,5 +342,5 @@ export type StakingSignerStatus = z.output<typeof status>
 export type StakingSigner = Resource<StakingSignerSpec, StakingSignerStatus>
 export const stakingSignerSpec: z.ZodType<StakingSignerSpec> = spec
 export const STAKING_SIGNER_API = { apiVersion: API_VERSION, kind: stakingSigner.kind } as const
-export const stakingSignerConditions = ['Ready', 'Reconciling', 'Stalled', 'KeyValid', 'Funded', 'KeyUsedElsewhere'] as const
+export const stakingSignerConditions = ['Ready', 'Reconciling', 'Stalled', 'KeyValid', 'Funded', 'KeyUsedElsewhere', 'KeyNeeded'] as const
 export type StakingSignerCondition = (typeof stakingSignerConditions)[number]

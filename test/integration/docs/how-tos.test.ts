@@ -130,7 +130,7 @@ test('rotation: the API key, with an overlap, and a signer that goes when nothin
   )
   // The first key below the heading.
   const keyId = list.split('\n')[1]?.split('\t')[0] ?? ''
-  const page = await open('rotate-keys', { 'KEY-ID': keyId, SIGNER: 'second' })
+  const page = await open('rotate-keys', { 'KEY-ID': keyId, 'OLD-SIGNER': 'second' })
   await page.run('The API key of the operator')
   const key = await cluster.kubectlOk(['-n', 'staking-system', 'get', 'secret', 'staking-api-key', '-o', 'jsonpath={.data.key}'])
   const answer = await fetch(`${stack().serviceUrl}/v1/ethereum/stakes`, {
@@ -138,7 +138,9 @@ test('rotation: the API key, with an overlap, and a signer that goes when nothin
   })
   expect(answer.status).toBe(200)
   await applyAll(cluster, [signer({ address: OTHER_ADDRESS, keyName: 'second' }, 'second')])
-  await page.run("A signer's key")
+  await page.run('Let what is in flight end')
+  await page.run('Have it pay nothing more')
+  await page.run('Let the old key go')
   expect((await cluster.kubectl(['get', 'signer', 'second'])).code).not.toBe(0)
 })
 

@@ -193,7 +193,11 @@ describe('by the interpreter of Argo CD', () => {
         ...change,
       },
     }) as unknown as StakingSigner
-  const facts = { key: { address: `0x${'11'.repeat(20)}` }, matches: true, duplicateOf: undefined, unreadable: undefined, networks: [] }
+  const need = { controls: new Map(), hasUsers: false }
+  const facts = {
+    ...{ key: { address: `0x${'11'.repeat(20)}` }, matches: true, duplicateOf: undefined, unreadable: undefined, networks: [] },
+    ...{ need, isInFlight: false },
+  }
   test.each<{ what: string; facts: Parameters<typeof stakingSignerStatus>[1]; health: string }>([
     { what: 'that can be used', facts, health: 'Healthy' },
     { what: 'whose key is another', facts: { ...facts, matches: false }, health: 'Degraded' },

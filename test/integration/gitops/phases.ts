@@ -163,6 +163,8 @@ const facts = {
   duplicateOf: undefined,
   unreadable: undefined,
   networks: [],
+  need: { controls: new Map(), hasUsers: false },
+  isInFlight: false,
 } as unknown as Facts
 const holding = (balance: bigint, needed: bigint) =>
   ({ ...facts, networks: [{ name: 'hoodi', funds: { balance, needed, at: now, isStale: false } }] }) as unknown as Facts

@@ -16,6 +16,7 @@ import { isOpen } from '../../transactions/solana/holders.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../../transactions/store.ts'
 import { duplicateOf } from './duplicate.ts'
 import { limitUses } from './limits.ts'
+import type { KeyNeed } from './need.ts'
 import type { SignerFacts } from './status.ts'
 
 type Signer = StakingSigner & KubeObject
@@ -53,6 +54,7 @@ export interface SignerFactsDeps {
   readonly all: () => Iterable<Signer>
   /** Lamports that a record has to pay once it is signed. */
   readonly lamportsOf: (record: RecordObject) => bigint
+  readonly need: (signer: Signer) => KeyNeed
   readonly onBalance: (signer: string, network: string, reading: BalanceReading) => void
 }
 
@@ -141,6 +143,8 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
       ...fundedWith(balance, needed),
       ...(next.is === 'unaccounted' ? { unaccounted: { first: next.from, count: next.count } } : {}),
       foreign: foreignIn(transactions.liveIn(lane), acknowledged ?? 0),
+      // Fillers among them, which no transaction names.
+      mayLand: [...places.keys()].some((nonce) => nonce >= counts.final),
       lane: {
         network: name,
         nextNonce: Math.max(counts.final, (highestPlace(places) ?? -1) + 1),
@@ -198,6 +202,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
       limits: limitsOn(deps, signer, name),
     }))
     const limits = parsed.success ? limitsOf(parsed.data) : []
+    const onNetworks = [...(await Promise.all(known)), ...lanesElsewhere(signer)]
     return {
       key,
       // Base58 has no second spelling.
@@ -206,7 +211,9 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
         (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameHex(key.address, signer.spec.address)),
       duplicateOf: duplicateOf(signer, deps.all()),
       unreadable: !parsed.success ? unreadable(parsed.error) : 'problem' in limits ? limits.problem : undefined,
-      networks: [...(await Promise.all(known)), ...lanesElsewhere(signer)],
+      networks: onNetworks,
+      need: deps.need(signer),
+      isInFlight: transactions.unsettledOf(signer.spec.address).length > 0 || onNetworks.some(({ mayLand }) => mayLand === true),
     }
   }
 }

@@ -7,6 +7,7 @@ import type { KubeObject } from '../../kube/objects.ts'
 import type { ResourceClient } from '../../kube/resource-client.ts'
 import { isOpen } from '../../transactions/solana/holders.ts'
 import type { TransactionStore } from '../../transactions/store.ts'
+import { mayGo } from './need.ts'
 
 type Signer = StakingSigner & KubeObject
 
@@ -16,6 +17,8 @@ export interface SignerHoldDeps {
   readonly fieldManager: string
   readonly assertHeld: () => void
   readonly transactions: Pick<TransactionStore, 'unsettledOf'>
+  /** Whether only its key can get at stakes. */
+  readonly controlsStakes: (signer: Signer) => boolean
 }
 
 /** Whether something that its key has signed may land, on whatever chain: one that isn't configured any more counts too. */
@@ -24,7 +27,10 @@ const isInUse = ({ spec }: Pick<StakingSigner, 'spec'>, transactions: Pick<Trans
 
 export type SignerHold = ReturnType<typeof createSignerHold>
 
-/** The finalizer by which a signer stays, whoever deletes it, until what its key has signed is settled: the key is what cancels or replaces it. */
+/**
+ * The finalizer by which a signer stays, whoever deletes it, until what its key has signed is settled: the key is what cancels or replaces it. One whose key
+ * alone can get at stakes stays until they are out or somebody confirms, so that nobody throws away such a key believing that it was rotated.
+ */
 export function createSignerHold(deps: SignerHoldDeps) {
   async function change(signer: Signer, given: Parameters<typeof changeMetadata>[2], signal: AbortSignal): Promise<Signer | undefined> {
     deps.assertHeld()
@@ -46,7 +52,7 @@ export function createSignerHold(deps: SignerHoldDeps) {
     /** At each look: one in use has it, and a deleted one that is settled goes. @returns undefined when it is gone */
     async settle(signer: Signer, signal: AbortSignal): Promise<Signer | undefined> {
       const isDeleted = signer.metadata.deletionTimestamp !== undefined
-      const inUse = isInUse(signer, deps.transactions)
+      const inUse = isInUse(signer, deps.transactions) || (deps.controlsStakes(signer) && !mayGo(signer))
       if (inUse && !has(signer) && !isDeleted) return change(signer, { addFinalizer: LANE_FINALIZER }, signal)
       if (!inUse && has(signer) && isDeleted) return change(signer, { removeFinalizer: LANE_FINALIZER }, signal)
       return signer

@@ -151,6 +151,123 @@ describe('a signer', () => {
   })
 })
 
+describe('whether its key is still needed', () => {
+  const needed = (world: World) => {
+    const found = findCondition(world.signers.get('signer-1')?.status?.conditions, 'KeyNeeded')
+    return found && `${found.status} ${found.reason}`
+  }
+  const own = { withdrawalAddress: testAddress(0) }
+  const annotate = (world: World, annotations: Record<string, string>) =>
+    world.signers.edit('signer-1', (signer) => ({ ...signer, metadata: { ...signer.metadata, annotations } }))
+  /** The operator, once the stake is paid. */
+  async function paid(world: World) {
+    world.addSigner()
+    world.addStake(KEY, own)
+    const operator = world.start()
+    await world.settle(operator)
+    expect(world.ready()).toBe(true)
+    return operator
+  }
+  const leave = (world: World) =>
+    world.editStatus((status) => ({
+      ...status,
+      validator: { ...status.validator, pubkey: status.depositData?.pubkey, status: 'withdrawal_done' },
+    }))
+
+  test('it says in use, then by whom its stakes are controlled, then that it may go', async () => {
+    const world = createWorld()
+    world.addSigner()
+    const operator = world.start()
+    await operator.visitSigner('signer-1')
+    expect(needed(world)).toBe('False Settled')
+    // From the moment that a resource names it, whether or not anything was signed.
+    world.addStake(KEY, own)
+    await operator.visitSigner('signer-1')
+    expect(needed(world)).toBe('True KeyInUse')
+    await world.visit(operator, KEY)
+    await operator.visitSigner('signer-1')
+    expect(needed(world)).toBe('True KeyInUse')
+    await world.settle(operator)
+    await operator.visitSigner('signer-1')
+    expect(needed(world)).toBe('True ControlsStakes')
+    expect(world.signers.get('signer-1')?.status?.lanes).toMatchObject([{ network: 'hoodi', open: 0, waiting: 0, validators: 1 }])
+    leave(world)
+    await operator.visitSigner('signer-1')
+    expect(needed(world)).toBe('False Settled')
+    expect(world.signers.get('signer-1')?.status?.lanes?.[0]?.validators).toBeUndefined()
+  })
+
+  test('a stake whose withdrawal address is another’s leaves nothing behind', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake()
+    const operator = world.start()
+    await world.settle(operator)
+    await operator.visitSigner('signer-1')
+    expect(needed(world)).toBe('False Settled')
+    world.signers.remove('signer-1')
+    await operator.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')).toBeUndefined()
+  })
+
+  test('deleted, it stays for its validators and says why, until somebody confirms', async () => {
+    const world = createWorld()
+    const operator = await paid(world)
+    await operator.visitSigner('signer-1')
+    world.signers.remove('signer-1')
+    await operator.visitSigner('signer-1')
+    const said = findCondition(world.signers.get('signer-1')?.status?.conditions, 'Ready')
+    expect(said?.message).toMatch(/withdrawal address of validators on hoodi.*can never be changed.*confirm-delete=signer-1/)
+    annotate(world, { 'staking.dev/confirm-delete': 'another' })
+    await operator.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')).toBeDefined()
+    annotate(world, { 'staking.dev/confirm-delete': 'signer-1' })
+    await operator.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')).toBeUndefined()
+  })
+
+  test('deleted, it goes by itself once its validators have left', async () => {
+    const world = createWorld()
+    const operator = await paid(world)
+    await operator.visitSigner('signer-1')
+    world.signers.remove('signer-1')
+    leave(world)
+    await operator.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')).toBeUndefined()
+  })
+
+  test('confirmed too early, it still stays until nothing of it can land', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake(KEY, own)
+    const operator = world.start()
+    await world.visit(operator, KEY)
+    annotate(world, { 'staking.dev/confirm-delete': 'signer-1' })
+    world.signers.remove('signer-1')
+    await operator.visitSigner('signer-1')
+    expect(findCondition(world.signers.get('signer-1')?.status?.conditions, 'Ready')?.message).toContain('in flight')
+    for (let block = 0; block < 4; block++) {
+      world.chain.mine()
+      world.clock.advance(12_000)
+      await world.visit(operator, KEY)
+    }
+    await operator.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')).toBeUndefined()
+  })
+
+  test('what nobody has paid holds nothing, whatever address it names', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake(KEY, { ...own, suspend: true })
+    const operator = world.start()
+    await world.visit(operator, KEY)
+    await operator.visitSigner('signer-1')
+    expect(needed(world)).toBe('True KeyInUse')
+    world.signers.remove('signer-1')
+    expect(world.signers.get('signer-1')).toBeUndefined()
+  })
+})
+
 describe('of signers with one address', () => {
   const signer = (name: string, created: string, change: object = {}) =>
     ({

@@ -20,6 +20,8 @@ const facts = (change: Partial<SignerFacts> = {}): SignerFacts => ({
   duplicateOf: undefined,
   unreadable: undefined,
   networks: [{ name: 'hoodi', funds: funds(64n) }],
+  need: { controls: new Map(), hasUsers: false },
+  isInFlight: false,
   ...change,
 })
 

@@ -1,5 +1,6 @@
 import type { Instant } from '../../../lib/clock.ts'
 import type { Statement } from '../../../resources/conditions.ts'
+import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
 import type { Reason } from '../../../resources/reasons.ts'
 import type { LimitUse } from '../../../resources/signer-limits.ts'
 import {
@@ -13,6 +14,7 @@ import { acknowledged } from '../../engine/acknowledge.ts'
 import { notStalled, say, stated, waitsForPerson } from '../../engine/progress.ts'
 import { balanceOf, type Funds, fundingOf, isShortOf } from './funding.ts'
 import { shownLimits } from './limits.ts'
+import { controlsMessage, type KeyNeed, mayGo, neededStatement } from './need.ts'
 
 /** What was found out about a signer in one visit. */
 export interface SignerFacts {
@@ -22,6 +24,9 @@ export interface SignerFacts {
   readonly duplicateOf: string | undefined
   /** A policy field that can't be read. */
   readonly unreadable: string | undefined
+  readonly need: KeyNeed
+  /** By the log: something that was signed with it may land, or waits to be signed, on whatever chain. */
+  readonly isInFlight: boolean
   readonly networks: readonly {
     readonly name: string
     /** What it holds there, by the last reading, and what waits to be paid, in wei or lamports. Undefined where the chain was never asked with success. */
@@ -31,6 +36,8 @@ export interface SignerFacts {
     /** Transactions on the chain that the log doesn't know: the number of the first, and of those there are. */
     readonly unaccounted?: { readonly first: number; readonly count: number } | undefined
     readonly lane?: SignerLane
+    /** A nonce that was given out is not final. */
+    readonly mayLand?: boolean
     /** What of its limits is used there. */
     readonly limits?: readonly LimitUse[]
     /** A transaction of somebody else that used a nonce which was given out. */
@@ -47,6 +54,10 @@ export function stakingSignerStatus(signer: StakingSigner, facts: SignerFacts, n
   const known = new Map((signer.status?.lanes ?? []).map((lane) => [lane.network, lane]))
   const lanes = facts.networks
     .flatMap(({ name, lane }) => lane ?? known.get(name) ?? [])
+    .map(({ validators: _before, ...lane }): SignerLane => {
+      const validators = signer.spec.chain === 'Ethereum' ? facts.need.controls.get(lane.network) : undefined
+      return validators === undefined ? lane : { ...lane, validators }
+    })
     .toSorted((a, b) => (a.network < b.network ? -1 : 1))
   const limits = shownLimits(facts.networks.flatMap((network) => network.limits ?? []))
   return acknowledged(signer, {
@@ -73,13 +84,13 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
           )
   const Funded = fundingOf(signer, facts.networks)
   const KeyUsedElsewhere = elsewhere(facts)
+  const KeyNeeded = neededStatement(signer, facts.need, facts.isInFlight)
+  const own = { KeyValid, Funded, KeyUsedElsewhere, KeyNeeded }
   const trouble = troubleOf(signer, facts, KeyValid)
   if (signer.metadata.deletionTimestamp !== undefined) {
-    const message = deletion(facts)
+    const message = deletion(signer, facts)
     return {
-      KeyValid,
-      Funded,
-      KeyUsedElsewhere,
+      ...own,
       Ready: say('False', 'Deleting', message),
       Reconciling: say('True', 'Deleting', message),
       Stalled: say('False', 'Deleting', 'It goes by itself once what its key has signed is settled.'),
@@ -91,25 +102,21 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
       'SignerSuspended',
       'spec.suspend is true: nothing is signed with its key but what cancels. What was sent is followed.',
     )
-    return { KeyValid, Funded, KeyUsedElsewhere, Ready: suspended, Reconciling: suspended, Stalled: notStalled }
+    return { ...own, Ready: suspended, Reconciling: suspended, Stalled: notStalled }
   }
   if (trouble === undefined && isShortOf(facts.networks)) {
-    return { KeyValid, Funded, KeyUsedElsewhere, Ready: Funded, Reconciling: { ...Funded, status: 'True' }, Stalled: notStalled }
+    return { ...own, Ready: Funded, Reconciling: { ...Funded, status: 'True' }, Stalled: notStalled }
   }
   if (trouble === undefined) {
     return {
-      KeyValid,
-      Funded,
-      KeyUsedElsewhere,
+      ...own,
       Ready: say('True', 'Succeeded', 'It can be used by the namespaces that its policy admits.'),
       Reconciling: say('False', 'Settled', 'Nothing is under way.'),
       Stalled: say('False', 'Settled', 'Nothing needs a person.'),
     }
   }
   return {
-    KeyValid,
-    Funded,
-    KeyUsedElsewhere,
+    ...own,
     Ready: say('False', trouble.reason as Reason, trouble.message),
     Reconciling: waitsForPerson(trouble.reason as Reason),
     Stalled: say('True', trouble.reason as Reason, trouble.message),
@@ -139,7 +146,11 @@ function troubleOf(signer: StakingSigner, facts: SignerFacts, keyValid: Statemen
   return undefined
 }
 
-function deletion({ networks }: SignerFacts): string {
+function deletion(signer: StakingSigner, { networks, need, isInFlight }: SignerFacts): string {
+  if (!isInFlight && need.controls.size > 0 && !mayGo(signer)) {
+    const { name } = signer.metadata
+    return `It was deleted, and nothing new is signed with its key; nothing of it is in flight. It stays all the same: ${controlsMessage(signer, [...need.controls.keys()].toSorted())} To have the StakingSigner forgotten (the key is still needed): kubectl annotate signer ${name} ${CONFIRM_DELETE_ANNOTATION}=${name}`
+  }
   const open = networks.flatMap(({ name, lane }) => (lane === undefined || lane.open === 0 ? [] : `${lane.open} on ${name}`))
   return `It was deleted, and nothing new is signed with its key. It stays until the transactions that are in flight are settled (${open.join(', ') || 'they are being looked for'}): kubectl get stx shows them.`
 }

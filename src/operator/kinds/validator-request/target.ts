@@ -78,7 +78,7 @@ export function createRequestTargets(deps: ValidatorRequestDeps) {
     if (sameHex(signer.spec.address, withdrawalAddress)) return
     throw stall(
       'SignerNotWithdrawalAddress',
-      `StakingSigner ${signer.metadata.name} has address ${signer.spec.address}, but only the validator's withdrawal address ${withdrawalAddress} may ask for this. Nothing was signed. Create this resource with the signer of that address.`,
+      `StakingSigner ${signer.metadata.name} has address ${signer.spec.address}, but only the validator's withdrawal address ${withdrawalAddress} may ask for this. Nothing was signed. Create this resource with the signer of that address: a withdrawal address can never be changed, so that its key stays needed.`,
     )
   }
 
