@@ -47,7 +47,7 @@ export interface WrittenAnswersDeps<Row, Key, Shown> {
 }
 
 /** So long an answer is sent without asking whether it still holds, where other instances may change the resource, and where none can. */
-export const atHandMs = { shared: 10, alone: 50 } as const
+export const atHandMs = { shared: 25, alone: 50 } as const
 /** A timer may fire a millisecond early. */
 const marginMs = 2
 /** Of some 3 kB each. */
