@@ -9,6 +9,8 @@ const stall = (ms: number) => {
 
 test('an answer that has come while the process was busy counts, though its time is over', async () => {
   const ask = gathered(() => new Promise<string>((done) => setImmediate(() => done('here'))), { atMost: 9, atOnce: 1, patienceMs: 20 })
+  // After this, timers have their turn before what has come.
+  await new Promise((done) => setImmediate(done))
   const answer = ask('one')
   await Promise.resolve()
   stall(40)
