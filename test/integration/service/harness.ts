@@ -45,6 +45,8 @@ export interface Ask {
   /** Sent as it is. */
   readonly text?: string
   readonly headers?: Readonly<Record<string, string>>
+  /** How long the client waits for the answer, in ms. Default: 30 s. */
+  readonly timeoutMs?: number
 }
 
 export interface TestService {
@@ -125,7 +127,7 @@ export async function callService(url: string, method: string, path: string, ask
       ...ask.headers,
     },
     ...(body === undefined ? {} : { body }),
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(ask.timeoutMs ?? 30_000),
   })
   const text = await response.text()
   conforms(method, path, response, text)
