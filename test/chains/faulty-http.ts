@@ -35,6 +35,8 @@ export type Fault =
   | { readonly kind: 'delay'; readonly ms: number }
   /** The server's answer, changed: it is given and returns the parsed JSON body (the text where it isn't JSON). */
   | { readonly kind: 'rewrite'; readonly rewrite: (body: unknown, call: Call) => unknown; readonly status?: number }
+  /** The server is asked another question, and its answer is passed on: the text of the body as it is sent instead. */
+  | { readonly kind: 'ask'; readonly body: (call: Call) => string; readonly rewrite?: (body: unknown, call: Call) => unknown }
 
 /** A name, a pattern that one of the names matches, or any test of the call. */
 export type Match = string | RegExp | ((call: Call) => boolean)
@@ -160,6 +162,11 @@ async function strike(fault: Fault, call: Call, response: ServerResponse, pass: 
     case 'delay':
       await delay(fault.ms)
       return send(response, await pass(call))
+    case 'ask': {
+      const answer = await pass({ ...call, body: fault.body(call) })
+      if (fault.rewrite === undefined) return send(response, answer)
+      return send(response, { ...answer, body: JSON.stringify(fault.rewrite(jsonOrText(answer.body), call)) })
+    }
     case 'rewrite': {
       const answer = await pass(call)
       const body = fault.rewrite(jsonOrText(answer.body), call)

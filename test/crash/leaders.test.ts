@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { isTrue } from '../../src/resources/conditions.ts'
 import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
-import { freePort } from '../cluster/ports.ts'
-import { createProgram, type Program } from '../stack/program.ts'
+import type { Program } from '../stack/program.ts'
+import { metricsOf, replicaOf } from '../stack/replica.ts'
 import { applyAll, eventually, getStakes, OTHER_ADDRESS, signer, stake } from '../stack/resources.ts'
 import { type Stack, startStack } from '../stack/stack.ts'
 import { expectExactlyOnce, untilAllReady } from './exactly-once.ts'
@@ -24,7 +24,7 @@ describe('two operators', () => {
     stopped.clear()
     stack = await startStack({ anvil: { mining: 1 }, startOperator: false, operatorArgs: LEASE })
     await applyAll(stack.cluster, [signer()])
-    other = await second(stack)
+    other = await replicaOf(stack)
     // So that who starts first leads.
     await stack.operator.start()
     await untilLeads(stack.operatorMetrics)
@@ -125,22 +125,6 @@ describe('two operators', () => {
       for (const one of [stack.operator, other]) if (!stopped.has(one) && !one.process().alive()) await one.start()
     })
 })
-
-/** Another replica of the same operator: it differs by its address alone. */
-async function second({ operator, dir }: Stack): Promise<Program> {
-  const [command = '', ...args] = operator.command
-  const listen = `127.0.0.1:${await freePort()}`
-  return createProgram({
-    name: 'other operator',
-    command,
-    args: args.map((arg, index) => (args[index - 1] === '--listen' ? listen : arg)),
-    env: operator.env,
-    logFile: `${dir}/other-operator.log`,
-    readyUrl: `http://${listen}/readyz`,
-  })
-}
-
-const metricsOf = ({ command }: Program): string => `http://${command[command.indexOf('--listen') + 1]}/metrics`
 
 /** The sum over all its label values. */
 async function metric(url: string, name: string): Promise<number> {

@@ -40,9 +40,17 @@ export function createProgram(options: ProgramOptions): Program {
     if (running === undefined) throw new Error(`${name} was never started`)
     return running
   }
-  async function start(): Promise<void> {
-    if (running?.alive() === true) return
+  let starting: Promise<void> | undefined
+  /** Whoever asks for a start that is under way waits for that one. */
+  function start(): Promise<void> {
+    if (running?.alive() === true) return Promise.resolve()
     isWanted = true
+    starting ??= begin().finally(() => {
+      starting = undefined
+    })
+    return starting
+  }
+  async function begin(): Promise<void> {
     const started = await startProcess({
       name,
       command,
@@ -69,10 +77,12 @@ export function createProgram(options: ProgramOptions): Program {
     start,
     async stop() {
       isWanted = false
+      await starting?.catch(() => {})
       return running?.alive() === true ? running.stop() : undefined
     },
     async kill() {
       isWanted = false
+      await starting?.catch(() => {})
       running?.kill('SIGKILL')
       await running?.exited
     },

@@ -19,6 +19,8 @@ export interface StackServiceOptions {
   readonly networks: readonly Readonly<Record<string, unknown>>[]
   /** Fields of the configuration's section `solana`. */
   readonly solana?: Readonly<Record<string, unknown>>
+  /** Of the program and its commands. */
+  readonly env?: Readonly<Record<string, string>>
   /** Default: `TEST_SEED`. Two services before one chain need one each, or they may give out the same key. */
   readonly seed?: string
 }
@@ -34,7 +36,14 @@ export interface StackService {
 }
 
 /** The staking service as a process of its own, on its embedded database, with an API key. */
-export async function startStackService({ dir, entry, networks, solana, seed = TEST_SEED }: StackServiceOptions): Promise<StackService> {
+export async function startStackService({
+  dir,
+  entry,
+  networks,
+  solana,
+  env = {},
+  seed = TEST_SEED,
+}: StackServiceOptions): Promise<StackService> {
   const port = await freePort()
   const configFile = join(dir, 'service.yaml')
   writeFileSync(join(dir, 'seed'), `${seed}\n`, { mode: 0o600 })
@@ -53,10 +62,11 @@ export async function startStackService({ dir, entry, networks, solana, seed = T
     name: 'service',
     command: process.execPath,
     args: [entry, 'service', '--config', configFile],
+    env,
     logFile: join(dir, 'service.log'),
     readyUrl: `${serviceUrl}/readyz`,
   })
-  const command = (...args: readonly string[]) => runCommand([entry, ...args, '--config', configFile])
+  const command = (...args: readonly string[]) => runCommand([entry, ...args, '--config', configFile], env)
   const apiKeyFile = join(dir, 'api-key')
   if (!takePrepared(dir, seed)) {
     const key = (await command('api-keys', 'create', '--account', 'platform', '--label', 'operator')).trim().split('\n').at(-1)
@@ -101,12 +111,12 @@ function keepPrepared(dir: string, seed: string): void {
 export const clientOf = ({ serviceUrl, apiKeyFile }: { readonly serviceUrl: string; readonly apiKeyFile: string }): StakingClient =>
   createStakingClient({ baseUrl: serviceUrl, apiKey: () => new Secret(readFileSync(apiKeyFile, 'utf8').trim()), clock: systemClock })
 
-async function runCommand(args: readonly string[]): Promise<string> {
+async function runCommand(args: readonly string[], env: Readonly<Record<string, string>>): Promise<string> {
   const run: RunningProcess = await startProcess({
     name: args.slice(1, 3).join(' '),
     command: process.execPath,
     args,
-    env: COMPILE_CACHE,
+    env: { ...COMPILE_CACHE, ...env },
   })
   const { code } = await run.exited
   if (code !== 0) throw new Error(`${args.slice(1).join(' ')} failed: ${run.output()}`)

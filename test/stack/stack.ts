@@ -51,6 +51,8 @@ export interface StackOptions {
   /** What runs as the operator. Default: the program itself. Crash tests bring an entry of their own. */
   readonly operatorEntry?: string
   readonly operatorEnv?: Readonly<Record<string, string>>
+  /** Of the service and its commands: `STAKING_SERVICE_DATABASE_URL_FILE` has it use a PostgreSQL server. */
+  readonly serviceEnv?: Readonly<Record<string, string>>
   readonly log?: (line: string) => void
   readonly signal?: AbortSignal
 }
@@ -142,6 +144,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     } = await startStackService({
       dir,
       entry,
+      ...(options.serviceEnv === undefined ? {} : { env: options.serviceEnv }),
       networks: [
         ethereumNetwork(ethereum, confirmations, ethereum.url),
         ...(solana === undefined ? [] : [solanaNetwork(solana, solana.url)]),
