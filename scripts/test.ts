@@ -1,14 +1,28 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
+import { parseArgs } from 'node:util'
 
 /**
  * Everything that a release needs: types, lint, generated files, unit tests, and the integration tests on real parts; with `--devnet` also the flows
- * on a real proof-of-stake network, whose programs are built first where they are not there yet, with `--image` also the container images. The last line is the sum of vitest's own reports.
- * Fails on any failure, and when a part ran no test.
+ * on a real proof-of-stake network, whose programs are built first where they are not there yet, with `--image` also the container images, with `--soak-minutes N`
+ * also so many minutes of faults over everything. The last line is the sum of vitest's own reports. Fails on any failure, and when a part ran no test.
  */
-const withDevnet = process.argv.includes('--devnet')
-const withImage = process.argv.includes('--image')
-const given = process.argv.slice(2).filter((argument) => argument !== '--devnet' && argument !== '--image')
+const ours = { devnet: { type: 'boolean' }, image: { type: 'boolean' }, 'soak-minutes': { type: 'string' } } as const
+const { values: flags, tokens } = parseArgs({ options: ours, strict: false, tokens: true, allowPositionals: true })
+const isOurs = (index: number): boolean =>
+  tokens.some(
+    (token) =>
+      token.kind === 'option' &&
+      token.name in ours &&
+      (token.index === index || (token.index === index - 1 && token.inlineValue === false)),
+  )
+/** The rest is vitest's. */
+const given = process.argv.slice(2).filter((_, index) => !isOurs(index))
+const minutes = flags['soak-minutes']
+if (minutes !== undefined && !(Number(minutes) > 0)) {
+  process.stderr.write('--soak-minutes takes a number of minutes\n')
+  process.exit(2)
+}
 const run = (command: string, args: readonly string[]): number => spawnSync(command, args, { stdio: 'inherit' }).status ?? 1
 const failed: string[] = []
 const step = (name: string, command: string, ...args: readonly string[]): boolean => {
@@ -30,11 +44,15 @@ step('generated files', 'node', 'scripts/generate.ts', '--check')
 step('control plane', 'node', 'scripts/controlplane.ts')
 step('Flux', 'node', 'scripts/flux.ts')
 const counted = [tests('tests', 'test-report.json', given)]
-if (withDevnet && step('devnet programs', 'node', 'scripts/devnet.ts')) {
+if (flags.devnet === true && step('devnet programs', 'node', 'scripts/devnet.ts')) {
   counted.push(tests('devnet tests', 'test-report-devnet.json', ['--config', 'test/devnet/vitest.config.ts']))
   counted.push(tests('devnet tests, alone', 'test-report-devnet-alone.json', ['--config', 'test/devnet/vitest.alone.config.ts']))
 }
-if (withImage) counted.push(tests('image tests', 'test-report-image.json', ['--config', 'test/image/vitest.config.ts']))
+if (flags.image === true) counted.push(tests('image tests', 'test-report-image.json', ['--config', 'test/image/vitest.config.ts']))
+if (minutes !== undefined) {
+  process.env.STAKING_SOAK_MINUTES = String(minutes)
+  counted.push(tests('soak', 'test-report-soak.json', ['--config', 'test/soak/vitest.config.ts']))
+}
 
 const sum = counted.reduce((a, b) => ({ passed: a.passed + b.passed, failures: a.failures + b.failures, skipped: a.skipped + b.skipped }))
 if (failed.length > 0) process.stdout.write(`failed: ${failed.join(', ')}\n`)

@@ -46,7 +46,7 @@ const toxics: readonly Toxic[] = [
   { type: 'slow_close', attributes: { delay: 1_000 } },
 ]
 
-const ofLink = (what: string, link: FaultyLink): Fault[] => [
+export const ofLink = (what: string, link: FaultyLink): Fault[] => [
   ...toxics.map(
     (toxic): Fault => ({
       name: `${what}: ${toxic.type}${toxic.attributes.timeout === 0 ? ' without end' : ''} ${toxic.stream ?? 'downstream'}`,
