@@ -51,10 +51,7 @@ export const sections: readonly Section[] = [
   },
   {
     title: 'Explanation',
-    pages: [
-      ...['exactly-once', 'threat-model', 'operability', 'performance'].map((name) => `docs/explanation/${name}.md`),
-      'ARCHITECTURE.md',
-    ],
+    pages: [...['exactly-once', 'security', 'operability', 'performance'].map((name) => `docs/explanation/${name}.md`), 'ARCHITECTURE.md'],
   },
   { title: 'Decisions', pages: ['docs/adr/README.md', ...all('docs/adr/[0-9]*.md')], collapsed: true },
   {
