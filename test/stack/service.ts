@@ -68,10 +68,12 @@ export async function startStackService({
   })
   const command = (...args: readonly string[]) => runCommand([entry, ...args, '--config', configFile], env)
   const apiKeyFile = join(dir, 'api-key')
-  if (!takePrepared(dir, seed)) {
+  // A database of another server is made by whoever names it.
+  const isOwn = env.STAKING_SERVICE_DATABASE_URL_FILE === undefined
+  if (!isOwn || !takePrepared(dir, seed)) {
     const key = (await command('api-keys', 'create', '--account', 'platform', '--label', 'operator')).trim().split('\n').at(-1)
     writeFileSync(apiKeyFile, `${key}\n`, { mode: 0o600 })
-    keepPrepared(dir, seed)
+    if (isOwn) keepPrepared(dir, seed)
   }
   await program.start()
   return { program, serviceUrl, configFile, apiKeyFile, command }
