@@ -389,6 +389,33 @@ describe('what the consensus layer makes of it', () => {
   })
 })
 
+describe('a request that the staking API forgets before anything of it is signed', () => {
+  const rows = [EXIT, WITHDRAWAL].flatMap((key) =>
+    ['before transactions.create', 'after transactions.create', 'before chain.estimateGas', 'before nonces.create'].map((at) => ({
+      key,
+      at,
+    })),
+  )
+  test.each(rows)('$key, $at: it is made again under its own key, and asked for once, without a person', async ({ key, at }) => {
+    const world = createWorld()
+    world.addSigner()
+    if (key === EXIT) world.addExit()
+    else world.addWithdrawal()
+    await world.visit(
+      world.start((point, operator) => {
+        if (point === at) operator.kill()
+      }),
+      key,
+    )
+    expect(world.requests.stored()).toHaveLength(1)
+    world.requests.forget()
+    await world.settle(world.start(), [key])
+    expect(world.ready(key), message(world, key)).toBe(true)
+    expect(world.requests.stored()).toHaveLength(1)
+    expect(world.chain.requests()).toHaveLength(1)
+  })
+})
+
 describe('a request of this name that the staking API has from before', () => {
   async function vanished(when: (world: World) => Promise<void>): Promise<World> {
     const world = createWorld()

@@ -41,10 +41,29 @@ export function createMaking(
     if (target.network !== validator.network || !sameHex(target.pubkey, validator.pubkey)) throw forgedValidator()
     await assertOwned(order, signer, target, visit, signal)
     if (target.withdrawalAddress !== undefined) assertMaySend(signer, target.withdrawalAddress)
-    const body = await service.current(order, validator, requestId, network, visit, signal)
+    const body = (await service.look(order, validator, requestId, network, visit, signal)) ?? (await forgotten(plan, network, signal))
     const calldata = service.verify(body, plan, network, signer)
     if (body.status === 'cancelled') throw cancelled(requestId)
     return { network, signer, body, calldata }
+  }
+
+  /**
+   * The staking API has no request of the id in status (404): its database was set back, or somebody wrote another id. The request is asked for again, under its own
+   * key; nothing is signed for that. @returns never: @throws the wait in which status learns the right id
+   */
+  async function forgotten({ order, validator, requestId }: RequestPlan, network: EthereumNetwork, signal: AbortSignal): Promise<never> {
+    deps.assertMayAct()
+    const again = await service.create(order, validator, network, signal)
+    if (again.requestId === requestId)
+      throw stall(
+        'VerificationFailed',
+        `The staking API gives request ${requestId} for this resource and says that it knows no such request (404). Nothing was signed.`,
+      )
+    throw wait(
+      'InProgress',
+      `The staking API has no request ${requestId} (404): its database was set back, or somebody changed status.requestId. It has made ${again.requestId} for this resource. Nothing was signed for either yet.`,
+      1_000,
+    ).with({ requestId: again.requestId, verifiedCalldata: undefined })
   }
 
   /** Makes the request's record, or takes over one that its former owner has no more use for. @throws Halt */

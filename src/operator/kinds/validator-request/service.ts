@@ -151,16 +151,6 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     }
   }
 
-  /** What the service says of the request now: the one of this resource and no other. @throws Halt where it has none of this id */
-  async function current(...asked: Parameters<typeof look>): Promise<RequestBody> {
-    const body = await look(...asked)
-    if (body !== undefined) return body
-    throw stall(
-      'VerificationFailed',
-      `status.requestId is no request that the staking API has for this validator (404): somebody changed it, or the API has another account or database. Nothing was signed. Remove status.requestId: it is looked up again.`,
-    )
-  }
-
   /** Reports the hash of its transaction. @returns ms after which to report it again, where the API does not see the transaction yet */
   const submit = (
     order: RequestOrder,
@@ -172,5 +162,5 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     sentBy?: SentBy,
   ): Promise<number | undefined> => typeOf(order).submit(requests, pubkey, requestId, hash, signal, sentBy)
 
-  return { read, post, create, look, current, verify: createRequestVerification(targets), submit }
+  return { read, post, create, look, verify: createRequestVerification(targets), submit }
 }
