@@ -7,7 +7,7 @@ test('under a few faults of everything around it, money moves once or not at all
   const seed = chooseSeed()
   const said: string[] = []
   const result = await fleetSoak({
-    seconds: 12,
+    seconds: 8,
     seed,
     say: (line) => said.push(line),
     signal: AbortSignal.timeout(360_000),
