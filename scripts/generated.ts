@@ -8,7 +8,7 @@ import { customResourceDefinition, type JsonObject, structuralSchema } from '../
 import { kinds } from '../src/resources/kinds.ts'
 import { API_VERSION, GROUP, type KindDefinition, type RootRule } from '../src/resources/meta.ts'
 import { type Reason, reasons, warnAfterMs } from '../src/resources/reasons.ts'
-import { alertReference, alertRules } from './alerts/files.ts'
+import { alertReference, alertRules, onCallPage } from './alerts/files.ts'
 import { runbookPages } from './alerts/runbooks/pages.ts'
 import { argoCdConfig } from './argocd/files.ts'
 import { chartFiles } from './chart/files.ts'
@@ -41,6 +41,7 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   for (const [path, content] of dashboardFiles()) files.set(`charts/staking-operator/${path}`, content)
   files.set('charts/staking-operator/files/alerts.yaml', alertRules())
   files.set('docs/reference/alerts.md', alertReference())
+  files.set('docs/how-to/on-call.md', onCallPage())
   for (const [path, content] of runbookPages()) files.set(path, content)
   files.set('docs/adr/README.md', decisionList())
   files.set('examples/argocd/argocd-cm.yaml', argoCdConfig())

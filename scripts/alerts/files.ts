@@ -46,6 +46,8 @@ A **critical** alert wakes somebody up; a **warning** can wait for the morning.
 
 ## Ten questions
 
+[On call](../how-to/on-call.md) has a command for each, too.
+
 | question | alerts | query |
 |---|---|---|
 ${asked.join('\n')}
@@ -59,6 +61,28 @@ ${slo.objective * 100} % of all EthereumStakes and SolanaStakes are broadcast wi
 | alert | severity | after | meaning |
 |---|---|---|---|
 ${listed.join('\n')}
+`
+}
+
+/** What is asked first, each with a command that answers it, how to read that, and where to go on. */
+export function onCallPage(): string {
+  const parts = questions.map(
+    ({ asks, run, shows, alerts: names, query }, index) =>
+      `## ${index + 1}. ${asks}\n\n\`\`\`sh\n${run}\n\`\`\`\n\n${shows}\n\nIn Prometheus:\n\n\`\`\`promql\n${query}\n\`\`\`\n\nIf something is wrong: ${names
+        .map((name) => `[${name}](../runbooks/${name}.md)`)
+        .join(', ')}.`,
+  )
+  return `# On call: ten questions
+
+<!-- ${header} -->
+
+What somebody who was woken asks first. Each has a command that answers within a minute, a query for Prometheus, and the alerts that tell without being asked: their pages are the runbooks.
+
+Before anything else: if money may be going where nobody sent it, [stop everything](emergency-stop.md). That takes two seconds and loses nothing.
+
+Commands are for a release \`staking-operator\` in the namespace \`staking-system\`. [Look into it](look-into-it.md) has what to ask of a single stake.
+
+${parts.join('\n\n')}
 `
 }
 

@@ -27,6 +27,8 @@ export interface Picture {
 
 /** What the queries of panels answer where nothing of the kind has happened. */
 const nothingHappened: readonly { readonly of: RegExp; readonly why: string }[] = [
+  { of: /limit_sol_left/, why: 'no limit in SOL in this run' },
+  { of: /frees_timestamp/, why: 'no limit has counted anything yet' },
   { of: /_sol\b/, why: 'no Solana stake in this run' },
   { of: /Reverted|_total\{event=~/, why: 'no transaction was reverted or lost' },
   { of: /signatures_refused|alarms_total/, why: 'nothing was refused, and there was no alarm' },

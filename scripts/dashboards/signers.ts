@@ -47,6 +47,59 @@ export const signers: Board = {
       ],
     },
     {
+      title: 'Limits and switches',
+      panels: [
+        {
+          shows: 'graph',
+          title: 'Transactions left, by limit',
+          description: 'Of limits with a maxCount. At 0 the next one waits with LimitReached.',
+          queries: [
+            {
+              expr: 'min by (signer, network, window, per, namespace) (staking_operator_signer_limit_count_left)',
+              legend: '{{signer}} {{network}} {{window}} {{namespace}}',
+            },
+          ],
+        },
+        {
+          shows: 'graph',
+          title: 'ETH and SOL left, by limit',
+          description: 'Of limits with a total.',
+          queries: [
+            {
+              expr: 'min by (signer, network, window, per, namespace) (staking_operator_signer_limit_eth_left)',
+              legend: '{{signer}} {{network}} {{window}} {{namespace}} ETH',
+            },
+            {
+              expr: 'min by (signer, network, window, per, namespace) (staking_operator_signer_limit_sol_left)',
+              legend: '{{signer}} {{network}} {{window}} {{namespace}} SOL',
+            },
+          ],
+        },
+        {
+          shows: 'table',
+          title: 'When a limit makes room',
+          description: 'Time until the first of what it counts now counts no more.',
+          unit: 's',
+          queries: [
+            {
+              expr: 'max by (signer, network, window, per, namespace) (staking_operator_signer_limit_frees_timestamp_seconds) - time()',
+              legend: '',
+            },
+          ],
+        },
+        {
+          shows: 'graph',
+          title: 'Stopped by a switch',
+          description: '1: by the annotation of the Lease, or by spec.suspend of the signer.',
+          queries: [
+            { expr: 'max(staking_operator_suspended)', legend: 'everything' },
+            { expr: 'max by (signer) (staking_operator_signer_suspended)', legend: '{{signer}}' },
+          ],
+          alarmFrom: 1,
+        },
+      ],
+    },
+    {
       title: 'Transactions',
       panels: [
         {

@@ -35,7 +35,17 @@ export const sections: readonly Section[] = [
   { title: 'Stake', pages: howTo('exit-and-withdraw', 'limits', 'approvals', 'stake-solana', 'follow') },
   {
     title: 'When it matters',
-    pages: howTo('monitor', 'look-at-the-fleet', 'look-into-it', 'trace', 'troubleshoot', 'stalled', 'emergency-stop', 'rotate-keys'),
+    pages: howTo(
+      'on-call',
+      'monitor',
+      'look-at-the-fleet',
+      'look-into-it',
+      'trace',
+      'troubleshoot',
+      'stalled',
+      'emergency-stop',
+      'rotate-keys',
+    ),
   },
   { title: 'Keep it', pages: howTo('upgrade', 'back-up-and-restore-the-service', 'restore', 'uninstall') },
   { title: 'Runbooks', pages: ['docs/reference/alerts.md', ...all('docs/runbooks/*.md')], collapsed: true },

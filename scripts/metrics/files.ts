@@ -20,6 +20,7 @@ const nothing: Readings = {
   knowsFleet: () => false,
   leaseTransitions: () => undefined,
   suspended: () => false,
+  suspendedSigners: none,
   queues: none,
   informers: none,
   resources: none,

@@ -22,6 +22,7 @@ const bare: Omit<Readings, 'fleet'> = {
   knowsFleet: () => true,
   leaseTransitions: () => 3,
   suspended: () => false,
+  suspendedSigners: none,
   queues: none,
   informers: none,
   resources: none,

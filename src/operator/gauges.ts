@@ -11,6 +11,8 @@ export interface Readings {
   readonly leaseTransitions: () => number | undefined
   /** Whether people have stopped all that is signed, by the lease's annotation. */
   readonly suspended: () => boolean
+  /** Every signer, and whether people have stopped its key by `spec.suspend`. */
+  readonly suspendedSigners: () => Iterable<{ readonly signer: string; readonly suspended: boolean }>
   readonly queues: () => Iterable<{ readonly kind: string; readonly ready: number; readonly delayed: number; readonly processing: number }>
   readonly informers: () => Iterable<{
     readonly resource: string
@@ -227,7 +229,10 @@ function registerWaits(gauge: AddGauge, fleet: FleetReadings): void {
   )
 }
 
-function registerSigners(gauge: AddGauge, { signers, balances, fleet }: Readings): void {
+function registerSigners(gauge: AddGauge, { signers, suspendedSigners, balances, fleet }: Readings): void {
+  gauge('signer_suspended', '1 while spec.suspend of a signer has stopped its key, 0 otherwise.', ['signer'], (set) => {
+    for (const { signer, suspended } of suspendedSigners()) set({ signer }, suspended ? 1 : 0)
+  })
   gauge('signer_in_flight', 'Transactions whose nonce was given out and is not final yet.', ['signer', 'network'], (set) => {
     for (const { signer, network, inFlight } of signers()) set({ signer, network }, inFlight)
   })

@@ -17,12 +17,13 @@ interface Has {
   readonly records?: object[]
   readonly places?: number[]
   readonly conditions?: object[]
+  readonly suspend?: unknown
   readonly leads?: boolean
   readonly synced?: boolean
 }
 
 /** The readings of an operator in whose cluster these objects are. */
-function world({ lanes, records, places, conditions, leads = true, synced = true }: Has) {
+function world({ lanes, records, places, conditions, suspend, leads = true, synced = true }: Has) {
   const clock = createTestClock()
   const kube = createFakeKube(clock)
   const caches = createCaches(<R extends KubeObject>(definition: KindDefinition, options?: CacheOptions<R>) =>
@@ -31,7 +32,7 @@ function world({ lanes, records, places, conditions, leads = true, synced = true
   const address = testAddress(0)
   kube.collection<KubeObject>(stakingSigner).create({
     metadata: { name: 'treasury' },
-    spec: { chain: 'Ethereum', address },
+    spec: { chain: 'Ethereum', address, ...(suspend !== undefined && { suspend }) },
     status: { ...(lanes && { lanes }), ...(conditions && { conditions }) },
   })
   for (const [index, status] of (records ?? []).entries())
@@ -110,6 +111,16 @@ test.each<{ when: string; conditions: object[]; phase: string; stalled: string }
   },
 ])('a signer counts as stalled by its condition Stalled alone: $when', ({ conditions, phase, stalled }) => {
   expect([...world({ conditions }).resources()]).toEqual([{ kind: 'StakingSigner', phase, stalled, count: 1 }])
+})
+
+test.each([
+  { suspend: true, shown: true },
+  { suspend: false, shown: false },
+  { suspend: undefined, shown: false },
+])('a signer with spec.suspend $suspend is shown as suspended: $shown, whatever its status says first', ({ suspend, shown }) => {
+  // Its key is missing too, which is what its conditions say.
+  const conditions = [{ type: 'Ready', status: 'False', reason: 'KeyMissing' }]
+  expect([...world({ suspend, conditions }).suspendedSigners()]).toEqual([{ signer: 'treasury', suspended: shown }])
 })
 
 test.each([

@@ -52,6 +52,10 @@ export function createReadings(deps: {
     knowsFleet: () => deps.elector.isHeld() && deps.collections.informers.every(([, informer]) => informer.hasSynced()),
     leaseTransitions: () => deps.elector.transitions(),
     suspended: () => isSuspended(deps.elector.annotations()),
+    *suspendedSigners() {
+      // By the spec, which is what stops it; its status may be old, or say something else first.
+      for (const { metadata, spec } of signers.cache.list()) yield { signer: metadata.name, suspended: spec.suspend === true }
+    },
     nodes: () => deps.nodes.readings(),
     queues: () => deps.controllers.stats(),
     informers: () =>

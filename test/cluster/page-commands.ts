@@ -52,6 +52,8 @@ interface Pod {
   /** Where each program serves what it serves at 127.0.0.1:8081 in its pod. */
   readonly operatorAddress?: string
   readonly serviceAddress?: string
+  /** What the doctor finds in the operator's pod: where its networks and keys are, by the variables of its flags. */
+  readonly doctorEnv?: Readonly<Record<string, string>>
   /** Files that hold what the programs have logged. */
   readonly logs?: readonly string[]
 }
@@ -141,6 +143,9 @@ function kubectlScript(kubectl: string, pod: Pod | undefined): string {
     while [ "$1" != -- ]; do shift; done
     if [ "$3" = -e ]; then exec ${quoted(process.execPath)} -e "\${4//127.0.0.1:8081/$at}"; fi
     shift 3 # --, node, the program
+    if [ "$1" = doctor ]; then exec env ${Object.entries(pod.doctorEnv ?? {})
+      .map(([name, value]) => quoted(`${name}=${value}`))
+      .join(' ')} ${quoted(process.execPath)} ${quoted(join(repository, 'src/main.ts'))} "$@"; fi
     exec ${quoted(process.execPath)} ${quoted(join(repository, 'src/main.ts'))} "$@" --config ${quoted(pod.serviceConfig)} ;;
 esac
 `

@@ -8,17 +8,24 @@ export const pods: Look = {
 
 const operatorPods = '-l app.kubernetes.io/name=staking-operator,app.kubernetes.io/component=operator'
 const servicePods = '-l app.kubernetes.io/name=staking-operator,app.kubernetes.io/component=service'
-const logs = (selector: string, pattern: string): string =>
-  `kubectl -n staking-system logs ${selector} --tail=-1 --since=1h | grep -E '${pattern}' | tail -n 20`
+const logs = (selector: string, pattern: string, since = '1h'): string =>
+  `kubectl -n staking-system logs ${selector} --tail=-1 --since=${since} | grep -E '${pattern}' | tail -n 20`
 
 /** The log of every instance of the operator; the leader's lines are among them. */
-export const operatorLog = (shows: string, pattern = '"level":"(warn|error|fatal)"'): Look => ({ shows, run: logs(operatorPods, pattern) })
+export const operatorLog = (shows: string, pattern = '"level":"(warn|error|fatal)"', since = '1h'): Look => ({
+  shows,
+  run: logs(operatorPods, pattern, since),
+})
 export const serviceLog = (shows: string, pattern = '"level":"(warn|error|fatal)"'): Look => ({ shows, run: logs(servicePods, pattern) })
 
 const asked = (deployment: string, path: string): string =>
   `kubectl -n staking-system exec deploy/${deployment} -- node -e "fetch('http://127.0.0.1:8081${path}').then(async (answer) => console.log(answer.status, await answer.text()))"`
 export const operatorReady = (shows: string): Look => ({ shows, run: asked('staking-operator', '/readyz') })
 export const serviceReady = (shows: string): Look => ({ shows, run: asked('staking-operator-service', '/readyz?verbose') })
+
+/** Lines of the doctor's report, run where the operator runs. It ends with 1 where something is wrong: what it prints is the answer. */
+export const doctor = (pattern: string): string =>
+  `{ kubectl exec -n staking-system deploy/staking-operator -- node /app/dist/main.js doctor || true; } | grep -E '${pattern}'`
 
 export const describe: Look = {
   shows: 'What one of them says: the conditions hold the reason and what to do about it, the events what happened before.',

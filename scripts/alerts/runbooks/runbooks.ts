@@ -3,12 +3,14 @@ import { moneyRunbooks } from './money.ts'
 import type { Runbook } from './runbook.ts'
 import { serviceRunbooks } from './service.ts'
 import { sloRunbooks } from './slo.ts'
+import { stopRunbooks } from './stops.ts'
 import { surroundingRunbooks } from './surroundings.ts'
 import { waitRunbooks } from './waits.ts'
 
 /** The runbook of each alert, by its name. */
 export const runbooks: Readonly<Record<string, Runbook>> = {
   ...leadingRunbooks,
+  ...stopRunbooks,
   ...moneyRunbooks,
   ...waitRunbooks,
   ...sloRunbooks,

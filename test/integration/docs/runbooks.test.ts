@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { questions } from '../../../scripts/alerts/questions.ts'
 import { headings, runbookPages } from '../../../scripts/alerts/runbooks/pages.ts'
 import { repository } from '../../../scripts/docs/pages.ts'
 import { blocksOf, type Commands, pageCommands } from '../../cluster/page-commands.ts'
@@ -10,7 +11,7 @@ import { NETWORK } from '../../stack/stack.ts'
 import { matrix } from '../chart/harness.ts'
 import { untilPaidOnce, useStack } from '../operator/harness.ts'
 
-/** Every command of every runbook, as it stands, on a cluster with a paid stake and one that needs a person. Their queries run in monitoring.test.ts. */
+/** The ten questions of whoever is on call, and every command of every runbook, as it stands, on a cluster with a paid stake and one that needs a person. Their queries run in monitoring.test.ts. */
 const dir = mkdtempSync(join(tmpdir(), 'runbooks-'))
 const stopping = new AbortController()
 const values = JSON.stringify(matrix[1]?.values)
@@ -38,9 +39,10 @@ beforeAll(async () => {
     () => getSigner(cluster),
     (value) => seen(value).ready === 'True',
   )
-  await applyAll(cluster, [stake('paid'), stake('refused', { amountEth: '65' })])
+  await applyAll(cluster, [stake('paid'), stake('refused', { amountEth: '65' }), stake('capped', { maxFeePerGasGwei: '0.000000001' })])
   await untilPaidOnce(stack(), 'paid')
   await untilReason(cluster, 'refused', 'OverLimit')
+  await untilReason(cluster, 'capped', 'FeeTooHigh')
 })
 afterAll(() => {
   stopping.abort()
@@ -50,6 +52,40 @@ afterAll(() => {
 
 const commandsUnder = (page: string, heading: string): boolean =>
   blocksOf(readFileSync(join(repository, page), 'utf8')).some((block) => block.heading === heading && block.language === 'sh')
+
+/** What each command prints here, question by question. */
+const answers: readonly (readonly [finds: RegExp, findsNot?: RegExp])[] = [
+  [/^\S+ leads, renewed 20\d\d-\S+Z, suspend=$/m],
+  [/\/capped .* FeeTooHigh [\s\S]*\/refused .* OverLimit /, /\/paid /],
+  [/^treasury +False$/m, /VerificationFailed|FrontRun/],
+  [/^NAMESPACE +NAME +VALIDATOR +SEEN$/m, /slashed/],
+  [/^NAME +PURPOSE /m, / Landed /],
+  [/^treasury .* 0xf39F\S+ +[\d.]+ ETH on local +True +True /im],
+  [/\/capped .* FeeTooHigh .* gwei/],
+  [/^(ok|warning) +node: .*, node 1: /m, /^failed/m],
+  [/^ok +staking API: for .*: it takes the API key/m, /^failed/m],
+  [/^ok +configuration: [\s\S]*^ok +key: signer treasury/m, /^failed/m],
+]
+
+test.each(questions.map(({ asks }, index) => [asks, index] as const))('on call: "%s" is answered within a minute', async (asks, index) => {
+  const { cluster, networksFile, keysDir } = stack()
+  const reader = await pageCommands(
+    cluster,
+    {
+      page: 'docs/how-to/on-call.md',
+      pod: { serviceConfig: '', doctorEnv: { STAKING_NETWORKS: networksFile, STAKING_KEYS_DIR: keysDir, POD_NAMESPACE: 'staking-system' } },
+      mayFindNothing: true,
+    },
+    stopping.signal,
+  )
+  opened.push(reader)
+  const asked = Date.now()
+  const printed = await reader.run(`${index + 1}. ${asks}`)
+  expect(Date.now() - asked).toBeLessThan(60_000)
+  const [finds, findsNot] = answers[index] ?? []
+  expect(printed).toMatch(finds ?? /^$/)
+  if (findsNot !== undefined) expect(printed).not.toMatch(findsNot)
+})
 
 test.each([...runbookPages().keys()])('the commands of %s run as they stand', { timeout: 240_000 }, async (page) => {
   const { cluster, operatorMetrics, serviceUrl } = stack()

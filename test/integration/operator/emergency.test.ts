@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { SUSPEND_ANNOTATION } from '../../../src/resources/meta.ts'
-import { applyAll, eventually, PAYER, signer, stake } from '../../stack/resources.ts'
+import { applyAll, eventually, PAYER, SIGNER, signer, stake } from '../../stack/resources.ts'
 import { comesToRest, metric, patchSigner, untilPaidOnce, untilShows, useStack, whileMining } from './harness.ts'
 
 /** A person stops everything while twenty stakes are on their way: the lease is renewed as often as by default. */
@@ -75,7 +75,9 @@ describe.each(stops)('stopped $how', ({ reason, stop, goOn }) => {
     for (const name of later) await untilShows(cluster, name, reason, /suspended/, { timeoutMs: 60_000 })
     await comesToRest(3_000, async () => acts().length)
     const before = await signed()
+    // What the alerts on a stop that somebody forgot go by.
     if (reason === 'OperatorSuspended') expect(await metric(stack(), 'staking_operator_suspended')).toBe(1)
+    else expect(await metric(stack(), 'staking_operator_signer_suspended', { signer: SIGNER })).toBe(1)
     expect(acts().filter((at) => at > stoppedAt + WITHIN_MS)).toEqual([])
     const until = acts().length
     await new Promise((resolve) => setTimeout(resolve, 4_000))

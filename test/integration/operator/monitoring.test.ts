@@ -9,7 +9,8 @@ import { boards } from '../../../scripts/dashboards/files.ts'
 import { type Picture, pictureHtml, pictureOf, whyEmpty } from '../../../scripts/dashboards/picture.ts'
 import { chromiumProgram, startBrowser } from '../../browser/browser.ts'
 import { type Prometheus, prometheusProgram, startPrometheus } from '../../stack/prometheus.ts'
-import { applyAll, eventually, SIGNER, signer, stake } from '../../stack/resources.ts'
+import { applyAll, eventually, SIGNER, signer, stake, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
+import { writeKey } from '../../stack/stack.ts'
 import { untilPaidOnce, untilStalls, useStack } from './harness.ts'
 import { recordedRun, recordingStack } from './recorded-run.ts'
 
@@ -28,14 +29,22 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
   let prometheus: Prometheus
   let start = 0
   beforeAll(async () => {
-    const { cluster, operatorMetrics, serviceUrl } = stack()
+    const { cluster, ethereum, keysDir, operatorMetrics, serviceUrl } = stack()
     prometheus = await startPrometheus({
       command: command ?? '',
       targets: { operator: operatorMetrics, service: `${serviceUrl}/metrics` },
       rules: alertRules(),
     })
     start = Math.floor(Date.now() / 1000)
-    await applyAll(cluster, [signer(), stake('paid'), stake('refused', { signer: 'nobody' })])
+    // One that signs nothing, so that limits have series: under a limit, nothing is signed while the chain's time runs ahead, as it does here.
+    const [, second] = ethereum.accounts
+    if (second === undefined) throw new Error('the chain has one account only')
+    writeKey(keysDir, 'limited', second.privateKey)
+    const limited = signer(
+      { keyName: 'limited', address: WITHDRAWAL_ADDRESS, policy: { limits: [{ window: '24h', maxCount: 10, maxTotalEth: '320' }] } },
+      'limited',
+    )
+    await applyAll(cluster, [signer(), limited, stake('paid'), stake('refused', { signer: 'nobody' })])
     await untilPaidOnce(stack(), 'paid', { timeoutMs: 150_000 })
     await untilStalls(cluster, 'refused', 'SignerNotFound', /no StakingSigner nobody/)
     // A rate needs some scrapes of a series: of those that began last, too.
@@ -43,6 +52,7 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
       'staking_operator_transactions_total{event="Landed"}',
       'staking_operator_time_to_condition_seconds_count{kind="EthereumStake",condition="Ready"}',
       'staking_service_stakes_created_total',
+      'staking_operator_signer_limit_eth_left',
     ]
     await eventually(
       'both were scraped a few times after the stake was paid',
