@@ -12,7 +12,7 @@ import {
 import type { SignatureStatus } from '../../chains/solana/expiry.ts'
 import { decodeInstruction } from '../../chains/solana/instructions.ts'
 import { type DecodedMessage, decodeMessage, splitTransaction, transactionSignature, verifySignature } from '../../chains/solana/message.ts'
-import { systemProgram, voteProgram } from '../../chains/solana/programs.ts'
+import { clockSysvar, systemProgram, sysvarOwner, voteProgram } from '../../chains/solana/programs.ts'
 import { transactionFee } from '../../chains/solana/stake.ts'
 import { meaningOf, type TransactionFailure } from '../../chains/solana/transaction-error.ts'
 import { lamports } from '../../lib/amounts.ts'
@@ -39,9 +39,9 @@ interface Block {
 
 /**
  * A Solana cluster in memory: blocks that are made by hand, each with its slot as its height; blockhashes that expire; finality two blocks behind;
- * epochs at whose end a stake is wholly warm or cold. It executes real messages with real signatures.
+ * epochs at whose end a stake is wholly warm or cold. It executes real messages with real signatures. `now`: the cluster's time, Unix ms.
  */
-export function createFakeSolanaChain(network: string) {
+export function createFakeSolanaChain(network: string, now: () => number = () => 1_900_000_000_000) {
   const hashOf = (height: number) => addressOf(createHash('sha256').update(`block ${height}`).digest())
   const blocks: Block[] = [{ blockhash: hashOf(0), epoch: 100n, accounts: new Map() }]
   const landed = new Map<string, LandedSolana>()
@@ -59,6 +59,8 @@ export function createFakeSolanaChain(network: string) {
     secondAt: undefined as number | undefined,
     /** How many blocks the staking API's own node is behind. */
     apiBehind: 0,
+    /** How far the cluster's time is before `now`, in ms. */
+    timeBehindMs: 0,
   }
 
   const height = () => blocks.length - 1
@@ -130,6 +132,15 @@ export function createFakeSolanaChain(network: string) {
     return { slot: BigInt(found.height), commitment, ...(found.failure === undefined ? {} : { failure: found.failure }) }
   }
 
+  /** The Clock sysvar: slot, begin of the epoch, epoch, epoch of the leader schedule, time. */
+  const clockAt = (at: number): ChainAccount => {
+    const data = Buffer.alloc(40)
+    data.writeBigUInt64LE(BigInt(at), 0)
+    data.writeBigUInt64LE(blockAt(at).epoch, 16)
+    data.writeBigInt64LE(BigInt(Math.floor((now() - state.timeBehindMs) / 1_000)), 32)
+    return { lamports: lamports(1n), owner: sysvarOwner, data: new Uint8Array(data), executable: false }
+  }
+
   const blockhashAt = (at: number) => ({ blockhash: blockAt(at).blockhash, lastValidBlockHeight: BigInt(at + LIFE), slot: BigInt(at) })
 
   const chain: SolanaChain = {
@@ -140,7 +151,8 @@ export function createFakeSolanaChain(network: string) {
     },
     blockHeight: async (commitment) => BigInt(heightAt(commitment)),
     latestBlockhash: async () => blockhashAt(height()),
-    account: async (address, commitment) => copy(blockAt(heightAt(commitment)).accounts.get(address)),
+    account: async (address, commitment) =>
+      address === clockSysvar ? clockAt(heightAt(commitment)) : copy(blockAt(heightAt(commitment)).accounts.get(address)),
     balance: async (address, commitment) => lamports(blockAt(heightAt(commitment)).accounts.get(address)?.lamports ?? 0n),
     rentExemption: async (bytes) => lamports(bytes === 0 ? 890_880n : RENT),
     minimumDelegation: async () => lamports(MINIMUM_DELEGATION),

@@ -43,7 +43,7 @@ export function createSolanaWorld() {
   const kube = createFakeKube(clock)
   const stakes = kube.collection<SolanaStake & KubeObject>(solanaStake)
   const signers = kube.collection<StakingSigner & KubeObject>(stakingSigner)
-  const cluster = createFakeSolanaChain(NETWORK)
+  const cluster = createFakeSolanaChain(NETWORK, () => clock.now().getTime())
   cluster.addVoteAccount(voteAccount)
   for (const address of [payer, withdrawer]) cluster.fund(address, FUNDS)
   cluster.settle()

@@ -65,6 +65,50 @@ describe('twenty exits applied at once by a mistake', () => {
     expect(keys.filter((key) => world.ready(key))).toHaveLength(8)
   })
 
+  test('a hundred and twenty-five, all looked at together: ten go, the others say why not, and the next ten a day later', async () => {
+    const world = worldOf([limit({ maxCount: 10 })])
+    const keys = exits(125)
+    addExits(world, keys)
+    const operator = world.start()
+    const begun = world.clock.now().getTime()
+    // Each resource by itself, then their lane: not a look at the lane for each.
+    const visit = async (key: string): Promise<void> => {
+      for (let step = 0; step < 8; step++) {
+        const result = await operator.visit(key)
+        if (typeof result === 'symbol' || result.kind !== 'again') return
+      }
+    }
+    const together = async (of: readonly string[], count: number): Promise<void> => {
+      for (let round = 0; round < count; round++) {
+        await Promise.all(of.map(visit))
+        for (let look = 0; look < 3; look++) await operator.visitLanes()
+        world.chain.mine()
+        world.clock.advance(POLL)
+      }
+      await Promise.all(of.map(visit))
+    }
+    await together(keys, 1)
+    expect(signedNow(world)).toBe(10)
+    const left = waiting(world, keys)
+    expect(left).toHaveLength(115)
+    expect(left.filter((key) => world.condition('Stalled', key)?.status !== 'False')).toEqual([])
+    const gone = keys.filter((key) => !left.includes(key))
+    await together(gone, 4)
+    expect(gone.filter((key) => world.ready(key))).toEqual(gone)
+    world.clock.advance(begun + DAY + POLL - world.clock.now().getTime())
+    await together(left, 1)
+    expect(signedNow(world)).toBe(20)
+    // Taken back: what waits is deleted, and nothing of it is ever signed.
+    const rest = waiting(world, left)
+    expect(rest).toHaveLength(105)
+    for (const key of rest) world.remove(key)
+    world.clock.advance(2 * DAY)
+    await together(rest, 1)
+    await operator.visitLanes()
+    expect(signedNow(world)).toBe(20)
+    expect(rest.filter((key) => world.object(key) !== undefined)).toEqual([])
+  })
+
   test('are counted as 32 ETH each by a total', async () => {
     const world = worldOf([limit({ maxTotalEth: '100' })])
     const keys = exits(6)

@@ -60,6 +60,26 @@ test('stakes that are applied at once by a mistake stop at the limit, say when t
   await eventually('all go once the limit is raised', signedAt, (all) => all.length === names.length, 180_000)
 })
 
+test('a window frees on a real chain: the next goes once it is over, by both clocks, and no sooner', { timeout: 180_000 }, async () => {
+  const { cluster } = stack()
+  const before = (await signedAt()).length
+  const WINDOW_S = 15
+  await patchSigner(cluster, SIGNER, { policy: { limits: [{ window: `${WINDOW_S}s`, maxCount: 1 }] } })
+  await applyAll(cluster, [stake('window-1'), stake('window-2')])
+  await eventually('both have gone', signedAt, (all) => all.length === before + 2, 120_000)
+  const { items } = JSON.parse(await cluster.kubectlOk(['get', 'stx', '-o', 'json'])) as { items: readonly StakingTransaction[] }
+  const times = items
+    .filter(({ spec }) => spec.owner.name.startsWith('window-'))
+    .flatMap(({ status }) => status?.attempts?.[0] ?? [])
+    .map(({ at, blockAt = '' }) => ({ clock: Date.parse(at), block: Date.parse(blockAt) }))
+    .toSorted((a, b) => a.clock - b.clock)
+  const [first, second] = times
+  expect(times).toHaveLength(2)
+  // Both are written down in whole seconds.
+  expect((second?.clock ?? 0) - (first?.clock ?? 0)).toBeGreaterThanOrEqual((WINDOW_S - 1) * 1_000)
+  expect((second?.block ?? 0) - (first?.block ?? 0)).toBeGreaterThanOrEqual((WINDOW_S - 1) * 1_000)
+})
+
 describe('a signer is refused with a word', () => {
   test.each([
     ['no unit', { window: '86400', maxCount: 1 }, /must be a whole number of seconds, minutes, hours or days/],

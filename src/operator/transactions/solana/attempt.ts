@@ -92,7 +92,7 @@ export function createAttempts(deps: SolanaLogDeps) {
     // ▸ It stands in the log by now, and so does what any other leader has signed before: whoever looks last sees all of it.
     if (isFirst) {
       const now = await kind.mayBeSigned(record, true, new Map(), signal)
-      await deps.limits.assertStill(record, kind.payerOf(now), signal)
+      await deps.limits.assertStill(record, kind.payerOf(now), network.chain, signal)
       // ▸ Taken back before it was sent, it is not sent: it expires by itself.
       await deps.approvals.assertApproved(record, kind.approvableOf(now), signal)
     }
@@ -138,7 +138,8 @@ export function createAttempts(deps: SolanaLogDeps) {
     const visit = new Map<string, unknown>()
     const admission = await kind.mayBeSigned(record, false, visit, signal)
     const approval = await deps.approvals.assertApproved(record, kind.approvableOf(admission), signal)
-    deps.limits.assertRoom(record, kind.payerOf(admission))
+    const blockSeconds = await deps.limits.timeFor(record, network.chain, signal)
+    deps.limits.assertRoom(record, kind.payerOf(admission), blockSeconds)
     const made = await kind.obtain(record, admission, heightsOf(looks), visit, signal)
     // Asked once more: the admission may have been taken back while the service was waited for.
     const now = await kind.mayBeSigned(record, false, visit, signal)
@@ -164,8 +165,9 @@ export function createAttempts(deps: SolanaLogDeps) {
       namespace: record.spec.owner.namespace,
       ...(approval === undefined ? {} : { approval }),
       at: timestamp(clock.now()),
+      ...(blockSeconds === 0 ? {} : { blockAt: timestamp(new Date(blockSeconds * 1_000)) }),
     }
-    const written = await deps.limits.within(record, kind.payerOf(now), () =>
+    const written = await deps.limits.within(record, kind.payerOf(now), blockSeconds, () =>
       store.writeStatus(record, withAttempt(recordOf(record), attempt), signal),
     )
     const nonce = attemptsOf(recordOf(written)).length - 1

@@ -90,6 +90,8 @@ function worldOf(status: StakingTransactionStatus = {}) {
     explain: (_record, error) => error,
   }
   const chain = {
+    // It has no Clock sysvar.
+    account: async () => undefined,
     looks: async (_address: string, signatures: readonly string[]) =>
       state.nodes.map(
         (node) =>

@@ -1,10 +1,12 @@
+import type { SolanaChain } from '../../../chains/solana/chain.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { shareNextCall } from '../../../lib/shared-call.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { limitReached, longestOf, readLimits } from '../limiter.ts'
-import { accountKey, amountOf, type Limit, overLimit, type Use, usesOf } from '../limits.ts'
+import { accountKey, amountOf, type Limit, overLimit, presentOf, sinceMs, type Use, usesOf } from '../limits.ts'
 import type { Memory } from '../memory.ts'
 import type { RecordObject, TransactionStore } from '../store.ts'
+import { chainSeconds } from './chain-time.ts'
 
 /** How often all stakes of the log are read past the cache at most, in ms. */
 const READ_EVERY_MS = 250
@@ -13,7 +15,8 @@ export type SolanaLimiter = ReturnType<typeof createSolanaLimiter>
 
 /**
  * Holds what whoever pays for Solana stakes signs within its limits. There is no lane that would order them: each is written down first, which is its claim, and
- * sent only if all claims together, read past the cache after that, are within the limits. What is over and was not sent expires by itself.
+ * sent only if all claims together, read past the cache after that, are within the limits. What is over and was not sent expires by itself. ▸ A window is over when the
+ * clock of whoever leads and the cluster's own both say so.
  */
 export function createSolanaLimiter({
   store,
@@ -29,11 +32,11 @@ export function createSolanaLimiter({
   const never = new AbortController().signal
   const readAll = shareNextCall(() => store.readRecords('SolanaStake', never), { clock, everyMs: READ_EVERY_MS })
 
-  function usesOfOthers(record: RecordObject, sinceMs: number): readonly Use[] {
+  function usesOfOthers(record: RecordObject, since: number): readonly Use[] {
     const account = accountKey(record)
     const { uid } = record.metadata
     const uses: Use[] = []
-    for (const other of store.signedSince(account, sinceMs))
+    for (const other of store.signedSince(account, since))
       if (other.metadata.uid !== uid && !reserved.has(other.metadata.uid)) uses.push(...usesOf(other, false))
     for (const [of, one] of reserved) if (of !== uid && one.account === account) uses.push(one.use)
     return uses
@@ -53,13 +56,14 @@ export function createSolanaLimiter({
           overLimit(limits, [], askedBy(other), { clockMs: nowMs, blockMs: undefined }) === undefined,
       )
 
-  /** @throws Halt where there is no room */
-  function assertRoom(record: RecordObject, signer: StakingSigner, hasTurn = false): void {
+  /** @param blockSeconds the cluster's time; 0 where it has none @throws Halt where there is no room */
+  function assertRoom(record: RecordObject, signer: StakingSigner, blockSeconds: number, hasTurn = false): void {
     if (amountOf(record) === undefined) return
     const limits = readLimits(signer)
     if (limits.length === 0) return
-    const nowMs = clock.now().getTime()
-    const over = overLimit(limits, usesOfOthers(record, nowMs - longestOf(limits)), askedBy(record), { clockMs: nowMs, blockMs: undefined })
+    const now = presentOf(clock.now().getTime(), blockSeconds)
+    const nowMs = now.clockMs
+    const over = overLimit(limits, usesOfOthers(record, sinceMs(now, longestOf(limits))), askedBy(record), now)
     if (over !== undefined) throw limitReached(record, signer, over, nowMs)
     const [limit] = limits
     if (!hasTurn && limit !== undefined && isBehind(record, limits, nowMs))
@@ -69,9 +73,13 @@ export function createSolanaLimiter({
   return {
     assertRoom,
 
+    /** The cluster's time, Unix seconds, for what a limit may count; 0 for what none does. @throws SolanaError */
+    timeFor: async (record: RecordObject, chain: Pick<SolanaChain, 'account'>, signal: AbortSignal): Promise<number> =>
+      amountOf(record) === undefined ? 0 : chainSeconds(chain, signal),
+
     /** Writes it down where there is room; nobody else in this process gets that meanwhile. @throws Halt where there is none */
-    async within<T>(record: RecordObject, signer: StakingSigner, write: () => Promise<T>): Promise<T> {
-      assertRoom(record, signer)
+    async within<T>(record: RecordObject, signer: StakingSigner, blockSeconds: number, write: () => Promise<T>): Promise<T> {
+      assertRoom(record, signer, blockSeconds)
       const { uid } = record.metadata
       const asked = askedBy(record)
       reserved.set(uid, { account: accountKey(record), use: { ...asked, atMs: clock.now().getTime(), isOpen: true } })
@@ -83,10 +91,16 @@ export function createSolanaLimiter({
     },
 
     /** Right before the first sending from this process. @throws Halt where it is over a limit */
-    async assertStill(record: RecordObject, signer: StakingSigner, signal: AbortSignal): Promise<void> {
+    async assertStill(
+      record: RecordObject,
+      signer: StakingSigner,
+      chain: Pick<SolanaChain, 'account'>,
+      signal: AbortSignal,
+    ): Promise<void> {
       if (amountOf(record) === undefined || readLimits(signer).length === 0) return
+      const blockSeconds = await chainSeconds(chain, signal)
       await readAll(signal)
-      assertRoom(record, signer, true)
+      assertRoom(record, signer, blockSeconds, true)
     },
   }
 }

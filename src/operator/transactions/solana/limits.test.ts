@@ -5,6 +5,7 @@ import { createSolanaWorld, type SolanaOperator, type SolanaWorld } from '../../
 /** Rolling limits of whoever pays for Solana stakes: there are no places, so that an attempt which is written down is the claim. */
 
 const HOUR = 3_600_000
+const DAY = 24 * HOUR
 const limit = (change: Partial<SignerLimit> = {}): SignerLimit => ({ window: '24h', per: 'Signer', ...change })
 const keys = ['team-a/stake-1', 'team-a/stake-2', 'team-a/stake-3']
 
@@ -44,6 +45,42 @@ test('what is over the limit waits, and goes on as the window frees', async () =
   world.clock.advance(HOUR)
   await rounds(world, world.start(), 3)
   expect(paid(world)).toBe(3)
+})
+
+describe('a clock that is wrong', () => {
+  test('set forward by two days opens nothing: the cluster says otherwise', async () => {
+    const world = worldOf([limit({ maxCount: 1 })])
+    await rounds(world, world.start(), 3)
+    expect(paid(world)).toBe(1)
+    // The cluster's time goes on as it did: only who leads now is wrong.
+    world.clock.advance(2 * DAY)
+    world.cluster.state.timeBehindMs = 2 * DAY
+    await rounds(world, world.start(), 3)
+    expect(paid(world)).toBe(1)
+    expect(waiting(world)).toHaveLength(2)
+    world.cluster.state.timeBehindMs = DAY
+    await rounds(world, world.start(), 3)
+    expect(paid(world)).toBe(2)
+  })
+
+  test('a day behind when it was signed, and put right afterwards, opens nothing either', async () => {
+    const world = worldOf([limit({ maxCount: 1 })])
+    // The cluster is a day ahead of whoever signs.
+    world.cluster.state.timeBehindMs = -DAY
+    await rounds(world, world.start(), 3)
+    expect(paid(world)).toBe(1)
+    world.clock.advance(DAY)
+    world.cluster.state.timeBehindMs = 0
+    await rounds(world, world.start(), 3)
+    expect(paid(world)).toBe(1)
+  })
+
+  test('a cluster that shows no time it could have lets nothing go under a limit', async () => {
+    const world = worldOf([limit({ maxCount: 3 })])
+    world.cluster.state.timeBehindMs = -400_000_000_000_000
+    await rounds(world, world.start(), 3)
+    expect(paid(world)).toBe(0)
+  })
 })
 
 describe('with two leaders', () => {
