@@ -3,14 +3,26 @@ import { z } from 'zod'
 /** The chart's values: values.yaml, values.schema.json and the chart's README are made from this. Every field is strict, so that a typo is refused. */
 
 const anyMap = z.record(z.string(), z.any())
-const labels = z.record(z.string(), z.string())
+const annotations = z.record(z.string(), z.string())
+const labels = z.record(
+  z.string(),
+  z
+    .string()
+    .max(63)
+    .regex(/^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/),
+)
+/** As the flags of the operator take it. */
+const duration = z.string().regex(/^[0-9]+([.][0-9]+)?(ms|s|m|h)$/)
+const httpUrl = z.string().regex(/^https?:\/\/\S+$/)
+/** Without a tag and a digest, which have values of their own. A registry may have a port. */
+const repository = z.string().regex(/^([a-z0-9.-]+(:[0-9]+)?\/)?[a-z0-9._/-]+$/)
 const objects = z.array(anyMap)
 const name = z.string().max(253)
 
-const image = (repository: string, what: string) =>
+const image = (standard: string, what: string) =>
   z
     .strictObject({
-      repository: z.string().default(repository).describe('Where the image is.'),
+      repository: repository.default(standard).describe('Where the image is, without a tag.'),
       tag: z.string().default('').describe("Its tag; the chart's appVersion by default."),
       digest: z
         .string()
@@ -37,7 +49,7 @@ const resources = (cpu: string, memory: string, limit: string) =>
 
 /** What every pod of the chart can be given. */
 const pod = {
-  podAnnotations: labels.default({}),
+  podAnnotations: annotations.default({}),
   podLabels: labels.default({}),
   nodeSelector: labels.default({}),
   tolerations: objects.default([]),
@@ -58,7 +70,11 @@ const disruption = z
   .describe('PodDisruptionBudget; only where there is more than one replica.')
 
 const stakingApi = z.strictObject({
-  url: z.string().default('').describe('http(s) URL of the staking API. Empty: the service of this chart, which is then enabled.'),
+  url: z
+    .string()
+    .regex(/^(https?:\/\/\S+)?$/)
+    .default('')
+    .describe('http(s) URL of the staking API. Empty: the service of this chart, which is then enabled.'),
   apiKeySecret: secretKey('staking-api-key', 'key').describe('The Secret that holds its API key.'),
   caSecret: z
     .strictObject({ name: name.default('').describe('Empty: none.'), key: name.default('ca.crt') })
@@ -86,9 +102,9 @@ const leaderElection = z
       .min(1)
       .default('staking-operator')
       .describe('One for a cluster, whatever its releases are called: two leaders would work against each other.'),
-    leaseDuration: z.string().default('15s'),
-    renewDeadline: z.string().default('10s'),
-    retryPeriod: z.string().default('2s'),
+    leaseDuration: duration.default('15s').describe('After how long without a renewal another instance may lead: such as `15s`.'),
+    renewDeadline: duration.default('10s').describe('Less than that: when the one that leads gives up.'),
+    retryPeriod: duration.default('2s').describe('Less than that.'),
   })
   .prefault({})
 
@@ -96,7 +112,10 @@ const monitor = (what: string) =>
   z
     .strictObject({
       enabled: z.boolean().default(false),
-      interval: z.string().default('30s'),
+      interval: z
+        .string()
+        .regex(/^([0-9]+(ms|s|m|h))+$/)
+        .default('30s'),
       labels: labels.default({}).describe('Labels that your Prometheus selects by.'),
     })
     .prefault({})
@@ -166,7 +185,14 @@ export const chartValues = z.strictObject({
     .prefault({}),
   replicaCount: z.int().min(0).default(2).describe('One leads, the others wait with filled caches.'),
   networks: z
-    .array(z.looseObject({ name: z.string(), chain: z.enum(['Ethereum', 'Solana']), rpcUrls: z.array(z.string()).min(1) }))
+    .array(
+      z.looseObject({
+        name: z.string().min(1),
+        chain: z.enum(['Ethereum', 'Solana']),
+        rpcUrls: z.array(httpUrl).min(1),
+        beaconApiUrls: z.array(httpUrl).optional(),
+      }),
+    )
     .max(32)
     .default([])
     .describe('The networks, as the networks file has them. Give each two RPC nodes of different operators.'),
@@ -195,8 +221,7 @@ export const chartValues = z.strictObject({
       'A web page of the fleet at /ui/ of the metrics port. It only reads, and asks nobody who looks: see docs/how-to/look-at-the-fleet.md before you enable it.',
     ),
   workers: z.int().min(1).max(1_000).default(16).describe('Resources of one kind that are worked on at a time.'),
-  transactionRetention: z
-    .string()
+  transactionRetention: duration
     .default('720h')
     .describe('How long the StakingTransaction of an exit or withdrawal is kept after its resource.'),
   extraArgs: z.array(z.string()).default([]).describe('More flags of `staking-operator operator`.'),
@@ -204,7 +229,7 @@ export const chartValues = z.strictObject({
     .strictObject({
       create: z.boolean().default(true),
       name: name.default('').describe("By default the chart's full name."),
-      annotations: labels.default({}),
+      annotations: annotations.default({}),
     })
     .prefault({}),
   rbac: z
@@ -240,7 +265,7 @@ export const chartValues = z.strictObject({
     .strictObject({
       enabled: z.boolean().default(false),
       labels: labels.default({ grafana_dashboard: '1' }).describe('Labels that the sidecar of your Grafana selects by.'),
-      annotations: labels.default({}).describe('Such as grafana_folder, which the sidecar takes for the name of the folder.'),
+      annotations: annotations.default({}).describe('Such as grafana_folder, which the sidecar takes for the name of the folder.'),
     })
     .prefault({})
     .describe('Four dashboards, as ConfigMaps for the sidecar of Grafana.'),

@@ -104,3 +104,9 @@ topologySpreadConstraints:
   {{- end }}
 {{- end }}
 {{- end -}}
+
+{{- /* Milliseconds of a duration such as 15s, as a text. */ -}}
+{{- define "staking.ms" -}}
+{{- $factors := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 -}}
+{{- mulf (regexFind "^[0-9.]+" . | float64) (index $factors (regexFind "[a-z]+$" .) | float64) -}}
+{{- end -}}

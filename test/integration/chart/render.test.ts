@@ -232,6 +232,49 @@ describe('refused with a word, before anything is installed', () => {
       says: /the embedded database serves one replica\. Set service\.replicaCount=1/,
     },
     {
+      what: 'a node without http',
+      values: { ...fine, networks: [{ name: 'hoodi', chain: 'Ethereum', rpcUrls: ['rpc.example:8545'] }] },
+      says: /'\/networks\/0\/rpcUrls\/0'/,
+    },
+    {
+      what: 'a Beacon API without http',
+      values: { ...fine, networks: [{ name: 'a', chain: 'Ethereum', rpcUrls: ['https://a.example'], beaconApiUrls: ['beacon'] }] },
+      says: /'\/networks\/0\/beaconApiUrls\/0'/,
+    },
+    { what: 'a network twice', values: { ...fine, networks: [...fine.networks, ...fine.networks] }, says: /networks has hoodi twice/ },
+    { what: 'a staking API without http', values: { ...fine, stakingApi: { url: 'staking.example' } }, says: /'\/stakingApi\/url'/ },
+    {
+      what: 'an image with its tag in the repository',
+      values: { ...fine, image: { repository: 'registry.example/staking-operator:1.2' } },
+      says: /'\/image\/repository'/,
+    },
+    {
+      what: 'a lease in words',
+      values: { ...fine, leaderElection: { leaseDuration: '15 seconds' } },
+      says: /'\/leaderElection\/leaseDuration'/,
+    },
+    {
+      what: 'a lease that ends before its renewal',
+      values: { ...fine, leaderElection: { leaseDuration: '10s', renewDeadline: '0.25m' } },
+      says: /leaseDuration \(10s\) must be longer than renewDeadline \(0\.25m\)/,
+    },
+    {
+      what: 'a lease that is tried again too late',
+      values: { ...fine, leaderElection: { retryPeriod: '10000ms' } },
+      says: /renewDeadline \(10s\), and that longer than retryPeriod \(10000ms\)/,
+    },
+    { what: 'a label that is none', values: { ...fine, commonLabels: { team: 'platform team' } }, says: /'\/commonLabels\/team'/ },
+    {
+      what: 'an interval that Prometheus does not read',
+      values: { ...fine, serviceMonitor: { enabled: true, interval: '30 s' } },
+      says: /'\/serviceMonitor\/interval'/,
+    },
+    {
+      what: 'a retention in days',
+      values: { ...fine, transactionRetention: '30d' },
+      says: /'\/transactionRetention'/,
+    },
+    {
       what: 'two monitors',
       values: { ...fine, serviceMonitor: { enabled: true }, podMonitor: { enabled: true } },
       says: /Choose one/,
