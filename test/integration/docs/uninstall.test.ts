@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from 'vitest'
 import { chart, type Helm, startHelm } from '../../cluster/chart.ts'
 import { type Commands, pageCommands } from '../../cluster/page-commands.ts'
-import { applyAll, eventually, getSigner, getStake, seen, signer, stake, untilReason } from '../../stack/resources.ts'
+import { applyAll, eventually, getSigner, getStake, SIGNER, seen, signer, stake, untilReason } from '../../stack/resources.ts'
 import { matrix } from '../chart/harness.ts'
-import { untilPaidOnce, useStack } from '../operator/harness.ts'
+import { patchSigner, untilPaidOnce, useStack } from '../operator/harness.ts'
 
 /** docs/how-to/uninstall.md, with its commands as they stand, from a cluster with a paid stake to an empty one. */
 let helm: Helm
@@ -59,6 +59,8 @@ test('the commands of the page, in their order, take everything away but the mon
   await commands.run('Forget what stays staked')
   expect(await left('ethereumstakes')).toEqual([])
 
+  // A limit counts what was signed for a day, and so holds its record.
+  await patchSigner(cluster, SIGNER, { policy: { limits: [{ window: '24h', maxCount: 100 }] } })
   await commands.run('Delete the log and the signers')
   for (const kind of ['stakingtransactions', 'stakingsigners', 'signernonces']) expect(await left(kind), kind).toEqual([])
   await operator.stop()

@@ -7,7 +7,7 @@ import { type Flux, findFlux, startFlux } from '../../cluster/flux.ts'
 import { type GitServer, startGitServer } from '../../cluster/git-server.ts'
 import { type Commands, pageCommands } from '../../cluster/page-commands.ts'
 import { eventually, getSigner, getStake, seen, stake } from '../../stack/resources.ts'
-import { useStack } from '../operator/harness.ts'
+import { staysFor, useStack } from '../operator/harness.ts'
 
 /**
  * Flux's own source-controller and kustomize-controller, as docs/how-to/flux.md sets them up, sync a copy of examples/gitops from a local Git server. The tests
@@ -33,7 +33,7 @@ beforeAll(async () => {
   cpSync(examples, git.tree, { recursive: true })
   await git.commit('the examples')
   flux = await startFlux(stack().cluster, assets)
-  const placeholders = { 'REPOSITORY-URL': git.url, 'overlays/hoodi': 'overlays/local' }
+  const placeholders = { 'REPOSITORY-URL': git.url, 'overlays/hoodi': 'overlays/local', SIGNER: 'treasury' }
   reader = await pageCommands(stack().cluster, { page, placeholders }, stopping.signal)
 }, 45 * 60_000)
 afterAll(async () => {
@@ -124,17 +124,32 @@ test('a second look changes nothing of what it has applied', async () => {
   }
   const before = await byFlux()
   expect(before.every(({ fields }) => fields.length === 1)).toBe(true)
-  await cluster.kubectlOk([
-    'annotate',
-    'kustomization',
-    'stakes',
-    '-n',
-    'flux-system',
-    'reconcile.fluxcd.io/requestedAt=again',
-    '--overwrite',
-  ])
-  await eventually('Flux has looked again', kustomization, ({ status }) => status?.lastHandledReconcileAt === 'again')
+  await lookOnce('again')
   expect(await byFlux()).toEqual(before)
+})
+
+const suspendOf = async () => ((await getSigner(stack().cluster)) as { spec: { suspend?: boolean } }).spec.suspend
+/** Has Flux look at once, whatever is new, and waits until it has. */
+async function lookOnce(at: string): Promise<void> {
+  const request = ['annotate', 'kustomization', 'stakes', '-n', 'flux-system', `reconcile.fluxcd.io/requestedAt=${at}`, '--overwrite']
+  await stack().cluster.kubectlOk(request)
+  await eventually('Flux has looked again', kustomization, ({ status }) => status?.lastHandledReconcileAt === at)
+}
+
+test('a key that kubectl has stopped goes on at the next look of Flux, unless that was suspended first', async () => {
+  const { cluster } = stack()
+  await cluster.kubectlOk(['patch', 'signer', 'treasury', '--type=merge', '-p', '{"spec":{"suspend":true}}'])
+  await lookOnce('stopped')
+  expect(await suspendOf()).toBeUndefined()
+
+  await reader?.run('Stop a key in an emergency')
+  await cluster.kubectlOk(['annotate', 'kustomization', 'stakes', '-n', 'flux-system', 'reconcile.fluxcd.io/requestedAt=no', '--overwrite'])
+  await staysFor(3_000, suspendOf)
+  expect(await suspendOf()).toBe(true)
+  // What the person does afterwards is theirs: here it was a drill.
+  await cluster.kubectlOk(['patch', 'kustomization', 'stakes', '-n', 'flux-system', '--type=merge', '-p', '{"spec":{"suspend":false}}'])
+  await lookOnce('drilled')
+  expect(await suspendOf()).toBeUndefined()
 })
 
 test('what needs a person fails it at once, by name, long before its time is over', async () => {
