@@ -38,10 +38,10 @@ export function findGo(what: string): string {
  * @returns the folder that holds them @throws with what to install, or the compiler's last lines
  */
 export async function ensureGoPrograms(options: GoProgramOptions): Promise<string> {
-  const { module, programs, signal, log = () => {} } = options
-  const source = join(import.meta.dirname, module)
-  const folder = join(cacheDir(process.env), options.cache ?? `${module}-${digestOf(source)}`)
-  const missing = () => Object.keys(programs).filter((name) => !existsSync(join(folder, name)))
+  const { module, signal, log = () => {} } = options
+  const source = sourceOf(options)
+  const folder = folderOf(options)
+  const missing = () => missingFrom(folder, options)
   if (missing().length === 0) return folder
   mkdirSync(folder, { recursive: true })
   await withLock(
@@ -54,6 +54,18 @@ export async function ensureGoPrograms(options: GoProgramOptions): Promise<strin
     },
   )
   return folder
+}
+
+type Wanted = Pick<GoProgramOptions, 'module' | 'cache' | 'programs'>
+const sourceOf = ({ module }: Wanted): string => join(import.meta.dirname, module)
+const folderOf = (wanted: Wanted): string => join(cacheDir(process.env), wanted.cache ?? `${wanted.module}-${digestOf(sourceOf(wanted))}`)
+const missingFrom = (folder: string, { programs }: Wanted): readonly string[] =>
+  Object.keys(programs).filter((name) => !existsSync(join(folder, name)))
+
+/** The folder of programs that were built before; undefined where one is missing, and nothing is built. */
+export function builtGoPrograms(wanted: Wanted): string | undefined {
+  const folder = folderOf(wanted)
+  return missingFrom(folder, wanted).length === 0 ? folder : undefined
 }
 
 function digestOf(source: string): string {

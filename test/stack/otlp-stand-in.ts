@@ -43,9 +43,10 @@ const attributesOf = (list: readonly Attribute[] = []): CollectedSpan['attribute
 
 /**
  * A stand-in for an OpenTelemetry collector: it takes OTLP over HTTP as JSON at `/v1/traces` (opentelemetry-proto, `ExportTraceServiceRequest`), and keeps what
- * it was sent.
+ * it was sent. With `collector` it passes all of it on to that, as it came, and answers as that does.
  */
-export async function startOtlpStandIn() {
+export async function startOtlpStandIn({ collector }: { readonly collector?: string } = {}) {
+  const refusals: string[] = []
   const spans: CollectedSpan[] = []
   const bodies: string[] = []
   const headers: string[] = []
@@ -71,7 +72,14 @@ export async function startOtlpStandIn() {
               parentSpanId,
               attributes: attributesOf(attributes),
             })
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+      if (collector === undefined) {
+        response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+        return
+      }
+      void passOn(collector, request.headers['content-type'] ?? '', text).then(({ status, body }) => {
+        if (status !== 200) refusals.push(`${status} ${body}`)
+        response.writeHead(status, { 'content-type': 'application/json' }).end(body)
+      })
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -81,10 +89,21 @@ export async function startOtlpStandIn() {
     /** Everything that it was sent, as it was. */
     text: () => bodies.join('\n'),
     headers: () => headers.join('\n'),
+    /** What the collector behind it did not take. */
+    refusals: (): readonly string[] => refusals,
     stop: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       }),
+  }
+}
+
+async function passOn(collector: string, type: string, body: string): Promise<{ readonly status: number; readonly body: string }> {
+  try {
+    const answer = await fetch(`${collector}/v1/traces`, { method: 'POST', headers: { 'content-type': type }, body })
+    return { status: answer.status, body: await answer.text() }
+  } catch (error) {
+    return { status: 502, body: JSON.stringify({ message: String(error) }) }
   }
 }

@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Collector, findCollector, startCollector } from '../../cluster/otelcol.ts'
 import { type CollectedSpan, startOtlpStandIn } from '../../stack/otlp-stand-in.ts'
 import { applyAll, eventually, signer, stake } from '../../stack/resources.ts'
 import { TEST_SEED } from '../../stack/stack.ts'
 import { untilPaidOnce, useStack } from './harness.ts'
 
 /**
- * Traces of both programs, as they export them where the environment asks for it, sent to a stand-in for a collector: from a stake's reconcile through the staking
- * API into its service and its database, and from the lane to the node.
+ * Traces of both programs, as they export them where the environment asks for it, sent to a stand-in for a collector, which keeps them: from a stake's reconcile
+ * through the staking API into its service and its database, and from the lane to the node. Where a real OpenTelemetry Collector was built
+ * (`node scripts/otelcol.ts`, which `.ci/run` does), the stand-in passes all of it on to that, and answers as it does.
  */
 const CANARY = 'otlp-header-canary-17'
 const variables = [
@@ -16,10 +18,13 @@ const variables = [
   'OTEL_BSP_SCHEDULE_DELAY',
   'OTEL_RESOURCE_ATTRIBUTES',
 ] as const
+const program = findCollector()
+let real: Collector | undefined
 let collector: Awaited<ReturnType<typeof startOtlpStandIn>>
 // Before the stack is started: both programs inherit the environment.
 beforeAll(async () => {
-  collector = await startOtlpStandIn()
+  real = program === undefined ? undefined : await startCollector(program)
+  collector = await startOtlpStandIn(real === undefined ? {} : { collector: real.url })
   Object.assign(process.env, {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer ${CANARY}`,
@@ -30,6 +35,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const name of variables) delete process.env[name]
   await collector?.stop()
+  await real?.stop()
 })
 const stack = useStack()
 
@@ -85,6 +91,29 @@ test('a stake, from end to end, is one connected trace: reconcile, staking API, 
     attributes: { 'staking.kind': 'EthereumStake', 'staking.namespace': 'default', 'staking.name': 'traced' },
   })
   expect(first?.attributes['staking.uid']).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+const why = program === undefined ? ' (skipped: node scripts/otelcol.ts builds it)' : ''
+test.skipIf(program === undefined)(`a real OpenTelemetry Collector takes all of it, span by span${why}`, async () => {
+  const seen = () => real?.seen() ?? ''
+  const trace = traceOf('traced')
+  const [{ traceId = '' } = {}] = trace
+  const taken = await eventually(
+    'the collector has every span of the trace',
+    async () => seen().split(`Trace ID       : ${traceId}`).length - 1,
+    (count) => count >= trace.length,
+    30_000,
+  )
+  expect(taken).toBe(traceOf('traced').length)
+  expect(collector.refusals()).toEqual([])
+  for (const text of [
+    'Name           : broadcast',
+    'service.name: Str(staking-service)',
+    'staking.node: Int(1)',
+    'rpc.method: Str(eth_sendRawTransaction)',
+  ])
+    expect(seen()).toContain(text)
+  expect(seen()).not.toMatch(/"level":"(error|warn)"|\t(error|warn)\t/)
 })
 
 test('lines of the log name the trace that they were written in', async () => {
