@@ -8,6 +8,7 @@ import { FAST_BEACON, type Stack, startStack, writeKey } from '../test/stack/sta
 import { playApproval } from './demo/approval.ts'
 import { columnsOf } from './demo/columns.ts'
 import { readEthereum } from './demo/ethereum.ts'
+import { playLimit } from './demo/limit.ts'
 import { isReady, isStalled } from './demo/resources.ts'
 import { createScene } from './demo/scene.ts'
 import { playSolana, solanaBalances } from './demo/solana.ts'
@@ -58,7 +59,7 @@ async function run(): Promise<number> {
       dir: join(demoDir, 'stack'),
       ...(devnet === undefined ? { anvil: { mining: 1 }, beacon: FAST_BEACON } : { ethereum: devnet }),
       solana: {},
-      operatorArgs: ['--observe-activating', '1s', '--observe-settled', '2s'],
+      operatorArgs: ['--observe-activating', '1s', '--observe-settled', '2s', '--ui'],
       // One that is kept is a person's own to end and to start.
       restartOperator: flags.keep !== true,
       controllerManager: true,
@@ -77,6 +78,7 @@ async function run(): Promise<number> {
     const ethereum = readEthereum(stack, devnet === undefined)
     const before = { withdrawer: await ethereum.open(withdrawer.address), solana: solanaBalances(scene) }
 
+    say(`The fleet as a web page, for as long as this runs: ${pageOf(stack)}`)
     say('applying examples/')
     await stack.cluster.kubectlOk(['apply', '-f', join(repository, 'examples')])
     const deposited = await scene.follow(
@@ -87,6 +89,7 @@ async function run(): Promise<number> {
     const summary = await summarise(ethereum, deposited.stakes)
     printSummary(summary, say)
     const failures = [...summary.failures]
+    if (failures.length === 0) failures.push(...(await playLimit(scene, ethereum, summary.depositCount)))
     if (failures.length === 0) failures.push(...(await playValidators(scene, ethereum, before.withdrawer)))
     if (failures.length === 0) failures.push(...(await playSolana(scene, before.solana)))
     const kubeconfigOf = (name: string, content: string): string => {
@@ -100,10 +103,13 @@ async function run(): Promise<number> {
       `\n$ kubectl get stx\n${columnsOf(process.stdout.columns, await stack.cluster.kubectlOk(['get', 'stx', '--sort-by=.metadata.creationTimestamp']))}`,
     )
     if (failures.length > 0) say(`\nWhat does not hold:\n${failures.map((failure) => `  ${failure}`).join('\n')}`)
-    else say('\nAll holds.')
+    else
+      say(
+        `\nAll holds.${flags.keep === true ? '' : '\nTo look around in it, also in a browser (the web page of the operator, --ui): npm run demo -- --keep'}`,
+      )
     if (flags.keep === true && !interrupted.signal.aborted) {
       say(
-        `\nIt goes on until Ctrl-C (or: npm run demo -- --stop). Look around:\n  export KUBECONFIG=${kubeconfig}\n  ${stack.cluster.assets.kubectl} get staking -A -o wide\nEndpoints and commands are in ${join(demoDir, 'endpoints.json')}.`,
+        `\nIt goes on until Ctrl-C (or: npm run demo -- --stop). Look around:\n  export KUBECONFIG=${kubeconfig}\n  ${stack.cluster.assets.kubectl} get staking -A -o wide\n  ${pageOf(stack)} in a browser: each stake, its timeline, and the signers\nEndpoints and commands are in ${join(demoDir, 'endpoints.json')}.`,
       )
       await new Promise<void>((resolve) => {
         if (interrupted.signal.aborted) resolve()
@@ -129,6 +135,8 @@ async function run(): Promise<number> {
   }
 }
 
+const pageOf = ({ operatorMetrics }: Pick<Stack, 'operatorMetrics'>): string => new URL('/ui/', operatorMetrics).href
+
 function writeEndpoints(stack: Stack, kubeconfig: string): void {
   /** As argv; what it needs of the environment is set by env(1). */
   const argv = ({ command, env }: Stack['operator']) =>
@@ -146,6 +154,7 @@ function writeEndpoints(stack: Stack, kubeconfig: string): void {
         stakingApi: stack.serviceUrl,
         apiKeyFile: stack.apiKeyFile,
         operatorMetrics: stack.operatorMetrics,
+        operatorPage: pageOf(stack),
         serviceMetrics: `${stack.serviceUrl}/metrics`,
         operatorPid: stack.operator.process().pid,
         servicePid: stack.service.process().pid,

@@ -21,6 +21,7 @@ interface Endpoints {
   readonly stakingApi: string
   readonly apiKeyFile: string
   readonly operatorMetrics: string
+  readonly operatorPage: string
   readonly serviceMetrics: string
   readonly operatorPid: number
   readonly servicePid: number
@@ -80,6 +81,10 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
       expect(output).toContain(accepted)
     expect(output).toMatch(/team-c\/not-admitted {2}NamespaceNotAllowed: .*team-c/)
     expect(output).toContain('The deposit contract counts 3 deposits')
+    expect(output).toMatch(
+      /Stopped by a limit:\n {2}team-a\/one-too-many {2}LimitReached: StakingSigner treasury may sign 3 transactions in 24h/,
+    )
+    expect(output).toMatch(/The fleet as a web page, for as long as this runs: http:\/\/127\.0\.0\.1:\d+\/ui\//)
     expect(output).toMatch(/team-b\/eight {2}8 ETH asked, 8 ETH paid to 0x70997970/i)
     expect(output).toMatch(/team-a\/leave {2}validator 0x[0-9a-f]+… has left, 32 ETH paid/)
     expect(output).toContain('team-a/changed-my-mind  deleted before it was sent: cancelled at the staking API')
@@ -122,6 +127,7 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
         'stakingApi',
         'apiKeyFile',
         'operatorMetrics',
+        'operatorPage',
         'serviceMetrics',
         'operatorPid',
         'servicePid',
@@ -136,7 +142,13 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     expect((await fetch(given.serviceMetrics)).ok).toBe(true)
     const authorization = `Bearer ${readFileSync(given.apiKeyFile, 'utf8').trim()}`
     const list = await fetch(`${given.stakingApi}/v1/ethereum/stakes`, { headers: { authorization } })
-    expect(((await list.json()) as { items: unknown[] }).items).toHaveLength(4)
+    // The one that a limit stopped was taken back.
+    const { items } = (await list.json()) as { items: { status: string }[] }
+    expect(items.filter(({ status }) => status !== 'cancelled')).toHaveLength(4)
+    const page = await fetch(given.operatorPage)
+    expect(page.status).toBe(200)
+    expect(await page.text()).toContain('validator-1')
+    expect(run.output()).toContain(`${given.operatorPage} in a browser`)
 
     process.kill(given.operatorPid, 'SIGKILL')
     process.kill(given.servicePid, 'SIGKILL')
