@@ -28,7 +28,7 @@ elseif conditions["Active"] ~= nil and conditions["Active"].reason == "Slashed" 
   health = { status = "Degraded", message = message("Active") }
 elseif is("KeyUsedElsewhere", "True") then
   health = { status = "Degraded", message = message("KeyUsedElsewhere") }
-elseif obj.spec ~= nil and obj.spec.suspend == true and not is("Ready", "True") then
+elseif obj.spec ~= nil and (obj.spec.suspend == true or obj.spec.mode == "Plan") and not is("Ready", "True") then
   health = { status = "Suspended", message = message("Ready") }
 elseif is("Ready", "True") then
   health = { status = "Healthy", message = message("Ready") }

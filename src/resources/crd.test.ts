@@ -90,7 +90,7 @@ describe.each(kinds)('the CRD of $kind', (kind) => {
   })
 })
 
-test('of an EthereumStake only suspend, the fee cap and adopt can be changed', () => {
+test('of an EthereumStake only suspend, mode, the fee cap and adopt can be changed', () => {
   const properties = (structuralSchema(ethereumStake.spec) as { properties: Record<string, JsonObject> }).properties
   const rules = JSON.stringify(customResourceDefinition(ethereumStake))
   const isFixed = (name: string) => new RegExp(`self\\.spec\\.${name} == oldSelf\\.spec\\.${name}\\b`).test(rules)
@@ -98,7 +98,7 @@ test('of an EthereumStake only suspend, the fee cap and adopt can be changed', (
     Object.keys(properties)
       .filter((name) => !isFixed(name))
       .toSorted(),
-  ).toEqual(['adopt', 'maxFeePerGasGwei', 'suspend'])
+  ).toEqual(['adopt', 'maxFeePerGasGwei', 'mode', 'suspend'])
 })
 
 describe('a spec as the operator reads it', () => {

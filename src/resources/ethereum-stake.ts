@@ -5,6 +5,7 @@ import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
+import { mode, planBeforeSigning } from './mode.ts'
 import { planField } from './plan.ts'
 import {
   address,
@@ -88,6 +89,7 @@ const spec = z.object({
     .describe('Highest fee per gas in gwei for this stake; the signer’s own cap holds as well.'),
   adopt: adoption(),
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
+  mode: mode(),
 })
 
 const status = z.object({
@@ -156,7 +158,10 @@ export const ethereumStake = {
     fieldPath: '.amountEth',
   }),
   status,
-  rules: [adoptUntilThereIsAStake({ stake: 'has(self.status.verifiedRoot) || has(self.status.transaction)' })],
+  rules: [
+    adoptUntilThereIsAStake({ stake: 'has(self.status.verifiedRoot) || has(self.status.transaction)' }),
+    planBeforeSigning({ signed: 'has(self.status.transaction)' }),
+  ],
   instead: {
     states: [
       {

@@ -24,6 +24,11 @@ export const reasons = {
     stalled: false,
     means: 'spec.suspend is true: nothing is created, signed or sent; a transaction in flight is still watched.',
   },
+  Planned: {
+    stalled: false,
+    means:
+      'spec.mode is Plan: it was verified, and status.plan says what would be signed. Nothing is written to the log, signed or sent until the mode is Apply.',
+  },
   Deleting: { stalled: false, means: 'The resource was deleted, and waits: a transaction may still land, or its stake holds money.' },
   AwaitingFinality: { stalled: false, means: 'The transaction was sent; its block is not final yet.' },
   AwaitingActivation: { stalled: false, means: 'The deposit is final; the validator is not active yet.' },

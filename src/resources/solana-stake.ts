@@ -3,6 +3,7 @@ import { adoption, adoptUntilThereIsAStake, stakeIdText } from './adoption.ts'
 import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
+import { mode, planBeforeSigning } from './mode.ts'
 import { planField } from './plan.ts'
 import {
   blockhash,
@@ -124,6 +125,7 @@ const spec = z.object({
     .describe('Highest priority fee of one transaction, in lamports, on top of the base fee of 5000 lamports a signature.'),
   adopt: adoption(),
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
+  mode: mode(),
 })
 
 const earlier = z.object({
@@ -263,7 +265,13 @@ export const solanaStake = {
     fieldPath: '.desiredState',
   }),
   status,
-  rules: [adoptUntilThereIsAStake({ stake: 'has(self.status.verifiedStakeId) || has(self.status.transactions)' })],
+  rules: [
+    adoptUntilThereIsAStake({ stake: 'has(self.status.verifiedStakeId) || has(self.status.transactions)' }),
+    // What has landed is done: what comes after it can be planned.
+    planBeforeSigning({
+      signed: `has(self.status.transactions) && (${['stake', 'deactivation', 'withdrawal'].map((step) => `(has(self.status.transactions.${step}) && self.status.transactions.${step}.state in ['Prepared', 'Broadcast'])`).join(' || ')})`,
+    }),
+  ],
   instead: {
     states: [
       {

@@ -3,6 +3,7 @@ import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
 import {
   requestColumns,
   requestInstead,
+  requestRules,
   requestSelectableFields,
   requestSpecFields,
   requestStatus,
@@ -21,6 +22,7 @@ export const validatorExit = {
     'ValidatorExit asks the consensus layer once (EIP-7002) to exit a validator in full: its whole balance goes to its withdrawal address. Ready means that the consensus layer has accepted it. Deleted before it is sent, it is cancelled; afterwards it cannot be taken back.',
   spec,
   status: requestStatus,
+  rules: requestRules,
   instead: requestInstead,
   printerColumns: requestColumns([]),
   selectableFields: requestSelectableFields,

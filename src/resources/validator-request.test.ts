@@ -14,11 +14,11 @@ const fixedFields = (kind: KindDefinition): readonly string[] =>
 
 describe.each([validatorExit, validatorWithdrawal])('of a $kind', (kind: KindDefinition) => {
   const { spec } = kind
-  test('only suspend and the fee cap can be changed', () => {
+  test('only suspend, mode and the fee cap can be changed', () => {
     const { properties } = structuralSchema(kind.spec) as { properties: Record<string, object> }
     const fixed = fixedFields(kind)
     const changeable = Object.keys(properties).filter((name) => !fixed.includes(name))
-    expect(changeable.toSorted()).toEqual(['maxRequestFeeGwei', 'suspend'])
+    expect(changeable.toSorted()).toEqual(['maxRequestFeeGwei', 'mode', 'suspend'])
   })
   test.each(['0x12', `0x${'ab'.repeat(47)}`, `${validator.pubkey}00`, 'ab'.repeat(48), `0X${'ab'.repeat(48)}`])(
     'the public key %j is refused',

@@ -5,6 +5,7 @@ import { conditions } from './conditions.ts'
 import { gweiDecimalText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
+import { mode, planBeforeSigning } from './mode.ts'
 import { planField } from './plan.ts'
 import {
   coinText,
@@ -31,7 +32,10 @@ export const requestSpecFields = {
     .optional()
     .describe('Highest fee in gwei that the EIP-7002 contract may ask for this request; the signer’s own cap holds as well.'),
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
+  mode: mode(),
 }
+/** CEL rules over the whole object, of both kinds. */
+export const requestRules = [planBeforeSigning({ signed: 'has(self.status.transaction)' })]
 
 /** What their statuses are. */
 export const requestStatus = z.object({

@@ -5,6 +5,7 @@ import { cel, immutable, inWords } from './schema.ts'
 import {
   requestColumns,
   requestInstead,
+  requestRules,
   requestSelectableFields,
   requestSpecFields,
   requestStatus,
@@ -78,6 +79,7 @@ export const validatorWithdrawal = {
     'ValidatorWithdrawal asks the consensus layer once (EIP-7002) to pay a part of the balance of a validator with Compounding credentials to its withdrawal address. Ready means that the consensus layer has accepted it.',
   spec,
   status: requestStatus,
+  rules: requestRules,
   instead: requestInstead,
   printerColumns: requestColumns([
     { name: 'ETH', type: 'string', jsonPath: '.status.amountEth', description: 'Amount in ETH that is asked for.' },

@@ -123,11 +123,16 @@ export function underWay(
     case 'halted': {
       const { kind, reason, message } = progress.verdict
       const Ready = reached ?? say('False', reason, message)
+      // Nobody works on it, and nobody has to do anything: as one that is suspended.
+      if (reason === 'Planned') return { Ready, Reconciling: say('False', reason, message), Stalled: notStalled }
       return kind === 'stall'
         ? { Ready, Reconciling: waitsForPerson(reason), Stalled: say('True', reason, message) }
         : { Ready, Reconciling: say('True', reason, message), Stalled: notStalled }
     }
   }
 }
+
+/** Everything was verified, and its resource asks for nothing more (spec.mode: Plan). */
+export const isPlanned = (progress: Progress): boolean => progress.at === 'halted' && progress.verdict.reason === 'Planned'
 
 export const waitsForPerson = (reason: Reason): Statement => say('False', reason, 'It waits for a person: see Stalled.')

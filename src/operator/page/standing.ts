@@ -24,7 +24,7 @@ export const stateMeanings: Readonly<Record<State, string>> = {
   Deleting: 'It is being deleted, and stays as long as money or a transaction is held by it.',
   InProgress: 'The operator works on it, or waits for the chain.',
   NotSeen: 'The operator has not looked at it yet.',
-  Suspended: 'It is suspended: nothing is created, signed or sent for it.',
+  Suspended: 'It is suspended, or only planned: nothing is signed or sent for it.',
   Ready: 'It is where it should be.',
 }
 
@@ -42,7 +42,7 @@ export interface StandingAt {
   readonly message: string
 }
 
-const suspensions: ReadonlySet<string> = new Set(['Suspended', 'SignerSuspended', 'OperatorSuspended'])
+const suspensions: ReadonlySet<string> = new Set(['Suspended', 'Planned', 'SignerSuspended', 'OperatorSuspended'])
 const mayNeedSomebody = (reason: string): boolean =>
   Object.hasOwn(reasons, reason) && warnAfterMs(reason as keyof typeof reasons) !== undefined
 

@@ -1,4 +1,5 @@
 import type { ObjectMeta } from '../../resources/meta.ts'
+import { type Asking, isPlanOnly } from '../../resources/mode.ts'
 import { type Origin, readOrigin } from '../engine/origin.ts'
 import { Halt, stall, wait } from '../engine/verdict.ts'
 import type { Standing } from './memory.ts'
@@ -8,11 +9,11 @@ import type { RecordObject } from './store.ts'
 export interface OwnerResource {
   readonly kind: string
   readonly metadata: ObjectMeta
-  readonly spec: { readonly suspend?: boolean | undefined }
+  readonly spec: Asking
 }
 
 /**
- * Whether the resource that a record is for still asks for it: it is there, it is the very same one, and it is neither suspended nor being deleted.
+ * Whether the resource that a record is for still asks for it: it is there, it is the very same one, and it is neither suspended nor only planned, nor being deleted.
  * Asked before every signature. `deleting`: it is also done for a resource that is being deleted, as the money's way out is. @throws Halt
  */
 export function assertOwnerAsks(
@@ -28,6 +29,8 @@ export function assertOwnerAsks(
     throw wait('Deleting', `${kind} ${namespace}/${name} is being deleted: nothing more of it is signed.`, 60_000)
   if (resource.spec.suspend === true)
     throw wait('Suspended', `spec.suspend of ${kind} ${namespace}/${name} is true: nothing more of it is signed.`, 60_000)
+  if (isPlanOnly(resource.spec))
+    throw wait('Planned', `spec.mode of ${kind} ${namespace}/${name} is Plan: nothing more of it is signed.`, 60_000)
   return origin.origin
 }
 

@@ -1,18 +1,20 @@
 import { sameHex } from '../../../lib/hex.ts'
 import type { Perform } from '../../engine/step.ts'
 import { briefWait, stall, wait } from '../../engine/verdict.ts'
-import { WATCH_ONLY } from '../../engine/visit.ts'
+import { type Visit, WATCH_ONLY } from '../../engine/visit.ts'
 import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
 import { isBegun, pending } from '../../transactions/owner.ts'
+import { forgettingPlan, plannedOnly } from '../../transactions/plan-only.ts'
 import { awaitingApproval } from '../../transactions/shown-plan.ts'
 import { createDepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
 import { createLegacyDeposits } from './legacy.ts'
+import { depositPlan } from './plan.ts'
 import { depositName, depositSpec, ownDeposit } from './records.ts'
 import { createDepositRequests, type EthereumStakeDeps } from './request.ts'
-import type { EthereumStakeEffects, StakeRequest } from './steps.ts'
+import type { DepositPlan, EthereumStakeEffects, StakeRequest } from './steps.ts'
 import { createDepositKind } from './transaction.ts'
 import { createUndo } from './undo.ts'
 import { createVerification } from './verification.ts'
@@ -26,7 +28,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
   const { log } = deps
   const requests = createDepositRequests(deps)
   const evidence = createDepositEvidence(requests)
-  const { networkOf, addressOf, admittedSigner, serviceStake } = requests
+  const { networkOf, addressOf, admittedSigner, serviceStake, capOf } = requests
 
   /** The stake of a resource that is watched only and has lost its status: nothing is created, the log's own is read again. */
   async function loggedStake({ origin, network }: StakeRequest, signal: AbortSignal) {
@@ -51,33 +53,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
 
     verifyDeposit: createVerification(requests, evidence, deps.clock),
 
-    async followDeposit(plan, visit, signal) {
-      const own = ownDeposit(log, plan.request.origin)
-      let record = own
-      let found: ReturnType<typeof evidenceOf> | undefined
-      if (visit.get(WATCH_ONLY) !== true && (own === undefined || !isBegun(own))) {
-        const network = networkOf(plan.request.network)
-        const signer = await admittedSigner(plan.request, signal)
-        // By what the staking API says and the spec admits, whatever status says: that may have been written by anybody.
-        found = evidenceOf(await serviceStake(plan.request, visit, signal))
-        evidence.verifyFields(plan.request, fieldsOf(found), network)
-        const spec = depositSpec({ request: plan.request, ...found }, network, signer)
-        record = await log.ensure(depositName(network.config.chainId, pubkeyOf({ spec })), spec, signal)
-      }
-      if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
-      const outcome = record.status?.outcome
-      const seen = {
-        transaction: mirrored(log, record, plan.shown),
-        ...(found === undefined ? {} : { found }),
-        ...awaitingApproval(log, record),
-      }
-      if (outcome === undefined) {
-        const standing = log.standing(record.metadata.name)
-        const isNew = own === undefined && standing === undefined
-        throw (isNew ? briefWait('InProgress', `${DEPOSIT} is about to be made.`, NEW_MS) : pending(standing, DEPOSIT)).with(seen)
-      }
-      return seen
-    },
+    followDeposit: (plan, visit, signal) => forgettingPlan({ transaction: plan.shown }, () => followed(plan, visit, signal)),
 
     undoStake: createUndo(deps, requests),
 
@@ -87,6 +63,40 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
     },
   }
   return { effects, deposits: createDepositKind(deps, requests, evidence), legacy: createLegacyDeposits(requests, evidence) }
+
+  /** Makes the deposit's record, or only plans it, and follows it. */
+  async function followed(plan: DepositPlan, visit: Visit, signal: AbortSignal) {
+    const own = ownDeposit(log, plan.request.origin)
+    let record = own
+    let found: ReturnType<typeof evidenceOf> | undefined
+    if (visit.get(WATCH_ONLY) !== true && (own === undefined || !isBegun(own))) {
+      const network = networkOf(plan.request.network)
+      const signer = await admittedSigner(plan.request, signal)
+      // By what the staking API says and the spec admits, whatever status says: that may have been written by anybody.
+      found = evidenceOf(await serviceStake(plan.request, visit, signal))
+      evidence.verifyFields(plan.request, fieldsOf(found), network)
+      const spec = depositSpec({ request: plan.request, ...found }, network, signer)
+      if (plan.plannedAs !== undefined) {
+        const { uid, maxFeePerGasGwei } = plan.plannedAs
+        const planned = depositPlan(spec, { request: plan.request, uid, feeCap: capOf(signer, maxFeePerGasGwei) })
+        throw plannedOnly(planned, { transaction: undefined, found })
+      }
+      record = await log.ensure(depositName(network.config.chainId, pubkeyOf({ spec })), spec, signal)
+    }
+    if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
+    const outcome = record.status?.outcome
+    const seen = {
+      transaction: mirrored(log, record, plan.shown),
+      ...(found === undefined ? {} : { found }),
+      ...awaitingApproval(log, record),
+    }
+    if (outcome === undefined) {
+      const standing = log.standing(record.metadata.name)
+      const isNew = own === undefined && standing === undefined
+      throw (isNew ? briefWait('InProgress', `${DEPOSIT} is about to be made.`, NEW_MS) : pending(standing, DEPOSIT)).with(seen)
+    }
+    return seen
+  }
 }
 
 const DEPOSIT = 'The deposit transaction'

@@ -38,7 +38,7 @@ export function ethereumStakeKind(deps: {
     undo: undoStake,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
-    view: (resource, origin, status) => ({ origin, spec: resource.spec, status }),
+    view: (resource, origin, status) => ({ origin, spec: resource.spec, status, uid: resource.metadata.uid }),
     say: ethereumStakeStatus,
     hasSigned: ({ transaction }) => transaction !== undefined,
     passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
@@ -51,7 +51,7 @@ export function ethereumStakeKind(deps: {
       const isOther = isBound && status.depositData !== undefined && !isOf(record, status)
       if (isOther || (!isBound && adopts !== undefined && status.stakeId !== undefined && status.stakeId !== adopts)) {
         // Somebody wrote another stake there, or spec.adopt names another: it is read again, and verified again.
-        const { transaction: _t, stakeId: _s, depositData: _d, verifiedRoot: _v, ...kept } = status
+        const { transaction: _t, stakeId: _s, depositData: _d, verifiedRoot: _v, plan: _p, ...kept } = status
         return kept
       }
       // What was lost is read again at the staking API, by the log's own word.

@@ -6,7 +6,7 @@ import {
   type EthereumStakeStatus,
   ethereumStakeConditions,
 } from '../../../resources/ethereum-stake.ts'
-import { ended, type Progress, pending, type Readiness, reached, say, underWay, wholeStatus } from '../../engine/progress.ts'
+import { ended, isPlanned, type Progress, pending, type Readiness, reached, say, underWay, wholeStatus } from '../../engine/progress.ts'
 import { mayLand, transactionCondition, transactionStatements } from '../../transactions/mirror.ts'
 
 /** Beacon API validator statuses that mean: it has left and nothing is staked any more. */
@@ -183,6 +183,7 @@ export function phaseOf(status: EthereumStakeStatus, progress: Progress): string
   if (isConfirmed(status) && isDropped(status)) return 'Dropped'
   if (isConfirmed(status)) return 'Confirmed'
   if (progress.at === 'suspended') return 'Suspended'
+  if (isPlanned(progress)) return 'Planned'
   if (progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'
   if (status.transaction?.broadcastHash !== undefined) return 'Confirming'
   if (status.transaction !== undefined) return 'Prepared'

@@ -43,6 +43,7 @@ const view = (status: EthereumStakeStatus, change: Partial<EthereumStakeSpec> = 
   origin: { uid: 'u1', kind: 'EthereumStake', namespace: 'team-a', name: 'one' },
   spec: { ...spec, ...change },
   status,
+  uid: 'u1',
 })
 const stepNamed = (name: string) => {
   const step = ethereumStakeSteps.find((candidate) => candidate.name === name)

@@ -1,6 +1,7 @@
 import type { Address, Hash, Hex } from '../../../lib/chain-types.ts'
 import type { EthereumStakeSpec, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
+import { isPlanOnly } from '../../../resources/mode.ts'
 import type { ShownPlan } from '../../../resources/plan.ts'
 import { externalReference, idempotencyKey, type Origin } from '../../engine/origin.ts'
 import { defineSteps, type Step } from '../../engine/step.ts'
@@ -11,6 +12,8 @@ export interface EthereumStakeView {
   readonly origin: Origin
   readonly spec: EthereumStakeSpec
   readonly status: EthereumStakeStatus
+  /** The resource's own, as the API server gave it. */
+  readonly uid: string
 }
 
 export type DepositFields = NonNullable<EthereumStakeStatus['depositData']>
@@ -35,6 +38,8 @@ export interface DepositPlan {
   readonly depositData: DepositFields
   /** What status shows of the transaction. */
   readonly shown: EthereumTransaction | undefined
+  /** Of one that is only planned: the resource's own UID, which its plan names. */
+  readonly plannedAs?: { readonly uid: string; readonly maxFeePerGasGwei: string | undefined }
 }
 
 export type EthereumStakeEffects = {
@@ -50,7 +55,7 @@ export type EthereumStakeEffects = {
     result: {
       transaction: EthereumTransaction | undefined
       found?: { stakeId: string; depositData: DepositFields }
-      /** What has to be approved. */
+      /** Of one that is only planned, or has to be approved. */
       plan?: ShownPlan
     }
   }
@@ -81,6 +86,7 @@ export const depositPlanOf = (view: EthereumStakeView): DepositPlan => ({
   stakeId: evidence(view.status.stakeId, 'stakeId'),
   depositData: evidence(view.status.depositData, 'depositData'),
   shown: view.status.transaction,
+  ...(isPlanOnly(view.spec) ? { plannedAs: { uid: view.uid, maxFeePerGasGwei: view.spec.maxFeePerGasGwei } } : {}),
 })
 
 const step = defineSteps<EthereumStakeView, EthereumStakeStatus, EthereumStakeEffects>()

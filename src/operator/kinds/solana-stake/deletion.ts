@@ -1,5 +1,6 @@
 import { inSol } from '../../../lib/amounts.ts'
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
+import { asksForSignature } from '../../../resources/mode.ts'
 import type { SolanaStake, SolanaStakeStatus } from '../../../resources/solana-stake.ts'
 
 /** What to do with a resource that is being deleted. Deletion never moves money by itself, and never leads to buying twice. */
@@ -59,14 +60,14 @@ export function decideSolanaDeletion(resource: SolanaStake, logged: LoggedStake)
       }
     case 'landed': {
       const holds = `${inSol(spec.amountLamports)} were staked in ${logged.stakeAccount}, and are not withdrawn`
-      if (spec.desiredState === 'Withdrawn' && spec.suspend !== true)
+      if (spec.desiredState === 'Withdrawn' && asksForSignature(spec))
         return {
           do: 'undo',
           message: `Deleted, but ${holds}: as spec.desiredState says, they are being withdrawn, and then it goes. ${howToForget(resource)}`,
         }
       return {
         do: 'hold',
-        message: `Deleted, but ${holds}. It goes once they are. ${spec.desiredState === 'Withdrawn' ? 'spec.suspend keeps it from withdrawing.' : howToWithdraw(resource)} ${howToForget(resource)}`,
+        message: `Deleted, but ${holds}. It goes once they are. ${spec.desiredState === 'Withdrawn' ? `${spec.suspend === true ? 'spec.suspend' : 'spec.mode: Plan'} keeps it from withdrawing.` : howToWithdraw(resource)} ${howToForget(resource)}`,
       }
     }
   }

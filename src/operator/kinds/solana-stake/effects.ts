@@ -1,22 +1,19 @@
 import { lockupInForce } from '../../../chains/solana/stake-account.ts'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import type { Perform } from '../../engine/step.ts'
-import { retry, stall, wait } from '../../engine/verdict.ts'
-import type { Visit } from '../../engine/visit.ts'
-import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
-import { awaitingApproval } from '../../transactions/shown-plan.ts'
+import { retry, stall } from '../../engine/verdict.ts'
+import { forgettingPlan } from '../../transactions/plan-only.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
-import type { RecordObject } from '../../transactions/store.ts'
 import { alteration, authorityChanged, lockText, lookAt, metaOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
+import { createMaking } from './making.ts'
 import { createSolanaMigration } from './migration.ts'
 import { createObservation } from './observation.ts'
-import { isBegun, mirrored, ownSteps, stepName, stepSpec } from './records.ts'
 import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
 import { createSeenStakes, type SeenStakes } from './seen.ts'
 import { refuseCancelled } from './service-transaction.ts'
 import { createSettlement } from './settlement.ts'
-import type { FollowPlan, SolanaStakeEffects, SolanaStakeRequest, StakeTerms } from './steps.ts'
+import type { SolanaStakeEffects, SolanaStakeRequest, StakeTerms } from './steps.ts'
 import { createSolanaStepKind } from './transaction.ts'
 import { createUndo } from './undo.ts'
 
@@ -30,30 +27,12 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   readonly keyNameOf: (signer: string) => string | undefined
   readonly takeIn: ReturnType<typeof createSolanaMigration>
 } {
-  const { log } = deps
   const requests = createSolanaRequests(deps)
   const { amountProblem } = createSolanaStakeRules(requests)
   const seen = createSeenStakes()
-  const { networkOf, networkOn, partiesOf, partiesToBegin, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
+  const { networkOf, networkOn, partiesToBegin, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
 
-  /** Makes the record of a step, or takes it over; what asks for it was verified. */
-  async function ensured(plan: FollowPlan, visit: Visit, signal: AbortSignal): Promise<RecordObject> {
-    const { request, kind } = plan
-    const network = networkOf(request.network)
-    const { genesisHash } = ownSteps(log, request.origin).stake?.spec ?? {}
-    if (genesisHash !== undefined && genesisHash !== network.config.genesisHash)
-      throw stall(
-        'WrongChain',
-        `This stake is on the cluster with genesis ${genesisHash}, and network ${request.network} is another now. Nothing is signed. Give that cluster its name back in the operator's networks file.`,
-      )
-    const paying = kind === 'stake' ? { voteAccount: plan.terms.voteAccount } : undefined
-    // Whoever signs it reads the keys.
-    const parties = await partiesOf(request, paying, signal, { signing: [] })
-    const terms = await ownTerms(plan, parties, visit, signal)
-    deps.assertMayAct()
-    const name = stepName(network.config.genesisHash, terms.stakeAccount, kind)
-    return log.ensure(name, stepSpec(plan, terms, network), signal)
-  }
+  const { ensured, followed } = createMaking(deps, requests)
 
   return {
     seen,
@@ -88,14 +67,7 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
         return own
       },
 
-      async followTransaction(plan, visit, signal) {
-        let record = ownSteps(log, plan.request.origin)[plan.kind]
-        if (plan.mayMake && (record === undefined || !isBegun(record))) record = await ensured(plan, visit, signal)
-        if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', LOOK_AGAIN_MS).with({ transaction: undefined })
-        const evidence = { transaction: mirrored(log, record, plan.shown), ...awaitingApproval(log, record) }
-        if (record.status?.outcome === undefined) throw pending(log.standing(record.metadata.name), 'The transaction').with(evidence)
-        return evidence
-      },
+      followTransaction: (plan, visit, signal) => forgettingPlan({ transaction: plan.shown }, () => followed(plan, visit, signal)),
 
       settleStake: createSettlement(deps, requests, seen, ensured),
       observeStake: createObservation(deps, requests, seen),

@@ -67,7 +67,13 @@ export function solanaStakeKind(deps: {
     undoUnpaid: undoStake,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
-    view: ({ spec, metadata }, origin, status) => ({ origin, spec, status, deleting: metadata.deletionTimestamp !== undefined }),
+    view: ({ spec, metadata }, origin, status) => ({
+      origin,
+      spec,
+      status,
+      deleting: metadata.deletionTimestamp !== undefined,
+      uid: metadata.uid,
+    }),
     say(resource, status, progress, now) {
       const { requiresKey: _before, ...said } = solanaStakeStatus(resource, status, progress, now)
       const needed = requiredKeys(resource, said, keyNameOf)

@@ -10,7 +10,17 @@ import {
   type SolanaTransaction,
   solanaStakeConditions,
 } from '../../../resources/solana-stake.ts'
-import { type Progress, pending, type Readiness, reached, say, underWay, waitsForPerson, wholeStatus } from '../../engine/progress.ts'
+import {
+  isPlanned,
+  type Progress,
+  pending,
+  type Readiness,
+  reached,
+  say,
+  underWay,
+  waitsForPerson,
+  wholeStatus,
+} from '../../engine/progress.ts'
 import { NOT_CLOSED } from '../../transactions/solana/rules.ts'
 import { type ActionKind, isFinal, isFunded, isInFlight, isNothingStaked, isWithdrawn, signaturesOf, transactionOf } from './steps.ts'
 
@@ -323,6 +333,7 @@ export function phaseOf(resource: SolanaStake, status: SolanaStakeStatus, progre
     return is === undefined || is === 'Created' ? 'Activating' : is
   }
   if (progress.at === 'suspended') return 'Suspended'
+  if (isPlanned(progress)) return 'Planned'
   if (progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'
   if (resource.spec.desiredState !== 'Active' && isNothingStaked(status)) return 'NothingStaked'
   const stake = transactionOf(status, 'stake')

@@ -136,7 +136,7 @@ describe('the next step', () => {
   ])('is asked for ($mayMake): $who', ({ step: name, view, mayMake }) => {
     const step = [...solanaStakeSteps.Active, ...solanaStakeSteps.Withdrawn].find((one) => one.name === name)
     const origin = { uid: 'u', kind: 'SolanaStake', namespace: 'a', name: 'b' }
-    const args = step?.args({ origin, spec, status: verified, deleting: false, ...view }) as FollowPlan
+    const args = step?.args({ origin, spec, status: verified, deleting: false, uid: 'u', ...view }) as FollowPlan
     expect(args.mayMake).toBe(mayMake)
   })
 })

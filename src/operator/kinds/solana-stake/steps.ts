@@ -1,3 +1,4 @@
+import { isPlanOnly } from '../../../resources/mode.ts'
 import type { ShownPlan } from '../../../resources/plan.ts'
 import type { SolanaProtocol, SolanaStakeSpec, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import { externalReference, idempotencyKey, type Origin } from '../../engine/origin.ts'
@@ -9,6 +10,8 @@ export interface SolanaStakeView {
   readonly spec: SolanaStakeSpec
   readonly status: SolanaStakeStatus
   readonly deleting: boolean
+  /** The resource's own, as the API server gave it. */
+  readonly uid: string
 }
 
 /** The three transactions of a stake's life. */
@@ -52,6 +55,8 @@ export interface FollowPlan extends SolanaPlan {
   readonly shown: SolanaTransaction | undefined
   /** Whether it may be asked for. Of a resource that is being deleted, only the money's way out is, and only where the spec asks for it. */
   readonly mayMake: boolean
+  /** Of one that is only planned: the resource's own UID, which its plan names. */
+  readonly plannedAs?: string
 }
 
 export type SolanaStakeEffects = {
@@ -167,6 +172,7 @@ const planOf =
     terms: evidence(termsOf(view.status), 'stake'),
     shown: transactionOf(view.status, kind),
     mayMake: view.spec.suspend !== true && (!view.deleting || (kind !== 'stake' && view.spec.desiredState === 'Withdrawn')),
+    ...(isPlanOnly(view.spec) ? { plannedAs: view.uid } : {}),
   })
 
 function withTransaction(status: SolanaStakeStatus, kind: ActionKind, transaction: SolanaTransaction | undefined): SolanaStakeStatus {

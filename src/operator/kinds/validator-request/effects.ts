@@ -1,11 +1,14 @@
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
 import type { Perform } from '../../engine/step.ts'
 import { wait } from '../../engine/verdict.ts'
 import { type Visit, WATCH_ONLY } from '../../engine/visit.ts'
+import type { EthereumNetwork } from '../../ports.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
 import type { LegacyKind } from '../../transactions/legacy/kind.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
 import { isBegun, LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
+import { forgettingPlan, plannedOnly } from '../../transactions/plan-only.ts'
 import { awaitingApproval } from '../../transactions/shown-plan.ts'
 import { createAwaitConsensus } from './consensus.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
@@ -13,10 +16,12 @@ import { asSeenBy, foundBy, ownRequest } from './evidence.ts'
 import { createLegacyRequests } from './legacy.ts'
 import { createLostRequests } from './lost.ts'
 import { createMaking } from './making.ts'
+import { requestPlan } from './plan.ts'
+import { unaskedSpec } from './records.ts'
 import { requestKindNames } from './request-kind.ts'
 import { typeOf } from './request-type.ts'
 import { createRequestService, isGone } from './service.ts'
-import type { RequestOrder, ValidatorRequestEffects } from './steps.ts'
+import type { FoundValidator, RequestOrder, RequestPlan, ValidatorRequestEffects } from './steps.ts'
 import { createRequestTargets } from './target.ts'
 import { createRequestKind } from './transaction.ts'
 import { createTurns } from './turn.ts'
@@ -33,7 +38,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
 } {
   const { log } = deps
   const targets = createRequestTargets(deps)
-  const { networkOf, admittedSigner, targetOf, assertOwned, assertMaySend } = targets
+  const { networkOf, admittedSigner, targetOf, assertOwned, assertMaySend, capOf, feeCapOf } = targets
   const service = createRequestService(deps, targets)
   const turns = createTurns(deps, targets)
   const kind = createRequestKind(deps, targets, service, turns)
@@ -46,41 +51,14 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
       return foundBy(await targetOf(order, visit, signal))
     },
 
-    async createRequest({ order }, visit, signal) {
-      // By the spec, whatever status says: nothing was made of that yet.
-      const { withdrawalAddress, ...validator } = await targetOf(order, visit, signal)
-      const network = networkOf(validator.network)
-      const signer = await admittedSigner(order, signal)
-      await assertOwned(order, signer, validator, visit, signal)
-      if (withdrawalAddress !== undefined) assertMaySend(signer, withdrawalAddress)
-      if (ownRequest(log, order.origin) === undefined) await turns.assertTurn(order, validator, undefined, nameOf(order, validator), signal)
-      deps.assertMayAct()
-      const { requestId } = await service.create(order, validator, network, signal)
-      return { requestId, validator }
-    },
+    createRequest: (args, visit, signal) => forgettingPlan({}, () => created(args, visit, signal)),
 
     async verifyRequest(plan, visit, signal) {
       const { calldata } = await checked(plan, visit, signal)
       return { verifiedCalldata: calldata }
     },
 
-    async followRequest(plan, visit, signal) {
-      const { order, shown } = plan
-      const own = ownRequest(log, order.origin)
-      const watchOnly = visit.get(WATCH_ONLY) === true
-      const isFollowed = own !== undefined && isBegun(asSeenBy(own, order.origin.uid))
-      const record = isFollowed || watchOnly ? own : await made(plan, visit, signal)
-      if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
-      const outcome = asSeenBy(record, order.origin.uid).status?.outcome
-      const seen = { transaction: mirrored(log, asSeenBy(record, order.origin.uid), shown), ...awaitingApproval(log, record) }
-      if (outcome === undefined) {
-        const standing = log.standing(record.metadata.name)
-        // That its owner does not ask for it is what the owner says itself.
-        const isOwn = watchOnly && standing?.reason === 'Deleting'
-        throw (isOwn ? wait('Deleting', standing.message, LOOK_AGAIN_MS) : pending(standing, 'The transaction')).with(seen)
-      }
-      return seen
-    },
+    followRequest: (plan, visit, signal) => forgettingPlan({ transaction: plan.shown }, () => followed(plan, visit, signal)),
 
     async reportRequest({ order, validator, requestId, hash }, _visit, signal) {
       const network = networkOf(validator.network)
@@ -110,6 +88,50 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
 
   const legacy = requestKindNames.map((name) => createLegacyRequests(name, deps, targets, service))
   return { effects: noting(effects, turns.note), requests: kind, legacy }
+
+  /** Asks the staking API for the request, or only plans it: a request that is there holds what others may ask for. */
+  async function created({ order, plannedAs }: ValidatorRequestEffects['createRequest']['args'], visit: Visit, signal: AbortSignal) {
+    // By the spec, whatever status says: nothing was made of that yet.
+    const { withdrawalAddress, ...validator } = await targetOf(order, visit, signal)
+    const network = networkOf(validator.network)
+    const signer = await admittedSigner(order, signal)
+    await assertOwned(order, signer, validator, visit, signal)
+    if (withdrawalAddress !== undefined) assertMaySend(signer, withdrawalAddress)
+    if (plannedAs !== undefined) throw plannedOnly(planFor(plannedAs, order, validator, network, signer), { validator })
+    if (ownRequest(log, order.origin) === undefined) await turns.assertTurn(order, validator, undefined, nameOf(order, validator), signal)
+    deps.assertMayAct()
+    const { requestId } = await service.create(order, validator, network, signal)
+    return { requestId, validator }
+  }
+
+  /** Makes the request's record, or only plans it, and follows it. */
+  async function followed(plan: RequestPlan, visit: Visit, signal: AbortSignal) {
+    const { order, shown } = plan
+    const own = ownRequest(log, order.origin)
+    const watchOnly = visit.get(WATCH_ONLY) === true
+    const isFollowed = own !== undefined && isBegun(asSeenBy(own, order.origin.uid))
+    if (!isFollowed && !watchOnly && plan.plannedAs !== undefined) {
+      const { network, signer } = await checked(plan, visit, signal)
+      throw plannedOnly(planFor(plan.plannedAs, order, plan.validator, network, signer), { transaction: undefined })
+    }
+    const record = isFollowed || watchOnly ? own : await made(plan, visit, signal)
+    if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
+    const outcome = asSeenBy(record, order.origin.uid).status?.outcome
+    const seen = { transaction: mirrored(log, asSeenBy(record, order.origin.uid), shown), ...awaitingApproval(log, record) }
+    if (outcome === undefined) {
+      const standing = log.standing(record.metadata.name)
+      // That its owner does not ask for it is what the owner says itself.
+      const isOwn = watchOnly && standing?.reason === 'Deleting'
+      throw (isOwn ? wait('Deleting', standing.message, LOOK_AGAIN_MS) : pending(standing, 'The transaction')).with(seen)
+    }
+    return seen
+  }
+
+  /** What would be signed for a resource of this UID. */
+  function planFor(uid: string, order: RequestOrder, validator: FoundValidator, network: EthereumNetwork, signer: StakingSigner) {
+    const caps = { feeCap: capOf(signer, undefined), requestFeeCap: feeCapOf(signer, order.maxRequestFeeGwei) }
+    return requestPlan(unaskedSpec(order, validator, network, signer), { uid, ...caps })
+  }
 }
 
 /** Every effect that has an order leaves word how it ended: whose turn it is does not hang on what a tenant can write. */

@@ -37,7 +37,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
     undo: undoRequest,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
-    view: (resource, origin, status) => ({ origin: { ...origin, kind }, spec: resource.spec, status }),
+    view: ({ spec, metadata }, origin, status) => ({ origin: { ...origin, kind }, spec, status, uid: metadata.uid }),
     say: ({ metadata, spec }, status, progress, now) => validatorRequestStatus({ kind, metadata, spec }, status, progress, now),
     hasSigned: ({ transaction }) => transaction !== undefined,
     passing: ['Pending', 'Waiting', 'Created', 'Prepared', 'Confirming', 'Confirmed'],

@@ -14,13 +14,26 @@ import { type FoundValidator, orderOf, type RequestOrder } from './steps.ts'
 import type { RequestTargets } from './target.ts'
 
 /** What is to be written down before a request is signed. The value is left open: the contract's fee moves. */
-export function requestSpec(
+export const requestSpec = (
   order: RequestOrder,
   validator: FoundValidator,
   body: RequestBody,
   network: EthereumNetwork,
   signer: LegacySigner,
   finalBlock: bigint,
+): StakingTransactionSpec => ({
+  ...unaskedSpec(order, validator, network, signer),
+  apiId: body.requestId,
+  // Nothing of it was sent before the staking API had the request, nor before what is final now.
+  madeAtBlock: Math.max(0, Math.min(Number(finalBlock), body.fee.quotedAtBlock)),
+})
+
+/** The same of one that the staking API was not asked for yet. */
+export function unaskedSpec(
+  order: RequestOrder,
+  validator: FoundValidator,
+  network: EthereumNetwork,
+  signer: LegacySigner,
 ): StakingTransactionSpec {
   const type = typeOf(order)
   const { kind, namespace, name, uid } = order.origin
@@ -31,14 +44,11 @@ export function requestSpec(
     purpose: type.purpose,
     subject: validator.pubkey.toLowerCase(),
     amount: type.amount(order),
-    apiId: body.requestId,
     owner: { kind, namespace, name, originUid: uid },
     generation: 0,
     signer: signer.metadata.name,
     from: signer.spec.address,
     call: { to: type.contract, data: calldataOf(type, order, validator.pubkey) },
-    // Nothing of it was sent before the staking API had the request, nor before what is final now.
-    madeAtBlock: Math.max(0, Math.min(Number(finalBlock), body.fee.quotedAtBlock)),
   }
 }
 

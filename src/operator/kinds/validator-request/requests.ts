@@ -90,6 +90,7 @@ export const standing = (request: ValidatorRequestResource | undefined): string 
         isRequestSettled(request.status),
         findCondition(request.status?.conditions, 'Stalled')?.status,
         request.spec.suspend,
+        request.spec.mode,
         request.metadata.deletionTimestamp,
         request.status?.transaction === undefined,
       ].join()

@@ -1,5 +1,6 @@
 import type { Hash, Hex } from '../../../lib/chain-types.ts'
 import type { EthereumTransaction } from '../../../resources/ethereum-transaction.ts'
+import { isPlanOnly } from '../../../resources/mode.ts'
 import type { ShownPlan } from '../../../resources/plan.ts'
 import type { ValidatorExitSpec } from '../../../resources/validator-exit.ts'
 import type { ValidatorRef } from '../../../resources/validator-ref.ts'
@@ -17,6 +18,8 @@ export interface ValidatorRequestView {
   readonly origin: Origin & { readonly kind: RequestKindName }
   readonly spec: ValidatorRequestSpec
   readonly status: ValidatorRequestStatus
+  /** The resource's own, as the API server gave it. */
+  readonly uid: string
 }
 
 /** What a resource asks for, as its spec says it: the validator is looked up anew whenever something is to be signed. */
@@ -37,6 +40,8 @@ export interface RequestPlan {
   readonly requestId: string
   /** What status shows of the transaction. */
   readonly shown: EthereumTransaction | undefined
+  /** Of one that is only planned: the resource's own UID, which its plan names. */
+  readonly plannedAs?: string
 }
 export type FoundValidator = NonNullable<ValidatorRequestStatus['validator']>
 type ConsensusFields = NonNullable<ValidatorRequestStatus['consensus']>
@@ -52,7 +57,11 @@ interface Renamed {
 
 export type ValidatorRequestEffects = {
   readonly resolveValidator: { args: RequestOrder; result: FoundValidator }
-  readonly createRequest: { args: { order: RequestOrder }; result: { requestId: string; validator: FoundValidator } }
+  readonly createRequest: {
+    args: { order: RequestOrder; plannedAs?: string }
+    /** Of one that is only planned no request is made: it would hold what others may ask for. */
+    result: { requestId?: string; validator?: FoundValidator; plan?: ShownPlan }
+  }
   readonly verifyRequest: { args: RequestPlan; result: { verifiedCalldata: Hex } }
   readonly followRequest: { args: RequestPlan; result: { transaction: EthereumTransaction | undefined; plan?: ShownPlan } }
   readonly reportRequest: {
@@ -79,11 +88,13 @@ export const orderOf = ({ origin, spec }: Pick<ValidatorRequestView, 'origin' | 
   idempotencyKey: idempotencyKey(origin, requestKinds[origin.kind].step),
   externalReference: externalReference(origin),
 })
+const plannedAs = ({ spec, uid }: ValidatorRequestView): { readonly plannedAs?: string } => (isPlanOnly(spec) ? { plannedAs: uid } : {})
 const planOf = (view: ValidatorRequestView): RequestPlan => ({
   order: orderOf(view),
   validator: evidence(view.status.validator, 'validator'),
   requestId: evidence(view.status.requestId, 'requestId'),
   shown: view.status.transaction,
+  ...plannedAs(view),
 })
 /** What was reported was reported under another id. */
 function renamed({ transaction, ...status }: ValidatorRequestStatus, { requestId }: Renamed): ValidatorRequestStatus {
@@ -115,8 +126,12 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
     name: 'CreateRequest',
     done: (status) => status.requestId !== undefined,
     effect: 'createRequest',
-    args: (view) => ({ order: orderOf(view) }),
-    absorb: (status, { requestId, validator }) => ({ ...renamed(status, { requestId }), validator }),
+    args: (view) => ({ order: orderOf(view), ...plannedAs(view) }),
+    absorb: ({ plan: _planned, ...status }, { requestId, validator, plan }) => ({
+      ...(requestId === undefined ? status : renamed(status, { requestId })),
+      ...(validator === undefined ? {} : { validator }),
+      ...(plan === undefined ? {} : { plan }),
+    }),
     writeAhead: true,
   }),
   step({

@@ -1,6 +1,7 @@
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { findCondition, isTrue } from '../../../resources/conditions.ts'
+import { asksForSignature } from '../../../resources/mode.ts'
 import type { Reason } from '../../../resources/reasons.ts'
 import { readOrigin } from '../../engine/origin.ts'
 import { type Halt, type Verdict, wait } from '../../engine/verdict.ts'
@@ -45,7 +46,7 @@ export type Turns = ReturnType<typeof createTurns>
 
 /**
  * Requests on one validator are ordered, not raced: the older first, and none while another's outcome is unknown. What is in flight is read from the log;
- * what a resource says of itself in its status can only make it give way. ▸ Nobody's wish holds others: one that is suspended, deleted, stalled or
+ * what a resource says of itself in its status can only make it give way. ▸ Nobody's wish holds others: one that is suspended, only planned, deleted, stalled or
  * waits for its own fee holds back nobody, and one that does nothing only for some polls.
  */
 export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTargets) {
@@ -106,7 +107,7 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
       [...deps.requestsOn(validator)].filter(
         (peer) =>
           !ownsRecord(peer, record) &&
-          peer.spec.suspend !== true &&
+          asksForSignature(peer.spec) &&
           peer.metadata.deletionTimestamp === undefined &&
           !isRequestSettled(peer.status),
       ),
@@ -186,7 +187,7 @@ function createPatience({ clock }: Pick<ValidatorRequestDeps, 'clock'>) {
   /** Whether one that is older and not in flight goes first. */
   function goesFirst(peer: ValidatorRequestResource, patienceMs: number): boolean {
     const { metadata, status, spec } = peer
-    if (isRequestSettled(status) || spec.suspend === true || metadata.deletionTimestamp !== undefined) return false
+    if (isRequestSettled(status) || !asksForSignature(spec) || metadata.deletionTimestamp !== undefined) return false
     const ready = findCondition(status?.conditions, 'Ready')
     if (isTrue(status?.conditions, 'Stalled') || ofItsOwn.has(ready?.reason as Reason)) return false
     const origin = readOrigin(peer.kind, metadata)

@@ -1,0 +1,62 @@
+import { stall, wait } from '../../engine/verdict.ts'
+import type { Visit } from '../../engine/visit.ts'
+import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
+import { plannedOnly } from '../../transactions/plan-only.ts'
+import { awaitingApproval } from '../../transactions/shown-plan.ts'
+import type { RecordObject } from '../../transactions/store.ts'
+import { stepPlan } from './plan.ts'
+import { isBegun, mirrored, ownSteps, stepName, stepSpec } from './records.ts'
+import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
+import type { FollowPlan } from './steps.ts'
+
+/** From a verified step of a stake to its record, or to its plan alone. */
+export function createMaking(
+  deps: Pick<SolanaStakeDeps, 'log' | 'assertMayAct'>,
+  { networkOf, partiesOf, ownTerms, amountOf, feeCapOf }: SolanaRequests,
+) {
+  const { log } = deps
+
+  /** What is to be written down of a step, with all that asks for it verified. */
+  async function verified(plan: FollowPlan, visit: Visit, signal: AbortSignal) {
+    const { request, kind } = plan
+    const network = networkOf(request.network)
+    const { genesisHash } = ownSteps(log, request.origin).stake?.spec ?? {}
+    if (genesisHash !== undefined && genesisHash !== network.config.genesisHash)
+      throw stall(
+        'WrongChain',
+        `This stake is on the cluster with genesis ${genesisHash}, and network ${request.network} is another now. Nothing is signed. Give that cluster its name back in the operator's networks file.`,
+      )
+    const paying = kind === 'stake' ? { voteAccount: plan.terms.voteAccount } : undefined
+    // Whoever signs it reads the keys.
+    const parties = await partiesOf(request, paying, signal, { signing: [] })
+    const terms = await ownTerms(plan, parties, visit, signal)
+    const name = stepName(network.config.genesisHash, terms.stakeAccount, kind)
+    return { name, spec: stepSpec(plan, terms, network), parties, terms }
+  }
+
+  /** Makes the record of a step, or takes it over. */
+  async function ensured(plan: FollowPlan, visit: Visit, signal: AbortSignal): Promise<RecordObject> {
+    const { name, spec } = await verified(plan, visit, signal)
+    deps.assertMayAct()
+    return log.ensure(name, spec, signal)
+  }
+
+  /** Makes the step's record, or only plans it, and follows it. */
+  async function followed(plan: FollowPlan, visit: Visit, signal: AbortSignal) {
+    let record = ownSteps(log, plan.request.origin)[plan.kind]
+    if (plan.mayMake && (record === undefined || !isBegun(record))) {
+      if (plan.plannedAs !== undefined) {
+        const { spec, parties, terms } = await verified(plan, visit, signal)
+        const given = { uid: plan.plannedAs, amountLamports: amountOf(plan.request), feeCap: feeCapOf(plan.request, parties) }
+        throw plannedOnly(stepPlan(spec, { ...given, parties, terms }), { transaction: undefined })
+      }
+      record = await ensured(plan, visit, signal)
+    }
+    if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', LOOK_AGAIN_MS).with({ transaction: undefined })
+    const evidence = { transaction: mirrored(log, record, plan.shown), ...awaitingApproval(log, record) }
+    if (record.status?.outcome === undefined) throw pending(log.standing(record.metadata.name), 'The transaction').with(evidence)
+    return evidence
+  }
+
+  return { ensured, followed }
+}
