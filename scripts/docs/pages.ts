@@ -32,7 +32,7 @@ export const sections: readonly Section[] = [
       'size',
     ),
   },
-  { title: 'Stake', pages: howTo('exit-and-withdraw', 'limits', 'approvals', 'stake-solana', 'follow') },
+  { title: 'Stake', pages: howTo('plan', 'exit-and-withdraw', 'limits', 'approvals', 'stake-solana', 'follow') },
   {
     title: 'When it matters',
     pages: howTo(

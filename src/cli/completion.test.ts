@@ -12,7 +12,7 @@ const program = (() => {
 
 describe('what comes next', () => {
   test.each<[string, string[], string[]]>([
-    ['a command', [''], ['completion', 'doctor', 'log', 'status', 'verify']],
+    ['a command', [''], ['completion', 'doctor', 'log', 'plan', 'status', 'verify']],
     ['one that is begun', ['do'], ['doctor']],
     ['a command of a command', ['verify', ''], ['deposit', 'stake']],
     ['an option', ['log', '--s'], ['--signer', '--since']],

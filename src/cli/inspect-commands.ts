@@ -5,6 +5,7 @@ import { type Column, csv, json, type OutputFormat, oneLine, outputFormats, pain
 import type { Moment } from '../inspect/timeline.ts'
 import { moment, stopSignal } from './arguments.ts'
 import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
+import { planCommand } from './plan-command.ts'
 
 /** How often a watch looks. */
 const WATCH_MS = 2_000
@@ -30,6 +31,7 @@ export const inspectCommands = (version: string): readonly Command[] => [
   statusCommand(version),
   logCommand(version),
   verifyCommand(version),
+  planCommand(version),
 ]
 
 const states = { ok: 'green', warning: 'yellow', failed: 'red', skipped: 'dim' } as const

@@ -63,7 +63,7 @@ function amountOf(text: string | undefined): bigint | undefined | null {
 }
 
 /** Whether a policy asks for the approval of a plan. What moves all that is there has no amount, and is above any. */
-export function isRequired({ kinds, above }: Requirement, { purpose, amount }: Plan): boolean {
+export function isRequired({ kinds, above }: Requirement, { purpose, amount }: Pick<Plan, 'purpose' | 'amount'>): boolean {
   if (kinds !== undefined && !kinds.includes(purpose)) return false
   return above === undefined || amount === undefined || BigInt(amount) > above
 }

@@ -26,10 +26,16 @@ export interface EthereumDeps {
   readonly assertMayAct: () => void
 }
 
+/** What of that says whether a signer may be used for something. Nothing is signed with it. */
+export interface SignerAdmissionDeps extends Pick<EthereumDeps, 'networks' | 'namespace' | 'refreshNamespace' | 'duplicateOf'> {
+  readonly signers: Pick<SignerStore, 'get' | 'read'>
+  readonly keys: Pick<EthereumKeys, 'address'>
+}
+
 export type EthereumSigners = ReturnType<typeof createEthereumSigners>
 
 /** Networks and signers as they stand now, or why they can't be used. */
-export function createEthereumSigners(deps: EthereumDeps) {
+export function createEthereumSigners(deps: SignerAdmissionDeps) {
   function networkOf(name: string): EthereumNetwork {
     const network = deps.networks.ethereum(name)
     if (network === undefined) {

@@ -5,6 +5,7 @@ import { timestamp } from '../../resources/conditions.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import { Halt, stall, wait } from '../engine/verdict.ts'
 import {
+  type Asked,
   amountOf,
   type Limit,
   lastUseMs,
@@ -217,21 +218,24 @@ export const inWords = ({ maxCount, maxTotal, window, per }: Limit, chain: Chain
   ].join(' and ')} in ${window}${per === 'Namespace' ? ` for namespace ${namespace}` : ''}`
 
 /** Whose turn it is not. */
-export function limitReached(
-  record: RecordObject,
+export const limitReached = (record: RecordObject, signer: StakingSigner, over: Over, nowMs: number, isBehind = false): Halt =>
+  overLimitHalt({ amount: amountOf(record) ?? 0n, namespace: record.spec.owner.namespace }, signer, over, nowMs, isBehind)
+
+/** The same of what is asked for, whether there is a record of it or not. */
+export function overLimitHalt(
+  { amount, namespace }: Asked,
   signer: StakingSigner,
   { limit, freesAtMs, isAlone }: Over,
   nowMs: number,
   isBehind = false,
 ): Halt {
-  const { namespace } = record.spec.owner
   const allowed = `StakingSigner ${signer.metadata.name} may sign ${inWords(limit, signer.spec.chain, namespace)} (spec.policy.limits)`
   const when =
     freesAtMs === undefined
       ? 'It goes on when what is in flight has landed, or come to nothing.'
       : `It goes on at ${timestamp(new Date(freesAtMs))}${isBehind ? ' at the earliest' : ''}.`
   const says = isAlone
-    ? `This one (${coins(amountOf(record) ?? 0n, signer.spec.chain)}) is more than that by itself. It waits until the limit is raised.`
+    ? `This one (${coins(amount, signer.spec.chain)}) is more than that by itself. It waits until the limit is raised.`
     : isBehind
       ? `An earlier one of namespace ${namespace} waits for room, and has its turn first. ${when}`
       : `There is no room for this one now. ${when}`

@@ -80,7 +80,7 @@ export interface Use {
 }
 
 /** An exit, whatever its validator holds: nobody has to be asked for it, so that everybody who reads the log counts the same. */
-const EXIT_GWEI = 32_000_000_000n
+export const EXIT_GWEI = 32_000_000_000n
 /** What can't be read counts as more than any limit. */
 const UNREADABLE = 1n << 64n
 

@@ -7,7 +7,7 @@ import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
 import { type Visit, visitNote } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
-import { createEthereumSigners, type EthereumDeps } from '../../transactions/ethereum-signer.ts'
+import { createEthereumSigners, type EthereumDeps, type SignerAdmissionDeps } from '../../transactions/ethereum-signer.ts'
 import { admitDeposit, checkAddress } from '../../transactions/policy.ts'
 import type { StakeRequest } from './steps.ts'
 
@@ -26,7 +26,7 @@ export type DepositRequests = ReturnType<typeof createDepositRequests>
 /** What the staking API has said of the stake. */
 const saidOf = visitNote<EthereumStakeBody>('stake')
 
-export function createDepositRequests(deps: EthereumStakeDeps) {
+export function createDepositRequests(deps: SignerAdmissionDeps) {
   const { networkOf, networkOfRecord, admitted, capOf } = createEthereumSigners(deps)
 
   function amountOf(request: StakeRequest): Gwei {

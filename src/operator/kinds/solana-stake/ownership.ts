@@ -1,11 +1,11 @@
 import type { SolanaAddress } from '../../../chains/solana/addresses.ts'
 import { stakeAccountAddress } from '../../../chains/solana/stake.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
-import type { Refuse, SolanaStakeDeps } from './request.ts'
+import type { Refuse, SolanaRequestDeps } from './request.ts'
 import type { SolanaStakeRequest } from './steps.ts'
 
 /** Whose a stake is: what the log, the cluster and the staking API say of it. */
-export function createOwnership(deps: Pick<SolanaStakeDeps, 'log' | 'exists'>, refuse: Refuse) {
+export function createOwnership(deps: Pick<SolanaRequestDeps, 'log' | 'exists'>, refuse: Refuse) {
   /**
    * That no other resource has the stake, also where a service gives one stake to two; and of one that is taken over, that it was made in this namespace,
    * and not for a resource that is there still. Whoever may use the same signers could withdraw it to elsewhere.

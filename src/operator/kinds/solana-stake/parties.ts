@@ -5,7 +5,7 @@ import { stall } from '../../engine/verdict.ts'
 import { admitSolanaStake, goesByLabels, haltBy, priorityFeeCap } from '../../transactions/policy.ts'
 import { createMounted } from './mounted.ts'
 import { isBegun, ownSteps } from './records.ts'
-import type { SolanaStakeDeps } from './request.ts'
+import type { SolanaRequestDeps } from './request.ts'
 import { type Authority, authoritiesFor } from './required-keys.ts'
 import type { ActionKind, SolanaStakeRequest } from './steps.ts'
 
@@ -23,7 +23,7 @@ export interface Parties {
 
 /** Who signs for a stake: both signers, by their policies and keys as they stand now. */
 export function createParties(
-  deps: SolanaStakeDeps,
+  deps: SolanaRequestDeps,
   {
     amountOf,
     refuse,

@@ -39,6 +39,13 @@ export interface SolanaStakeDeps {
   readonly activatingMs: number
 }
 
+/** What of that says what a stake asks for, and whether its signers' policies admit it. Nothing is signed with it. */
+export interface SolanaRequestDeps
+  extends Pick<SolanaStakeDeps, 'networks' | 'signers' | 'clock' | 'namespace' | 'refreshNamespace' | 'exists'> {
+  readonly keys: Pick<SolanaKeys, 'address'>
+  readonly log: Pick<TransactionLog, 'ofOwner' | 'ofSubject'>
+}
+
 export type Refuse = (...why: Parameters<typeof stall>) => never
 
 /** What a stake asks for, checked: network, amount, signers and terms, as they all stand now. */
@@ -47,7 +54,7 @@ export type SolanaRequests = ReturnType<typeof createSolanaRequests>
 /** What the staking API has said of the stake. */
 const saidOf = visitNote<SolanaStakeBody>('stake')
 
-export function createSolanaRequests(deps: SolanaStakeDeps) {
+export function createSolanaRequests(deps: SolanaRequestDeps) {
   const { networkOf, networkOn } = createSolanaNetworks(deps.networks)
   const parties = createParties(deps, { amountOf, refuse })
   const { assertUnclaimed, assertOwn } = createOwnership(deps, refuse)

@@ -12,7 +12,7 @@ import type { FoundValidator, RequestOrder } from './steps.ts'
  * it at the staking API. What a tenant can write decides nothing.
  */
 export function createOwnership(
-  deps: Pick<ValidatorRequestDeps, 'log' | 'stakesOn'>,
+  deps: Pick<ValidatorRequestDeps, 'stakesOn'> & { readonly log: Pick<ValidatorRequestDeps['log'], 'ofSubject'> },
   networkOf: (name: string) => EthereumNetwork,
   { stakeOf }: Pick<StakedValidators, 'stakeOf'>,
 ) {

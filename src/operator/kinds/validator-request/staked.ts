@@ -64,7 +64,10 @@ const saidOf = visitNote<EthereumStakeBody>('stakeOfRequest')
 export type StakedValidators = ReturnType<typeof createStakedValidators>
 
 /** Validators that EthereumStakes of a request's namespace have paid for. */
-export function createStakedValidators(deps: Pick<ValidatorRequestDeps, 'stake' | 'log'>, networkOf: (name: string) => EthereumNetwork) {
+export function createStakedValidators(
+  deps: Pick<ValidatorRequestDeps, 'stake'> & { readonly log: Pick<TransactionLog, 'ofSubject'> },
+  networkOf: (name: string) => EthereumNetwork,
+) {
   /** The stake, with what the staking API says of it: its status alone may have been forged. */
   async function stakeOf(order: RequestOrder, name: string, visit: Visit, signal: AbortSignal) {
     const { namespace } = order.origin

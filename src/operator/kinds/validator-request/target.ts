@@ -5,7 +5,7 @@ import { sameHex } from '../../../lib/hex.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
-import { createEthereumSigners, readCap } from '../../transactions/ethereum-signer.ts'
+import { createEthereumSigners, readCap, type SignerAdmissionDeps } from '../../transactions/ethereum-signer.ts'
 import { admitRequest, requestFeeCap } from '../../transactions/policy.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { createOwnership } from './ownership.ts'
@@ -27,7 +27,12 @@ export function validatorIn(
 /** What a request asks for, of whom and in whose name, as spec, stake and signer stand now. */
 export type RequestTargets = ReturnType<typeof createRequestTargets>
 
-export function createRequestTargets(deps: ValidatorRequestDeps) {
+/** What of the kind's dependencies says what a request is for, and whether it may be asked. Nothing is signed with it. */
+export interface RequestTargetDeps extends SignerAdmissionDeps, Pick<ValidatorRequestDeps, 'stake' | 'stakesOn'> {
+  readonly log: Pick<ValidatorRequestDeps['log'], 'ofSubject'>
+}
+
+export function createRequestTargets(deps: RequestTargetDeps) {
   const signers = createEthereumSigners(deps)
   const { networkOf, networkOfRecord, capOf } = signers
   const staked = createStakedValidators(deps, networkOf)

@@ -1,0 +1,33 @@
+import { isRequired, requirementOf } from '../../operator/transactions/approval-rules.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
+import type { TransactionPurpose } from '../../resources/staking-transaction.ts'
+import { type Draft, refuse } from './draft.ts'
+
+/** Says whose approvals a signer's policy asks for before anything is signed. @param amount gwei or lamports; undefined where all that is there moves */
+export function tellApprovals(
+  draft: Draft,
+  signer: StakingSigner,
+  { purpose, amount }: { readonly purpose: TransactionPurpose; readonly amount: bigint | undefined },
+): void {
+  const requirement = requirementOf(signer.spec)
+  if (requirement === undefined) return
+  const { name } = signer.metadata
+  if ('problem' in requirement) {
+    refuse(draft, {
+      by: 'operator',
+      reason: 'PolicyUnreadable',
+      message: `StakingSigner ${name}: ${requirement.problem}. It admits nothing until that is mended.`,
+    })
+    return
+  }
+  if (!isRequired(requirement, { purpose, amount: amount?.toString() })) return
+  const { count, by } = requirement
+  const whom = by.map(({ group, user }) => (user === undefined ? `group ${group}` : `user ${user}`)).join(' or ')
+  const words = `${count} approval${count === 1 ? '' : 's'} of ${whom}, by StakingSigner ${name} (spec.policy.approval)`
+  draft.approvals.push(words)
+  draft.waits.push({
+    by: 'operator',
+    reason: 'ApprovalRequired',
+    message: `It needs ${words}, of somebody else than who asks for it, before anything is signed.`,
+  })
+}

@@ -1,0 +1,99 @@
+import type { Origin } from '../../operator/engine/origin.ts'
+import { goesByLabels, type NamespaceFacts, type Refusal } from '../../operator/transactions/policy.ts'
+import type { RecordObject } from '../../operator/transactions/store.ts'
+import { type Asking, asksForSignature, isPlanOnly } from '../../resources/mode.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
+import type { LiveObject } from './cluster-view.ts'
+import { type Draft, refuse } from './draft.ts'
+import type { Rooms } from './rooms.ts'
+import { admissionOver, type World } from './world.ts'
+
+/** A resource that moves money, with what is there of it. */
+export interface Subject<Spec> {
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+  readonly spec: Spec
+  /** As it is in the cluster; undefined where it is not there, or where none was asked. */
+  readonly live: LiveObject | undefined
+  /** Its own records in the log. */
+  readonly own: readonly RecordObject[]
+}
+
+/** What the plan of one resource is made with. */
+export interface PlanContext {
+  readonly world: World
+  readonly rooms: Rooms
+  readonly signal: AbortSignal
+}
+
+/** Who it would be for the operator. No key of idempotency that is made of it is used: a plan asks the staking API nothing. */
+export const originOf = <Kind extends string>(subject: {
+  readonly kind: Kind
+  readonly namespace: string
+  readonly name: string
+  readonly live: LiveObject | undefined
+}): Origin & { readonly kind: Kind } => ({
+  kind: subject.kind,
+  namespace: subject.namespace,
+  name: subject.name,
+  uid: subject.live?.metadata.uid ?? 'not-created',
+})
+
+export const uidsOf = (records: readonly RecordObject[]): ReadonlySet<string> => new Set(records.map(({ metadata }) => metadata.uid))
+
+/** Something of it was signed, or has landed: what is applied over it pays nothing again. */
+export const isSigned = ({ status }: RecordObject): boolean =>
+  status?.outcome !== undefined || status?.place !== undefined || (status?.attempts ?? []).length > 0
+
+/** The signer of a name; undefined where it is not known, which is told. One that is known to be nowhere is told by who admits. */
+export function signerNamed(draft: Draft, world: World, name: string): StakingSigner | undefined {
+  const signer = world.signers.get(name)
+  if (signer === undefined && !world.knowsAllSigners)
+    draft.unknown.push(
+      `whether StakingSigner ${name} admits it: it is not in these manifests, and ${world.records === undefined ? 'no cluster was asked (--server)' : 'you may not read StakingSigners'}`,
+    )
+  return signer
+}
+
+/**
+ * Asks a signer's policy, as the operator does, and takes down what it says. A namespace whose labels are not known is neither admitted nor refused: all else
+ * is asked as if it were.
+ */
+export function askPolicy(
+  draft: Draft,
+  { world, signer, namespace }: { readonly world: World; readonly signer: StakingSigner; readonly namespace: string },
+  what: string,
+  refusalOf: (signer: StakingSigner, facts: NamespaceFacts) => Refusal | undefined,
+): { readonly assumed: string | undefined; readonly isRefused: boolean } {
+  const labels = world.labels(namespace)
+  const assumed = labels === undefined && goesByLabels(signer, namespace) ? namespace : undefined
+  const asked = admissionOver(world, assumed).signers.get(signer.metadata.name) ?? signer
+  const refusal = refusalOf(asked, { name: namespace, labels })
+  const answer = { signer: signer.metadata.name }
+  if (refusal?.isWait === true) {
+    draft.waits.push({ by: 'operator', reason: refusal.reason, message: refusal.message })
+    draft.policy.push({ ...answer, says: 'unknown', message: 'it is suspended: its policy is asked when that is taken back' })
+  } else if (refusal !== undefined) {
+    refuse(draft, { by: 'operator', reason: refusal.reason, message: refusal.message })
+    draft.policy.push({ ...answer, says: 'refuses', message: refusal.message })
+  } else if (assumed !== undefined) {
+    const message = `it admits namespaces by their labels, and those of ${namespace} are not known here`
+    draft.unknown.push(`whether StakingSigner ${signer.metadata.name} admits namespace ${namespace}: ${message}`)
+    draft.policy.push({ ...answer, says: 'unknown', message })
+  } else draft.policy.push({ ...answer, says: 'admits', message: `it admits ${what}` })
+  return { assumed, isRefused: refusal !== undefined }
+}
+
+export const tellUnknownNetwork = (draft: Draft, network: string): void =>
+  void draft.unknown.push(
+    `whether the operator has network ${network}, what a fee is now and what the address holds: no networks file was given (--networks)`,
+  )
+
+/** Says why nothing is signed for a resource that asks for nothing now. @returns whether it is so */
+export function tellIdle(draft: Draft, spec: Asking): boolean {
+  const wait = (reason: string, message: string): void => void draft.waits.push({ by: 'operator', reason, message })
+  if (spec.suspend === true) wait('Suspended', 'spec.suspend is true: nothing is created, signed or sent until it is taken away.')
+  else if (isPlanOnly(spec)) wait('Planned', 'spec.mode is Plan: it is verified, and nothing is signed until it is Apply.')
+  return !asksForSignature(spec)
+}
