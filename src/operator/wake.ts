@@ -114,20 +114,17 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     if (mattersToUsers(change)) for (const record of caches.records.cache.byIndex('signer', name)) wakeLane(record)
   })
 
+  const wakeOpenOf = (owner: Parameters<typeof ownerKey>[0]) => {
+    for (const record of caches.records.cache.byIndex('owner', ownerKey(owner))) if (record.status?.outcome === undefined) wakeLane(record)
+  }
   // An approval that comes or goes is news of what waits for it.
   caches.approvals.onChange((_key, change) => {
     const { metadata, spec } = change.type === 'deleted' ? change.old : change.new
-    const { kind, name } = spec.resourceRef
-    const owner = ownerKey({ kind, namespace: metadata.namespace ?? '', name })
-    for (const record of caches.records.cache.byIndex('owner', owner)) if (record.status?.outcome === undefined) wakeLane(record)
+    wakeOpenOf({ ...spec.resourceRef, namespace: metadata.namespace ?? '' })
   })
 
   // Solana's records wait for nobody else: what their resource or its other signer says is news to them.
-  const wakeSteps = ({ metadata }: KubeObject) => {
-    const { namespace = '', name } = metadata
-    const owner = ownerKey({ kind: caches.solanaStakes.kind, namespace, name })
-    for (const record of caches.records.cache.byIndex('owner', owner)) if (record.status?.outcome === undefined) wakeLane(record)
-  }
+  const wakeSteps = ({ metadata: { namespace = '', name } }: KubeObject) => wakeOpenOf({ kind: caches.solanaStakes.kind, namespace, name })
   caches.solanaStakes.onChange((_key, change) => {
     const stake = nowOf(change) ?? beforeOf(change)
     if (stake !== undefined && (change.type !== 'updated' || !change.own)) wakeSteps(stake)

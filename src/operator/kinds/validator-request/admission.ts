@@ -21,6 +21,8 @@ const leastOf = (fee: Wei, cap: Wei): Wei => {
   return magnitude > cap ? magnitude : cap
 }
 
+const lowerOf = (cap: Wei, other: Wei | undefined): Wei => (other !== undefined && other < cap ? other : cap)
+
 /** A version that the contract would revert is not sent: the next one carries more. */
 async function assertPaysFee(record: RecordObject, network: EthereumNetwork, signal: AbortSignal): Promise<void> {
   const attempt = newestCall(record)
@@ -132,9 +134,8 @@ export function createRequestAdmission(
   /** What the contract is to be paid: its fee with headroom, within the cap. @throws Halt where the fee, or what was written down, is above the cap */
   async function value(record: RecordObject, { signer, valueCap }: Admission, signal: AbortSignal): Promise<{ value: Wei; least: Wei }> {
     const { chain, config } = networkOfRecord(record)
-    const order = await orderOfRecord(record, false, signal)
-    const ownCap = feeCapOf(signer, order.maxRequestFeeGwei)
-    const cap = valueCap !== undefined && valueCap < ownCap ? valueCap : ownCap
+    const { maxRequestFeeGwei } = await orderOfRecord(record, false, signal)
+    const cap = lowerOf(feeCapOf(signer, maxRequestFeeGwei), valueCap)
     const attempt = newestCall(record)
     const written = wei(BigInt(attempt?.valueWei ?? '0'))
     if (written > cap)
@@ -150,8 +151,7 @@ export function createRequestAdmission(
         `The EIP-7002 contract asks for more than ${formatWeiAsGwei(leastOf(fee, cap))} gwei for a request now, and the cap is ${formatWeiAsGwei(cap)} gwei. It goes on when the fee falls, or when maxRequestFeeGwei (of this resource or the signer's policy) is raised.`,
         config.pollIntervalMs,
       )
-    const roomy = withFeeHeadroom(fee)
-    return { value: roomy < cap ? roomy : cap, least: fee }
+    return { value: lowerOf(withFeeHeadroom(fee), cap), least: fee }
   }
 
   return { mayBeSigned, overtaken, value }
