@@ -35,6 +35,7 @@ export const questions: readonly Question[] = [
       'StakingSignerSuspended',
       'StakingBroadcastSloBurnsFast',
       'StakingBroadcastSloBurnsSlowly',
+      'StakingRemoteSignerFailing',
     ],
     query: 'sort_desc(staking_operator_resource_condition_age_seconds)',
   },
@@ -42,7 +43,7 @@ export const questions: readonly Question[] = [
     asks: 'Does money go, or has it gone, where nobody sent it?',
     run: `kubectl get staking -A -o wide | grep -E '${[...moneyInQuestion, 'KeyUsedElsewhere'].join('|')}'\nkubectl get signers -o custom-columns='SIGNER:.metadata.name,USED-ELSEWHERE:.status.conditions[?(@.type=="KeyUsedElsewhere")].status'`,
     shows: 'Nothing from the first command, and `False` for each signer: no. A reason, or `True`: perhaps, and its runbook comes first.',
-    alerts: ['StakingMoneyInQuestion', 'StakingAlarm'],
+    alerts: ['StakingMoneyInQuestion', 'StakingAlarm', 'StakingRemoteSignerMisbehaves'],
     query: 'sum by (kind, reason) (staking_operator_stalled_resources) > 0',
   },
   {

@@ -84,4 +84,51 @@ export const surroundingAlerts: readonly Alert[] = [
       at: '30m',
     },
   },
+  {
+    name: 'StakingRemoteSignerFailing',
+    of: 'operator',
+    expr: 'sum by (signer) (rate(staking_operator_remote_signer_request_duration_seconds_count{outcome!="ok"}[10m])) > 0 unless sum by (signer) (rate(staking_operator_remote_signer_request_duration_seconds_count{outcome="ok"}[10m])) > 0',
+    for: '10m',
+    severity: 'critical',
+    summary: 'The remote signer {{ $labels.signer }} signs nothing.',
+    means: 'Nothing new is signed with its key. Resources say `SignerUnavailable`, `SignerRefused` or `SignerMisbehaves`.',
+    fires: {
+      series: {
+        'staking_operator_remote_signer_request_duration_seconds_count{signer="hot",operation="sign",outcome="ok"}': '9x40',
+        'staking_operator_remote_signer_request_duration_seconds_count{signer="hot",operation="probe",outcome="unavailable"}': '0+1x40',
+      },
+      at: '30m',
+      labels: { signer: 'hot' },
+    },
+    silent: {
+      series: {
+        'staking_operator_remote_signer_request_duration_seconds_count{signer="hot",operation="probe",outcome="ok"}': '9+1x40',
+        'staking_operator_remote_signer_request_duration_seconds_count{signer="hot",operation="probe",outcome="unavailable"}': '0+1x40',
+      },
+      at: '30m',
+    },
+  },
+  {
+    name: 'StakingRemoteSignerMisbehaves',
+    of: 'operator',
+    expr: grown('staking_operator_remote_signer_request_duration_seconds_count{outcome="misbehaves"}', 'signer', '1h'),
+    for: '0m',
+    severity: 'critical',
+    summary: 'The remote signer {{ $labels.signer }} has signed something else than it was asked to.',
+    means:
+      'It was thrown away: nothing of it was written down or sent. Somebody else may be answering in its place, or it is set up for another chain.',
+    fires: {
+      series: {
+        'staking_operator_remote_signer_request_duration_seconds_count{signer="hot",operation="sign",outcome="misbehaves"}': '_x5 1x20',
+      },
+      at: '10m',
+      labels: { signer: 'hot' },
+    },
+    silent: {
+      series: {
+        'staking_operator_remote_signer_request_duration_seconds_count{signer="hot",operation="sign",outcome="misbehaves"}': '1x180',
+      },
+      at: '150m',
+    },
+  },
 ]

@@ -29,6 +29,7 @@ export const sections: readonly Section[] = [
       'flux',
       'add-a-network',
       'tenants',
+      'remote-signers',
       'size',
     ),
   },

@@ -46,6 +46,9 @@ function doctorCommand(version: string): Command {
     .addOption(networksOption())
     .addOption(new Option('--keys-dir <dir>', 'folder of the mounted keys').default('/var/run/staking/keys').env('STAKING_KEYS_DIR'))
     .addOption(
+      new Option('--remote-signers <file>', 'keys that others have: Web3Signer, AWS KMS, Vault or OpenBao').env('STAKING_REMOTE_SIGNERS'),
+    )
+    .addOption(
       new Option('--lease-namespace <name>', 'namespace of the leader election lease').default('staking-system').env('POD_NAMESPACE'),
     )
     .addOption(new Option('--lease-name <name>', 'name of the leader election lease').default('staking-operator'))
@@ -56,6 +59,7 @@ function doctorCommand(version: string): Command {
         flags: ClusterFlags & {
           readonly networks: string
           readonly keysDir: string
+          readonly remoteSigners?: string
           readonly leaseNamespace: string
           readonly leaseName: string
           readonly permissions?: true
@@ -72,6 +76,7 @@ function doctorCommand(version: string): Command {
           {
             networksFile: flags.networks,
             keysDir: flags.keysDir,
+            remoteSignersFile: flags.remoteSigners || undefined,
             lease: { namespace: flags.leaseNamespace, name: flags.leaseName },
             cluster,
             isOperator: flags.permissions ?? inPod,

@@ -10,6 +10,7 @@ interface OperatorFlags {
   readonly kubeconfig: string | undefined
   readonly networks: string
   readonly keysDir: string
+  readonly remoteSigners: string | undefined
   readonly leaseNamespace: string
   readonly leaseName: string
   readonly identity: string | undefined
@@ -37,6 +38,9 @@ export const operatorCommand = (version: string, hooks: OperatorHooks = {}): Com
       new Option('--networks <file>', "the operator's networks").default('/etc/staking-operator/networks.yaml').env('STAKING_NETWORKS'),
     )
     .addOption(new Option('--keys-dir <dir>', 'folder of the mounted keys').default('/var/run/staking/keys').env('STAKING_KEYS_DIR'))
+    .addOption(
+      new Option('--remote-signers <file>', 'keys that others have: Web3Signer, AWS KMS, Vault or OpenBao').env('STAKING_REMOTE_SIGNERS'),
+    )
     .addOption(
       new Option('--lease-namespace <name>', 'namespace of the leader election lease')
         .argParser(dnsName)
@@ -125,6 +129,7 @@ const operatorOptions = (flags: OperatorFlags) => ({
   kubeconfig: flags.kubeconfig === '' ? undefined : flags.kubeconfig,
   networksFile: flags.networks,
   keysDir: flags.keysDir,
+  remoteSignersFile: flags.remoteSigners === '' ? undefined : flags.remoteSigners,
   leaseNamespace: flags.leaseNamespace,
   leaseName: flags.leaseName,
   identity: flags.identity,

@@ -7,6 +7,7 @@ const told = new Set([
   'ConfigError',
   'InspectError',
   'NetworksFileError',
+  'RemoteSignersFileError',
   'SeedError',
   'KeystoreError',
   'KeymanagerError',

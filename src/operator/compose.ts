@@ -77,6 +77,7 @@ const refusals: ReadonlySet<string> = new Set<Reason>([
   'SignerNotWithdrawalAddress',
   'ValidatorNotOwned',
   'AuthorityChanged',
+  'SignerMisbehaves',
 ])
 
 /** Where the operator's surroundings come in: production gives real ones, the tests fakes. */

@@ -17,11 +17,13 @@ export interface OperatorMetrics {
   /** A condition of a resource became True so long after it was created. */
   readonly condition: (kind: string, condition: string, sinceCreatedMs: number) => void
   /** A file that is followed has changed. */
-  readonly reload: (file: 'networks' | 'api-keys' | 'keys', isUsed: boolean) => void
+  readonly reload: (file: 'networks' | 'api-keys' | 'keys' | 'remote-signers', isUsed: boolean) => void
   readonly refused: (kind: string, reason: string) => void
   readonly kubeRequest: (verb: string, resource: string, status: number, ms: number) => void
   readonly rpc: (network: string, method: string, outcome: string, ms: number) => void
   readonly api: (operation: string, outcome: string, ms: number) => void
+  /** A call to a remote signer, by the name that StakingSigners know it by. */
+  readonly remoteSigner: (signer: string, operation: string, outcome: string, ms: number) => void
   /** What happened to a transaction: `attempt`, `replaced`, `sent`, its outcome, or how a place was closed. */
   readonly transaction: (network: string, purpose: string, what: string) => void
   /** What a person should hear of at once, by its reason: FrontRun, KeyUsedElsewhere, UnaccountedTransactions, NoFinality. */
@@ -95,6 +97,11 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
     'outcome',
   ])
   const api = histogram('staking_operator_staking_api_request_duration_seconds', 'Calls to the staking API.', ['operation', 'outcome'])
+  const remoteSigners = histogram(
+    'staking_operator_remote_signer_request_duration_seconds',
+    'Calls to remote signers (`sign`, `probe`), by how they ended: `ok`, `unavailable` (no useful answer in time), `refused`, `misbehaves` (what came back was not what was asked for, and was thrown away), `left-alone` (not made, since the last ones had no answer).',
+    ['signer', 'operation', 'outcome'],
+  )
   const transactions = counter(
     'staking_operator_transactions_total',
     'What happened to transactions of the log: `attempt` (a first version was written down and signed), `replaced` (a version that outbids an earlier one, or cancels it), `sent`, the outcome (`Landed`, `Reverted`, `FrontRun`), or how a place was closed without one (`closed:Cancel`, `closed:Revert`, `closed:Foreign` …).',
@@ -123,7 +130,7 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
   for (const { kind } of [ethereumStake, validatorExit, validatorWithdrawal, solanaStake]) conditions.zero({ kind, condition: 'Broadcast' })
   const reloads = counter(
     'staking_operator_config_reloads_total',
-    'Changes of mounted files: `networks`, `api-keys`, `keys`. Success: in use.',
+    'Changes of mounted files: `networks`, `api-keys`, `keys`, `remote-signers`. Success: in use.',
     ['file', 'result'],
   )
   const lastReload = new Gauge({
@@ -149,6 +156,7 @@ export function createOperatorMetrics(build: { readonly version: string }): Oper
     kubeRequest: (verb, resource, status, ms) => kube.observe({ verb, resource, status: String(status) }, ms / 1000),
     rpc: (network, method, outcome, ms) => rpc.observe({ network, method, outcome }, ms / 1000),
     api: (operation, outcome, ms) => api.observe({ operation, outcome }, ms / 1000),
+    remoteSigner: (signer, operation, outcome, ms) => remoteSigners.observe({ signer, operation, outcome }, ms / 1000),
     transaction: (network, purpose, event) => transactions.inc({ network, purpose, event }),
     alarm: (network, signer, reason) => alarms.inc({ network, signer, reason }),
     condition: (kind, condition, ms) => conditions.observe({ kind, condition }, ms / 1000),

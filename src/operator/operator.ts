@@ -9,8 +9,8 @@ import { composeOperator } from './compose.ts'
 import { createControllers } from './controllers.ts'
 import { createCrdGuard, followDefinitions } from './crd-guard.ts'
 import { type HealthServer, serveHealth } from './health.ts'
-import { createEthereumKeys } from './keys/ethereum-keys.ts'
-import { createSolanaKeys } from './keys/solana-keys.ts'
+import { createKeys } from './keys/keys.ts'
+import { createRemoteSigners } from './keys/remote/remote-signers.ts'
 import { watchKeys } from './keys/watch-keys.ts'
 import { createKubeApi, type KubeApi } from './kube/api.ts'
 import { checkCluster } from './kube/cluster.ts'
@@ -63,6 +63,7 @@ export async function runOperator(
     onReload: metrics.reload,
     nodes: metrics.nodes,
   })
+  const keys = await openKeys(options, { clock, log, metrics })
   const api = createKubeApi({
     ...source,
     clock,
@@ -112,8 +113,8 @@ export async function runOperator(
     const { reconcile } = composeOperator({
       caches,
       networks,
-      keys: createEthereumKeys({ dir: keysDir }),
-      solanaKeys: createSolanaKeys({ dir: keysDir }),
+      keys: keys.ethereum,
+      solanaKeys: keys.solana,
       clock,
       log,
       events,
@@ -141,6 +142,7 @@ export async function runOperator(
     await Promise.all([
       controllers.run(reconcile, leading),
       networks.watch(wakes.all, leading),
+      keys.remote.watch(wakes.all, leading),
       watchKeys({ dir: keysDir, clock, intervalMs: 2_000, onChange: onKeys, signal: leading }),
     ])
   }
@@ -155,9 +157,18 @@ export async function runOperator(
     background.abort()
     await Promise.allSettled(running)
     await health.close()
-    await networks.close()
+    await Promise.all([networks.close(), keys.remote.close()])
     await api.close()
   }
+}
+
+/** The keys of all signers, and what follows the file of those that others have. */
+async function openKeys(
+  { keysDir, remoteSignersFile }: OperatorOptions,
+  { clock, log, metrics }: { readonly clock: Clock; readonly log: Logger; readonly metrics: OperatorMetrics },
+) {
+  const remote = await createRemoteSigners(remoteSignersFile, { clock, log, onCall: metrics.remoteSigner, onReload: metrics.reload })
+  return { ...createKeys({ dir: keysDir, remote }), remote }
 }
 
 const leaseOf = ({ leaseNamespace, leaseName }: OperatorOptions) => ({ namespace: leaseNamespace, name: leaseName })

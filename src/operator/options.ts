@@ -6,6 +6,8 @@ export interface OperatorOptions {
   readonly kubeconfig: string | undefined
   readonly networksFile: string
   readonly keysDir: string
+  /** File of remote signers; undefined where there are none. */
+  readonly remoteSignersFile: string | undefined
   readonly leaseNamespace: string
   readonly leaseName: string
   /** Who holds the lease and reports events: the pod's name. */

@@ -10,34 +10,58 @@ import type { Gwei, Lamports } from '../lib/amounts.ts'
 export type { EthereumChain } from '../chains/ethereum/chain.ts'
 export type { Clock } from '../lib/clock.ts'
 
-/** What is wrong with a key file. The message names the file and the mend, and never quotes its content. */
-/** `api-key`: of the staking API's, and no signer's. */
-export type KeyErrorCode = 'missing' | 'malformed' | 'wrong-password' | 'address-mismatch' | 'api-key'
+/**
+ * What is wrong with a key. `api-key`: of the staking API's, and no signer's. Of remote signers only: `unavailable` (it gives no useful answer now), `refused`
+ * (it answers that it will not sign), `misbehaves` (what it has signed is not what was asked for).
+ */
+export type KeyErrorCode =
+  | 'missing'
+  | 'malformed'
+  | 'wrong-password'
+  | 'address-mismatch'
+  | 'api-key'
+  | 'unavailable'
+  | 'refused'
+  | 'misbehaves'
+/** The message names the file or the remote signer and the mend, and never quotes a content, a URL or a token. */
 export class KeyError extends Error {
   override readonly name = 'KeyError'
   readonly code: KeyErrorCode
-  constructor(code: KeyErrorCode, message: string) {
+  /** When to ask again, in ms; of `unavailable` only. */
+  readonly retryAfterMs: number | undefined
+  constructor(code: KeyErrorCode, message: string, { retryAfterMs }: { readonly retryAfterMs?: number | undefined } = {}) {
     super(message)
     this.code = code
+    this.retryAfterMs = retryAfterMs
   }
 }
 
-/** Keys in mounted Secrets. Files are read per use, so a rotated Secret counts at once. All throw `KeyError`. */
-export interface EthereumKeys {
-  /** The address of the key in the folder `keyName`. */
-  address(keyName: string, signal: AbortSignal): Promise<Address>
-  /** Signs deterministically (RFC 6979): the same transaction gives the same bytes. Refuses with `address-mismatch` unless the key's address is `expected`. */
-  signTransaction(
-    keyName: string,
-    expected: Address,
-    transaction: UnsignedTransaction,
-    signal: AbortSignal,
-  ): Promise<{ raw: Hex; hash: Hash }>
+/** A transaction as it is sent. */
+export interface SignedTransaction {
+  readonly raw: Hex
+  readonly hash: Hash
+  /** r, s and recovery id (65 bytes), where signing again may give other bytes: it must stand in the log before anything is sent. */
+  readonly signature?: Hex
 }
 
-/** Solana keys in mounted Secrets, read per use. Signing is deterministic (ed25519). All throw `KeyError`. */
+/** Keys in mounted Secrets, whose files are read per use, so that a rotated Secret counts at once; and keys of remote signers. All throw `KeyError`. */
+export interface EthereumKeys {
+  /** The address of the key `keyName`. */
+  address(keyName: string, signal: AbortSignal): Promise<Address>
+  /**
+   * Signs. A mounted key does so deterministically (RFC 6979): the same transaction gives the same bytes. A remote one need not, and gives the signature with
+   * it. Refuses with `address-mismatch` unless the key's address is `expected`.
+   */
+  signTransaction(keyName: string, expected: Address, transaction: UnsignedTransaction, signal: AbortSignal): Promise<SignedTransaction>
+  /** Throws where a remote signer can't be asked to sign now, as far as can be told without a signature. Nothing for mounted keys. */
+  probe?(keyName: string, signal: AbortSignal): Promise<void>
+}
+
+/** Solana keys in mounted Secrets, read per use, and of remote signers. Signing is deterministic (ed25519). All throw `KeyError`. */
 export interface SolanaKeys {
-  /** The address of the key in the folder `keyName`. */
+  /** As of Ethereum. */
+  probe?(keyName: string, signal: AbortSignal): Promise<void>
+  /** The address of the key `keyName`. */
   address(keyName: string, signal: AbortSignal): Promise<SolanaAddress>
   /**
    * The 64 bytes of a signature of a transaction's message. Refuses with `address-mismatch` unless the key's address is `expected`; throws

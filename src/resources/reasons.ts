@@ -72,6 +72,12 @@ export const reasons = {
     warnAfterMinutes: 5,
     means: 'The staking API did not answer usefully; it is tried again with the same idempotency key.',
   },
+  SignerUnavailable: {
+    stalled: false,
+    warnAfterMinutes: 5,
+    means:
+      'The remote signer that has the key (Web3Signer, AWS KMS, Vault or OpenBao) gave no useful answer. Nothing was signed; it is asked again. What was signed before is sent and followed all the same.',
+  },
   WaitingForStake: {
     stalled: false,
     warnAfterMinutes: 15,
@@ -183,7 +189,20 @@ export const reasons = {
     means:
       'The file with the API key of the staking API, which the message names, is not mounted or does not hold a key: no signer’s key is meant.',
   },
-  KeyAddressMismatch: { stalled: true, means: 'The mounted key belongs to another address than the signer declares.' },
+  KeyAddressMismatch: {
+    stalled: true,
+    means: 'The key, mounted or of a remote signer, belongs to another address than the signer declares.',
+  },
+  SignerRefused: {
+    stalled: true,
+    means:
+      'The remote signer that has the key answers that it will not sign: it does not know the key, or does not let the operator use it. It is asked again each minute.',
+  },
+  SignerMisbehaves: {
+    stalled: true,
+    means:
+      'What the remote signer has signed is not what it was asked to sign, or not signed by the key of the signer’s address. It was thrown away: nothing of it was written down or sent. Look at that signer at once.',
+  },
   DuplicateSigner: {
     stalled: true,
     means: 'Another, older StakingSigner declares the same address: one address has one sequence of nonces, and so one signer.',

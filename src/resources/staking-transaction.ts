@@ -2,7 +2,19 @@ import { z } from 'zod'
 import type { Hex } from '../lib/chain-types.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
 import { planHashText } from './plan-hash.ts'
-import { address, cel, dnsLabel, dnsSubdomain, integerText, observedGeneration, texts, time, wholeNumber, writtenOnce } from './schema.ts'
+import {
+  address,
+  cel,
+  dnsLabel,
+  dnsSubdomain,
+  hexBytes,
+  integerText,
+  observedGeneration,
+  texts,
+  time,
+  wholeNumber,
+  writtenOnce,
+} from './schema.ts'
 
 /** What a StakingTransaction is for. Each purpose is carried out once: the object's name is made of it. */
 export const transactionPurposes = ['Deposit', 'Exit', 'Withdrawal', 'SolanaStake', 'SolanaDeactivation', 'SolanaWithdrawal'] as const
@@ -64,6 +76,11 @@ const attempt = z.object({
   maxFeePerGasWei: integerText().optional().describe('Highest total fee per gas in wei.'),
   maxPriorityFeePerGasWei: integerText().optional().describe('Highest tip per gas in wei.'),
   valueWei: integerText().optional().describe('Value in wei.'),
+  signature: hexBytes(65)
+    .optional()
+    .describe(
+      'Its signature (r, s, recovery id), where the signer may give another one the next time: after a restart this very transaction is sent again. Ethereum, of remote signers only.',
+    ),
   message: z.string().max(2048).optional().describe('The message in base64. Solana only.'),
   lastValidBlockHeight: wholeNumber().optional().describe('The block height after which it can never land. Solana only.'),
   sinceSlot: wholeNumber().optional().describe('A slot before which it can not have landed: history is searched from there. Solana only.'),

@@ -1,4 +1,4 @@
-import { operatorLog, serviceReady, waiting } from './commands.ts'
+import { operatorLog, serviceReady, signers, stopSigner, transactions, waiting } from './commands.ts'
 import type { Runbook } from './runbook.ts'
 
 /** Where the values are that a change of the nodes is made in. */
@@ -142,5 +142,74 @@ export const surroundingRunbooks: Readonly<Record<string, Runbook>> = {
     ],
     escalate: 'After 30 minutes, to the team that runs the staking API.',
     never: ['Point the operator at another staking API to get going. Stakes of the one are unknown to the other.'],
+  },
+  StakingRemoteSignerFailing: {
+    meaning: 'The signer’s name is that of the chart’s `remoteSigners`, which StakingSigners have as `spec.keyName`.',
+    money: 'No. Nothing is signed, and what was signed before stands in the log, is sent again where a node lacks it, and is followed.',
+    impact: 'What this key has to pay, exit or withdraw waits. Fees of what is under way can’t be raised. Other signers go on.',
+    look: [
+      {
+        shows: 'How the calls end, by signer.',
+        query: 'sum by (signer, operation, outcome) (rate(staking_operator_remote_signer_request_duration_seconds_count[10m])) > 0',
+      },
+      signers,
+      operatorLog('What the signer answers.', 'SignerUnavailable|SignerRefused|SignerMisbehaves|remote signer'),
+    ],
+    causes: [
+      {
+        seen: '`cannot be reached`, or no answer in time',
+        cause: 'The signer, its load balancer or its DNS name is down; or a network policy is in between.',
+      },
+      {
+        seen: '`cannot be reached (CERT_HAS_EXPIRED)` or another code of TLS',
+        cause: 'A certificate has expired, or is of another authority or name than the file of remote signers says.',
+      },
+      { seen: '`answered 503 (sealed, or starting)`', cause: 'Vault or OpenBao is sealed.' },
+      {
+        seen: '`SignerRefused`',
+        cause: 'The key is disabled or gone, or the token, the role or the policy does not allow the operator to sign.',
+      },
+      { seen: '`has no AWS credentials`', cause: 'The service account has no role, or STS can’t be reached.' },
+    ],
+    mend: [
+      'Mend the signer, or ask the team that runs it. Work resumes within a minute of its first answer; [`doctor`](../how-to/look-into-it.md) asks it now.',
+      'Certificates, tokens and roles: [Remote signers](../how-to/remote-signers.md).',
+    ],
+    escalate: 'After 30 minutes, to the team that runs the signer; at once, if an exit or a withdrawal has a deadline.',
+    never: [
+      'Give the operator more rights at the signer than to sign with this key.',
+      'Mount a copy of the key to get going, unless that was planned: a key that has left its signer has left it for good.',
+    ],
+  },
+  StakingRemoteSignerMisbehaves: {
+    meaning: 'Resources of that signer say `SignerMisbehaves`, and what differs: the chain id, the recipient, the key.',
+    money:
+      'Not by what the operator does: it has thrown the signature away. But a signer that signs what nobody asked for may sign for others too.',
+    impact: 'Nothing is signed with this key. Other signers go on.',
+    look: [
+      {
+        shows: 'Which signer, and how often.',
+        query:
+          'sum by (signer, operation) (increase(staking_operator_remote_signer_request_duration_seconds_count{outcome="misbehaves"}[1h])) > 0',
+      },
+      { shows: 'What differs.', run: 'kubectl events -A --types=Warning | grep SignerMisbehaves' },
+      transactions,
+    ],
+    causes: [
+      { seen: 'the chain id differs', cause: 'That Web3Signer is set up for another chain: each serves one.' },
+      {
+        seen: 'it is not of the key of the address',
+        cause:
+          'An alias of AWS KMS names another key now; the key of Transit was replaced; or somebody else answers in the signer’s place.',
+      },
+      { seen: 'anything else differs', cause: 'A proxy or the signer changes requests: treat it as a break-in.' },
+    ],
+    mend: [
+      stopSigner,
+      'Compare the address on a block explorer with `kubectl get stx`: whether it has sent anything that is not in the log.',
+      'Mend the signer; name the key by its ARN rather than by an alias. It is asked again each minute.',
+    ],
+    escalate: 'At once, to whoever owns the key and to security, unless it is a chain id that was set wrong.',
+    never: ['Set `policy.sharedKey` to get going.'],
   },
 }

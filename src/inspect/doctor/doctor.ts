@@ -4,8 +4,8 @@ import { createStakingClient } from '../../contract/client.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createRpcClient, type RpcCall } from '../../lib/json-rpc.ts'
-import { createEthereumKeys } from '../../operator/keys/ethereum-keys.ts'
-import { createSolanaKeys } from '../../operator/keys/solana-keys.ts'
+import { createKeys } from '../../operator/keys/keys.ts'
+import { createRemoteSigners, type LiveRemoteSigners } from '../../operator/keys/remote/remote-signers.ts'
 import { readApiKey } from '../../operator/networks/networks.ts'
 import { type NetworksFile, readNetworksFile, type StakingApiConfig } from '../../operator/networks/networks-file.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
@@ -19,6 +19,8 @@ import { lookAtSolanaNode } from './solana-node.ts'
 export interface DoctorOptions {
   readonly networksFile: string
   readonly keysDir: string
+  /** Undefined where the operator has none. */
+  readonly remoteSignersFile?: string | undefined
   readonly lease: { readonly namespace: string; readonly name: string }
   /** Undefined: why there is none. */
   readonly cluster: Cluster | { readonly missing: string }
@@ -184,23 +186,61 @@ async function lookAtCluster(
   }
 }
 
-/** Whether each signer's mounted key is the key of its address. No key is shown. */
-async function lookAtKeys({ keysDir }: DoctorOptions, signers: readonly StakingSigner[], signal: AbortSignal): Promise<readonly Finding[]> {
-  if (!existsSync(keysDir)) return [skipped('key', keysDir, `no keys are mounted here: ${INSIDE}`)]
-  const ethereum = createEthereumKeys({ dir: keysDir })
-  const solana = createSolanaKeys({ dir: keysDir })
-  return Promise.all(
-    signers.map(async ({ metadata, spec }): Promise<Finding> => {
-      const about = `signer ${metadata.name}`
-      try {
-        const address: string = await (spec.chain === 'Ethereum' ? ethereum : solana).address(spec.keyName, signal)
-        const isSame = spec.chain === 'Ethereum' ? address.toLowerCase() === spec.address.toLowerCase() : address === spec.address
-        return isSame
-          ? ok('key', about, `the mounted key ${spec.keyName} is the key of ${spec.address}`)
-          : failed('key', about, `the mounted key ${spec.keyName} is that of ${address}, not of ${spec.address}: mount the right key`)
-      } catch (error) {
-        return failed('key', about, saying(error))
-      }
-    }),
-  )
+/** Whether each signer's key, mounted or remote, is the key of its address. No key is shown, and nothing that moves money is signed. */
+async function lookAtKeys(options: DoctorOptions, signers: readonly StakingSigner[], signal: AbortSignal): Promise<readonly Finding[]> {
+  const { keysDir, remoteSignersFile: file, clock } = options
+  let remote: LiveRemoteSigners
+  try {
+    // As of the networks file: it is the operator's, and mounted in its pod.
+    remote = await createRemoteSigners(file !== undefined && existsSync(file) ? file : undefined, { clock, log: silent })
+  } catch (error) {
+    return [failed('configuration', file ?? '', saying(error))]
+  }
+  try {
+    const found: Finding[] = []
+    if (file !== undefined && !existsSync(file))
+      found.push(skipped('configuration', file, `it is not here, so remote signers are not looked at: ${INSIDE}`))
+    if (!existsSync(keysDir) && remote.names().length === 0)
+      return [...found, skipped('key', keysDir, `no keys are mounted here: ${INSIDE}`)]
+    const keys = createKeys({ dir: keysDir, remote })
+    return [
+      ...found,
+      ...(await Promise.all(signers.map((signer) => lookAtKey(signer, keys, remote.find(signer.spec.keyName) !== undefined, signal)))),
+    ]
+  } finally {
+    await remote.close()
+  }
 }
+
+async function lookAtKey(
+  { metadata, spec }: StakingSigner,
+  keys: ReturnType<typeof createKeys>,
+  isRemote: boolean,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const about = `signer ${metadata.name}`
+  const what = isRemote ? 'remote signer' : 'mounted key'
+  try {
+    const own = spec.chain === 'Ethereum' ? keys.ethereum : keys.solana
+    await own.probe?.(spec.keyName, signal)
+    const address: string = await own.address(spec.keyName, signal)
+    const isSame = spec.chain === 'Ethereum' ? address.toLowerCase() === spec.address.toLowerCase() : address === spec.address
+    return isSame
+      ? ok(
+          'key',
+          about,
+          isRemote
+            ? `the remote signer ${spec.keyName} answers, and has the key of ${spec.address}`
+            : `the mounted key ${spec.keyName} is the key of ${spec.address}`,
+        )
+      : failed(
+          'key',
+          about,
+          `the ${what} ${spec.keyName} is that of ${address}, not of ${spec.address}: ${isRemote ? 'name the right one' : 'mount the right key'}`,
+        )
+  } catch (error) {
+    return failed('key', about, saying(error))
+  }
+}
+
+const silent = { info: () => {}, error: () => {} }

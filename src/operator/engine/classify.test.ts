@@ -182,8 +182,15 @@ test.each<[KeyErrorCode, string]>([
   ['malformed', 'stall KeyMalformed'],
   ['wrong-password', 'stall KeyMalformed'],
   ['address-mismatch', 'stall KeyAddressMismatch'],
-])('a key file that is %s: %s', (code, verdict) => {
+  ['unavailable', 'wait SignerUnavailable'],
+  ['refused', 'stall SignerRefused'],
+  ['misbehaves', 'stall SignerMisbehaves'],
+])('a key file, or a remote signer, that is %s: %s', (code, verdict) => {
   expect(of(new KeyError(code, 'the file'))).toBe(verdict)
+})
+
+test('a remote signer that asks to wait is asked after that', () => {
+  expect(classify(new KeyError('unavailable', 'x', { retryAfterMs: 7_000 }))).toMatchObject({ kind: 'wait', afterMs: 7_000 })
 })
 
 test.each<[string, unknown, string]>([

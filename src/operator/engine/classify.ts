@@ -271,13 +271,18 @@ function ofSolana(error: SolanaError): Verdict {
   }
 }
 
-function ofKey(error: KeyError): Verdict {
+function ofKey({ code, message, retryAfterMs }: KeyError): Verdict {
+  if (code === 'unavailable') return { kind: 'wait', reason: 'SignerUnavailable', message, afterMs: retryAfterMs ?? 5_000 }
   const reason = {
     missing: 'KeyMissing',
     malformed: 'KeyMalformed',
     'wrong-password': 'KeyMalformed',
     'address-mismatch': 'KeyAddressMismatch',
     'api-key': 'ApiKeyUnreadable',
+    refused: 'SignerRefused',
+    misbehaves: 'SignerMisbehaves',
   } as const
-  return { kind: 'stall', reason: reason[error.code], message: error.message, recheck: true }
+  // Who mends a remote signer does so where no watch sees it.
+  const recheck = code === 'refused' || code === 'misbehaves' ? { recheckAfterMs: 60_000 } : {}
+  return { kind: 'stall', reason: reason[code], message, recheck: true, ...recheck }
 }

@@ -15,7 +15,7 @@ import { type ValidatorWithdrawal, type ValidatorWithdrawalSpec, validatorWithdr
 import type { Result } from '../kube/controller.ts'
 import type { EventText } from '../kube/events.ts'
 import type { KubeObject } from '../kube/objects.ts'
-import { type EthereumNetwork, KeyError, type SolanaNetwork } from '../ports.ts'
+import { type Clock, type EthereumKeys, type EthereumNetwork, KeyError, type SolanaNetwork } from '../ports.ts'
 import { senderOf } from '../transactions/ethereum-texts.ts'
 import { laneKey } from '../transactions/names.ts'
 import { createFakeApprovals } from './fake-approvals.ts'
@@ -74,7 +74,15 @@ export type Operator = ReturnType<World['start']>
  * Everything the operator's spine needs, in memory: an API server, a chain, a staking API, keys, time. `start` starts an operator with fresh
  * memory on the same stores; it can be ended at any point and another started, as a crash and a restart do.
  */
-export function createWorld(options: { readonly depth?: number; readonly bumpAfterMs?: number; readonly nodes?: number } = {}) {
+export function createWorld(
+  options: {
+    readonly depth?: number
+    readonly bumpAfterMs?: number
+    readonly nodes?: number
+    /** The keys of each operator that starts, in place of mounted ones. */
+    readonly openKeys?: (clock: Clock) => EthereumKeys
+  } = {},
+) {
   const clock = createTestClock()
   const begunMs = clock.now().getTime()
   const chain = createFakeChain({
@@ -146,7 +154,7 @@ export function createWorld(options: { readonly depth?: number; readonly bumpAft
                   : undefined,
               names: (chain) => (chain === 'Ethereum' ? [...networks.keys()] : ['devnet']),
             },
-            keys: instrument('keys', keys.keys),
+            keys: instrument('keys', options.openKeys?.(clock) ?? keys.keys),
             solanaKeys: { ...noSolanaSignatures, address: async (keyName) => keyOfSolana(keyName) },
           }
         },

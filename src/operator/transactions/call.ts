@@ -9,7 +9,7 @@ import type { Admission } from './kind.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { feesFor, feesOf, highestFees, isBelowBaseFee, isTooCheap } from './price.ts'
 import { mayAttempt, openAttempts, PATIENCE_MS } from './protocol.ts'
-import type { SignedAttempt } from './signing.ts'
+import { giveWay, type SignedAttempt } from './signing.ts'
 import { type RecordObject, recordOf } from './store.ts'
 import { createTelling } from './telling.ts'
 
@@ -32,7 +32,7 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
     const kind = deps.kindOf(of)
     const key = attempt.hash.toLowerCase()
     if (!known.told.has(key) && (await tell(of, attempt, moment.signal))) known.told.add(key)
-    const raw = await signing.again(of, signer, attempt, moment.signal)
+    const raw = await signing.again(of, signer, attempt, moment.signal).catch(giveWay(known))
     if (!known.sent.has(key)) {
       const now = await deps.approvals.within(of, await kind.mayBeSigned(of, true, moment.signal), moment.signal)
       // Taken back, it is not sent. What was sent before may land anyway: the approval is not asked for again.

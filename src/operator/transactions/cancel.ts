@@ -7,6 +7,7 @@ import type { LaneDeps, Moment } from './moment.ts'
 import { feeCap } from './policy.ts'
 import { cancelCap, feesFor, feesOf, highestFees, isTooCheap } from './price.ts'
 import { mayAttempt, openAttempts } from './protocol.ts'
+import { giveWay } from './signing.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 /** Sends 0 wei to the signer itself under the place of a call that can't go, and what replaces that where it is too cheap. */
@@ -46,7 +47,9 @@ export function createCancel(deps: LaneDeps, { lacking, send, record, waitedMs, 
     }
     if (newest === undefined) return
     const nodes = await lacking(moment, of, newest)
-    if (nodes.length > 0) await send(moment, of, newest, await signing.again(of, signer, newest, moment.signal), nodes)
+    if (nodes.length === 0) return
+    const raw = await signing.again(of, signer, newest, moment.signal).catch(giveWay(known))
+    await send(moment, of, newest, raw, nodes)
   }
 
   /** Sends the cancel. `because`: what keeps the call back, which a person should know before anything else. */

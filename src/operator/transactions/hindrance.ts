@@ -16,6 +16,8 @@ const passing: ReadonlySet<Standing['reason']> = new Set<Standing['reason']>([
   'KeyMissing',
   'KeyMalformed',
   'KeyAddressMismatch',
+  'SignerUnavailable',
+  'SignerRefused',
   'ApiKeyUnreadable',
   'OutdatedCRD',
   'Unauthorized',

@@ -19,7 +19,7 @@ export interface RecordMemory {
   freshPlace: boolean
   /** Since when nothing of it can be sent, monotonic ms. */
   hinderedSince: number | undefined
-  /** A node asked for more than the newest version pays. */
+  /** A node asked for more than the newest version pays, or that can't be sent again: another is to be made. */
   isUnderpriced: boolean
   /** Since when the price is above what it may pay, monotonic ms. */
   tooDearSince: number | undefined

@@ -23,7 +23,10 @@ export interface Ready {
 }
 
 /** Asks everything that can refuse a record before it takes a place. */
-export function createPreparation(deps: Pick<LaneDeps, 'kindOf' | 'importingFor' | 'approvals'>, { followsClaim, follow }: Recall) {
+export function createPreparation(
+  deps: Pick<LaneDeps, 'kindOf' | 'importingFor' | 'approvals' | 'signing'>,
+  { followsClaim, follow }: Recall,
+) {
   const allowedRemakes = ({ metadata }: RecordObject): number => {
     const text = metadata.annotations?.[ALLOW_REMAKES_ANNOTATION] ?? ''
     return /^[0-9]{1,2}$/.test(text) ? Number(text) : 0
@@ -69,6 +72,7 @@ export function createPreparation(deps: Pick<LaneDeps, 'kindOf' | 'importingFor'
         12_000,
       )
     const gas = await gasOf(moment, record, value)
+    await deps.signing.assertCanSign(admission.signer, signal)
     // The last look before a place is taken, the first and each later one.
     const witness = testimony(
       recordOf(record),

@@ -7,23 +7,42 @@ import { inSpan } from '../../lib/tracing.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
-import { stall } from '../engine/verdict.ts'
+import { Halt, stall } from '../engine/verdict.ts'
 import type { EthereumKeys } from '../ports.ts'
-import { addressOf, senderOf } from './ethereum-texts.ts'
+import { addressOf } from './ethereum-texts.ts'
 import type { LaneId } from './names.ts'
 import { CANCEL_GAS, feesOf } from './price.ts'
 import { spanOf } from './span.ts'
 import type { RecordObject } from './store.ts'
+import { joined, unsigned } from './unsigned.ts'
 
-/** A signed version: its record, and the bytes, which are never stored. */
+/** A signed version: its record, and the bytes. */
 export interface SignedAttempt {
   readonly attempt: TransactionAttempt & { readonly hash: Hash; readonly nonce: number }
   readonly raw: Hex
 }
 
+/** The bytes of a version are nowhere: it was signed by a mounted key that is a remote one now. Another version has to take its place. */
+class UnrepeatableError extends Halt {
+  constructor(message: string) {
+    super({ kind: 'stall', reason: 'VerificationFailed', message, recheck: true })
+  }
+}
+
+/** Has another version made in place of one that can't be sent again. @throws the error */
+export const giveWay =
+  (known: { isUnderpriced: boolean }) =>
+  (error: unknown): never => {
+    if (error instanceof UnrepeatableError) known.isUnderpriced = true
+    throw error
+  }
+
 export type Signing = ReturnType<typeof createSigning>
 
-/** Versions of a record's transaction, built from the record alone and signed deterministically (RFC 6979): the same record gives the same bytes. */
+/**
+ * Versions of a record's transaction, built from the record alone. A mounted key signs deterministically (RFC 6979), so that the same record gives the same
+ * bytes, and these are stored nowhere. A remote signer may sign in another way each time: its signature stands in the attempt.
+ */
 export function createSigning(deps: {
   readonly keys: EthereumKeys
   readonly clock: Clock
@@ -57,21 +76,6 @@ export function createSigning(deps: {
       },
     )
 
-  function unsigned(
-    record: RecordObject,
-    kind: TransactionAttempt['kind'],
-    nonce: number,
-    gas: bigint,
-    fees: Fees,
-    valueWei: Wei,
-  ): UnsignedTransaction {
-    const { chainId, call } = record.spec
-    if (chainId === undefined || call === undefined) throw new Error(`StakingTransaction ${record.metadata.name} has no call`)
-    return kind === 'Cancel'
-      ? { chainId, to: senderOf(record), data: '0x', valueWei: wei(0n), nonce, gas: CANCEL_GAS, ...fees }
-      : { chainId, to: call.to, data: call.data, valueWei, nonce, gas, ...fees }
-  }
-
   async function version(
     record: RecordObject,
     signer: StakingSigner,
@@ -85,11 +89,12 @@ export function createSigning(deps: {
     signal: AbortSignal,
   ): Promise<SignedAttempt> {
     const transaction = unsigned(record, of.kind, of.nonce, of.gas, of.fees, of.valueWei)
-    const { raw, hash } = await sign(signer, transaction, signal, record)
+    const { raw, hash, signature } = await sign(signer, transaction, signal, record)
     return {
       raw,
       attempt: {
         hash,
+        ...(signature === undefined ? {} : { signature }),
         kind: of.kind,
         nonce: of.nonce,
         gas: transaction.gas.toString(),
@@ -107,13 +112,30 @@ export function createSigning(deps: {
     const { nonce, gas, valueWei, kind, hash } = attempt
     if (nonce === undefined) throw new Error(`attempt ${hash} has no nonce`)
     const transaction = unsigned(record, kind, nonce, BigInt(gas ?? '0'), feesOf(attempt), wei(BigInt(valueWei ?? '0')))
-    const signed = await sign(signer, transaction, signal, record)
-    if (!sameHex(signed.hash, hash))
+    if (attempt.signature !== undefined) deps.assertMayAct()
+    const stored = attempt.signature === undefined ? undefined : await joined(transaction, addressOf(signer), attempt.signature)
+    if (stored !== undefined && sameHex(stored.hash, hash)) return stored.raw
+    const changed = `StakingTransaction ${record.metadata.name} has the hash ${hash} for nonce ${nonce}`
+    if (attempt.signature !== undefined)
       throw stall(
         'VerificationFailed',
-        `StakingTransaction ${record.metadata.name} has the hash ${hash} for nonce ${nonce}, and signing what it says gives another one: somebody changed it. Nothing is sent. Compare it with a backup.`,
+        `${changed}, and what it says of that transaction, with its signature, is another one: somebody changed it. Nothing is sent. Compare it with a backup.`,
       )
-    return signed.raw
+    const signed = await sign(signer, transaction, signal, record)
+    if (sameHex(signed.hash, hash)) return signed.raw
+    throw signed.signature === undefined
+      ? stall(
+          'VerificationFailed',
+          `${changed}, and signing what it says gives another one: somebody changed it. Nothing is sent. Compare it with a backup.`,
+        )
+      : new UnrepeatableError(
+          `${changed} of a mounted key, and its signer's key is a remote one now, which signs in another way: it can't be sent again. It is followed, and replaced by another version under this nonce.`,
+        )
+  }
+
+  /** Before a nonce is taken that nobody could sign for. @throws KeyError where the signer can't be asked now */
+  const assertCanSign = async ({ spec }: StakingSigner, signal: AbortSignal): Promise<void> => {
+    await deps.keys.probe?.(spec.keyName, signal)
   }
 
   /** 0 wei from the lane's address to itself. */
@@ -131,5 +153,5 @@ export function createSigning(deps: {
     )
   }
 
-  return { signerOf, version, again, filler }
+  return { signerOf, version, again, filler, assertCanSign }
 }

@@ -1,4 +1,5 @@
 import { Halt } from '../engine/verdict.ts'
+import { KeyError } from '../ports.ts'
 import { each } from './each.ts'
 import { senderOf } from './ethereum-texts.ts'
 import { hindranceOf, isHeldBack } from './hindrance.ts'
@@ -43,7 +44,15 @@ export function createTend(deps: LaneDeps) {
     const fees = feesFor(market, cancelCap(feeCap(signer, undefined)), sent?.fees)
     if (fees === undefined) return
     deps.assertMayAct()
-    const { raw, hash } = await signing.filler(lane, signer, nonce, fees, signal)
+    let signed: Awaited<ReturnType<typeof signing.filler>>
+    try {
+      signed = await signing.filler(lane, signer, nonce, fees, signal)
+    } catch (error) {
+      // Whose key it is says so itself. What else is to be done in the lane is done.
+      if (error instanceof KeyError) return
+      throw error
+    }
+    const { raw, hash } = signed
     deps.assertMayAct()
     deps.onPoint?.('before send', key)
     const answers = await chain.send(raw, 'all', signal)

@@ -44,6 +44,8 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
     async obtain(record, { plan, parties, terms, network }, heights, _visit, signal) {
       const { kind, request } = plan
       assertStays(signersOf(kind, parties))
+      // Before a transaction is made whose life is short: a remote signer may be away.
+      for (const { spec } of signersOf(kind, parties)) await deps.keys.probe?.(spec.keyName, signal)
       const look = await lookAt(network.chain, terms.stakeAccount, signal)
       const altered = alteration(look.state, terms)
       if (altered !== undefined) throw authorityChanged(terms, altered)
@@ -117,7 +119,7 @@ function assertStays(signers: readonly StakingSigner[]): void {
 const notOurs = ({ metadata }: RecordObject): Halt =>
   stall(
     'VerificationFailed',
-    `The attempt in StakingTransaction ${metadata.name} is not what was signed for it: somebody changed it. Nothing was sent.`,
+    `The attempt in StakingTransaction ${metadata.name} is not what was signed for it: somebody changed it, or a remote signer signs in another way each time. Nothing was sent.`,
   )
 
 /** A failure that a simulation tells, where more can be said of it than the table of errors does. */

@@ -49,7 +49,7 @@ export interface SignerFactsDeps {
   readonly networks: Networks
   readonly clock: Clock
   readonly keys: EthereumKeys
-  readonly solanaKeys: Pick<SolanaKeys, 'address'>
+  readonly solanaKeys: Pick<SolanaKeys, 'address' | 'probe'>
   readonly transactions: Pick<TransactionStore, 'liveIn' | 'placesIn' | 'readPlaces' | 'unsettledOf' | 'signedSince'>
   readonly all: () => Iterable<Signer>
   /** Lamports that a record has to pay once it is signed. */
@@ -66,10 +66,13 @@ async function keyOf(
 ): Promise<SignerFacts['key']> {
   try {
     const mounted = signer.spec.chain === 'Solana' ? solanaKeys : keys
+    await mounted.probe?.(signer.spec.keyName, signal)
     return { address: await mounted.address(signer.spec.keyName, signal) }
   } catch (error) {
+    signal.throwIfAborted()
     const verdict = classify(error)
     if (verdict.kind === 'stall') return { reason: verdict.reason, message: verdict.message }
+    if (verdict.kind === 'wait') return { reason: verdict.reason, message: verdict.message, passes: true }
     throw error
   }
 }

@@ -107,6 +107,16 @@ test.each<{ given: string; facts: SignerFacts; expected: Record<string, string> 
     expected: { Ready: 'True Succeeded', Funded: 'True Succeeded' },
   },
   {
+    given: 'a remote signer that is away',
+    facts: facts({ key: { reason: 'SignerUnavailable', message: 'It is away.', passes: true }, matches: false }),
+    expected: {
+      KeyValid: 'Unknown SignerUnavailable',
+      Ready: 'False SignerUnavailable',
+      Reconciling: 'True SignerUnavailable',
+      Stalled: 'False InProgress',
+    },
+  },
+  {
     given: 'a network that is not configured any more',
     facts: facts({
       networks: [

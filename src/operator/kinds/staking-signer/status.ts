@@ -18,8 +18,8 @@ import { controlsMessage, type KeyNeed, mayGo, neededStatement } from './need.ts
 
 /** What was found out about a signer in one visit. */
 export interface SignerFacts {
-  /** The address of the mounted key, or why there is none. */
-  readonly key: { readonly address: string } | { readonly reason: Reason; readonly message: string }
+  /** The address of the key, or why there is none. `passes`: a remote signer gives no answer now. */
+  readonly key: { readonly address: string } | { readonly reason: Reason; readonly message: string; readonly passes?: true }
   readonly matches: boolean
   readonly duplicateOf: string | undefined
   /** A policy field that can't be read. */
@@ -74,19 +74,20 @@ export function stakingSignerStatus(signer: StakingSigner, facts: SignerFacts, n
 function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<StakingSignerCondition, Statement> {
   const KeyValid =
     'reason' in facts.key
-      ? say('False', facts.key.reason, facts.key.message)
+      ? say(facts.key.passes === true ? 'Unknown' : 'False', facts.key.reason, facts.key.message)
       : facts.matches
-        ? say('True', 'Succeeded', 'The mounted key belongs to spec.address.')
+        ? say('True', 'Succeeded', 'The key belongs to spec.address.')
         : say(
             'False',
             'KeyAddressMismatch',
-            `The mounted key belongs to ${facts.key.address}, not to spec.address ${signer.spec.address}. Nothing is signed with it. Mount the right key, or create a signer with that address.`,
+            `The key belongs to ${facts.key.address}, not to spec.address ${signer.spec.address}. Nothing is signed with it. Mount the right key, or name the right remote signer; or create a signer with that address.`,
           )
   const Funded = fundingOf(signer, facts.networks)
   const KeyUsedElsewhere = elsewhere(facts)
   const KeyNeeded = neededStatement(signer, facts.need, facts.isInFlight)
   const own = { KeyValid, Funded, KeyUsedElsewhere, KeyNeeded }
   const trouble = troubleOf(signer, facts, KeyValid)
+  const isAway = 'reason' in facts.key && facts.key.passes === true && trouble === KeyValid
   if (signer.metadata.deletionTimestamp !== undefined) {
     const message = deletion(signer, facts)
     return {
@@ -103,6 +104,10 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
       'spec.suspend is true: nothing is signed with its key but what cancels. What was sent is followed.',
     )
     return { ...own, Ready: suspended, Reconciling: suspended, Stalled: notStalled }
+  }
+  if (isAway) {
+    const away = say('False', 'SignerUnavailable', KeyValid.message)
+    return { ...own, Ready: away, Reconciling: { ...away, status: 'True' }, Stalled: notStalled }
   }
   if (trouble === undefined && isShortOf(facts.networks)) {
     return { ...own, Ready: Funded, Reconciling: { ...Funded, status: 'True' }, Stalled: notStalled }
