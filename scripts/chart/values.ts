@@ -96,6 +96,41 @@ const signer = z.strictObject({
     .describe('Which keys of the Secret.'),
 })
 
+const tlsFiles = z
+  .strictObject({
+    caFile: z.string().optional(),
+    certFile: z.string().optional(),
+    keyFile: z.string().optional(),
+    serverName: z.string().optional(),
+  })
+  .optional()
+const remoteSigner = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/)
+    .describe('As `spec.keyName` of the StakingSigner has it.'),
+  timeoutMs: z.int().min(100).max(30_000).optional(),
+  web3signer: z.strictObject({ url: z.string(), address: z.string(), tls: tlsFiles }).optional(),
+  awsKms: z.strictObject({ keyId: z.string(), region: z.string().optional(), endpoint: z.string().optional(), tls: tlsFiles }).optional(),
+  transit: z
+    .strictObject({
+      url: z.string(),
+      key: z.string(),
+      address: z.string(),
+      mount: z.string().optional(),
+      keyVersion: z.int().min(1).optional(),
+      namespace: z.string().optional(),
+      auth: z.union([
+        z.strictObject({ tokenFile: z.string() }),
+        z.strictObject({
+          kubernetes: z.strictObject({ role: z.string(), mount: z.string().optional(), tokenFile: z.string().optional() }),
+        }),
+      ]),
+      tls: tlsFiles,
+    })
+    .optional(),
+})
+
 const leaderElection = z
   .strictObject({
     leaseName: name
@@ -212,6 +247,29 @@ export const chartValues = z.strictObject({
     .array(signer)
     .default([])
     .describe('Secrets of single signers, where their keys are named otherwise. They may come later too; a new entry restarts the pods.'),
+  remoteSigners: z
+    .array(remoteSigner)
+    .max(256)
+    .default([])
+    .describe(
+      'Keys that others have: Web3Signer, AWS KMS, Vault or OpenBao Transit, as the file of remote signers has them (docs/how-to/remote-signers.md). A StakingSigner names one by `spec.keyName`, and can say nothing of where it is.',
+    ),
+  remoteSignerSecrets: z
+    .array(name.min(1))
+    .max(64)
+    .default([])
+    .describe(
+      'Secrets with what connections to them need (certificates, a token), mounted as /var/run/staking/remote/<name of the Secret>/<key>. A renewed one counts at once.',
+    ),
+  vaultToken: z
+    .strictObject({
+      audience: z.string().default('vault').describe('Who the token is for: `audience` of the role in Vault or OpenBao.'),
+      expirationSeconds: z.int().min(600).max(86_400).default(3_600),
+    })
+    .prefault({})
+    .describe(
+      'The token of the service account that a remote signer with `transit.auth.kubernetes` logs in with. Mounted only where there is one.',
+    ),
   leaderElection,
   logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
   ui: z
@@ -275,7 +333,7 @@ export const chartValues = z.strictObject({
       egress: objects
         .default([])
         .describe(
-          'Where the operator may connect to besides DNS, the API server (443, 6443) and the staking API: its RPC nodes. Empty: anywhere by 443.',
+          'Where the operator may connect to besides DNS, the API server (443, 6443) and the staking API: its RPC nodes. Empty: anywhere by 443. The ports of `remoteSigners` are open to anywhere: name their peers here, and close the rest by a policy of your own, where that is too wide.',
         ),
       metricsFrom: objects.default([]).describe('Who may read the metrics. Empty: everybody.'),
     })

@@ -62,6 +62,24 @@ http://{{ include "staking.service.fullname" . }}.{{ .Release.Namespace }}:8080
 {{- if not .Values.service.database.urlSecret.name -}}true{{- end -}}
 {{- end -}}
 
+{{- /* Whether a remote signer logs in with the service account's token. */ -}}
+{{- define "staking.vaultLogin" -}}
+{{- range .Values.remoteSigners -}}
+{{- if .transit -}}{{- if hasKey .transit.auth "kubernetes" -}}true{{- end -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The ports of remote signers, as a list in YAML. */ -}}
+{{- define "staking.remoteSignerPorts" -}}
+{{- $ports := dict -}}
+{{- range .Values.remoteSigners -}}
+{{- $url := "https://aws" -}}
+{{- if .web3signer -}}{{- $url = .web3signer.url -}}{{- else if .transit -}}{{- $url = .transit.url -}}{{- else if .awsKms -}}{{- $url = .awsKms.endpoint | default $url -}}{{- end -}}
+{{- $_ := set $ports (regexFind "[0-9]+$" (regexFind ":[0-9]+$" (urlParse $url).host) | default "443") true -}}
+{{- end -}}
+{{- keys $ports | sortAlpha | toYaml -}}
+{{- end -}}
+
 {{- define "staking.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532

@@ -1,6 +1,26 @@
 const hoodi = { name: 'hoodi', chain: 'Ethereum', rpcUrls: ['https://rpc-1.example', 'https://rpc-2.example'] }
 const devnet = { name: 'devnet', chain: 'Solana', rpcUrls: ['https://solana.example'] }
 
+const address = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
+/** One of each kind. */
+export const remoteSigners = [
+  {
+    name: 'hot',
+    timeoutMs: 3_000,
+    web3signer: { url: 'https://web3signer.signing:9000', address, tls: { caFile: '/var/run/staking/remote/web3signer-tls/ca.crt' } },
+  },
+  { name: 'cloud', awsKms: { keyId: 'arn:aws:kms:eu-central-1:1:key/2' } },
+  {
+    name: 'sol',
+    transit: {
+      url: 'https://openbao.openbao.svc:8200',
+      key: 'staker',
+      address: '7EYnhQoR9YM3N7UoaKRoA44Uy8JeaZV3qyouov87awMs',
+      auth: { kubernetes: { role: 'staking-operator' } },
+    },
+  },
+]
+
 /** What people set, one thing at a time and much of it together. */
 export const matrix: readonly { readonly what: string; readonly values: object }[] = [
   { what: 'an operator in front of a staking API', values: { networks: [hoodi], stakingApi: { url: 'https://staking.example' } } },
@@ -29,6 +49,8 @@ export const matrix: readonly { readonly what: string; readonly values: object }
         { keyName: 'vault', secretName: 'vault-key', files: ['keystore.json', 'password'] },
         { keyName: 'solana', secretName: 'solana-key', files: ['keypair.json'] },
       ],
+      remoteSigners,
+      remoteSignerSecrets: ['web3signer-tls', 'openbao-ca'],
       extraArgs: ['--observe-settled=1h'],
       ui: { enabled: true },
       extraEnv: [{ name: 'NODE_USE_ENV_PROXY', value: '1' }],

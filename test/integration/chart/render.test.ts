@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dashboardFiles } from '../../../scripts/dashboards/files.ts'
+import { parseRemoteSignersFile } from '../../../src/operator/keys/remote/signers-file.ts'
 import { parseNetworksFile } from '../../../src/operator/networks/networks-file.ts'
 import { parseServiceConfig } from '../../../src/service/config.ts'
 import { chart, type Helm, type Rendered, startHelm } from '../../cluster/chart.ts'
-import { matrix } from './harness.ts'
+import { matrix, remoteSigners } from './harness.ts'
 
 let helm: Helm
 const stopping = new AbortController()
@@ -114,6 +115,35 @@ test('what both programs are given is what they read', async () => {
   expect(service.networks.map(({ name }) => name)).toEqual(['hoodi', 'devnet'])
 })
 
+test('remote signers are a file that the operator reads, with what its connections need', async () => {
+  const rendered = await helm.render(matrix[3]?.values ?? {})
+  const file = parseRemoteSignersFile(dataOf(find(rendered, 'ConfigMap', /-remote-signers$/), 'remote-signers.yaml'), 'remote-signers.yaml')
+  expect(file.map(({ name }) => name)).toEqual(remoteSigners.map(({ name }) => name))
+  const { spec } = find(rendered, 'Deployment', /^stakes$/) as unknown as {
+    spec: { template: { spec: { volumes: object[]; containers: { env: object[]; volumeMounts: object[] }[] } } }
+  }
+  const { volumes, containers } = spec.template.spec
+  expect(containers[0]?.env).toContainEqual({ name: 'STAKING_REMOTE_SIGNERS', value: '/etc/staking-remote-signers/remote-signers.yaml' })
+  expect(containers[0]?.volumeMounts).toContainEqual({
+    name: 'remote-signer-1',
+    mountPath: '/var/run/staking/remote/openbao-ca',
+    readOnly: true,
+  })
+  expect(volumes).toContainEqual({
+    name: 'vault-token',
+    projected: {
+      defaultMode: expect.any(Number),
+      sources: [{ serviceAccountToken: { path: 'token', audience: 'vault', expirationSeconds: 3600 } }],
+    },
+  })
+  const { egress } = find(rendered, 'NetworkPolicy', /^stakes$/).spec as { egress: { ports?: { port: number }[] }[] }
+  const ports = (numbers: readonly number[]) => numbers.map((port) => ({ port, protocol: 'TCP' }))
+  expect(egress).toContainEqual({ ports: ports([443, 8200, 9000]) })
+  // Nothing of it is there for who has none.
+  const without = await helm.render(matrix[0]?.values ?? {})
+  expect(JSON.stringify(without.filter(({ kind }) => kind !== 'CustomResourceDefinition'))).not.toMatch(/remote|vault/i)
+})
+
 test("what stands in the service's own configuration goes before the networks of the chart", async () => {
   const rendered = await helm.render(matrix[3]?.values ?? {})
   const service = parseServiceConfig(dataOf(find(rendered, 'ConfigMap', /-service$/), 'service.yaml'), 'service.yaml')
@@ -187,6 +217,21 @@ describe('refused with a word, before anything is installed', () => {
   test.each<{ what: string; values: object; says: RegExp }>([
     { what: 'nothing set', values: {}, says: /networks is empty: name the networks/ },
     { what: 'no staking API', values: { networks: fine.networks }, says: /stakingApi\.url is empty: set it, or run the service/ },
+    {
+      what: 'a remote signer twice',
+      values: { ...fine, remoteSigners: [remoteSigners[1], remoteSigners[1]] },
+      says: /remoteSigners has cloud, which is there twice/,
+    },
+    {
+      what: 'a remote signer that is a mounted key too',
+      values: { ...fine, signers: [{ keyName: 'cloud', secretName: 'a' }], remoteSigners: [remoteSigners[1]] },
+      says: /remoteSigners has cloud, which is there twice/,
+    },
+    {
+      what: 'a remote signer of two kinds',
+      values: { ...fine, remoteSigners: [{ ...remoteSigners[0], ...remoteSigners[1] }] },
+      says: /must have one of web3signer, awsKms and transit/,
+    },
     { what: 'a typo at the top', values: { ...fine, replicas: 2 }, says: /additional properties 'replicas' not allowed/ },
     {
       what: 'a typo below',
