@@ -62,14 +62,12 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     for (const request of which) (request.kind === caches.exits.kind ? exits : withdrawals).wake(cacheKey(request.metadata))
   }
   const wakePeers = (change: Change<ValidatorRequestResource & KubeObject>) => {
-    const now = nowOf(change)
-    const before = beforeOf(change)
+    const [now, before] = [nowOf(change), beforeOf(change)]
     const request = now ?? before
     if (request !== undefined && standing(now) !== standing(before)) wakeRequests(requests.peersOf(request))
   }
   caches.stakes.onChange((_key, change) => {
-    const now = nowOf(change)
-    const before = beforeOf(change)
+    const [now, before] = [nowOf(change), beforeOf(change)]
     const stake = now ?? before
     if (stake !== undefined && stakeStanding(now) !== stakeStanding(before)) wakeRequests(requests.waitingFor(stake))
   })

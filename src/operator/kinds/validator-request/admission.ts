@@ -88,7 +88,8 @@ export function createRequestAdmission(
         `StakingSigner ${signer.metadata.name} has address ${signer.spec.address} now, and the transaction was made for ${spec.from}. It is followed to its end; nothing is signed with another key before.`,
       )
     await assertSameValidator(order, record, isFirst, signal)
-    if (isFirst || fresh) await assertOwned(order, signer, { network: network.config.name, pubkey: pubkeyOf(record) }, new Map(), signal)
+    const validator = { network: network.config.name, pubkey: pubkeyOf(record) }
+    if (isFirst || fresh) await assertOwned(order, signer, validator, new Map(), signal)
     const { call } = spec
     const data = calldataOf(type, order, pubkeyOf(record))
     if (call === undefined || !sameHex(call.to, type.contract) || !sameHex(call.data, data) || call.valueWei !== undefined)
@@ -101,15 +102,10 @@ export function createRequestAdmission(
       const body = await requestOfRecord(record, signal)
       if (body?.status === 'cancelled') throw cancelled(body.requestId)
       if (body !== undefined) {
-        service.verify(
-          body,
-          { order, validator: { network: network.config.name, pubkey: pubkeyOf(record) }, requestId: spec.apiId ?? '' },
-          network,
-          signer,
-        )
+        service.verify(body, { order, validator, requestId: spec.apiId ?? '' }, network, signer)
         assertMaySend(signer, body.unsignedTransaction.from)
       }
-      await turns.assertTurn(order, { network: network.config.name, pubkey: pubkeyOf(record) }, record, metadata.name, signal)
+      await turns.assertTurn(order, validator, record, metadata.name, signal)
     }
     if (fresh) await assertPaysFee(record, network, signal)
     const feeCap = capOf(signer, undefined)
