@@ -80,7 +80,7 @@ async function run(): Promise<number> {
 
     say(`The fleet as a web page, for as long as this runs: ${pageOf(stack)}`)
     say('applying examples/')
-    await stack.cluster.kubectlOk(['apply', '-f', join(repository, 'examples')])
+    await applyExamples(stack)
     const deposited = await scene.follow(
       ({ stakes }) => stakes.length > 0 && stakes.every((stake) => (mustBeRefused(stake) ? isStalled(stake) : isReady(stake))),
       undefined,
@@ -135,7 +135,20 @@ async function run(): Promise<number> {
   }
 }
 
-const pageOf = ({ operatorMetrics }: Pick<Stack, 'operatorMetrics'>): string => new URL('/ui/', operatorMetrics).href
+/** Right after an installation the API server may not know yet what its admission policies are about, and asks to be tried again. */
+async function applyExamples({ cluster }: Stack): Promise<void> {
+  const args = ['apply', '-f', join(repository, 'examples')]
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await new Promise((resolve) => setTimeout(resolve, 500))) {
+    const { code, stderr } = await cluster.kubectl(args)
+    if (code === 0) return
+    if (!stderr.includes('ServiceUnavailable')) break
+  }
+  await cluster.kubectlOk(args)
+}
+
+function pageOf({ operatorMetrics }: Pick<Stack, 'operatorMetrics'>): string {
+  return new URL('/ui/', operatorMetrics).href
+}
 
 function writeEndpoints(stack: Stack, kubeconfig: string): void {
   /** As argv; what it needs of the environment is set by env(1). */

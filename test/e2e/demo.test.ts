@@ -143,8 +143,8 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     const authorization = `Bearer ${readFileSync(given.apiKeyFile, 'utf8').trim()}`
     const list = await fetch(`${given.stakingApi}/v1/ethereum/stakes`, { headers: { authorization } })
     // The one that a limit stopped was taken back.
-    const { items } = (await list.json()) as { items: { status: string }[] }
-    expect(items.filter(({ status }) => status !== 'cancelled')).toHaveLength(4)
+    const { items } = (await list.json()) as { items: { transaction: { status: string } }[] }
+    expect(items.filter(({ transaction }) => transaction.status !== 'cancelled')).toHaveLength(4)
     const page = await fetch(given.operatorPage)
     expect(page.status).toBe(200)
     expect(await page.text()).toContain('validator-1')
