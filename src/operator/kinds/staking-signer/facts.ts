@@ -97,6 +97,10 @@ function limitsOn(
   return limitUses(limits, uses, { network: name, chain, nowMs, at: (ms) => new Date(ms) })
 }
 
+/** Base58 has no second spelling. */
+const isAddressOf = ({ spec }: Signer, address: string): boolean =>
+  spec.chain === 'Solana' ? address === spec.address : sameHex(address, spec.address)
+
 /** Finds out what there is to say of a signer: its key, its funds, transactions that nobody accounts for. */
 export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signal: AbortSignal) => Promise<SignerFacts> {
   const { networks, transactions } = deps
@@ -208,10 +212,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
     const onNetworks = [...(await Promise.all(known)), ...lanesElsewhere(signer)]
     return {
       key,
-      // Base58 has no second spelling.
-      matches:
-        'address' in key &&
-        (signer.spec.chain === 'Solana' ? key.address === signer.spec.address : sameHex(key.address, signer.spec.address)),
+      matches: 'address' in key && isAddressOf(signer, key.address),
       duplicateOf: duplicateOf(signer, deps.all()),
       unreadable: !parsed.success ? unreadable(parsed.error) : 'problem' in limits ? limits.problem : undefined,
       networks: onNetworks,

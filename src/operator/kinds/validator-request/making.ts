@@ -54,11 +54,7 @@ export function createMaking(
   async function forgotten({ order, validator, requestId }: RequestPlan, network: EthereumNetwork, signal: AbortSignal): Promise<never> {
     deps.assertMayAct()
     const again = await service.create(order, validator, network, signal)
-    if (again.requestId === requestId)
-      throw stall(
-        'VerificationFailed',
-        `The staking API gives request ${requestId} for this resource and says that it knows no such request (404). Nothing was signed.`,
-      )
+    if (again.requestId === requestId) throw givenAndDenied(requestId)
     throw wait(
       'InProgress',
       `The staking API has no request ${requestId} (404): its database was set back, or somebody changed status.requestId. It has made ${again.requestId} for this resource. Nothing was signed for either yet.`,
@@ -140,6 +136,12 @@ export function createMaking(
 
   return { nameOf, checked, made }
 }
+
+const givenAndDenied = (requestId: string) =>
+  stall(
+    'VerificationFailed',
+    `The staking API gives request ${requestId} for this resource and says that it knows no such request (404). Nothing was signed.`,
+  )
 
 /** The owner of a record does not ask for it now, or may not, and the one that wants it would be admitted. */
 async function givesWay(kind: TransactionKind, record: RecordObject, wanted: RecordObject['spec'], signal: AbortSignal): Promise<boolean> {
