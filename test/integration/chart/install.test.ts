@@ -1,9 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { parseAllDocuments } from 'yaml'
 import { operatorCommand } from '../../../src/cli/operator-command.ts'
 import { chart, type Helm, startHelm } from '../../cluster/chart.ts'
+import { runToEnd } from '../../cluster/run.ts'
 import { applyAll, eventually, getSigner, getStake, namespace, seen, signer, stake } from '../../stack/resources.ts'
+import { mainEntry } from '../../stack/stack.ts'
 import { untilPaidOnce, useStack } from '../operator/harness.ts'
 import { matrix } from './harness.ts'
 
@@ -38,7 +41,12 @@ const definitions = async (): Promise<readonly string[]> =>
 
 describe.each(matrix)('$what', ({ values: given }) => {
   test('each object is what the API server takes', async () => {
-    const objects = (await helm.render(given)).filter(({ apiVersion }) => !apiVersion.startsWith('monitoring.coreos.com'))
+    const objects = (await helm.render(given))
+      .filter(({ apiVersion }) => !apiVersion.startsWith('monitoring.coreos.com'))
+      // A dry run makes no ServiceAccount, and a pod is refused without its own.
+      .map((object) =>
+        object.kind === 'Pod' ? { ...object, spec: { ...(object.spec as object), serviceAccountName: 'default' } } : object,
+      )
     const { code, stderr } = await stack().cluster.kubectl(['apply', '--dry-run=server', '-f', '-'], {
       input: objects.map((object) => JSON.stringify(object)).join('\n---\n'),
     })
@@ -55,6 +63,43 @@ test('the rendered flags are those that the operator has', async () => {
       .parseOptions([...args.slice(1)]).unknown,
   ).toEqual([])
 })
+
+test('helm test: the doctor of its pod finds nothing wrong, with the rights of the installed ServiceAccount and no more', async () => {
+  const { cluster, operator, networksFile, keysDir, operatorKubeconfig } = stack()
+  await operator.start()
+  await applyAll(cluster, [namespace('team-a'), signer({ policy: { allowedNamespaces: { names: ['default'] } } })])
+  await eventually(
+    'the signer is ready',
+    () => getSigner(cluster),
+    (value) => seen(value).ready === 'True',
+  )
+  const hooks = parseAllDocuments(await helm.ok(['get', 'hooks', 'staking-operator', '--namespace', 'staking-system']))
+  const pods = hooks.map((each) => each.toJS() as TestPod | null).filter((each) => each?.kind === 'Pod')
+  expect(pods.map((pod) => pod?.metadata.annotations['helm.sh/hook'])).toEqual(['test'])
+  const { serviceAccountName, containers } = pods[0]?.spec ?? { serviceAccountName: '', containers: [] }
+  expect(serviceAccountName).toBe('staking-operator')
+  // There is no kubelet: its command is run by hand, with the files and the token that the pod would have.
+  const mounted: Readonly<Record<string, string>> = {
+    '--networks=/etc/staking-operator/networks.yaml': `--networks=${networksFile}`,
+    '--keys-dir=/var/run/staking/keys': `--keys-dir=${keysDir}`,
+  }
+  const args = (containers[0]?.args ?? []).map((arg) => mounted[arg] ?? arg)
+  expect(args.filter((arg) => Object.keys(mounted).includes(arg))).toEqual([])
+  const { code, stdout, stderr } = await runToEnd({
+    command: process.execPath,
+    args: [mainEntry, ...args, '--kubeconfig', operatorKubeconfig, '--permissions'],
+    env: { POD_NAMESPACE: 'staking-system' },
+    signal: AbortSignal.timeout(60_000),
+  })
+  expect(stdout, stderr).toMatch(/^ok +permission: RBAC/m)
+  expect(stdout).not.toMatch(/^failed/m)
+  expect(code).toBe(0)
+})
+interface TestPod {
+  readonly kind: string
+  readonly metadata: { readonly annotations: Readonly<Record<string, string>> }
+  readonly spec: { readonly serviceAccountName: string; readonly containers: readonly { readonly args: readonly string[] }[] }
+}
 
 test('from the installation to a stake, an upgrade, a step back, and the end of the release: what holds money stays', {
   timeout: 300_000,

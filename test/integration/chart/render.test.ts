@@ -37,10 +37,11 @@ describe.each(matrix)('$what', ({ values }) => {
   })
 
   test('every pod is what the restricted Pod Security Standard asks for, and its volumes are there', async () => {
-    const deployments = (await helm.render(values)).filter(({ kind }) => kind === 'Deployment')
-    expect(deployments.length).toBeGreaterThan(0)
-    for (const { spec } of deployments as unknown as { spec: { template: { spec: Pod } } }[]) {
-      const pod = spec.template.spec
+    const rendered = (await helm.render(values)) as unknown as { kind: string; spec: Pod & { template: { spec: Pod } } }[]
+    const deployed = rendered.filter(({ kind }) => kind === 'Deployment').map(({ spec }) => spec.template.spec)
+    const tests = rendered.filter(({ kind }) => kind === 'Pod').map(({ spec }) => spec)
+    expect([deployed.length > 0, tests.length]).toEqual([true, 1])
+    for (const pod of [...deployed, ...tests]) {
       expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
       for (const container of pod.containers) {
         expect(container.securityContext).toEqual({
