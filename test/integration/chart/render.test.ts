@@ -145,6 +145,23 @@ test('remote signers are a file that the operator reads, with what its connectio
   expect(JSON.stringify(without.filter(({ kind }) => kind !== 'CustomResourceDefinition'))).not.toMatch(/remote|vault/i)
 })
 
+test('a network policy has names, the API server, the service and what values name within reach, and the metrics alone be reached', async () => {
+  const { spec } = find(await helm.render(matrix[3]?.values ?? {}), 'NetworkPolicy', /^stakes$/)
+  const tcp = (port: number) => ({ port, protocol: 'TCP' })
+  expect(spec).toEqual({
+    podSelector: { matchLabels: expect.objectContaining({ 'app.kubernetes.io/component': 'operator' }) },
+    policyTypes: ['Ingress', 'Egress'],
+    ingress: [{ ports: [{ port: 'metrics' }], from: [{ namespaceSelector: {} }] }],
+    egress: [
+      { ports: [{ port: 53, protocol: 'UDP' }, tcp(53)] },
+      { ports: [tcp(443), tcp(6443)] },
+      { ports: [tcp(8080)], to: [{ podSelector: { matchLabels: expect.objectContaining({ 'app.kubernetes.io/component': 'service' }) } }] },
+      { ports: [tcp(443), tcp(8200), tcp(9000)] },
+      { to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] },
+    ],
+  })
+})
+
 test("what stands in the service's own configuration goes before the networks of the chart", async () => {
   const rendered = await helm.render(matrix[3]?.values ?? {})
   const service = parseServiceConfig(dataOf(find(rendered, 'ConfigMap', /-service$/), 'service.yaml'), 'service.yaml')
