@@ -150,8 +150,9 @@ describe('from a manifest to a confirmed deposit', () => {
       const text = await kubectlOk(['explain', resource, '--recursive'])
       expect(text, resource).not.toContain('<no description>')
     }
-    expect(await kubectlOk(['explain', 'ethstake.spec.withdrawalAddress'])).toContain('can never be changed')
-    expect(await kubectlOk(['explain', 'signer.spec.policy.allowedNamespaces'])).toContain('Empty admits none')
+    const explained = async (field: string) => (await kubectlOk(['explain', field])).replace(/\s+/g, ' ')
+    expect(await explained('ethstake.spec.withdrawalAddress')).toContain('can never be changed')
+    expect(await explained('signer.spec.policy.allowedNamespaces')).toContain('Empty admits none')
 
     const selected = (selector: string) => kubectlOk(['get', 'ethstake', '-o', 'name', '--field-selector', selector])
     expect((await selected('spec.signer=treasury,spec.network=local')).trim().split('\n')).toHaveLength(names.length)
