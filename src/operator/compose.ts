@@ -19,7 +19,7 @@ import { solanaStakeKind } from './kinds/solana-stake/kind.ts'
 import { duplicateOf } from './kinds/staking-signer/duplicate.ts'
 import { type BalanceReading, createSignerFacts } from './kinds/staking-signer/facts.ts'
 import { createSignerHold } from './kinds/staking-signer/hold.ts'
-import type { KeyNeed } from './kinds/staking-signer/need.ts'
+import { type KeyNeed, twinOf } from './kinds/staking-signer/need.ts'
 import { createSignerReconciler } from './kinds/staking-signer/signers.ts'
 import { createSignerStore } from './kinds/staking-signer/store.ts'
 import type { ValidatorRequestResource } from './kinds/validator-request/deps.ts'
@@ -353,11 +353,12 @@ function composeSagas(ground: Ground, { requests, deposit, request, solana }: Ef
 type Hold = ReturnType<typeof createSignerHold>
 
 /** Who needs a signer's key yet. */
-function composeNeed({ stakes, exits, withdrawals, solanaStakes }: Caches): (signer: StakingSigner) => KeyNeed {
+function composeNeed({ stakes, exits, withdrawals, solanaStakes, signers }: Caches): (signer: StakingSigner) => KeyNeed {
   const sagas = [stakes, exits, withdrawals, solanaStakes] as const
-  return ({ metadata, spec }) => ({
-    controls: (spec.chain === 'Solana' ? solanaStakes : stakes).controlledBy(spec.address),
-    hasUsers: sagas.some((saga) => saga.hasUnsettled(metadata.name)),
+  return (signer) => ({
+    controls: (signer.spec.chain === 'Solana' ? solanaStakes : stakes).controlledBy(signer.spec.address),
+    hasUsers: sagas.some((saga) => saga.hasUnsettled(signer.metadata.name)),
+    hasTwin: twinOf(signer, signers.cache.list()) !== undefined,
   })
 }
 type Need = ReturnType<typeof composeNeed>
@@ -470,7 +471,7 @@ export function composeOperator(parts: OperatorParts) {
     fieldManager: parts.fieldManager,
     assertHeld: parts.assertHeld,
     transactions,
-    controlsStakes: (signer) => need(signer).controls.size > 0,
+    need,
   })
   const { records, places, stakes, exits, withdrawals } = parts.caches
   const caughtUp = createCatchUp({

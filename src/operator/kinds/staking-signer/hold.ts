@@ -7,7 +7,7 @@ import type { KubeObject } from '../../kube/objects.ts'
 import type { ResourceClient } from '../../kube/resource-client.ts'
 import { isOpen } from '../../transactions/solana/holders.ts'
 import type { TransactionStore } from '../../transactions/store.ts'
-import { mayGo } from './need.ts'
+import { type KeyNeed, mayGo } from './need.ts'
 
 type Signer = StakingSigner & KubeObject
 
@@ -17,8 +17,7 @@ export interface SignerHoldDeps {
   readonly fieldManager: string
   readonly assertHeld: () => void
   readonly transactions: Pick<TransactionStore, 'unsettledOf'>
-  /** Whether only its key can get at stakes. */
-  readonly controlsStakes: (signer: Signer) => boolean
+  readonly need: (signer: Signer) => KeyNeed
 }
 
 /** Whether something that its key has signed may land, on whatever chain: one that isn't configured any more counts too. */
@@ -52,7 +51,8 @@ export function createSignerHold(deps: SignerHoldDeps) {
     /** At each look: one in use has it, and a deleted one that is settled goes. @returns undefined when it is gone */
     async settle(signer: Signer, signal: AbortSignal): Promise<Signer | undefined> {
       const isDeleted = signer.metadata.deletionTimestamp !== undefined
-      const inUse = isInUse(signer, deps.transactions) || (deps.controlsStakes(signer) && !mayGo(signer))
+      const need = deps.need(signer)
+      const inUse = isInUse(signer, deps.transactions) || (need.controls.size > 0 && !mayGo(signer, need))
       if (inUse && !has(signer) && !isDeleted) return change(signer, { addFinalizer: LANE_FINALIZER }, signal)
       if (!inUse && has(signer) && isDeleted) return change(signer, { removeFinalizer: LANE_FINALIZER }, signal)
       return signer

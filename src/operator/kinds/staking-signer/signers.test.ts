@@ -226,6 +226,21 @@ describe('whether its key is still needed', () => {
     expect(world.signers.get('signer-1')).toBeUndefined()
   })
 
+  test('one of two with the same key goes at once, as its message advises; the last one stays', async () => {
+    const world = createWorld()
+    const operator = await paid(world)
+    world.addSigner('twin')
+    await operator.visitSigner('twin')
+    expect(findCondition(world.signers.get('twin')?.status?.conditions, 'Stalled')?.reason).toBe('DuplicateSigner')
+    for (const name of ['signer-1', 'twin']) await operator.visitSigner(name)
+    world.signers.remove('twin')
+    await operator.visitSigner('twin')
+    expect(world.signers.get('twin')).toBeUndefined()
+    world.signers.remove('signer-1')
+    await operator.visitSigner('signer-1')
+    expect(world.signers.get('signer-1')).toBeDefined()
+  })
+
   test('deleted, it goes by itself once its validators have left', async () => {
     const world = createWorld()
     const operator = await paid(world)

@@ -152,7 +152,7 @@ function troubleOf(signer: StakingSigner, facts: SignerFacts, keyValid: Statemen
 }
 
 function deletion(signer: StakingSigner, { networks, need, isInFlight }: SignerFacts): string {
-  if (!isInFlight && need.controls.size > 0 && !mayGo(signer)) {
+  if (!isInFlight && need.controls.size > 0 && !mayGo(signer, need)) {
     const { name } = signer.metadata
     return `It was deleted, and nothing new is signed with its key; nothing of it is in flight. It stays all the same: ${controlsMessage(signer, [...need.controls.keys()].toSorted())} To have the StakingSigner forgotten (the key is still needed): kubectl annotate signer ${name} ${CONFIRM_DELETE_ANNOTATION}=${name}`
   }
