@@ -259,7 +259,7 @@ export const chartValues = z.strictObject({
     .max(64)
     .default([])
     .describe(
-      'Secrets with what connections to them need (certificates, a token), mounted as /var/run/staking/remote/<name of the Secret>/<key>. A renewed one counts at once.',
+      'Secrets with what connections to them need (certificates, a token), mounted as `/var/run/staking/remote/SECRET/KEY`. A renewed one counts at once.',
     ),
   vaultToken: z
     .strictObject({
