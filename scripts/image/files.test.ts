@@ -49,6 +49,9 @@ test('the packages of a module are those that it imports, in every way', () => {
     'import.meta.resolve(`swagger-ui-dist/$' + '{name}`)',
     "import { e } from './own.js'",
     "import { f } from 'node:fs'",
+    'export async function up(db) {',
+    "  await sql`update a set id = substring(body from 'word')`.execute(db)",
+    '}',
   ].join('\n')
   expect(packagesOf(text)).toEqual(['@chainsafe/blst', 'fastify', 'pg', 'swagger-ui-dist', 'viem', 'zod'])
 })

@@ -8,7 +8,8 @@ const byName = ['pino-pretty']
 /** The packages that compiled modules import, in any of the ways that this project does. Types are gone from them. */
 export function packagesOf(text: string): string[] {
   const found = [
-    ...text.matchAll(/^\s*(?:import|export)\s[^'"]*?from\s+['"]([^'"]+)['"]/gm),
+    // Names and braces alone stand between the two words: SQL has a `from` too.
+    ...text.matchAll(/^\s*(?:import|export)\s[\w$\s,{}*]*?\bfrom\s+['"]([^'"]+)['"]/gm),
     ...text.matchAll(/^\s*import\s+['"]([^'"]+)['"]/gm),
     ...text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g),
     ...text.matchAll(/\bimport\.meta\.resolve\(\s*['"`]([^'"`$]+)/g),
