@@ -191,7 +191,7 @@ test('no role both asks and approves', async () => {
   const roles = (await helm.render(matrix[0]?.values ?? {})).filter(({ kind }) => kind === 'ClusterRole')
   const rulesOf = (role: Rendered) => (role.rules ?? []) as { resources: string[]; verbs: string[] }[]
   const approving = roles.filter((role) => rulesOf(role).some(({ verbs }) => verbs.includes('approve')))
-  expect(approving.map(({ metadata }) => metadata.name)).toEqual(['staking-operator-approve'])
+  expect(approving.map(({ metadata }) => metadata.name)).toEqual(['staking-operator-approver'])
   for (const { resources, verbs } of approving.flatMap(rulesOf))
     if (!resources.includes('stakingapprovals')) expect(verbs).toEqual(['get', 'list', 'watch', 'approve'])
 })
