@@ -28,6 +28,12 @@ test('the least configuration serves one network from the embedded database', ()
   })
 })
 
+test('a certificate is named by its two files', () => {
+  expect(parseServiceConfig(minimal, 'c.yaml').tls).toBeUndefined()
+  const files = { certFile: '/tls/tls.crt', keyFile: '/tls/tls.key' }
+  expect(parseServiceConfig(`${minimal}tls: ${JSON.stringify(files)}`, 'c.yaml').tls).toEqual(files)
+})
+
 test('networks of both chains stand side by side', () => {
   const text = `${minimal}  - {name: devnet, chain: Solana, rpcUrls: ['http://localhost:8899']}
 solana: {domain: 'staking.example:8443', defaultVoteAccounts: {devnet: '${systemProgram}'}}`
@@ -46,6 +52,10 @@ describe('what is wrong is said with the file and the field', () => {
     { text: '', expected: 'seedFile: ' },
     { text: `${minimal}listn: {}`, expected: 'Unrecognized key: "listn"' },
     { text: `${minimal}listen: {port: 99999}`, expected: ' listen.port: ' },
+    { text: `${minimal}tls: {certFile: /tls.crt}`, expected: ' tls.keyFile: ' },
+    { text: `${minimal}tls: {keyFile: /tls.key}`, expected: ' tls.certFile: ' },
+    { text: `${minimal}tls: {certFile: '', keyFile: /tls.key}`, expected: ' tls.certFile: ' },
+    { text: `${minimal}tls: {certFile: /tls.crt, keyFile: /tls.key, secretName: x}`, expected: 'Unrecognized key: "secretName"' },
     { text: minimal.replace("'http://localhost:8545'", "'localhost'"), expected: ' networks[0].rpcUrls[0]: must be an http(s) URL' },
     { text: minimal.replace('hoodi', 'devnet'), expected: ' networks[0].chainId: is required' },
     { text: `${minimal}  - {name: devnet, chain: Solana, rpcUrls: ['x']}`, expected: ' networks[1].rpcUrls[0]: must be an http(s) URL' },

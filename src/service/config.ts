@@ -28,6 +28,15 @@ export const serviceConfigFile = z.strictObject({
       port: port.default(8080),
     })
     .prefault({}),
+  /** The API is then served over TLS alone (1.2 and 1.3). Renewed files are seen without a restart. /healthz, /readyz and /metrics on a port of their own stay http. */
+  tls: z
+    .strictObject({
+      /** PEM: the server's certificate first, then the intermediate ones. */
+      certFile: z.string().min(1),
+      /** PEM: its private key, without a passphrase. */
+      keyFile: z.string().min(1),
+    })
+    .optional(),
   /** A port of its own for /healthz, /readyz and /metrics, which then aren't served beside the API. Default: beside it. */
   operations: z.strictObject({ host: z.string().min(1).max(255).default('0.0.0.0'), port: port }).optional(),
   /** Without a URL, PostgreSQL runs inside the service on `dataDir`, for one instance. `memory://` forgets all at the end: for tests. */

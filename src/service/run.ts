@@ -10,7 +10,10 @@ import { ConfigError, loadServiceConfig, type ServiceConfig, type ServiceOverrid
 import { createDepositMaker } from './ethereum/deposit-maker.ts'
 import { startDepositWorkers } from './ethereum/deposit-workers.ts'
 import type { EthereumNetworks } from './ethereum/networks.ts'
+import { type Certificate, readCertificate } from './http/certificate.ts'
 import { gentleClose } from './http/close.ts'
+import { certificateLookMs, renewCertificate } from './http/renew-certificate.ts'
+import { showCertificate } from './http/tls-server.ts'
 import { releaseAllClaims } from './idempotency.ts'
 import { readSeedFile } from './seed.ts'
 import { createService } from './service.ts'
@@ -34,6 +37,8 @@ export interface RunServiceOptions {
   readonly logFormat?: LogFormat
   /** Called once it listens, with the address. */
   readonly onListening?: (url: string) => void
+  /** How often the files of the certificate are looked at. Only tests want it shorter. */
+  readonly certificateLookMs?: number
 }
 
 /** So long it tells whoever still comes that it is stopping, before it stops listening. */
@@ -49,6 +54,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
   const config = await loadServiceConfig(options.config, options.flags, env)
   const log = options.log ?? createLogger({ program: 'service', level: config.logLevel, format: options.logFormat ?? 'json' })
   const keys = await readSeedFile(config.seedFile)
+  const certificate = config.tls === undefined ? undefined : await readCertificate(config.tls)
   const little = config.database.kind === 'embedded' ? tooLittleMemory(memoryLimit()) : undefined
   if (little !== undefined) throw new ConfigError(`database: ${little}`)
   const tracing = await startTracing({ service: 'staking-service', version, env, clock, log })
@@ -93,6 +99,7 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
       httpLimits: config.limits,
       operationsApart: config.operations !== undefined,
       trustProxy: config.trustProxy,
+      certificate,
       trackerIntervalMs: config.trackerIntervalMs,
       webhooks: config.webhooks,
       stopping: signal,
@@ -111,6 +118,11 @@ export async function runService(options: RunServiceOptions, signal: AbortSignal
       { url, networks: config.networks.map(({ name }) => name), database: config.database.kind, version },
       'the staking service listens',
     )
+    if (config.tls !== undefined && certificate !== undefined) {
+      const show = (next: Certificate) => showCertificate(app.server, next)
+      const lookMs = options.certificateLookMs ?? certificateLookMs
+      void renewCertificate({ files: config.tls, first: certificate, show, clock, log, lookMs }, ending.signal)
+    }
     options.onListening?.(url)
 
     await aborted(signal)

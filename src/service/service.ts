@@ -27,6 +27,7 @@ import { createApp, createOperationsApp, defaultHttpLimits, type HttpLimits } fr
 import { answerAtHand } from './http/at-hand.ts'
 import { auditRoutes } from './http/audit-routes.ts'
 import { installAuth, type RateLimits } from './http/auth.ts'
+import type { Certificate } from './http/certificate.ts'
 import { createReplays, isAnswered, serve } from './http/contract-route.ts'
 import { createNetworkCheck, installNetworkCheck } from './http/network-limits.ts'
 import { operationRoutes } from './http/operations.ts'
@@ -72,6 +73,8 @@ export interface ServiceDeps {
   /** Health and metrics are not served beside the API. */
   readonly operationsApart?: boolean
   readonly trustProxy?: readonly string[]
+  /** With one, the API is served over TLS alone. Health and metrics on a port of their own are not. */
+  readonly certificate?: Certificate | undefined
   readonly trackerIntervalMs: number
   readonly webhooks?: Partial<WebhookSettings>
   /** How long a crashed instance holds an Idempotency-Key, in ms. Only tests want it shorter. */
@@ -146,6 +149,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     stopped: stopped.signal,
     limits,
     trustProxy: deps.trustProxy ?? [],
+    certificate: deps.certificate,
   })
   const max = Math.min(limits.maxWaiting, Math.floor(limits.maxConnections / 2))
   const waiting = createWaiting({ store, clock, max, maxPerKey: limits.maxWaitingPerKey, over: stopping })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { STATUS_CODES } from 'node:http'
+import { type RequestListener, type ServerOptions, STATUS_CODES } from 'node:http'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
 import { makeProblem, type ProblemCode, problemMediaType } from '../../contract/problems.ts'
@@ -8,13 +8,16 @@ import { isTracing } from '../../lib/tracing.ts'
 import { ProblemError } from '../errors.ts'
 import type { Metrics } from '../metrics.ts'
 import { type Admission, admit } from './admit.ts'
+import type { Certificate } from './certificate.ts'
 import { sendProblem } from './problems.ts'
 import { requestIdOf } from './request-id.ts'
+import { createTlsServer } from './tls-server.ts'
 import { traceRequests } from './traces.ts'
 import { givenTwice, isDecodable, jsonOf } from './well-formed.ts'
 
 const bodyLimitBytes = 64 * 1024
 const maxHeaderBytes = 16 * 1024
+const keepAliveMs = 65_000
 
 export interface HttpLimits {
   /** From the first byte of a request to its last, in ms: headers and body. So long, too, a client may take to read the answer. */
@@ -69,6 +72,7 @@ export function createApp({
   stopped,
   limits,
   trustProxy,
+  certificate,
 }: {
   log: Logger
   metrics: Metrics
@@ -79,8 +83,12 @@ export function createApp({
   limits: HttpLimits
   /** Addresses of the proxies whose X-Forwarded-* headers count. */
   trustProxy: readonly string[]
+  /** With one it is served over TLS alone. */
+  certificate?: Certificate | undefined
 }): { readonly app: FastifyInstance; readonly admission: Admission } {
+  const http = serverOptions(limits)
   const app: FastifyInstance = fastify({
+    ...(certificate === undefined ? { http } : overTls(certificate, limits, http)),
     loggerInstance: log as FastifyBaseLogger,
     // One line per request is written below, with what matters; two of Fastify's own would drown the rest.
     logController: new LogController({ disableRequestLogging: true }),
@@ -91,12 +99,7 @@ export function createApp({
     // A public key in a path is 98 characters.
     routerOptions: { maxParamLength: 128 },
     requestTimeout: limits.requestTimeoutMs,
-    http: {
-      headersTimeout: limits.requestTimeoutMs,
-      connectionsCheckingInterval: checkingMs(limits.requestTimeoutMs),
-      maxHeaderSize: maxHeaderBytes,
-    },
-    keepAliveTimeout: 65_000,
+    keepAliveTimeout: keepAliveMs,
     forceCloseConnections: 'idle',
     // A request that came before the end is served; the listener is closed, so no further ones come.
     return503OnClosing: false,
@@ -175,17 +178,28 @@ export function createApp({
 const maxOperationsConnections = 100
 
 /** For what the platform asks, on a port of its own. */
-export function createOperationsApp(log: Logger, { requestTimeoutMs }: HttpLimits): FastifyInstance {
+export function createOperationsApp(log: Logger, limits: HttpLimits): FastifyInstance {
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    requestTimeout: requestTimeoutMs,
-    http: { headersTimeout: requestTimeoutMs, connectionsCheckingInterval: checkingMs(requestTimeoutMs), maxHeaderSize: maxHeaderBytes },
+    requestTimeout: limits.requestTimeoutMs,
+    http: serverOptions(limits),
     forceCloseConnections: true,
   })
   app.server.maxConnections = maxOperationsConnections
   return app
 }
 
-/** Node looks every 30 s otherwise, whatever the time-outs are. */
-const checkingMs = (requestTimeoutMs: number): number => Math.min(1_000, Math.ceil(requestTimeoutMs / 4))
+const serverOptions = ({ requestTimeoutMs }: HttpLimits): ServerOptions => ({
+  headersTimeout: requestTimeoutMs,
+  // Node looks every 30 s otherwise, whatever the time-outs are.
+  connectionsCheckingInterval: Math.min(1_000, Math.ceil(requestTimeoutMs / 4)),
+  maxHeaderSize: maxHeaderBytes,
+})
+
+/** The same server with TLS before it; Fastify sets the time-outs of those alone that it makes itself. */
+function overTls(certificate: Certificate, { requestTimeoutMs }: HttpLimits, http: ServerOptions) {
+  const options = { ...http, requestTimeout: requestTimeoutMs, keepAliveTimeout: keepAliveMs, handshakeTimeoutMs: requestTimeoutMs }
+  // `https` is for the addresses that Fastify tells.
+  return { https: {}, serverFactory: (listener: RequestListener) => createTlsServer(certificate, options, listener) }
+}

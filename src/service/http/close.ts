@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Server, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
+import { speaksTls } from './tls-server.ts'
 
 /** A client that connected last, on a busy machine, has so long to send the first byte of its request. */
 const firstByteMs = 2_000
@@ -27,7 +28,7 @@ interface Connection {
  */
 export function gentleClose(app: FastifyInstance, clock: Clock): (graceMs: number) => Promise<void> {
   const { server } = app
-  const connections = watchConnections(server)
+  const { connections, handshakes } = watchConnections(server)
   const never = new AbortController().signal
 
   return async (graceMs) => {
@@ -48,19 +49,43 @@ export function gentleClose(app: FastifyInstance, clock: Clock): (graceMs: numbe
         const waits = socket.bytesRead > 0 || passed() > firstByteMs
         if (waits && isIdle(socket, connection)) hangUp(socket)
       }
+      if (passed() > firstByteMs) cutAll(handshakes)
     }
     server.closeAllConnections()
+    cutAll(handshakes)
     // It says that the server isn't running, which is so.
     await app.close().catch(() => undefined)
   }
 }
 
-function watchConnections(server: FastifyInstance['server']): ReadonlyMap<Socket, Connection> {
+interface Watched {
+  readonly connections: ReadonlyMap<Socket, Connection>
+  /** Where TLS isn't agreed on yet, so that nothing was asked. */
+  readonly handshakes: ReadonlyMap<string, Socket>
+}
+
+function watchConnections(server: FastifyInstance['server']): Watched {
   const connections = new Map<Socket, Connection>()
-  server.on('connection', (socket: Socket) => {
+  const handshakes = new Map<string, Socket>()
+  const watch = (socket: Socket) => {
     connections.set(socket, { serving: 0, readBytes: 0 })
     socket.once('close', () => connections.delete(socket))
-  })
+  }
+  if (!speaksTls(server)) server.on('connection', watch)
+  else {
+    // Node makes a socket of its own for TLS, and doesn't say over which one: both have the same other end.
+    server.on('connection', (socket: Socket) => {
+      const peer = peerOf(socket)
+      handshakes.set(peer, socket)
+      socket.once('close', () => {
+        if (handshakes.get(peer) === socket) handshakes.delete(peer)
+      })
+    })
+    server.on('secureConnection', (socket: Socket) => {
+      handshakes.delete(peerOf(socket))
+      watch(socket)
+    })
+  }
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     const connection = connections.get(socket)
     if (connection === undefined) return
@@ -70,7 +95,13 @@ function watchConnections(server: FastifyInstance['server']): ReadonlyMap<Socket
       connection.readBytes = socket.bytesRead
     })
   })
-  return connections
+  return { connections, handshakes }
+}
+
+const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+
+function cutAll(sockets: ReadonlyMap<string, Socket>): void {
+  for (const socket of sockets.values()) socket.destroy()
 }
 
 const isIdle = (socket: Socket, { serving, readBytes }: Connection): boolean => serving === 0 && socket.bytesRead === readBytes

@@ -1,11 +1,24 @@
-import { randomBytes } from 'node:crypto'
+import { execFile } from 'node:child_process'
+import { randomBytes, X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates, connect as tlsConnect } from 'node:tls'
+import { promisify } from 'node:util'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { createLogger } from '../../../src/lib/log.ts'
 import { Secret } from '../../../src/lib/secret.ts'
+import { apiKeysCreate } from '../../../src/service/commands.ts'
+import type { Certificate } from '../../../src/service/http/certificate.ts'
 import { runService } from '../../../src/service/run.ts'
 import type { DatabaseConfig } from '../../../src/service/store/database.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
+import { createAuthority, type Issued } from '../../cluster/certificates.ts'
+import { freePort } from '../../cluster/ports.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { drains } from '../../soak/drains.ts'
 import { startService, type TestService, withdrawalAddress } from './harness.ts'
@@ -20,13 +33,28 @@ afterAll(async () => {
   await Promise.all([postgres?.stop(), anvil?.stop()])
 })
 
+const authority = createAuthority()
+// As NODE_EXTRA_CA_CERTS does, for this process.
+setDefaultCACertificates([...getCACertificates('default'), authority.cert])
+
+const certificateOf = ({ cert: chain, key }: Issued): Certificate => {
+  const { subjectAltName: names = '', validToDate: validTo, fingerprint256: fingerprint } = new X509Certificate(chain)
+  return { chain, key: new Secret(key), names, validTo, fingerprint }
+}
+
+function open(url: string, onReady: (socket: Socket) => void): Socket {
+  const { protocol, hostname: host, port } = new URL(url)
+  const to = { host, port: Number(port) }
+  const socket: Socket = protocol === 'https:' ? tlsConnect(to, () => onReady(socket)) : connect(to, () => onReady(socket))
+  return socket
+}
+
 /** A connection of its own: what was read until it ended, and how long that took. */
 function raw(url: string, send: (socket: Socket) => void): Promise<{ text: string; ms: number; error: string | undefined }> {
-  const { hostname, port } = new URL(url)
   return new Promise((done) => {
     const begun = performance.now()
     let [text, error] = ['', undefined as string | undefined]
-    const socket = connect(Number(port), hostname, () => send(socket))
+    const socket = open(url, send)
     socket.setTimeout(20_000, () => socket.destroy(new Error('still open')))
     socket.on('data', (chunk) => {
       text += chunk.toString()
@@ -38,21 +66,29 @@ function raw(url: string, send: (socket: Socket) => void): Promise<{ text: strin
   })
 }
 
+const inMemory = async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' })
+
 describe.each([
-  { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
+  { scheme: 'http', database: 'PGlite', openDatabase: inMemory },
   {
+    scheme: 'http',
     database: 'PostgreSQL',
-    open: async (): Promise<DatabaseConfig> => ({
+    openDatabase: async (): Promise<DatabaseConfig> => ({
       kind: 'postgres',
       url: new Secret(await postgres.createDatabase(`connections_${randomBytes(4).toString('hex')}`)),
       poolSize: 5,
     }),
   },
-])('a connection to the service on $database', ({ open }) => {
+  { scheme: 'https', database: 'PGlite', openDatabase: inMemory },
+])('a connection by $scheme to the service on $database', ({ scheme, openDatabase }) => {
   let service: TestService
   let key: string
   beforeAll(async () => {
-    service = await startService(await open(), { httpLimits: { requestTimeoutMs: 1_000, maxConnections: 20, maxInFlight: 40 } })
+    service = await startService(await openDatabase(), {
+      httpLimits: { requestTimeoutMs: 1_000, maxConnections: 20, maxInFlight: 40 },
+      certificate: scheme === 'https' ? certificateOf(authority.issue()) : undefined,
+    })
+    expect(service.url).toMatch(new RegExp(`^${scheme}://`))
     key = await service.key()
   })
   /** Requests that hold a place. */
@@ -95,9 +131,8 @@ describe.each([
         select md5(n::text), account, network, amount_gwei, withdrawal_address, credentials_type, n, '0x' || repeat(md5(n::text), 3),
           deposit_data, unsigned_transaction, created_at
         from ethereum_stakes, generate_series(1, 199) as n where id = ${stakeId}`.execute(service.store.db)
-    const { hostname, port } = new URL(service.url)
     const get = `GET /v1/ethereum/stakes?limit=200 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`
-    const socket = connect(Number(port), hostname, () => socket.write(get.repeat(40))).on('error', () => undefined)
+    const socket = open(service.url, () => socket.write(get.repeat(40))).on('error', () => undefined)
     try {
       socket.pause()
       await expect.poll(inFlight, within).toBeGreaterThan(0)
@@ -111,10 +146,9 @@ describe.each([
   test('that is cut gives back the places of all requests that it had sent at once', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     service.chain.hold = promise
-    const { hostname, port } = new URL(service.url)
     const text = JSON.stringify({ network: 'devnet', amountEth: 32, withdrawalAddress })
     const ask = (count: number) => `${head(`content-length: ${text.length}\r\n\r\n`).replace('key: k', `key: cut-${count}`)}${text}`
-    const socket = connect(Number(port), hostname, () => socket.write(Array.from({ length: 8 }, (_, count) => ask(count)).join('')))
+    const socket = open(service.url, () => socket.write(Array.from({ length: 8 }, (_, count) => ask(count)).join('')))
     socket.on('error', () => undefined)
     try {
       await expect.poll(inFlight, within).toBe(8)
@@ -166,6 +200,118 @@ describe.each([
   })
 })
 
+describe('the service with a certificate', () => {
+  const at = mkdtempSync(join(tmpdir(), 'tls-'))
+  const [certFile, keyFile] = [join(at, 'tls.crt'), join(at, 'tls.key')]
+  const put = ({ cert, key }: Issued) => {
+    for (const [file, text] of [[certFile, cert] as const, [keyFile, key] as const]) {
+      writeFileSync(`${file}.next`, text)
+      renameSync(`${file}.next`, file)
+    }
+  }
+  const first = authority.issue({ names: ['staking-operator-service.staking-system'] })
+  const lines: string[] = []
+  const ending = new AbortController()
+  let files: ReturnType<typeof serviceFiles>
+  let url: string
+  let running: Promise<void>
+  beforeAll(async () => {
+    put(first)
+    files = serviceFiles(anvil, {
+      tls: { certFile, keyFile },
+      database: { url: await postgres.createDatabase(`tls_${randomBytes(4).toString('hex')}`) },
+      operations: { host: '127.0.0.1', port: await freePort() },
+      limits: { requestTimeoutMs: 1_000 },
+    })
+    writeFileSync(join(at, 'ca.crt'), authority.cert)
+    url = await new Promise((onListening, failed) => {
+      const log = createLogger({ program: 'service', level: 'info', destination: { write: (line) => lines.push(line) } })
+      running = runService({ config: files.config, version: '0', log, onListening, certificateLookMs: 50 }, ending.signal)
+      running.catch(failed)
+    })
+  })
+  afterAll(async () => {
+    ending.abort()
+    await running
+    files.remove()
+    rmSync(at, { recursive: true })
+  })
+  const saying = (text: string) => lines.filter((line) => line.includes(text)).length
+  /** Fingerprint of what it shows to a new connection. */
+  const shown = async () => {
+    const socket = tlsConnect({ host: '127.0.0.1', port: Number(new URL(url).port) })
+    await once(socket, 'secureConnect')
+    const fingerprint = socket.getPeerX509Certificate()?.fingerprint256
+    socket.destroy()
+    return fingerprint
+  }
+  const fingerprintOf = ({ cert }: Issued) => new X509Certificate(cert).fingerprint256
+  const within = { timeout: 10_000, interval: 50 }
+
+  /** The operator's client in a process of its own, as the chart starts it. */
+  async function networksByClient(key: string, env: Readonly<Record<string, string>>): Promise<string> {
+    const source = (file: string) => JSON.stringify(new URL(`../../../src/${file}`, import.meta.url).href)
+    const script = `
+      const { createStakingClient } = await import(${source('contract/client.ts')})
+      const { systemClock } = await import(${source('lib/clock.ts')})
+      const { Secret } = await import(${source('lib/secret.ts')})
+      const client = createStakingClient({ baseUrl: process.env.API, apiKey: () => new Secret(process.env.KEY), clock: systemClock })
+      const said = await client.listNetworks({}, AbortSignal.timeout(10_000)).then(({ body }) => body.networks[0].network, (error) => error.message)
+      console.log(said)
+      await client.close()`
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script], {
+      env: { PATH: process.env.PATH, NODE_NO_WARNINGS: '1', API: url, KEY: key, ...env },
+    })
+    return stdout.trim()
+  }
+
+  test("serves the operator's client that knows its authority, and no other", async () => {
+    expect(url).toMatch(/^https:/)
+    const { key } = await apiKeysCreate({ config: files.config, account: 'acme' })
+    const [knowing, other] = await Promise.all([
+      networksByClient(key.reveal(), { NODE_EXTRA_CA_CERTS: join(at, 'ca.crt') }),
+      networksByClient(key.reveal(), {}),
+    ])
+    expect(knowing).toBe('devnet')
+    expect(other).toMatch(/UNABLE_TO_VERIFY_LEAF_SIGNATURE/)
+  })
+
+  test('speaks neither http nor an old TLS on its port, keeps no connection without a handshake, and health stays http', async () => {
+    const { text } = await raw(url.replace('https', 'http'), (socket) => socket.write('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'))
+    expect(text).toBe('')
+    const silent = await raw(url.replace('https', 'http'), () => undefined)
+    expect(silent).toMatchObject({ text: '' })
+    expect(silent.ms).toBeLessThan(4_000)
+    const old = tlsConnect({
+      ...{ host: '127.0.0.1', port: Number(new URL(url).port) },
+      ...{ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
+    })
+    // The server's own refusal.
+    await expect(once(old, 'secureConnect')).rejects.toThrow(/alert protocol version/)
+    const { port } = parse(readFileSync(files.config, 'utf8')).operations
+    expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200)
+  })
+
+  test('shows a renewed certificate without a restart, and keeps it when the next pair is broken', async () => {
+    expect(await shown()).toBe(fingerprintOf(first))
+    const second = authority.issue()
+    put(second)
+    await expect.poll(shown, within).toBe(fingerprintOf(second))
+    expect(saying('the staking API shows a renewed certificate')).toBe(1)
+    put({ cert: authority.issue().cert, key: second.key })
+    const refusal = 'the renewed certificate of the staking API cannot be used'
+    await expect.poll(() => saying(refusal), within).toBe(1)
+    // Two more looks, each with the time that a second file is waited for.
+    await new Promise((done) => setTimeout(done, 2_500))
+    expect(saying(refusal)).toBe(1)
+    expect(await shown()).toBe(fingerprintOf(second))
+    const third = authority.issue()
+    put(third)
+    await expect.poll(shown, within).toBe(fingerprintOf(third))
+    expect(lines.join('')).not.toContain('PRIVATE KEY')
+  })
+})
+
 describe.each([
   { database: 'the embedded database', times: 1, configure: async () => undefined },
   { database: 'PostgreSQL', times: 3, configure: async () => postgres.createDatabase(`drain_${randomBytes(4).toString('hex')}`) },
@@ -187,6 +333,11 @@ test.each([
     what: 'an address that is taken',
     change: (port: number) => ({ listen: { host: '127.0.0.1', port } }),
     expected: /listen: .*EADDRINUSE/,
+  },
+  {
+    what: 'a certificate that is not there',
+    change: () => ({ tls: { certFile: '/nowhere/tls.crt', keyFile: '/nowhere/tls.key' } }),
+    expected: /^tls\.certFile: \/nowhere\/tls\.crt cannot be read \(ENOENT\)$/,
   },
   {
     what: 'a database that refuses the password',
