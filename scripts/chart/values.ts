@@ -74,7 +74,9 @@ const stakingApi = z.strictObject({
     .string()
     .regex(/^(https?:\/\/\S+)?$/)
     .default('')
-    .describe('http(s) URL of the staking API. Empty: the service of this chart, which is then enabled.'),
+    .describe(
+      'http(s) URL of the staking API. Empty: the service of this chart, which is then enabled; https with `service.tls.secretName`, for which `caSecret` is needed.',
+    ),
   apiKeySecret: secretKey('staking-api-key', 'key').describe('The Secret that holds its API key.'),
   caSecret: z
     .strictObject({ name: name.default('').describe('Empty: none.'), key: name.default('ca.crt') })
@@ -180,6 +182,16 @@ const service = z
           .describe('The volume of the embedded PostgreSQL.'),
       })
       .prefault({}),
+    tls: z
+      .strictObject({
+        secretName: name
+          .default('')
+          .describe(
+            'A Secret of type kubernetes.io/tls: the API is then served by https alone. One of its names is that of the Service with its namespace, `<full name>-service.<namespace>`; name its authority as `stakingApi.caSecret`. A renewed one counts without a restart. Empty: http.',
+          ),
+      })
+      .prefault({})
+      .describe('The certificate of the API (docs/how-to/run-the-service.md). Health and metrics, on a port of their own, stay http.'),
     seedSecret: secretKey('staking-seed', 'seed').describe('The Secret that holds the seed of all validator keys.'),
     config: anyMap
       .default({})

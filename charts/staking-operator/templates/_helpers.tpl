@@ -53,8 +53,13 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if .Values.stakingApi.url -}}
 {{- .Values.stakingApi.url -}}
 {{- else -}}
-http://{{ include "staking.service.fullname" . }}.{{ .Release.Namespace }}:8080
+{{ include "staking.service.scheme" . }}://{{ include "staking.service.fullname" . }}.{{ .Release.Namespace }}:8080
 {{- end -}}
+{{- end -}}
+
+{{- /* How the service of this chart is spoken to. */ -}}
+{{- define "staking.service.scheme" -}}
+{{- if or .Values.service.tls.secretName .Values.service.config.tls -}}https{{- else -}}http{{- end -}}
 {{- end -}}
 
 {{- /* Whether the service keeps its data in a PostgreSQL of its own. */ -}}

@@ -89,4 +89,12 @@ export const matrix: readonly { readonly what: string; readonly values: object }
       serviceAccount: { create: false, name: 'mine' },
     },
   },
+  {
+    what: 'an operator and the service by https',
+    values: {
+      networks: [hoodi],
+      stakingApi: { caSecret: { name: 'staking-api-tls' } },
+      service: { enabled: true, tls: { secretName: 'staking-api-tls' }, database: { urlSecret: { name: 'staking-database' } } },
+    },
+  },
 ]

@@ -116,6 +116,40 @@ test('what both programs are given is what they read', async () => {
   expect(service.networks.map(({ name }) => name)).toEqual(['hoodi', 'devnet'])
 })
 
+test('with a certificate, the service is served and asked by https', async () => {
+  const rendered = await helm.render(matrix[5]?.values ?? {})
+  const networks = parseNetworksFile(dataOf(find(rendered, 'ConfigMap', /-networks$/), 'networks.yaml'), 'networks.yaml')
+  expect(networks.ethereum[0]?.api.url).toBe('https://staking-operator-service.staking-system:8080')
+  const service = parseServiceConfig(dataOf(find(rendered, 'ConfigMap', /-service$/), 'service.yaml'), 'service.yaml')
+  expect(service.tls).toEqual({ certFile: '/var/run/staking/tls/tls.crt', keyFile: '/var/run/staking/tls/tls.key' })
+  expect(find(rendered, 'Service', /-service$/).spec).toMatchObject({
+    ports: [
+      { name: 'https', port: 8080, targetPort: 'https' },
+      { name: 'metrics', port: 8081 },
+    ],
+  })
+  const podOf = (name: RegExp) =>
+    (find(rendered, 'Deployment', name) as unknown as { spec: { template: { spec: { volumes: object[]; containers: object[] } } } }).spec
+      .template.spec
+  const pod = podOf(/-service$/)
+  const items = ['tls.crt', 'tls.key'].map((key) => ({ key, path: key }))
+  expect(pod.volumes).toContainEqual({ name: 'tls', secret: { secretName: 'staking-api-tls', defaultMode: expect.any(Number), items } })
+  expect(pod.containers[0]).toMatchObject({
+    ports: [{ name: 'https', containerPort: 8080 }, { name: 'metrics' }],
+    volumeMounts: expect.arrayContaining([{ name: 'tls', mountPath: '/var/run/staking/tls', readOnly: true }]),
+    // Of the port that has health and metrics alone, which is http.
+    readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
+  })
+  // The authority, and not the key beside it.
+  expect(podOf(/^staking-operator$/).volumes).toContainEqual({
+    name: 'api-ca',
+    secret: { secretName: 'staking-api-tls', items: [{ key: 'ca.crt', path: 'ca.crt' }] },
+  })
+  const own = { ...matrix[1]?.values, service: { enabled: true, replicaCount: 1, config: { tls: { certFile: '/a', keyFile: '/b' } } } }
+  const byHand = dataOf(find(await helm.render(own), 'ConfigMap', /-networks$/), 'networks.yaml')
+  expect(byHand).toContain('https://staking-operator-service.staking-system:8080')
+})
+
 test('remote signers are a file that the operator reads, with what its connections need', async () => {
   const rendered = await helm.render(matrix[3]?.values ?? {})
   const file = parseRemoteSignersFile(dataOf(find(rendered, 'ConfigMap', /-remote-signers$/), 'remote-signers.yaml'), 'remote-signers.yaml')
