@@ -87,9 +87,9 @@ beforeAll(async () => {
   const approval = { by: [{ group: 'approvers' }, { user: `system:serviceaccount:${NAMESPACE}:${APPROVER}` }], kinds: ['Deposit'] }
   await applyAll(cluster, [
     ...['edit', 'view'].map((role) => binding(role, 'tenants')),
-    binding('approve', 'approvers'),
+    binding('approver', 'approvers'),
     account(APPROVER),
-    { ...binding('approve', 'sa'), subjects: [{ kind: 'ServiceAccount', name: APPROVER, namespace: NAMESPACE }] },
+    { ...binding('approver', 'sa'), subjects: [{ kind: 'ServiceAccount', name: APPROVER, namespace: NAMESPACE }] },
     // Who may create approvals, and not approve.
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
