@@ -10,7 +10,8 @@ export interface SignedTransaction {
   readonly signature: Hex
 }
 
-const toSerialize = ({ chainId, nonce, to, data, valueWei, gas, maxFeePerGas, maxPriorityFeePerGas }: UnsignedTransaction) =>
+/** A transaction as viem signs and serializes it (type 2, EIP-1559). */
+export const toSerialize = ({ chainId, nonce, to, data, valueWei, gas, maxFeePerGas, maxPriorityFeePerGas }: UnsignedTransaction) =>
   ({
     type: 'eip1559',
     chainId,

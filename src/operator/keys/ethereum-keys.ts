@@ -1,6 +1,7 @@
 import { bytesToHex, keccak256 } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { Hex } from '../../chains/ethereum/chain.ts'
+import { toSerialize } from '../../chains/ethereum/signed-transaction.ts'
 import { shareNextCallBy } from '../../lib/shared-call.ts'
 import { type EthereumKeys, KeyError } from '../ports.ts'
 import { decryptKeystore } from './ethereum-keystore.ts'
@@ -63,18 +64,7 @@ export function createEthereumKeys({
           `the key "${keyName}" is that of ${account.address}, not of ${expected}: mount the right key or correct the signer's address`,
         )
       }
-      const { chainId, nonce, to, data, valueWei, gas, maxFeePerGas, maxPriorityFeePerGas } = transaction
-      const raw = await account.signTransaction({
-        type: 'eip1559',
-        chainId,
-        nonce,
-        to,
-        data,
-        value: valueWei,
-        gas,
-        maxFeePerGas,
-        maxPriorityFeePerGas,
-      })
+      const raw = await account.signTransaction(toSerialize(transaction))
       return { raw, hash: keccak256(raw) }
     },
   }
