@@ -1,5 +1,4 @@
 import type { Clock, Instant } from '../../../lib/clock.ts'
-import { sameHex } from '../../../lib/hex.ts'
 import type { LimitUse } from '../../../resources/signer-limits.ts'
 import { type StakingSigner, stakingSignerSpec } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
@@ -14,7 +13,7 @@ import { unreadable } from '../../transactions/policy.ts'
 import { closedOf, highestPlace, nextPlaces } from '../../transactions/protocol.ts'
 import { isOpen } from '../../transactions/solana/holders.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../../transactions/store.ts'
-import { duplicateOf } from './duplicate.ts'
+import { duplicateOf, isAddressOf } from './duplicate.ts'
 import { limitUses } from './limits.ts'
 import type { KeyNeed } from './need.ts'
 import type { SignerFacts } from './status.ts'
@@ -96,10 +95,6 @@ function limitsOn(
   const uses = [...transactions.signedSince(account, nowMs - longestOf(limits))].flatMap((record) => usesOf(record, false))
   return limitUses(limits, uses, { network: name, chain, nowMs, at: (ms) => new Date(ms) })
 }
-
-/** Base58 has no second spelling. */
-const isAddressOf = ({ spec }: Signer, address: string): boolean =>
-  spec.chain === 'Solana' ? address === spec.address : sameHex(address, spec.address)
 
 /** Finds out what there is to say of a signer: its key, its funds, transactions that nobody accounts for. */
 export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signal: AbortSignal) => Promise<SignerFacts> {

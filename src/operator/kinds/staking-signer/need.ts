@@ -1,4 +1,3 @@
-import { sameHex } from '../../../lib/hex.ts'
 import type { Statement } from '../../../resources/conditions.ts'
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
@@ -20,20 +19,6 @@ export interface KeyNeed {
  */
 export const mayGo = ({ metadata }: Pick<StakingSigner, 'metadata'>, { hasTwin }: Pick<KeyNeed, 'hasTwin'>): boolean =>
   hasTwin === true || metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === metadata.name
-
-/** Another signer of the same address that is not being deleted. Base58 has no second spelling. */
-export const twinOf = (signer: StakingSigner, all: Iterable<StakingSigner>): StakingSigner | undefined => {
-  const isSame = (one: string, other: string): boolean => (signer.spec.chain === 'Ethereum' ? sameHex(one, other) : one === other)
-  for (const other of all)
-    if (
-      other.metadata.uid !== signer.metadata.uid &&
-      other.metadata.deletionTimestamp === undefined &&
-      other.spec.chain === signer.spec.chain &&
-      isSame(other.spec.address, signer.spec.address)
-    )
-      return other
-  return undefined
-}
 
 /** Why the key must be kept whatever becomes of the signer. No number is in it: each stake would be a write. */
 export function controlsMessage({ spec }: Pick<StakingSigner, 'spec'>, networks: readonly string[]): string {
