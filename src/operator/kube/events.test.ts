@@ -200,6 +200,34 @@ test('stopping writes what is left, counts included', async () => {
   expect((await stored()).map(({ series }) => series?.count)).toEqual([undefined, 2])
 })
 
+test('a write whose answer is on its way when all ends is waited for, and its repeats are counted', async () => {
+  const server = createMemoryServer<KubeEvent>(events)
+  const { clock, recorder, running } = setUp({
+    seriesMs: 10_000,
+    client: {
+      ...server.client,
+      // Taken by the server at once; the answer takes a second, unless nobody waits for it any more.
+      mergePatch: async (ref, patch, options, signal) => {
+        const stored = await server.client.mergePatch(ref, patch, options, signal)
+        await clock.sleep(1_000, signal)
+        return stored
+      },
+    },
+  })
+  recorder.event(stake, text)
+  await settle()
+  recorder.event(stake, text)
+  await clock.advance(10_000)
+  recorder.event(stake, text)
+  stopping.abort()
+  await settle()
+  await clock.advance(1_000)
+  await clock.advance(1_000)
+  await running
+  const { items } = await server.client.list({}, new AbortController().signal)
+  expect(items.map(({ series }) => series?.count)).toEqual([3])
+})
+
 test('an event that can not even be described does not throw', () => {
   const { recorder } = setUp()
   expect(() => recorder.event({} as KubeObject, text)).not.toThrow()

@@ -181,9 +181,9 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     }
   }
 
-  async function writeDue(signal: AbortSignal): Promise<void> {
+  async function writeDue(ended: AbortSignal, signal: AbortSignal): Promise<void> {
     for (const series of [...pending]) {
-      if (signal.aborted) return
+      if (ended.aborted) return
       if (dueAt(series) <= clock.monotonicMs()) await write(series, signal)
     }
   }
@@ -197,8 +197,17 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       }
     },
     async run(signal) {
+      // One that is on its way when all ends is waited for: broken off, it may have come, and its repeats would be refused as a conflict.
+      const last = new AbortController()
+      const ending = (): void =>
+        void clock.sleep(flushMs, last.signal).then(
+          () => last.abort(),
+          () => {},
+        )
+      if (signal.aborted) ending()
+      else signal.addEventListener('abort', ending, { once: true })
       while (!signal.aborted) {
-        await writeDue(signal)
+        await writeDue(signal, last.signal)
         const waitMs = Math.min(LONGEST_WAIT_MS, ...[...pending].map((series) => dueAt(series) - clock.monotonicMs()))
         if (waitMs <= 0) continue
         const stop = new AbortController()
@@ -206,8 +215,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         await clock.sleep(waitMs, AbortSignal.any([signal, stop.signal])).catch(() => {})
         wake = () => {}
       }
-      const last = AbortSignal.timeout(flushMs)
-      for (const series of [...pending]) if (!last.aborted) await write(series, last)
+      for (const series of [...pending]) if (!last.signal.aborted) await write(series, last.signal)
+      last.abort()
     },
   }
 }
