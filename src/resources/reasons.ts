@@ -126,7 +126,7 @@ export const reasons = {
     stalled: false,
     warnAfterMinutes: 5,
     means:
-      'RPC nodes of the network show different blocks at one height: nothing is concluded until they agree, or the wrong one is taken out of the configuration.',
+      'RPC nodes of the network show different blocks at one height, or not the same in one: nothing is concluded until they agree, or the wrong one is taken out of the configuration.',
   },
   NoFinality: {
     stalled: false,

@@ -181,6 +181,62 @@ describe('a trace', () => {
     expect(trace).toMatchObject({ disagreement: { height: 50n, nodes: [1, 2] } })
   })
 
+  describe('of what one of two nodes makes up', () => {
+    const receiptOf = (change: (honest: ReturnType<typeof receiptAnswer>) => object) =>
+      new Map([
+        [
+          'eth_getTransactionReceipt',
+          (_: readonly unknown[], honest: () => unknown) => {
+            const answer = honest() as ReturnType<typeof receiptAnswer> | null
+            return answer && { ...answer, ...change(answer) }
+          },
+        ],
+      ])
+    const log = { address: `0x${'dc'.repeat(20)}`, topics: [testHash(7)], data: '0x01' }
+    const at50 = blocks.map((block, number) => (number === 50 ? { ...block, transactions: [first, third] } : block))
+
+    test.each([
+      { what: 'that it was reverted', liar: () => node({ says: receiptOf(() => ({ status: '0x0' })) }) },
+      { what: 'a log that it did not make', liar: () => node({ says: receiptOf(() => ({ logs: [log] })) }) },
+    ])('$what: not final, and both are named, whichever is first', async ({ liar }) => {
+      for (const nodes of [
+        [liar(), node()],
+        [node(), liar()],
+      ]) {
+        const trace = await chainOverNodes(nodes).chain.trace([first.hash], never)
+        expect(trace.final).toBeUndefined()
+        expect(trace).toMatchObject({ mined: { hash: first.hash }, disagreement: { height: 50n, nodes: [1, 2] } })
+      }
+    })
+
+    test('that it is in a block of the others’ chain, which they list without it: not final, and both are named', async () => {
+      const liar = node({ blocks: at50, pool: [] })
+      const trace = await chainOverNodes([liar, node()]).chain.trace([third.hash], never)
+      expect(trace.final).toBeUndefined()
+      expect(trace).toMatchObject({ disagreement: { height: 50n, nodes: [1, 2] } })
+      expect(trace.lackedBy.get(third.hash)).toEqual([])
+    })
+
+    test('is not final everywhere, and names no use of a nonce', async () => {
+      const block = { number: 50n, hash: blocks[50]?.hash ?? ('0x' as const) }
+      const stranger = transaction(66, 0)
+      const liar = node({ blocks: blocks.map((one, number) => (number === 50 ? { ...one, transactions: [stranger] } : one)) })
+      const { chain } = chainOverNodes([liar, node()])
+      expect(await chain.finalEverywhere({ ...block, holds: { hash: stranger.hash } }, never)).toBe('disagreed')
+      expect(await chain.nonceUse(sender, 0, never)).toEqual({ is: 'unproven', why: expect.stringMatching(/not the same in it/) })
+      const reverting = chainOverNodes([node({ says: receiptOf(() => ({ status: '0x0' })) }), node()])
+      const { final: honest } = await chainOverNodes([node()]).chain.trace([first.hash], never)
+      if (honest === undefined) throw new Error('it is final')
+      const holds = { hash: first.hash, receipt: { ...honest, success: false } }
+      expect(await reverting.chain.finalEverywhere({ ...block, holds }, never)).toBe('disagreed')
+      const forgetting = chainOverNodes([node(), node({ says: new Map([['eth_getTransactionReceipt', rpcError(-32000, 'none here')]]) })])
+      expect(await forgetting.chain.finalEverywhere({ ...block, holds: { ...holds, receipt: honest } }, never)).toBe('unknown')
+      expect(await chainOverNodes([node(), node()]).chain.finalEverywhere({ ...block, holds: { ...holds, receipt: honest } }, never)).toBe(
+        'agreed',
+      )
+    })
+  })
+
   test('with a node that does not answer goes on without it', async () => {
     const { chain } = chainOverNodes([down(), node()])
     expect(await chain.trace([first.hash], never)).toMatchObject({ final: { hash: first.hash }, silent: [0] })

@@ -1,16 +1,16 @@
 import { lowerCase } from '../../lib/chain-types.ts'
 import { createGathering } from '../../lib/gather.ts'
 import { RpcFailure } from '../../lib/json-rpc.ts'
-import type { EthereumChain, Hash, Hex, Sent } from './chain.ts'
+import type { EthereumChain, FinalBlock, Hash, Hex, Sent } from './chain.ts'
 import { countsOf, laneCountsOf } from './lane-counts.ts'
 import type { EthereumNetworkConfig } from './networks.ts'
 import { blocksOf, viewOf } from './node-view.ts'
-import { type BlockId, nameNonceUse, unproven } from './nonce-use.ts'
+import { nameNonceUse, unproven } from './nonce-use.ts'
 import { createRequestLogs, type RequestScan } from './request-logs.ts'
 import { classifyNodeError } from './rpc-errors.ts'
-import { blockRef, read } from './rpc-formats.ts'
+import { blockRef, read, receipt, resultOf } from './rpc-formats.ts'
 import type { RpcNode, RpcNodes } from './rpc-nodes.ts'
-import { blocksAt, heightsOf, lookFor, traceOf } from './trace.ts'
+import { blocksAt, heightsOf, isIn, isSameResult, lookFor, traceOf } from './trace.ts'
 import { createWorstOfAll } from './worst.ts'
 
 /** Transactions looked for in one look: two questions each, in batches of twenty. */
@@ -59,19 +59,21 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
   const never = new AbortController().signal
   const gathered = createGathering((hashes: readonly Hash[]) => lookAt(hashes, never), { atMost: TRACED_AT_ONCE, atOnce: 2 })
 
-  const finalEverywhere = async (block: BlockId, signal: AbortSignal) => {
+  const finalEverywhere = async (block: FinalBlock, signal: AbortSignal) => {
+    const { hash, receipt: shown } = block.holds ?? {}
     const verdict = async (node: RpcNode): Promise<'agreed' | 'disagreed' | 'behind'> => {
-      const { final, latest } = await viewOf(node, confirmations, [], signal)
+      const asked = shown === undefined ? [] : [{ method: 'eth_getTransactionReceipt', params: [shown.hash] }]
+      const { final, latest, results } = await viewOf(node, confirmations, asked, signal)
       if (latest.number < block.number) return 'behind'
-      const [own] = await blocksOf(
-        node,
-        [block.number],
-        { whole: false, read: (answer) => read(blockRef, answer, 'eth_getBlockByNumber') },
-        signal,
-      )
+      const own = (await blocksAt(node, [block.number], signal)).get(block.number)
       if (own === undefined) return 'behind'
-      if (own.hash !== block.hash.toLowerCase()) return 'disagreed'
-      return final < block.number ? 'behind' : 'agreed'
+      if (own.hash !== block.hash.toLowerCase() || (hash !== undefined && !isIn(own, own.hash, lowerCase(hash)))) return 'disagreed'
+      if (final < block.number) return 'behind'
+      if (shown === undefined) return 'agreed'
+      const answer = resultOf(results[0])
+      if (answer === null) return 'behind'
+      const its = read(receipt, answer, 'eth_getTransactionReceipt')
+      return its.hash === shown.hash && its.blockHash === own.hash && isSameResult(its, shown) ? 'agreed' : 'disagreed'
     }
     const { values } = await askAll(verdict, signal)
     const against = indexes.filter((index) => values[index] === 'disagreed')
@@ -114,7 +116,8 @@ export function createAgreement({ nodes, config }: { readonly nodes: RpcNodes; r
       })
       if (named === undefined) return { is: 'unproven', why: unproven.unnamed }
       const block = { number: named.receipt.blockNumber, hash: named.receipt.blockHash }
-      const verdict = await finalEverywhere(block, signal)
+      // One node has named it: that it is in that block is every node's to say.
+      const verdict = await finalEverywhere({ ...block, holds: { hash: named.transaction.hash } }, signal)
       if (verdict === 'agreed') return { is: 'used', ...named }
       return { is: 'unproven', why: unproven[verdict](block) }
     },

@@ -156,6 +156,17 @@ export interface RequestLog {
   readonly blockHash: BlockHash
 }
 
+/** A block that is said to be final. */
+export interface FinalBlock {
+  readonly number: bigint
+  readonly hash: BlockHash
+  /**
+   * The transaction that it is said to hold. A node that lists the block's transactions without it disagrees. `receipt`: what came of it, where that matters;
+   * every node must show the same.
+   */
+  readonly holds?: { readonly hash: Hash; readonly receipt?: ChainReceipt }
+}
+
 /** Head and final block of one node, in one look. */
 export interface ChainView {
   /** `timestamp` in seconds since 1970. */
@@ -194,11 +205,8 @@ export interface EthereumChain {
   laneCounts(address: Address, signal: AbortSignal): Promise<LaneCounts>
   /** Asks all nodes. @throws ChainError when none answers */
   trace(hashes: readonly Hash[], signal: AbortSignal): Promise<Trace>
-  /** Whether a block is in the final chain of every configured node. `unknown`: one is silent or behind. Never throws for nodes that fail. */
-  finalEverywhere(
-    block: { readonly number: bigint; readonly hash: BlockHash },
-    signal: AbortSignal,
-  ): Promise<'agreed' | 'disagreed' | 'unknown'>
+  /** Whether a block, with what it is said to hold, is in the final chain of every configured node. `unknown`: one is silent or behind. Never throws for nodes that fail. */
+  finalEverywhere(block: FinalBlock, signal: AbortSignal): Promise<'agreed' | 'disagreed' | 'unknown'>
   /** Which transaction used this nonce of this address. Never throws for nodes that fail: that is `unproven`. */
   nonceUse(address: Address, nonce: number, signal: AbortSignal): Promise<NonceUse>
   /** Sends signed bytes to nodes by index (from 0) and waits for all their answers. Never throws for a refusal; a node that has the bytes has taken them. */

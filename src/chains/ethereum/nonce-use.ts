@@ -1,5 +1,5 @@
 import { RpcFailure, type RpcResult } from '../../lib/json-rpc.ts'
-import { type Address, type BlockHash, ChainError, type ChainReceipt, type ChainTransaction } from './chain.ts'
+import { type Address, ChainError, type ChainReceipt, type ChainTransaction } from './chain.ts'
 import { blocksOf } from './node-view.ts'
 import { blockWithTransactions, read, receipt, resultOf, smallNumber, toHex, transaction } from './rpc-formats.ts'
 import type { RpcNode } from './rpc-nodes.ts'
@@ -95,9 +95,8 @@ export const unproven = {
   notEverywhere: (silent: readonly number[]): string =>
     `${silent.length === 1 ? 'node' : 'nodes'} ${silent.map((index) => index + 1).join(', ')} did not answer sanely: all configured nodes must show the nonce as used in their final blocks`,
   unnamed: 'no node can name the transaction that used the nonce: configure one that keeps older states (an archive node)',
-  disagreed: (block: { readonly number: bigint }): string => `the nodes have different blocks at height ${block.number}`,
+  disagreed: (block: { readonly number: bigint }): string =>
+    `the nodes have different blocks at height ${block.number}, or not the same in it`,
   unknown: (block: { readonly number: bigint }): string => `not every node shows block ${block.number} as final yet`,
   failed: (error: unknown): string => (error instanceof ChainError ? error.message : 'the nodes did not answer'),
 }
-
-export type BlockId = { readonly number: bigint; readonly hash: BlockHash }

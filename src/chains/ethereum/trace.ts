@@ -90,11 +90,13 @@ export function traceOf(hashes: readonly Hash[], looks: readonly NodeLook[], sil
     }
     lackedBy.set(hash, lacking)
   }
-  /** Nodes whose block at the height of a receipt is another one. */
-  const against = ({ blockNumber, blockHash }: ChainReceipt): readonly number[] =>
-    looks.flatMap(({ index, blocks }) => {
-      const block = blocks.get(blockNumber)
-      return block === undefined || block.hash === blockHash ? [] : [index]
+  /** ▸ Nodes that contradict a receipt: by another block at its height, by that block without the transaction, or by another result of it. */
+  const against = (receipt: ChainReceipt): readonly number[] =>
+    looks.flatMap(({ index, blocks, found }) => {
+      const block = blocks.get(receipt.blockNumber)
+      const other = found.get(receipt.hash)?.receipt
+      const isOther = other !== undefined && other.blockHash === receipt.blockHash && !isSameResult(other, receipt)
+      return isOther || (block !== undefined && !isIn(block, receipt.blockHash, receipt.hash)) ? [index] : []
     })
   for (const { look, receipt } of landed) {
     const others = against(receipt)
@@ -115,7 +117,16 @@ export function traceOf(hashes: readonly Hash[], looks: readonly NodeLook[], sil
   }
 }
 
-const isIn = (block: BlockContent | undefined, blockHash: BlockHash, transactionHash: Hash): boolean =>
+/** Whether two nodes say the same of what a transaction did. */
+export const isSameResult = (a: ChainReceipt, b: ChainReceipt): boolean =>
+  a.success === b.success &&
+  a.logs.length === b.logs.length &&
+  a.logs.every((log, position) => {
+    const other = b.logs[position]
+    return other !== undefined && log.address === other.address && log.data === other.data && log.topics.join() === other.topics.join()
+  })
+
+export const isIn = (block: BlockContent | undefined, blockHash: BlockHash, transactionHash: Hash): boolean =>
   block !== undefined && block.hash === blockHash && (block.transactions === undefined || block.transactions.includes(transactionHash))
 
 /** In the pool, or in a block of the node's chain whose receipt it doesn't show yet. */

@@ -7,6 +7,7 @@ import {
   type ChainReceipt,
   type ChainTransaction,
   type EthereumChain,
+  type FinalBlock,
   type Hash,
   type Hex,
   type Pubkey,
@@ -14,7 +15,7 @@ import {
   type Sent,
 } from '../../chains/ethereum/chain.ts'
 import { laneCountsOf } from '../../chains/ethereum/lane-counts.ts'
-import { heightsOf, type NodeLook, traceOf } from '../../chains/ethereum/trace.ts'
+import { heightsOf, isSameResult, type NodeLook, traceOf } from '../../chains/ethereum/trace.ts'
 import type { Wei } from '../../lib/amounts.ts'
 
 /** How one node of the fake chain behaves; a test sets what it wants, at any time. All healthy at first. */
@@ -39,6 +40,8 @@ export interface FakeNode {
   answersTaken: ChainErrorCode | undefined
   /** Receipts of blocks that left the chain, which it still shows, by hash in lower case. */
   readonly stale: Map<string, ChainReceipt>
+  /** What it says of receipts instead of the truth, by hash in lower case. */
+  readonly distorts: Map<string, Partial<ChainReceipt>>
   /** What it alone holds, by hash. */
   readonly own: Map<string, PoolTransaction>
 }
@@ -60,6 +63,7 @@ export const createFakeNode = (): FakeNode => ({
   refuses: new Set(),
   answersTaken: undefined,
   stale: new Map(),
+  distorts: new Map(),
   own: new Map(),
 })
 
@@ -136,7 +140,9 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
     if (stale !== undefined) return stale
     const number = minedOn(node, hash)
     const receipt = truth.receipt(hash)
-    return number === undefined || receipt === undefined ? undefined : { ...receipt, blockHash: hashOn(node, number) }
+    return number === undefined || receipt === undefined
+      ? undefined
+      : { ...receipt, blockHash: hashOn(node, number), ...node.distorts.get(hash.toLowerCase()) }
   }
   const transactionOn = (node: FakeNode, hash: Hash): ChainTransaction | undefined => {
     const number = minedOn(node, hash)
@@ -154,11 +160,15 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
     return { index, healthy: isHealthy(node), latest: BigInt(heightOf(node)), final: BigInt(finalOf(node)), found, blocks }
   }
 
-  const finalEverywhere = (block: { readonly number: bigint; readonly hash: BlockHash }): 'agreed' | 'disagreed' | 'unknown' => {
+  const finalEverywhere = (block: FinalBlock): 'agreed' | 'disagreed' | 'unknown' => {
     const number = Number(block.number)
+    const { hash, receipt } = block.holds ?? {}
     const seen = nodes.map((node) => {
       if (!answers(node, 'eth_getBlockByNumber') || number > heightOf(node)) return 'unknown'
       if (!same(hashOn(node, number), block.hash)) return 'disagreed'
+      if (hash !== undefined && minedOn(node, hash) !== number) return 'disagreed'
+      const its = receipt && receiptOn(node, receipt.hash)
+      if (its !== undefined && receipt !== undefined && !isSameResult(its, receipt)) return 'disagreed'
       return number > finalOf(node) ? 'unknown' : 'agreed'
     })
     return seen.includes('disagreed') ? 'disagreed' : seen.includes('unknown') ? 'unknown' : 'agreed'
@@ -200,7 +210,7 @@ export function createFakeViews(nodes: readonly FakeNode[], truth: Truth) {
       const receipt = node === undefined || hash === undefined ? undefined : receiptOn(node, hash)
       if (transaction === undefined || receipt === undefined)
         return { is: 'unproven', why: 'no node can name the transaction that used the nonce' }
-      const verdict = finalEverywhere({ number: receipt.blockNumber, hash: receipt.blockHash })
+      const verdict = finalEverywhere({ number: receipt.blockNumber, hash: receipt.blockHash, holds: { hash: transaction.hash } })
       if (verdict === 'agreed') return { is: 'used', transaction, receipt }
       return {
         is: 'unproven',

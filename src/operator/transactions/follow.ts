@@ -78,7 +78,7 @@ export function createFollow(deps: LaneDeps): Follow {
       known.disputed = {
         kind: 'wait',
         reason: 'NodesDisagree',
-        message: `RPC nodes ${nodes.join(' and ')} of ${network.config.name} show different blocks at height ${height}, so what became of nonce ${nonce} is not certain. Nothing is concluded until they agree, or until the wrong one is taken out of the networks file.`,
+        message: `RPC nodes ${nodes.join(' and ')} of ${network.config.name} show different blocks at height ${height}, or not the same in one, so what became of nonce ${nonce} is not certain. Nothing is concluded until they agree, or until the wrong one is taken out of the networks file.`,
         afterMs: after,
       }
       // Who lacks it gets it once more: under the same nonce it can land only once.
@@ -131,6 +131,8 @@ async function landingOf(
 ): Promise<Landing> {
   const did = as === 'call' && receipt.success ? await kindOf(record).judge(record, receipt, signal) : 'nothing'
   const isDone = did === 'it' || did === 'second'
+  // ▸ That our own call did nothing makes a second one possible: every node must show that, and not only that it is there.
+  const holds = { hash: receipt.hash, ...(as === 'call' ? { receipt } : {}) }
   return {
     hash: receipt.hash,
     nonce,
@@ -141,7 +143,8 @@ async function landingOf(
     did,
     // Asked only where it decides: what did what it is for needs no more than a view that nobody contradicts.
     proven:
-      isProven || (!isDone && (await chain.finalEverywhere({ number: receipt.blockNumber, hash: receipt.blockHash }, signal)) === 'agreed'),
+      (isProven && as !== 'call') ||
+      (!isDone && (await chain.finalEverywhere({ number: receipt.blockNumber, hash: receipt.blockHash, holds }, signal)) === 'agreed'),
     foundAt: timestamp(clock.now()),
   }
 }

@@ -144,6 +144,29 @@ describe('a receipt of a block that left the chain, at a height below the final 
   })
 })
 
+describe('a node makes up what became of a transaction', () => {
+  test.each(either.flatMap((bad) => kinds.map((key) => ({ bad, key }))))(
+    'node $bad says of $key, which has landed, that it was reverted: it is not made again, and NodesDisagree is said',
+    async ({ bad, key }) => {
+      const world = worldOf(key)
+      const operator = world.start()
+      await world.visit(operator, key)
+      const hash = world.record(key)?.status?.attempts?.[0]?.hash as Hex
+      node(world, bad).distorts.set(hash.toLowerCase(), { success: false, logs: [] })
+      world.chain.mine(6)
+      await polls(world, operator, key, 6)
+      expect(world.record(key)?.status).not.toHaveProperty('closed')
+      expect(world.record(key)?.status).not.toHaveProperty('outcome')
+      expect(world.condition('Ready', key), said(world, key)).toMatchObject({ status: 'False', reason: 'NodesDisagree' })
+      expect(calls(world)).toHaveLength(1)
+      node(world, bad).distorts.clear()
+      await world.settle(operator, [key])
+      expect(world.ready(key), said(world, key)).toBe(true)
+      assertOnce(world, key)
+    },
+  )
+})
+
 describe('a node stands still while the other goes on', () => {
   test.each(either)('node %i: a key that others have deposited for since is not paid', async (bad) => {
     const world = worldOf(KEY)

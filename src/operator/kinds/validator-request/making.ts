@@ -88,7 +88,7 @@ export function createMaking(
       )
     }
     if (typeOf(order).passesWhenDropped && outcome.is === 'Landed' && (await wasDropped(record, hashIn(outcome), order, network, signal))) {
-      const block = { number: BigInt(outcome.blockNumber), hash: blockHashIn(outcome.blockHash ?? '0x') }
+      const block = { number: BigInt(outcome.blockNumber), hash: blockHashIn(outcome.blockHash ?? '0x'), holds: { hash: hashIn(outcome) } }
       if ((await network.chain.finalEverywhere(block, signal)) !== 'agreed')
         throw wait(
           'AwaitingFinality',
