@@ -5,6 +5,7 @@ import type { AttemptApproval, TransactionAttempt } from '../../resources/stakin
 import { wait } from '../engine/verdict.ts'
 import { approvalOf } from './approvals.ts'
 import { answering, type Delivery } from './delivery.ts'
+import { createFoundWatch } from './found.ts'
 import type { Admission } from './kind.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { feesFor, feesOf, highestFees, isBelowBaseFee, isTooCheap } from './price.ts'
@@ -19,6 +20,7 @@ export type Calls = ReturnType<typeof createCalls>
 export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, mayBumpNow }: Delivery) {
   const { memory, signing, clock } = deps
   const tell = createTelling(deps)
+  const followed = createFoundWatch(clock)
 
   /** Tells the staking API, reads owner and signer past the cache where it was never sent from here, and sends. */
   async function sendCall(
@@ -113,7 +115,7 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
       const nodes = isHopeless ? [] : await lacking(moment, of, attempt)
       if (nodes.length > 0) await sendCall(moment, of, attempt, admission.signer, nodes)
       else if (!isHopeless) known.sent.add(attempt.hash.toLowerCase())
-    }
+    } else followed.assertGoesOn(known, moment, attempt)
     sentSoFar(moment, of, attempt)
   }
 

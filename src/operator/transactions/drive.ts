@@ -1,6 +1,7 @@
 import { createCalls } from './call.ts'
 import { createCancel } from './cancel.ts'
 import { createDelivery } from './delivery.ts'
+import { createFoundWatch } from './found.ts'
 import { hindranceOf, isHeldBack, standingOf } from './hindrance.ts'
 import type { Admission } from './kind.ts'
 import type { Standing } from './memory.ts'
@@ -16,6 +17,7 @@ export function createDrive(deps: LaneDeps) {
   const delivery = createDelivery(deps)
   const calls = createCalls(deps, delivery)
   const cancel = createCancel(deps, delivery)
+  const followed = createFoundWatch(clock)
 
   const isSignerLeaving = ({ spec }: RecordObject): boolean =>
     [...deps.signers()].some(({ metadata }) => metadata.name === spec.signer && metadata.deletionTimestamp !== undefined)
@@ -70,6 +72,7 @@ export function createDrive(deps: LaneDeps) {
         // Another resource of the same purpose gets the record once nothing of it can land; a signer that is being deleted waits for its lane.
         standing.reason === 'OwnerGone' ||
         isSignerLeaving(now) ||
+        followed.isLost(known, moment) ||
         somebodyWaits(moment, nonce, (other) => isHeldBack(memory.standing(other.metadata.name))),
       hinderedMs: clock.monotonicMs() - known.hinderedSince,
     })

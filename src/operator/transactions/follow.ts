@@ -41,6 +41,8 @@ export function createFollow(deps: LaneDeps): Follow {
       known.hinderedSince = undefined
       known.isUnderpriced = false
       known.minedAt = undefined
+      known.nextSince = undefined
+      known.unseenSince = undefined
     }
     return 'settled'
   }

@@ -24,6 +24,9 @@ export interface RecordMemory {
   /** Since when the price is above what it may pay, monotonic ms. */
   tooDearSince: number | undefined
   bumpedAt: number | undefined
+  /** Of a call whose bytes are not known here: since when it is the next of its lane, and since when no node shows it then, monotonic ms. */
+  nextSince: number | undefined
+  unseenSince: number | undefined
   /** Where its transaction is mined, not final. */
   minedAt: bigint | undefined
   looks: number
@@ -67,6 +70,8 @@ export function createMemory(onStanding: (record: string, standing: Standing) =>
           isUnderpriced: false,
           tooDearSince: undefined,
           bumpedAt: undefined,
+          nextSince: undefined,
+          unseenSince: undefined,
           minedAt: undefined,
           looks: 0,
           disputed: undefined,

@@ -4,7 +4,7 @@ import { StakingApiError } from '../../contract/client-error.ts'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
 import { makeStake } from '../testing/fake-staking-api.ts'
 import { add, assertOnce, calls, kinds, node, none, polls, said } from '../testing/rows.ts'
-import { addressOf, createWorld, ETH, EXIT, GWEI, hoodi, KEY, WITHDRAWAL, type World } from '../testing/world.ts'
+import { addressOf, createWorld, ETH, EXIT, GWEI, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
 import { placeName } from './names.ts'
 
 /** Absence proves nothing: who else knows of a transaction, and what follows when what was seen goes away. */
@@ -61,6 +61,72 @@ test.each(kinds)(
     expect(world.ready(other), said(world, other)).toBe(true)
   },
 )
+
+describe.each(kinds)('%s: the log has lost it, a witness has named it, and it is followed under its nonce', (key) => {
+  async function followed(): Promise<{ world: World; operator: Operator; hash: Hex | undefined }> {
+    const world = worldOf(key)
+    await world.visit(world.start(), key)
+    const [hash] = calls(world).map((one) => one.hash)
+    setBack(world, key)
+    const operator = world.start()
+    await polls(world, operator, key, 3)
+    expect(world.record(key)?.status?.attempts).toMatchObject([{ hash, found: true }])
+    return { world, operator, hash }
+  }
+  const isUsed = (world: World) => world.chain.nonce(addressOf(0)) > 0
+  const cancels = (world: World) => world.keys.signed.filter(({ transaction: { data, nonce } }) => data === '0x' && nonce === 0)
+
+  test('then every node forgets it: whoever waits behind it goes on within a minute, and it is made once', async () => {
+    const { world, operator } = await followed()
+    world.chain.forget()
+    world.addStake('team-a/waits-behind')
+    const since = world.clock.monotonicMs()
+    while (!isUsed(world) && world.clock.monotonicMs() - since < 90_000) {
+      await polls(world, operator, 'team-a/waits-behind', 1)
+      if (cancels(world).length > 0) world.chain.mine()
+    }
+    expect(cancels(world).length, said(world, key)).toBeGreaterThan(0)
+    expect(world.clock.monotonicMs() - since).toBeLessThanOrEqual(60_000)
+    await world.settle(operator, [key, 'team-a/waits-behind'])
+    expect([world.ready(key), world.ready('team-a/waits-behind')], said(world, key)).toEqual([true, true])
+    expect(world.record(key)?.status?.closed).toMatchObject([{ nonce: 0, by: 'Cancel' }])
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test('then every node forgets it, and nobody waits: it is cancelled after a while, and made once', async () => {
+    const { world, operator } = await followed()
+    world.chain.forget()
+    await world.settle(operator, [key], 30)
+    expect(world.ready(key), said(world, key)).toBe(true)
+    expect(world.record(key)?.status?.closed).toMatchObject([{ nonce: 0, by: 'Cancel' }])
+    assertOnce(world, key)
+  })
+
+  test('it is too cheap to be mined: whoever waits behind it goes on after as long as one is bumped', async () => {
+    const { world, operator, hash } = await followed()
+    world.addStake('team-a/waits-behind')
+    world.chain.state.baseFee = 30n * GWEI
+    for (let n = 0; n < 40 && !isUsed(world); n++) {
+      await polls(world, operator, 'team-a/waits-behind', 1)
+      world.chain.mine()
+    }
+    expect(isUsed(world), said(world, key)).toBe(true)
+    world.chain.state.baseFee = 10n * GWEI
+    await world.settle(operator, [key, 'team-a/waits-behind'])
+    expect([world.ready(key), world.ready('team-a/waits-behind')], said(world, key)).toEqual([true, true])
+    expect(world.record(key)?.status?.outcome?.hash).not.toBe(hash)
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test('it waits behind an earlier nonce: nothing is cancelled, however long', async () => {
+    const { world, operator, hash } = await followed()
+    world.addStake('team-a/waits-behind')
+    await polls(world, operator, 'team-a/waits-behind', 3)
+    expect(cancels(world)).toEqual([])
+    await world.settle(operator, [key, 'team-a/waits-behind'])
+    expect(world.record(key)?.status?.outcome).toMatchObject({ is: 'Landed', hash })
+  })
+})
 
 describe.each([{}, { sharedKey: true }])('etcd is restored to before it was sent, with the policy %o', (policy) => {
   /** Sent, and held by the second node alone. */
