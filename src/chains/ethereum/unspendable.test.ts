@@ -18,6 +18,8 @@ describe('money is never sent to', () => {
     { what: "mainnet's and hoodi's deposit contract", address: '0x00000000219ab540356cBB839Cbe05303d7705Fa', why: /deposit contract/ },
     { what: 'the EIP-7002 contract', address: withdrawalRequestContract, why: /7002/ },
     { what: 'the EIP-7251 contract', address: '0x0000BBdDc7CE488642fb579F8B00f3a590007251', why: /7251/ },
+    { what: "the contract of builders' deposits", address: '0x0000BFF46984E3725691FA540A8C7589300D8282', why: /8282/ },
+    { what: "the contract of builders' exits", address: '0x000064D678505AD48F8CCB093BC65613800E8282', why: /8282/ },
     { what: 'the EIP-4788 contract', address: '0x000F3df6D732807Ef1319fB7B8bB8522d0Beac02', why: /4788/ },
     { what: 'the EIP-2935 contract', address: '0x0000F90827F1C53a10cb7A02335B175320002935', why: /2935/ },
     { what: 'the system address', address: '0xfffffffffffffffffffffffffffffffffffffffe', why: /SYSTEM_ADDRESS/ },
