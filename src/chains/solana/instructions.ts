@@ -180,19 +180,20 @@ const stakeNames = [
 ]
 
 /**
- * The stake program of version 5 takes delegate, withdraw and deactivate without the sysvar accounts, which it reads by itself (SIMD-0490; stake program v5);
- * an older one refuses those. `sysvars` is empty then. Both forms do the same.
+ * The stake program of version 5 takes initialize, delegate, withdraw and deactivate without the sysvar accounts, which it reads by itself (SIMD-0490;
+ * solana-program/stake, program/src/processor.rs, 29 November 2026); an older one refuses those. `sysvars` is empty then. Both forms do the same.
  */
 function decodeStake({ program, accounts, data }: DecodedInstruction): StakingInstruction {
   const reader = createReader(data, 'the instruction')
   const tag = reader.u32()
   switch (tag) {
     case 0: {
-      const [account, rent] = take(accounts, 2)
+      const [account] = take(accounts.slice(0, 1), 1)
+      const sysvars = accounts.length === 1 ? [] : [take(accounts, 2)[1]]
       const staker = reader.address()
       const withdrawer = reader.address()
       const lockup = { unixTimestamp: reader.i64(), epoch: reader.u64(), custodian: reader.address() }
-      return all(reader, { kind: 'initialize', account, staker, withdrawer, lockup, sysvars: [rent] })
+      return all(reader, { kind: 'initialize', account, staker, withdrawer, lockup, sysvars })
     }
     case 2: {
       if (accounts.length === 3) {

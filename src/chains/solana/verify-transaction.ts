@@ -278,7 +278,7 @@ function stakePlan(feePayer: SolanaAddress, expected: Extract<ExpectedAction, { 
           'lockup',
           'the account would have a lockup or a custodian',
         )
-        must(sameList(sysvars, [rentSysvar]), ...wrongSysvar)
+        must(noneOr(sysvars, [rentSysvar]), ...wrongSysvar)
       }),
       step('delegate', (given, must) => {
         must(given.account === address, ...wrongAccount(address))
