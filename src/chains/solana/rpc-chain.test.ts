@@ -62,6 +62,27 @@ const preflight = (err: unknown): Reply => ({
   error: { code: -32002, message: `Transaction simulation failed ${canary}`, data: { err, logs: [canary] } },
 })
 
+describe('what was lately paid for a place in a block', () => {
+  const served: Script = {
+    ...good,
+    getRecentPrioritizationFees: { result: [1, 5, 9, 7].map((fee) => ({ slot: 1, prioritizationFee: fee })) },
+  }
+  const refusing = (reply: Reply): Script => ({ ...good, getRecentPrioritizationFees: reply })
+  test.each<{ name: string; reply: Reply }>([
+    { name: 'no such method', reply: { error: { code: -32601, message: canary } } },
+    { name: 'not with these parameters', reply: { error: { code: -32602, message: canary } } },
+    { name: 'not to us', reply: { error: { code: 403, message: canary }, status: 403 } },
+    { name: 'something that nobody knows', reply: { error: { code: -32099, message: canary } } },
+  ])('a node that says $name knows nothing, and that holds up nothing; another one is asked', async ({ reply }) => {
+    expect(await chainOver(refusing(reply)).chain.recentPriorityFee([], never)).toBe(0n)
+    expect(await chainOver(refusing(reply), refusing('refuse')).chain.recentPriorityFee([], never)).toBe(0n)
+    expect(await chainOver(refusing(reply), served).chain.recentPriorityFee([], never)).toBe(9n)
+  })
+  test('a node that gives no answer is asked again', async () => {
+    expect(await codeOf(chainOver(refusing('refuse')).chain.recentPriorityFee([], never))).toBe('unavailable')
+  })
+})
+
 describe('what a node says of a transaction that is sent', () => {
   test.each<{ name: string; reply: Reply; code: SolanaErrorCode }>([
     { name: 'blockhash not found', reply: preflight('BlockhashNotFound'), code: 'blockhash-not-found' },

@@ -107,18 +107,25 @@ export function createSolanaChain(options: SolanaChainOptions): SolanaChain {
     },
 
     recentPriorityFee: async (writable, signal) => {
+      let isRefused = false
       const ask75 = async (node: RpcNode): Promise<bigint> => {
         try {
           const fees = read(priorityFees, await node.call('getRecentPrioritizationFees', [writable], signal), 'getRecentPrioritizationFees')
           const sorted = fees.map(({ prioritizationFee }) => prioritizationFee).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
           return sorted[Math.floor((sorted.length * 3) / 4)] ?? 0n
         } catch (error) {
-          // -32601: a node without the method. Nothing is known then, and nothing is offered.
-          if (error instanceof RpcFailure && error.node?.code === -32601) return 0n
+          isRefused ||= toSolanaError(error).code === 'rejected'
           throw error
         }
       }
-      return nodes.first(ask75, signal)
+      try {
+        return await nodes.first(ask75, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        // A node without the method, or that serves it to others only: nothing is known then, and nothing is offered.
+        if (isRefused && error instanceof SolanaError) return 0n
+        throw error
+      }
     },
 
     simulate: async (message, { watch = [], replaceBlockhash = false, minContextSlot }, signal) => {
