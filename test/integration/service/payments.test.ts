@@ -123,3 +123,24 @@ test.each([
   },
   60_000,
 )
+
+test('nodes of the execution layer that are behind the beacon chain have not shown the payment yet: it is waited for', async () => {
+  const tracker = createPaymentTracker({ store, log: silent })
+  await store.db.deleteFrom('ethereum_requests').execute()
+  await insert('0001', hash)
+  const seen: unknown[] = []
+  for (const latest of [300n, 350n, 370n, 500n]) {
+    await store.db
+      .updateTable('ethereum_requests')
+      .set({ check_at: new Date(0) })
+      .execute()
+    await tracker.pass(networkOf({ 340: [eth], 380: [2n * eth] }, 400), { latest, final: latest - 10n } as never, never)
+    seen.push((await states())[0])
+  }
+  expect(seen).toEqual([
+    ['waiting', null],
+    ['waiting', null],
+    ['waiting', null],
+    ['paid', 380n],
+  ])
+}, 60_000)

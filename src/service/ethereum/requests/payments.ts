@@ -121,6 +121,9 @@ async function searched({ beacon, reads }: ValidatorAccess, search: Search, sign
   let complete = false
   for (let number = low; blocks.length < maxBlocks; number += 1n) {
     if (number > head.latest || later > laterBlocks) {
+      const last = blocks.at(-1)
+      // A node of the execution layer that is behind the state hasn't shown the block yet that pays it.
+      if (last === undefined || slotOf(last) < to) return { is: 'searching', slot: after }
       complete = true
       break
     }
