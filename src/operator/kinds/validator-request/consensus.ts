@@ -60,10 +60,10 @@ export function createAwaitConsensus(
       throw undecided('The staking API has not seen it there yet.')
     if (consensus.status === 'pending') throw undecided(pendingText(requestId, consensus.reason))
     if (consensus.status === 'accepted') return { consensus: acceptedOf(body) }
-    const [rule, ...others] = rulesIn(consensus.reason)
+    const [rule, ...others] = rulesIn(order.origin.kind, consensus.reason)
     if (rule === undefined)
       throw undecided(
-        'The staking API says that the consensus layer has dropped it, and names no rule that this operator knows: that proves nothing, as a request may still wait in its contract’s queue. Look at the validator before anything is asked again.',
+        'The staking API says that the consensus layer has dropped it, and names no rule that this operator knows to drop such a request: that proves nothing, as a request may still wait in its contract’s queue. Look at the validator before anything is asked again.',
       )
     return { consensus: { status: 'Dropped', rules: [rule, ...others.slice(0, 15)] } }
   }

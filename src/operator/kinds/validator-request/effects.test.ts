@@ -359,17 +359,20 @@ describe('what the consensus layer makes of it', () => {
     expect(JSON.stringify(world.requestStatus(WITHDRAWAL))).not.toContain('call us')
     expect(message(world, WITHDRAWAL)).toContain('(too-young)')
   })
-  test.each([
+  test.each<{ key?: string; reason: string | undefined; what: string }>([
     { reason: undefined, what: 'nothing' },
     { reason: 'some-later-rule: whatever', what: 'a rule of a later version' },
     { reason: 'the validator is not exiting in epoch 7', what: 'words alone' },
-  ])('dropped without a rule ($what) is not believed: it waits, and nobody is told to ask again', async ({ reason }) => {
-    const world = await visited(EXIT, (before) => {
+    { key: WITHDRAWAL, reason: 'amount-over-available: 3 gwei are asked for', what: 'what is cut, and never dropped' },
+    { key: WITHDRAWAL, reason: 'pending-withdrawals: 2 are to be paid', what: 'what keeps only an exit from being taken' },
+    { reason: 'withdrawal-queue-full: it is; nothing-available: 0', what: 'what keeps only a withdrawal from being taken' },
+  ])('dropped without a rule ($what) is not believed: it waits, and nobody is told to ask again', async ({ key = EXIT, reason }) => {
+    const world = await visited(key, (before) => {
       before.requests.state.consensus = () => ({ status: 'dropped', ...(reason === undefined ? {} : { reason }) })
     })
-    expect(world.requestStatus(EXIT).consensus).toBeUndefined()
-    expect(world.condition('Accepted', EXIT)).toMatchObject({ status: 'Unknown', reason: 'AwaitingConsensus' })
-    expect(message(world, EXIT)).not.toContain('create another resource')
+    expect(world.requestStatus(key).consensus).toBeUndefined()
+    expect(world.condition('Accepted', key)).toMatchObject({ status: 'Unknown', reason: 'AwaitingConsensus' })
+    expect(message(world, key)).not.toContain('create another resource')
   })
   test('an exit with queued top-ups says what is queued, and when it comes back', async () => {
     const world = await visited(EXIT, (before) => {

@@ -131,7 +131,7 @@ export function createMaking(
         `${spec.owner.kind} ${spec.owner.namespace}/${spec.owner.name} has asked for this before. The staking API did not know of it any more, and was told of transaction ${landed} again. Only if the consensus layer has dropped that is it asked for once more.`,
         network.config.pollIntervalMs,
       )
-    return body.consensus.status === 'dropped' && rulesIn(body.consensus.reason).length > 0
+    return body.consensus.status === 'dropped' && rulesIn(order.origin.kind, body.consensus.reason).length > 0
   }
 
   return { nameOf, checked, made }

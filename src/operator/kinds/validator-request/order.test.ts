@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { testAddress } from '../../testing/fake-keys.ts'
-import { createWorld, KEY, type World } from '../../testing/world.ts'
+import { createWorld, KEY, type Operator, type World } from '../../testing/world.ts'
 
 /** Two withdrawals, or a withdrawal and an exit, on one validator follow one another, whoever asks for them. */
 const OLDER = 'withdrawal:team-a/b-older'
 const YOUNGER = 'exit:team-a/a-younger'
 const at = (seconds: string) => ({ creationTimestamp: `2030-01-01T00:00:${seconds}Z` })
 
-function worldWithBoth(): World {
+function worldWithBoth(policy: object = {}): World {
   const world = createWorld()
-  world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] } })
+  world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] }, ...policy })
   world.addWithdrawal(OLDER, {}, at('01'))
   world.addExit(YOUNGER, {}, at('02'))
   return world
@@ -31,6 +31,50 @@ describe('two requests on one validator', () => {
     await world.settle(operator, [YOUNGER, OLDER])
     expect(asked(world)).toEqual(['withdrawal', 'exit'])
     expect(world.ready(YOUNGER)).toBe(true)
+  })
+
+  test('the younger waits as well where the staking API has the older as dropped and names no rule that drops it', async () => {
+    const world = worldWithBoth()
+    world.requests.state.consensus = ({ kind }) =>
+      kind === 'withdrawal' ? { status: 'dropped', reason: 'amount-over-available: too much' } : { status: 'accepted' }
+    const operator = world.start()
+    await world.settle(operator, [YOUNGER, OLDER], 12)
+    expect(reason(world, OLDER)).toBe('AwaitingConsensus')
+    expect(reason(world, YOUNGER)).toBe('WaitingForValidator')
+    expect(asked(world)).toEqual(['withdrawal'])
+  })
+
+  test.each([
+    {
+      why: 'whose signer is suspended',
+      waitsFor: 'SignerSuspended',
+      policy: {},
+      prepare: async (world: World) => {
+        world.addSigner('signer-2', { suspend: true }, {}, 1)
+        world.editRequest(OLDER, (one) => ({ ...one, spec: { ...one.spec, signer: 'signer-2' } }))
+      },
+    },
+    {
+      why: 'whose namespace has used up its limit',
+      waitsFor: 'LimitReached',
+      policy: { limits: [{ window: '24h', maxCount: 1, per: 'Namespace' }] },
+      prepare: async (world: World, operator: Operator) => {
+        const before = 'withdrawal:team-a/before'
+        world.addWithdrawal(before, { amountGwei: '7' }, at('00'))
+        await world.settle(operator, [before])
+      },
+    },
+  ])('the younger goes at once before an older one $why', async ({ waitsFor, policy, prepare }) => {
+    const world = worldWithBoth(policy)
+    const operator = world.start()
+    await prepare(world, operator)
+    for (let visit = 0; visit < 3; visit += 1) await world.visit(operator, OLDER)
+    expect(reason(world, OLDER), JSON.stringify(world.condition('Ready', OLDER))).toBe(waitsFor)
+    world.remove(YOUNGER)
+    const other = 'exit:team-b/younger'
+    world.addExit(other, {}, at('02'))
+    for (let visit = 0; visit < 3; visit += 1) await world.visit(operator, other)
+    expect(world.requestStatus(other).transaction?.state, JSON.stringify(world.condition('Ready', other))).toBe('Broadcast')
   })
 
   test('what came of the older can not be told any more: both say so, and a person who deletes it lets the younger go', async () => {

@@ -1,3 +1,5 @@
+import type { RequestKindName } from './request-kind.ts'
+
 /**
  * The rules of the consensus layer that a request can break (consensus-specs, electra/beacon-chain.md: process_withdrawal_request), by the codes that
  * the staking API gives them, in words. What the API itself writes about them is not copied into status.
@@ -19,11 +21,40 @@ const meanings: Readonly<Record<string, string>> = {
   'amount-over-available': 'the amount is over what is available',
 }
 
-const isKnownRule = (code: string): boolean => Object.hasOwn(meanings, code)
+const ofAll = [
+  'unknown-validator',
+  'credentials-not-execution',
+  'sender-not-withdrawal-address',
+  'slashed',
+  'not-active',
+  'already-exiting',
+  'too-young',
+]
+/**
+ * By which of them each kind can be dropped. Of an amount over what is available the rest is paid, so that nothing is dropped by that; and what waits to be paid
+ * keeps only an exit from being taken.
+ */
+const dropping: Readonly<Record<RequestKindName, ReadonlySet<string>>> = {
+  ValidatorExit: new Set([...ofAll, 'pending-withdrawals']),
+  ValidatorWithdrawal: new Set([
+    ...ofAll,
+    'withdrawal-queue-full',
+    'credentials-not-compounding',
+    'effective-balance-too-low',
+    'nothing-available',
+  ]),
+}
 
-/** The rules that the staking API names as the reason why a request was dropped, as far as they are known. Without one it proves nothing that it says so. */
-export const rulesIn = (reason: string | undefined): readonly string[] => [
-  ...new Set([...(reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)].map(([, code = '']) => code).filter(isKnownRule)),
+/**
+ * The rules that the staking API names as the reason why a request was dropped, as far as they are known and drop one of its kind. Without one it proves nothing
+ * that it says so.
+ */
+export const rulesIn = (kind: RequestKindName, reason: string | undefined): readonly string[] => [
+  ...new Set(
+    [...(reason ?? '').matchAll(/(?:^|; )([a-z][a-z0-9-]{0,63}): /g)]
+      .map(([, code = '']) => code)
+      .filter((code) => dropping[kind].has(code)),
+  ),
 ]
 
 export const meaningsOf = (rules: readonly string[] | undefined): string => {

@@ -10,6 +10,7 @@ import { isOpen } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import type { ValidatorRequestDeps, ValidatorRequestResource } from './deps.ts'
 import { requestTypeOf } from './request-type.ts'
+import { rulesIn } from './rules.ts'
 import { isDecided, isRequestSettled } from './status.ts'
 import type { FoundValidator, RequestOrder } from './steps.ts'
 import type { RequestTargets } from './target.ts'
@@ -21,13 +22,16 @@ const ofTheValidator: ReadonlySet<Reason> = new Set([
   'PendingWithdrawals',
   'WaitingForValidator',
 ])
-/** Caps, funds and approvals: somebody else may have others. */
+/** Caps, limits, funds, approvals and suspensions: somebody else may have others. */
 const ofItsOwn: ReadonlySet<Reason> = new Set([
   'RequestFeeTooHigh',
   'FeeTooHigh',
+  'LimitReached',
   'InsufficientFunds',
   'WaitingForStake',
   'ApprovalRequired',
+  'Suspended',
+  'SignerSuspended',
 ])
 /** So many polls an older one that does nothing is waited for. */
 const PATIENCE_POLLS = 10
@@ -65,6 +69,8 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
     try {
       const { status, consensus, transaction } = await type.read(networkOf(validator.network).requests, pubkeyOf(record), apiId, signal)
       if (status !== 'confirmed' || consensus.status === 'pending' || !sameHex(transaction.hash ?? '', hash)) return false
+      // Dropped by nothing, it may wait in the contract's queue still.
+      if (consensus.status === 'dropped' && rulesIn(type.kind, consensus.reason).length === 0) return false
     } catch (error) {
       if (!(error instanceof StakingApiError) || error.status !== 404) throw error
     }
