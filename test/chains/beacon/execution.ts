@@ -27,7 +27,7 @@ export async function blockByNumber(
 
 /** The blocks from one to another that ask for something, and the last one. */
 export async function readBlocks(anvil: Anvil, from: number, to: number): Promise<readonly ExecutionBlock[]> {
-  const logs = await anvil.rpc<readonly (RpcLog & { readonly address: Hex })[]>('eth_getLogs', [
+  const logs = await anvil.rpc<readonly (RpcLog & { readonly address: Hex; readonly blockHash: Hex })[]>('eth_getLogs', [
     { address: [DEPOSIT_CONTRACT, REQUEST_CONTRACT], fromBlock: `0x${from.toString(16)}`, toBlock: `0x${to.toString(16)}` },
   ])
   const numbers = [...new Set([...logs.map(({ blockNumber }) => Number(blockNumber)), to])].toSorted((a, b) => a - b)
@@ -36,6 +36,7 @@ export async function readBlocks(anvil: Anvil, from: number, to: number): Promis
     const block = await blockByNumber(anvil, number)
     if (block === undefined) throw new Error(`block ${number} is gone: reorganised meanwhile`)
     const own = logs.filter(({ blockNumber }) => Number(blockNumber) === number)
+    if (own.some(({ blockHash }) => blockHash !== block.hash)) throw new Error(`block ${number} was replaced while it was read`)
     const of = (contract: Hex) => own.filter(({ address }) => address.toLowerCase() === contract.toLowerCase())
     blocks.push({
       ...block,

@@ -31,7 +31,8 @@ export interface BeaconMachine {
 /** The state transition over slots, and the states that it went through. No clock, no I/O. */
 export function createMachine(spec: SimulatorSpec, genesis: SimulatedState, keptStates = 4_096): BeaconMachine {
   let state = genesis
-  let history = [structuredClone(genesis)]
+  /** With how many withdrawals and requests there were. */
+  let history = [{ state: structuredClone(genesis), withdrawn: 0, asked: 0 }]
   let unpaid: Withdrawal[] = []
   let finality = true
   const withdrawals: Withdrawal[] = []
@@ -39,8 +40,10 @@ export function createMachine(spec: SimulatorSpec, genesis: SimulatedState, kept
   const lostDeposits: (LostDeposit & { epoch: number })[] = []
 
   const keep = (): void => {
-    if (history.at(-1)?.slot === state.slot) history.pop()
-    history.push(structuredClone(state))
+    const last = history.at(-1)
+    // Two blocks of anvil may have one second; each can be gone back to.
+    if (last?.state.slot === state.slot && last.state.executed.hash === state.executed.hash) history.pop()
+    history.push({ state: structuredClone(state), withdrawn: withdrawals.length, asked: requests.length })
     if (history.length > keptStates) history = history.slice(-keptStates)
   }
 
@@ -70,8 +73,8 @@ export function createMachine(spec: SimulatorSpec, genesis: SimulatedState, kept
     state: () => state,
     stateAt: (slot) => {
       if (slot > state.slot) return undefined
-      const found = history.findLast((each) => each.slot <= slot)
-      return found === undefined ? undefined : { ...structuredClone(found), slot }
+      const found = history.findLast((each) => each.state.slot <= slot)
+      return found === undefined ? undefined : { ...structuredClone(found.state), slot }
     },
     advanceTo: (slot) => {
       while (state.slot < slot) nextSlot()
@@ -90,16 +93,15 @@ export function createMachine(spec: SimulatorSpec, genesis: SimulatedState, kept
       keep()
     },
     rollBack: (keeps) => {
-      const index = history.findLastIndex(({ executed }) => keeps(executed))
+      const index = history.findLastIndex((each) => keeps(each.state.executed))
       const found = history[index]
       if (found === undefined) throw new Error('the execution layer was reorganised deeper than the simulator remembers')
       history = history.slice(0, index + 1)
-      state = structuredClone(found)
+      state = structuredClone(found.state)
       // What was paid after it is no longer in the execution layer's state either, and is paid again.
-      const stays = ({ slot }: { readonly slot: number }): boolean => slot <= state.slot
-      withdrawals.splice(0, Number.POSITIVE_INFINITY, ...withdrawals.filter(stays))
-      requests.splice(0, Number.POSITIVE_INFINITY, ...requests.filter(stays))
-      unpaid = unpaid.filter(stays)
+      const undone = withdrawals.splice(found.withdrawn)
+      requests.splice(found.asked)
+      unpaid = unpaid.filter((each) => !undone.includes(each))
     },
     takePayments: () => {
       const payments = unpaid

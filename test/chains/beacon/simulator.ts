@@ -87,9 +87,16 @@ export async function startBeaconSimulator(options: SimulatorOptions): Promise<B
   let ahead = 0
   const slotOf = (timestamp: number): number => Math.max(0, Math.floor((timestamp - genesisTime) / spec.SECONDS_PER_SLOT))
 
+  /** A slot's block has the slot's time; anvil's clock goes back by what it throws away in a reorganisation, and by all that was added when it starts again. */
+  const keepTime = async (latest: { readonly timestamp: number }): Promise<void> => {
+    const now = seconds() + ahead
+    if (now - latest.timestamp > 2 * spec.SECONDS_PER_SLOT) await anvil.rpc('evm_setTime', [now])
+  }
+
   const read = async (): Promise<void> => {
     const latest = await blockByNumber(anvil, 'latest')
     if (latest === undefined) return
+    if (time === 'clock') await keepTime(latest)
     const { executed } = machine.state()
     if (executed.number >= 0 && (await blockByNumber(anvil, executed.number))?.hash !== executed.hash) {
       const canonical = new Map<number, Hex>()

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { BeaconChain } from '../../../src/chains/ethereum/beacon.ts'
@@ -287,6 +288,29 @@ describe('a reorganisation of the execution layer', () => {
 })
 
 describe('by the clock', () => {
+  test("a block has its slot's time, though anvil's clock loses what it throws away", async () => {
+    const chain = await startAnvil({ accounts: 1, mining: 1 })
+    const ticking = await startBeaconSimulator({ anvil: chain, time: 'clock', spec: { SECONDS_PER_SLOT: 1, SLOTS_PER_EPOCH: 4 } })
+    try {
+      const lag = async () => {
+        const { timestamp } = await chain.rpc<{ timestamp: Hex }>('eth_getBlockByNumber', ['latest', false])
+        return (await ticking.slot()) - (Number(timestamp) - ticking.genesisTime)
+      }
+      for (let block = 0; block < 3; block++) {
+        await chain.mine()
+        await ticking.sync()
+      }
+      for (let time = 0; time < 8; time++) {
+        await chain.reorg(1).catch(() => {})
+        await sleep(600)
+      }
+      await expect.poll(lag, { timeout: 10_000 }).toBeLessThanOrEqual(2)
+    } finally {
+      await ticking.stop()
+      await chain.stop()
+    }
+  })
+
   test('slots pass by the time of day, jumps go ahead of it, and our client takes neither for a lag', async () => {
     const chain = await startAnvil({ accounts: 1 })
     const ticking = await startBeaconSimulator({ anvil: chain, time: 'clock', spec: { SECONDS_PER_SLOT: 1, SLOTS_PER_EPOCH: 4 } })
