@@ -403,6 +403,10 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
     report.transaction(network, purpose, counted)
     if (counted === 'FrontRun') report.alarm(network, signer, 'FrontRun')
   }
+  const onAlarm: LaneDeps['onAlarm'] = (signer, network, { reason, message }) => {
+    events.event(signer, { type: 'Warning', reason, action: 'Reconcile', note: message })
+    report.alarm(network, signer.metadata.name, reason)
+  }
   const transactionKinds = [deposit.deposits, request.requests]
   const lane = createLane({
     store: transactions,
@@ -430,10 +434,7 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
     onPruned: report.pruned,
     onEvent,
     onMarket: report.market,
-    onAlarm: (signer, network, { reason, message }) => {
-      events.event(signer, { type: 'Warning', reason, action: 'Reconcile', note: message })
-      report.alarm(network, signer.metadata.name, reason)
-    },
+    onAlarm,
     ...onPoint,
   })
   const solanaRecord = createSolanaLog({
@@ -448,6 +449,8 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
     limits: createSolanaLimiter({ store: transactions, memory, clock }),
     countedUntil: limiter.countedUntil,
     ownerExists,
+    signers: () => caches.signers.cache.list(),
+    onAlarm,
     onPruned: report.pruned,
     memory,
     clock,

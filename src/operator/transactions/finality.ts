@@ -10,8 +10,8 @@ export const NO_FINALITY_MS = 30 * 60_000
 export const NO_FINALITY_BLOCKS = 150n
 
 export interface FinalityWatch {
-  /** Notes what is final now, and how far the chain is. @returns whether that has not moved for so long that it must be said */
-  standsStill(chainId: number, final: bigint, latest: bigint): boolean
+  /** Notes what is final now of a chain, and how far that is. @returns whether that has not moved for so long that it must be said */
+  standsStill(chain: number | string, final: bigint, latest: bigint): boolean
   /** Whether it is said for the first time, to this lane, since the final block moved last. */
   isNews(lane: string, final: bigint): boolean
 }
@@ -21,14 +21,14 @@ export interface FinalityWatch {
  * chain that makes none at all.
  */
 export function createFinalityWatch(clock: Clock): FinalityWatch {
-  const highest = new Map<number, { readonly final: bigint; readonly since: number }>()
+  const highest = new Map<number | string, { readonly final: bigint; readonly since: number }>()
   const said = new Map<string, bigint>()
   return {
-    standsStill(chainId, final, latest) {
+    standsStill(chain, final, latest) {
       const now = clock.monotonicMs()
-      const known = highest.get(chainId)
+      const known = highest.get(chain)
       // Another node's, a little lower, is no move.
-      if (known === undefined || final > known.final) highest.set(chainId, { final, since: now })
+      if (known === undefined || final > known.final) highest.set(chain, { final, since: now })
       if (latest - final > NO_FINALITY_BLOCKS) return true
       return known !== undefined && final <= known.final && now - known.since >= NO_FINALITY_MS
     },

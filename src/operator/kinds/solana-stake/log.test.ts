@@ -87,6 +87,50 @@ describe('a first node that stands still', () => {
   })
 })
 
+describe('no slot becomes final for half an hour', () => {
+  const alarms = (world: SolanaWorld) => world.events.filter(({ text }) => text.reason === 'NoFinality').map(({ key }) => key)
+
+  test.each([
+    { purpose: 'the stake', begin: async () => ({ world: stakeWorld() }) },
+    {
+      purpose: 'the deactivation',
+      begin: async () => {
+        const { world } = await readyStake()
+        world.editSpec({ desiredState: 'Inactive' })
+        return { world }
+      },
+    },
+  ])('the condition says so while $purpose waits for one, and whoever owns the key is told once', async ({ begin }) => {
+    const { world } = await begin()
+    const operator = world.start()
+    for (let minute = 0; minute < 29; minute += 1) {
+      await world.visit(operator)
+      world.clock.advance(60_000)
+    }
+    expect(world.condition('Ready'), world.explain()).toMatchObject({ reason: 'AwaitingFinality' })
+    for (let minute = 0; minute < 5; minute += 1) {
+      await world.visit(operator)
+      world.clock.advance(60_000)
+    }
+    expect(world.condition('Ready'), world.explain()).toMatchObject({ status: 'False', reason: 'NoFinality' })
+    expect(alarms(world)).toEqual(['payer'])
+    world.cluster.settle()
+    await world.visit(operator)
+    expect(world.condition('Ready')?.reason, world.explain()).not.toBe('NoFinality')
+    expect(alarms(world)).toEqual(['payer'])
+  })
+
+  test('a cluster on which nothing waits alarms nobody', async () => {
+    const { world, operator } = await readyStake()
+    for (let minute = 0; minute < 40; minute += 1) {
+      await world.visit(operator)
+      world.clock.advance(60_000)
+    }
+    expect(world.ready(), world.explain()).toBe(true)
+    expect(alarms(world)).toEqual([])
+  })
+})
+
 describe('a Solana stake withdrawn by others', () => {
   test('to elsewhere is theft, stalled, and not Withdrawn; it is held when it is deleted', async () => {
     const { world, operator, account } = await readyStake()

@@ -28,6 +28,8 @@ export interface SolanaLogDeps {
   /** Until when a limit counts a record that nobody needs otherwise, as a sentence. */
   readonly countedUntil: (record: RecordObject) => string | undefined
   readonly ownerExists: LaneDeps['ownerExists']
+  readonly signers: LaneDeps['signers']
+  readonly onAlarm?: LaneDeps['onAlarm']
   readonly onPruned?: LaneDeps['onPruned']
   /** The configured network of this genesis; undefined where there is none any more. */
   readonly network: (genesisHash: string) => SolanaNetwork | undefined
@@ -180,7 +182,8 @@ export function createAttempts(deps: SolanaLogDeps) {
 }
 
 /** The last slot that any node shows. */
-const latestOf = (looks: Looks): bigint => looks.reduce((most, look) => (look !== undefined && look.slot > most ? look.slot : most), 0n)
+export const latestOf = (looks: Looks): bigint =>
+  looks.reduce((most, look) => (look !== undefined && look.slot > most ? look.slot : most), 0n)
 
 function heightsOf(looks: Looks): Heights {
   const heights = looks.flatMap((look) => (look === undefined ? [] : [look.finalizedBlockHeight])).toSorted((a, b) => (a < b ? -1 : 1))

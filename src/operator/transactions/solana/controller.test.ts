@@ -129,6 +129,7 @@ function worldOf(status: StakingTransactionStatus = {}) {
       limits: createSolanaLimiter({ store: { signedSince: () => [], readRecords: async () => {}, unsettledOf: () => [] }, memory, clock }),
       countedUntil: () => undefined,
       ownerExists: async () => true,
+      signers: () => [],
       network: (genesis) =>
         genesis === 'genesis' ? ({ config: { name: 'devnet', pollIntervalMs: 1_000 }, chain } as unknown as SolanaNetwork) : undefined,
       kindOf: () => kind,

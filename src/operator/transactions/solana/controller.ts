@@ -6,15 +6,20 @@ import { wait } from '../../engine/verdict.ts'
 import type { Result } from '../../kube/controller.ts'
 import { Priority } from '../../kube/queue.ts'
 import type { SolanaNetwork } from '../../ports.ts'
+import { createFinalityWatch } from '../finality.ts'
 import { createHolding, isBeingDeleted } from '../held.ts'
+import type { Standing } from '../memory.ts'
 import { attemptsOf, closedOf } from '../protocol.ts'
 import { type RecordObject, recordOf } from '../store.ts'
-import { allowedBy, type Moment, type SolanaLogDeps } from './attempt.ts'
+import { allowedBy, latestOf, type Moment, type SolanaLogDeps } from './attempt.ts'
 import { createConclusions } from './conclusions.ts'
 import { conclude, isSettled, liveAttempts, undone } from './rules.ts'
 
 /** How long a record waits whose cause somebody must mend, in ms, unless a change wakes it. */
 const STALLED_MS = 60_000
+/** Solana makes blocks all the time: only time tells that its finality has stopped. */
+const stillnessOf = ({ config }: SolanaNetwork, slot: bigint): string =>
+  ` The final slot of ${config.name} has been ${slot} for more than 30 minutes: the cluster makes none, or its RPC nodes don't show it. It goes on when that moves.`
 /** How often a record that somebody deletes is looked at, in ms, once it has its outcome. */
 const HELD_MS = 60_000
 /** What is concluded in one look leads to another conclusion: closed, then made anew. */
@@ -28,6 +33,23 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
   const { store, memory } = deps
   const act = createConclusions(deps)
   const { claim, hold } = createHolding(deps)
+  const finality = createFinalityWatch(deps.clock)
+
+  /** What is waited for in vain, as finality itself has stopped, is told as that: in the condition, and once to whoever owns the key that pays. */
+  function withStillness(record: RecordObject, network: SolanaNetwork, verdict: Standing, slot: bigint | undefined): Standing {
+    if (slot === undefined || verdict.kind !== 'wait' || verdict.reason !== 'AwaitingFinality') return verdict
+    const { config } = network
+    if (!finality.standsStill(config.genesisHash, slot, slot)) return verdict
+    const still = { ...verdict, reason: 'NoFinality' as const, message: verdict.message + stillnessOf(network, slot) }
+    if (finality.isNews(`${config.genesisHash}/${record.spec.from}`, slot))
+      for (const signer of deps.signers())
+        if (signer.spec.chain === 'Solana' && signer.spec.address === record.spec.from)
+          deps.onAlarm?.(signer, config.name, {
+            reason: 'NoFinality',
+            message: `The final slot of ${config.name} has been ${slot} for more than 30 minutes, and transactions of ${record.spec.from} wait for a later one. Nothing is concluded before: look at the cluster's finality and at the RPC nodes.`,
+          })
+    return still
+  }
 
   /** A deactivation that landed and was undone by somebody: done again once a person says so. */
   async function again(moment: Moment, record: RecordObject): Promise<RecordObject | undefined> {
@@ -38,10 +60,12 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     return store.writeStatus(full, undone(recordOf(full)), moment.signal)
   }
 
-  async function work(given: RecordObject, network: SolanaNetwork, signal: AbortSignal): Promise<void> {
+  /** @param sees told of the last final slot that any node shows */
+  async function work(given: RecordObject, network: SolanaNetwork, sees: (slot: bigint) => void, signal: AbortSignal): Promise<void> {
     let record: RecordObject | undefined = given
     for (let count = 0; count < MAX_CONCLUSIONS && record !== undefined; count++) {
       const moment: Moment = await momentOf(deps, record, network, signal)
+      sees(latestOf(moment.looks))
       record =
         record.status?.outcome === undefined
           ? await act(moment, record, conclude(recordOf(record), moment.looks, moment.kind.step(record)))
@@ -88,6 +112,7 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     if (record?.spec.chain !== 'Solana') return { kind: 'done' }
     if (record.status?.outcome !== undefined && !mayBeUndone(record) && !isBeingDeleted(record)) return { kind: 'done' }
     const network = deps.network(record.spec.genesisHash ?? '')
+    let slot: bigint | undefined
     try {
       if (network === undefined)
         throw wait(
@@ -95,7 +120,15 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
           `The operator's networks file has no network with genesis ${record.spec.genesisHash} any more, where StakingTransaction ${name} was made. It is followed to its end once there is one.`,
           30_000,
         )
-      if (record.status?.outcome === undefined || mayBeUndone(record)) await work(record, network, signal)
+      if (record.status?.outcome === undefined || mayBeUndone(record))
+        await work(
+          record,
+          network,
+          (seen) => {
+            slot = seen
+          },
+          signal,
+        )
     } catch (error) {
       signal.throwIfAborted()
       const verdict = classify(error)
@@ -103,7 +136,7 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
         await store.read(name, signal)
         return { kind: 'wait', afterMs: jitter(50, deps.random, 0.5), priority: Priority.high }
       }
-      memory.stand(store.record(name) ?? record, verdict)
+      memory.stand(store.record(name) ?? record, network === undefined ? verdict : withStillness(record, network, verdict, slot))
     }
     await letGo(name, network, signal)
     const now = store.record(name)

@@ -84,6 +84,9 @@ describe('a step is done', () => {
     const liar = look(200n, { statuses: [final(95n)] })
     expect(conclude(one, [liar, look(200n)], stake)).toMatchObject({ is: 'disagreement', nodes: [1, 2] })
     expect(conclude(one, [liar, look(200n, { statuses: [final(95n, true)] })], stake)).toMatchObject({ is: 'disagreement' })
+    // One that doesn't tell how far its ledger reaches is taken at its word, here as where an attempt has expired.
+    const { historySince: _untold, ...silent } = look(200n)
+    expect(conclude(one, [liar, silent], stake)).toMatchObject({ is: 'disagreement', nodes: [1, 2] })
     // Its ledger doesn't reach that slot, or it has lost its memory and shows the work.
     expect(conclude(one, [liar, look(200n, { historySince: 96n })], stake)).toMatchObject({ is: 'landed' })
     expect(conclude(one, [liar, look(200n, { done: true })], stake)).toMatchObject({ is: 'landed' })

@@ -131,7 +131,7 @@ function contradicts(look: Look, index: number, slot: bigint): boolean {
   const status = look.statuses[index]
   if (status !== undefined) return isFinal(status) && (status.failure !== undefined || status.slot !== slot)
   // A ledger that holds that slot without it; where its work is seen all the same, only the node's memory is at fault.
-  return !look.done && look.slot >= slot && look.historySince !== undefined && look.historySince <= slot
+  return !look.done && look.slot >= slot && (look.historySince === undefined || look.historySince <= slot)
 }
 
 function ends(live: readonly Numbered[], looks: Looks, step: Step): Conclusion {
