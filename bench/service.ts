@@ -9,7 +9,7 @@ import { startAnvil } from '../test/chains/anvil.ts'
 import { freePort } from '../test/cluster/ports.ts'
 import { startPostgres } from '../test/cluster/postgres.ts'
 import { startProcess } from '../test/cluster/process.ts'
-import { callService, withdrawalAddress } from '../test/integration/service/harness.ts'
+import { callService, networkConfig, withdrawalAddress } from '../test/integration/service/harness.ts'
 import { serviceFiles, spawnService } from '../test/integration/service/processes.ts'
 
 export interface ServiceSize {
@@ -64,7 +64,10 @@ export async function benchService(
   say(`service on ${database}: starting`)
   const [anvil, postgres] = await Promise.all([startAnvil(), database === 'PostgreSQL' ? startPostgres() : undefined])
   const unlimited = { max: 1_000_000_000, windowMs: 60_000, maxUnauthenticated: 1_000_000_000 }
-  const folders = [0, 1].map(() => serviceFiles(anvil, { rateLimit: unlimited, logLevel: 'error', trackerIntervalMs: 4_000 }))
+  // Polled as by default: the tests' networks are polled many times a second.
+  const networks = [networkConfig('devnet', { rpcUrls: [anvil.url], pollIntervalMs: 12_000 })]
+  const settings = { networks, rateLimit: unlimited, logLevel: 'error', trackerIntervalMs: 4_000 }
+  const folders = [0, 1].map(() => serviceFiles(anvil, settings))
   const [files, bareFiles] = folders
   if (files === undefined || bareFiles === undefined) throw new Error('no configuration')
   const ending: (() => Promise<unknown>)[] = []

@@ -10,7 +10,7 @@ import { newId } from '../ids.ts'
 import { orMadeBefore, refuseReused } from '../made-before.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath } from '../seed.ts'
-import { isUniqueViolation, type Store } from '../store/database.ts'
+import type { Store } from '../store/database.ts'
 import { type Claim, createStakeOnce } from '../store/new-stake.ts'
 import { addHash, findStake, holderOf, insertStake, lockStake, type NewStake, referenceExists, stakeOfRequest } from '../store/stakes.ts'
 import { createTurns } from '../turns.ts'
@@ -19,6 +19,7 @@ import type { TakeNewKey } from './new-key.ts'
 import { createPaysContract } from './pays-contract.ts'
 import { brokenRules, checksummed } from './rules.ts'
 import { newStakeBody, stakeBody } from './stake-body.ts'
+import { lookEveryMs } from './unreported-payments.ts'
 
 export interface CreateStakeDeps {
   readonly store: Store
@@ -42,8 +43,8 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
   const inTurn = createTurns()
   const paysContract = createPaysContract(clock)
 
-  async function write(claim: Claim, stake: NewStake, made: Answer): Promise<Answer> {
-    const outcome = await createStakeOnce(store.db, claim, stake, made)
+  async function write(claim: Claim, stake: NewStake, made: Answer, lookInMs: number): Promise<Answer> {
+    const outcome = await createStakeOnce(store.db, claim, stake, made, lookInMs)
     if (outcome === 'created') return made
     const { account, external_reference: reference } = stake
     if (outcome === 'unclaimed' || reference === null) throw inProgress()
@@ -79,47 +80,44 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
       if (holder !== undefined) throw referenceExists(reference, holder)
     }
     const terms = { amountGwei: amount, credentialsType, withdrawalAddress: checksummed(withdrawalAddress) }
-    const { index, pubkey, paidBy, ...deposit } = await takeNewKey(
-      network,
-      { account: caller.account, idempotencyKey: claim.key, ...terms },
-      signal,
-    )
-    const isPaidToContract = await paysContract(network.chain, terms.withdrawalAddress, signal)
-    const now = clock.now()
-    const id = newId(now)
-    const named = {
-      id,
-      account: caller.account,
-      network: network.config.name,
-      amount_gwei: amount,
-      withdrawal_address: terms.withdrawalAddress,
-      credentials_type: credentialsType,
-      key_index: index,
-      pubkey,
-      external_reference: reference ?? null,
-      withdrawal_is_contract: isPaidToContract ?? null,
-      created_at: now,
-      idempotency_key: claim.key,
-    }
-    const shown = encoded(route, 201, newStakeBody(named, deposit))
-    const stake: NewStake = {
-      ...named,
-      deposit_data: JSON.stringify(shown.depositData),
-      unsigned_transaction: JSON.stringify(shown.unsignedTransaction),
-    }
-    const stored = await (paidBy === undefined
-      ? write(claim, stake, { status: 201, body: JSON.stringify(shown) })
-      : commit(async (transaction) => {
-          const row = await insertStake(transaction, stake)
-          const submitted = await addHash(transaction, row, { hash: paidBy, sentBy: undefined, now })
-          return answer(route, 201, stakeBody(submitted, undefined))
-        })
-    ).catch((error: unknown) => {
-      // Two requests that meet at one index, at the same moment: the other one is seen at the next try.
-      throw isUniqueViolation(error, 'ethereum_stakes_key_index_key', 'ethereum_stakes_pubkey_key') ? inProgress() : error
+    const order = { account: caller.account, idempotencyKey: claim.key, ...terms }
+    // Of a key that another stake turns out to have, the next one is tried: the chain is asked about the address once.
+    const address = paysContract(network.chain, terms.withdrawalAddress, signal)
+    address.catch(() => undefined)
+    return takeNewKey(network, order, signal, async ({ index, pubkey, paidBy, ...deposit }) => {
+      const isPaidToContract = await address
+      const now = clock.now()
+      const id = newId(now)
+      const named = {
+        id,
+        account: caller.account,
+        network: network.config.name,
+        amount_gwei: amount,
+        withdrawal_address: terms.withdrawalAddress,
+        credentials_type: credentialsType,
+        key_index: index,
+        pubkey,
+        external_reference: reference ?? null,
+        withdrawal_is_contract: isPaidToContract ?? null,
+        created_at: now,
+        idempotency_key: claim.key,
+      }
+      const shown = encoded(route, 201, newStakeBody(named, deposit))
+      const stake: NewStake = {
+        ...named,
+        deposit_data: JSON.stringify(shown.depositData),
+        unsigned_transaction: JSON.stringify(shown.unsignedTransaction),
+      }
+      const stored = await (paidBy === undefined
+        ? write(claim, stake, { status: 201, body: JSON.stringify(shown) }, lookEveryMs(network.config))
+        : commit(async (transaction) => {
+            const row = await insertStake(transaction, stake)
+            const submitted = await addHash(transaction, row, { hash: paidBy, sentBy: undefined, now })
+            return answer(route, 201, stakeBody(submitted, undefined))
+          }))
+      log.info({ stakeId: id, account: caller.account, network: network.config.name, pubkey, path: keyPath(index) }, 'a stake was created')
+      return stored
     })
-    log.info({ stakeId: id, account: caller.account, network: network.config.name, pubkey, path: keyPath(index) }, 'a stake was created')
-    return stored
   }
 
   return async (input) => {

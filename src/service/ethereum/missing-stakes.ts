@@ -3,13 +3,13 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { Store } from '../store/database.ts'
 import { insertMark, missingStakesOf, moveMark, ownAddresses, ownPubkeys, takeMark, type UnknownDeposit } from '../store/missing-stakes.ts'
+import { lookSoon } from '../store/stakes.ts'
 import type { EthereumNetwork } from './networks.ts'
 import { checksummed } from './rules.ts'
+import { lookEveryMs } from './unreported-payments.ts'
 
 /** Parts of a long way that are read in one pass: a copy of months ago is caught up with soon. */
 const maxParts = 20
-/** The deposits are gone through at every so many-th poll. */
-const pollsBetween = 5
 /** In one line of the log. */
 const named = 10
 const batch = 1_000
@@ -22,7 +22,7 @@ export interface MissingStakes {
 /**
  * Looks for stakes that the chain has and this database lacks: deposits to withdrawal addresses of its paid stakes, for validator keys that it does not know.
  * How far it has looked stands in the database itself. So a copy that is restored goes through all that happened since it was made, and nothing else. Which keys the
- * seed has can't be told from the chain: a key's index is a hash of the request.
+ * seed has can't be told from the chain: a key's index is a hash of the request. Stakes that it knows, and not as paid, are looked for among the deposits soon.
  */
 export function createMissingStakes(deps: { store: Store; clock: Clock; log: Logger }): MissingStakes {
   const { clock, log } = deps
@@ -50,8 +50,9 @@ export function createMissingStakes(deps: { store: Store; clock: Clock; log: Log
 
   async function catchUp({ config, deposits }: EthereumNetwork, signal: AbortSignal): Promise<boolean> {
     if (deposits === undefined) return false
-    const { name, pollIntervalMs } = config
-    const mark = await takeMark(db, name, Math.max(pollIntervalMs * pollsBetween, 1_000))
+    const { name } = config
+    const everyMs = lookEveryMs(config)
+    const mark = await takeMark(db, name, everyMs)
     if (mark === undefined) return false
     if (mark === 'none') {
       await insertMark(db, name, await deposits.depositMark(signal))
@@ -62,7 +63,11 @@ export function createMissingStakes(deps: { store: Store; clock: Clock; log: Log
       const { mark: to, deposits: made } = await deposits.depositsAfter(from, signal)
       if (to.block === from.block) return true
       const found: UnknownDeposit[] = []
-      for (let at = 0; at < made.length; at += batch) found.push(...(await unknownIn(name, made.slice(at, at + batch))))
+      for (let at = 0; at < made.length; at += batch) {
+        const some = made.slice(at, at + batch)
+        found.push(...(await unknownIn(name, some)))
+        await lookSoon(db, { by: 'pubkey', of: some.map(({ pubkey }) => pubkey), withinMs: everyMs })
+      }
       for (const deposit of await moveMark(db, name, { from, to }, found)) log.error(lineOf(deposit), message)
       from = to
     }

@@ -6,10 +6,12 @@ import type { Gwei } from '../../lib/amounts.ts'
 import { sameHex } from '../../lib/hex.ts'
 import type { Logger } from '../../lib/log.ts'
 import { beaconUnavailable, chainUnavailable, ProblemError } from '../errors.ts'
+import { inProgress } from '../idempotency.ts'
 import { type KeyOrder, keyIndexOf, maxProbes } from '../key-index.ts'
 import { MadeBeforeError } from '../made-before.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath, type ValidatorKeys } from '../seed.ts'
+import { isUniqueViolation } from '../store/database.ts'
 import type { KeyIndices } from '../store/key-index.ts'
 import type { DepositMaker } from './deposit-maker.ts'
 import type { EthereumNetwork } from './networks.ts'
@@ -32,8 +34,16 @@ export interface NewKey extends Deposit {
   readonly paidBy?: Hex
 }
 
-/** @throws ProblemError `chain-unavailable` when the chain can't say whether the key is new; MadeBeforeError when a stake of this very order has the key */
-export type TakeNewKey = (network: EthereumNetwork, order: StakeOrder, signal: AbortSignal) => Promise<NewKey>
+/**
+ * @param use Stores the stake that gets the key: the database, which has each index and key once, says whether it is free.
+ * @throws ProblemError `chain-unavailable` when the chain can't say whether the key is new; MadeBeforeError when a stake of this very order has the key
+ */
+export type TakeNewKey = <T>(
+  network: EthereumNetwork,
+  order: StakeOrder,
+  signal: AbortSignal,
+  use: (key: NewKey) => Promise<T>,
+) => Promise<T>
 
 type Verdict = 'new' | { readonly paidBy: Hex } | 'used'
 
@@ -73,7 +83,14 @@ export function createTakeNewKey(deps: {
     }
   }
 
-  return async (network, order, signal) => {
+  /** Whether a stake has the index. @throws MadeBeforeError when it is one of this very order */
+  async function isTaken(index: bigint, { account, idempotencyKey }: StakeOrder): Promise<boolean> {
+    const holder = await indices.holderOf(index)
+    if (holder?.account === account && holder.idempotency_key === idempotencyKey) throw new MadeBeforeError()
+    return holder !== undefined
+  }
+
+  return async (network, order, signal, use) => {
     const { name } = network.config
     const { account, idempotencyKey, amountGwei, credentialsType, withdrawalAddress } = order
     const keyOrder: KeyOrder = {
@@ -86,26 +103,42 @@ export function createTakeNewKey(deps: {
     for (let probe = 0; probe < maxProbes; probe++) {
       const index = keyIndexOf(keys, keyOrder, probe, indices.floor)
       const terms = { network: network.config, amountGwei, credentialsType, withdrawalAddress }
-      // Hardly any index is taken: what is made of it is not waited with.
-      const [holder, { pubkey, ...deposit }] = await Promise.all([indices.holderOf(index), deposits.make(index, terms, signal)])
-      if (holder?.account === account && holder.idempotency_key === idempotencyKey) throw new MadeBeforeError()
-      if (holder !== undefined) continue
-      const verdict = await judge(network, deposit, signal)
+      const { pubkey, ...deposit } = await deposits.make(index, terms, signal)
+      const verdict = await judge(network, deposit, signal).catch(async (error: unknown) => {
+        await isTaken(index, order)
+        throw error
+      })
+      if (verdict === 'new') {
+        // Hardly any index is taken: whether this one is, is seen when it is stored.
+        try {
+          return await use({ ...deposit, index, pubkey })
+        } catch (error) {
+          if (!isUniqueViolation(error, ...ofKeys)) throw error
+        }
+        // Another one that comes at the same moment and then fails leaves the index free: the next try has it.
+        if (!(await isTaken(index, order))) throw inProgress()
+        continue
+      }
+      if (await isTaken(index, order)) continue
       const line = { network: name, path: keyPath(index), pubkey }
-      if (verdict === 'new') return { ...deposit, index, pubkey }
       metrics.knownKeySkipped(name)
       if (verdict !== 'used') {
         log.warn(
           { ...line, hash: verdict.paidBy },
           'a stake that this database does not know was paid already, and is made again from its request: was the database restored from an older backup?',
         )
-        return { ...deposit, index, pubkey, paidBy: verdict.paidBy }
+        return use({ ...deposit, index, pubkey, paidBy: verdict.paidBy }).catch((error: unknown) => {
+          throw isUniqueViolation(error, ...ofKeys) ? inProgress() : error
+        })
       }
       log.warn(line, 'a validator key that was not handed out yet has another deposit already and is skipped: is the seed used elsewhere?')
     }
     throw new Error('every validator key of a request is taken')
   }
 }
+
+/** What the database has each index and each key once by. */
+const ofKeys = ['ethereum_stakes_key_index_key', 'ethereum_stakes_pubkey_key'] as const
 
 /** The signature of a deposit says all of it: BLS signatures are deterministic. */
 const isSameDeposit = (made: DepositLog, { withdrawalCredentials, amountGwei, signature }: EthereumStakeBody['depositData']): boolean =>

@@ -1,8 +1,8 @@
-import { ChainError, type ChainHead } from '../../chains/ethereum/chain.ts'
+import { ChainError, type ChainHead, type Hash } from '../../chains/ethereum/chain.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
 import type { Store } from '../store/database.ts'
-import { hashesOf, type StakeRow, seePayment, takeUnpaid } from '../store/stakes.ts'
+import { hashesOf, lookSoon, type StakeRow, seePayment, takeUnpaid } from '../store/stakes.ts'
 import type { EthereumNetwork } from './networks.ts'
 import { expectedPayment } from './observe.ts'
 import { inParallel } from './parallel.ts'
@@ -13,8 +13,10 @@ import { logSeen } from './seen.ts'
 const batchSize = 500
 const maxBatches = 20
 const concurrency = 100
-/** A stake is looked for at every so many-th poll: a payment that nobody reports is no hurry. */
+/** A new stake is looked for at every so many-th poll: a payment that nobody reports is no hurry. */
 const pollsBetween = 5
+export const lookEveryMs = ({ pollIntervalMs }: { readonly pollIntervalMs: number }): number =>
+  Math.max(pollIntervalMs * pollsBetween, 1_000)
 
 export interface UnreportedPayments {
   /** Looks once at the stakes of a network that are due. What the chain can't tell now is looked for later. */
@@ -29,14 +31,18 @@ export function createUnreportedPayments(deps: { store: Store; clock: Clock; log
   const { clock, log } = deps
   const { db } = deps.store
 
+  /** @returns whether it is settled for now; false where its deposit is in a block that may still be taken back, and is no payment yet */
   async function look({ chain }: EthereumNetwork, head: ChainHead, stake: StakeRow, known: ReadonlySet<string>, signal: AbortSignal) {
     const expected = expectedPayment(stake)
-    // A deposit of a block that may still be taken back is no payment yet.
-    const payment = (await chain.depositsFor(stake.pubkey, signal)).find(
-      (deposit) => deposit.blockNumber <= head.final && isPayment(expected, deposit),
-    )
-    if (payment === undefined || (stake.status === 'submitted' && known.has(payment.transactionHash))) return
-    const hash = payment.transactionHash
+    const payments = (await chain.depositsFor(stake.pubkey, signal)).filter((deposit) => isPayment(expected, deposit))
+    const payment = payments.find(({ blockNumber }) => blockNumber <= head.final)
+    if (payment === undefined) return payments.length === 0
+    await see(stake, payment.transactionHash, known)
+    return true
+  }
+
+  async function see(stake: StakeRow, hash: Hash, known: ReadonlySet<string>): Promise<void> {
+    if (stake.status === 'submitted' && known.has(hash)) return
     const seen = await db.transaction().execute((transaction) => seePayment(transaction, stake.id, hash, clock.now()))
     if (seen === undefined) return
     const line = { stakeId: stake.id, network: stake.network, pubkey: stake.pubkey, hash }
@@ -45,21 +51,22 @@ export function createUnreportedPayments(deps: { store: Store; clock: Clock; log
 
   return {
     async pass(network, head, signal) {
-      const { name, pollIntervalMs } = network.config
+      const { name } = network.config
+      const intervalMs = lookEveryMs(network.config)
       try {
         for (let batch = 0; batch < maxBatches; batch++) {
-          const stakes = await takeUnpaid(db, {
-            network: name,
-            limit: batchSize,
-            intervalMs: Math.max(pollIntervalMs * pollsBetween, 1_000),
-          })
+          const stakes = await takeUnpaid(db, { network: name, limit: batchSize, intervalMs })
           const hashes = await hashesOf(
             db,
             stakes.map(({ id }) => id),
           )
           const known = Map.groupBy(hashes, ({ stake_id }) => stake_id)
           const of = (stake: StakeRow) => new Set(known.get(stake.id)?.map((row) => row.hash as string))
-          await inParallel(concurrency, stakes, (stake) => look(network, head, stake, of(stake), signal))
+          /** Whoever was not looked for to the end does not wait for its next turn. */
+          const left = new Set(stakes.map(({ id }) => id))
+          await inParallel(concurrency, stakes, async (stake) => {
+            if (await look(network, head, stake, of(stake), signal)) left.delete(stake.id)
+          }).finally(() => lookSoon(db, { by: 'id', of: [...left], withinMs: intervalMs }))
           if (stakes.length < batchSize) break
         }
       } catch (error) {

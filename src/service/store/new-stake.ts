@@ -29,8 +29,8 @@ const columns = {
 } as const satisfies Record<keyof NewStake, string>
 const names = Object.keys(columns) as (keyof NewStake)[]
 
-/** The claim, then the answer, then the columns. */
-const parameter = (name: keyof NewStake): string => `$${6 + names.indexOf(name)}::${columns[name]}`
+/** The claim, the answer, when it is looked for first, then the columns. */
+const parameter = (name: keyof NewStake): string => `$${7 + names.indexOf(name)}::${columns[name]}`
 
 /**
  * The row of the claim is locked before anything is written, so that of two who believe they hold it one writes; the rest is written when the reference was had, or
@@ -46,8 +46,8 @@ const create = prepared(
       select claim.account, ${parameter('external_reference')}, ${parameter('id')} from claim where ${parameter('external_reference')} is not null
       on conflict do nothing returning resource_id
   ), stake as (
-    insert into ethereum_stakes (${names.join(', ')})
-      select ${names.map(parameter).join(', ')} from claim
+    insert into ethereum_stakes (${names.join(', ')}, look_at)
+      select ${names.map(parameter).join(', ')}, now() + make_interval(secs => $6::double precision) from claim
       where ${parameter('external_reference')} is null or exists (select from reference)
       returning id
   ), answered as (
@@ -59,6 +59,7 @@ const create = prepared(
 
 /**
  * Writes a new stake, its reference and the answer to its request in one statement, which takes effect as a whole or not at all.
+ * @param lookInMs When it is looked for among the deposits for the first time.
  * @returns `unclaimed`: the Idempotency-Key is somebody else's by now; `referenced`: another resource holds the reference. Nothing is written then.
  * @throws the database's error, when the key's index is taken
  */
@@ -67,8 +68,17 @@ export async function createStakeOnce(
   claim: Claim,
   stake: NewStake,
   answer: { readonly status: number; readonly body: string },
+  lookInMs = 0,
 ): Promise<'created' | 'unclaimed' | 'referenced'> {
-  const parameters = [claim.account, claim.key, claim.owner, answer.status, answer.body, ...names.map((name) => stake[name])]
+  const parameters = [
+    claim.account,
+    claim.key,
+    claim.owner,
+    answer.status,
+    answer.body,
+    lookInMs / 1000,
+    ...names.map((name) => stake[name]),
+  ]
   const { rows } = await db.executeQuery<{ claimed: boolean; created: boolean; answered: boolean }>(CompiledQuery.raw(create, parameters))
   const [done] = rows
   if (done === undefined || done.created !== done.answered) throw new Error('a stake and its answer were not written together')

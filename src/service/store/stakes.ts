@@ -205,9 +205,11 @@ export const takeDue = (
       .where((where) => where.or([where('checked_head', 'is', null), where('checked_head', '<>', given.head)])),
   )
 
+const inMs = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000}::double precision)`
+
 /**
  * Takes up to `limit` stakes of a network, of those that `which` chooses, whose time in `column` has come, oldest first: it is set to `intervalMs` from now, so
- * that no other instance takes them meanwhile.
+ * that no other instance takes them meanwhile; or to `next`.
  */
 const takeStakes = (
   db: Kysely<Database>,
@@ -216,10 +218,11 @@ const takeStakes = (
   which: (
     due: SelectQueryBuilder<Database, 'ethereum_stakes', { id: string }>,
   ) => SelectQueryBuilder<Database, 'ethereum_stakes', { id: string }>,
+  next = inMs(intervalMs),
 ): Promise<StakeRow[]> =>
   db
     .updateTable('ethereum_stakes')
-    .set({ [column]: sql<Date>`now() + make_interval(secs => ${intervalMs / 1000}::double precision)` })
+    .set({ [column]: next })
     .where('id', 'in', (query) =>
       which(query.selectFrom('ethereum_stakes').select('id').where('network', '=', network))
         .where(column, '<=', sql<Date>`now()`)
@@ -335,9 +338,30 @@ export async function cancelStake(transaction: Transaction<Database>, id: string
     .executeTakeFirstOrThrow()
 }
 
-/** Takes up to `limit` stakes that are not known to be paid and are due to be looked for among the deposits, as `takeDue` does. */
+/**
+ * Takes up to `limit` stakes that are not known to be paid and are due to be looked for among the deposits, as `takeDue` does. The longer a stake has been unpaid, the
+ * more seldom it is due: stakes that nobody ever pays, however many an account makes, cost next to nothing. A deposit for one wakes it (`lookSoon`).
+ */
 export const takeUnpaid = (db: Kysely<Database>, given: { network: string; limit: number; intervalMs: number }): Promise<StakeRow[]> =>
-  takeStakes(db, 'look_at', given, (due) => due.where('status', '<>', 'confirmed'))
+  takeStakes(
+    db,
+    'look_at',
+    given,
+    (due) => due.where('status', '<>', 'confirmed'),
+    sql<Date>`greatest(${inMs(given.intervalMs)}, now() + least((now() - created_at) / 10, make_interval(hours => 1)))`,
+  )
+
+/** Has those of these stakes that are not known to be paid looked for among the deposits within `withinMs`. */
+export async function lookSoon(
+  db: Kysely<Database>,
+  { by, of, withinMs }: { readonly by: 'id' | 'pubkey'; readonly of: readonly string[]; readonly withinMs: number },
+): Promise<void> {
+  if (of.length === 0) return
+  const soon = inMs(withinMs)
+  await sql`
+    update ethereum_stakes set look_at = ${soon}
+      where ${sql.ref(by)} = any(${of}::text[]) and status <> 'confirmed' and look_at > ${soon}`.execute(db)
+}
 
 /** Takes up to `limit` confirmed stakes whose deposit the consensus layer has not decided on and that are due, as `takeDue` does. */
 export const takeUndecided = (db: Kysely<Database>, given: { network: string; limit: number; intervalMs: number }): Promise<StakeRow[]> =>

@@ -2,10 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { DepositLog, Hex } from '../../../src/chains/ethereum/chain.ts'
 import { withdrawalCredentials } from '../../../src/chains/ethereum/deposit.ts'
 import type { DepositMark, DepositScan } from '../../../src/chains/ethereum/deposit-scan.ts'
+import { wei } from '../../../src/lib/amounts.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { createLogger } from '../../../src/lib/log.ts'
 import { createAdmin } from '../../../src/service/admin.ts'
 import { createMissingStakes } from '../../../src/service/ethereum/missing-stakes.ts'
+import { createUnreportedPayments } from '../../../src/service/ethereum/unreported-payments.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { databases, networkConfig, startService, type TestService, withdrawalAddress } from './harness.ts'
 
@@ -110,5 +112,60 @@ describe.each(both)('deposits that $database has no stake of', ({ open }) => {
     expect(await admin.dismissMissing({ pubkeys: [pubkeyOf(2).toUpperCase().replace('X', 'x'), pubkeyOf(9)] })).toEqual([pubkeyOf(2)])
     expect(await missing()).toEqual([pubkeyOf(5), pubkeyOf(6)])
     expect(await admin.dismissMissing({ pubkeys: [] })).toEqual([])
+  })
+
+  describe('and unpaid stakes', () => {
+    let pubkey: Hex
+    const of = () => service.store.db.selectFrom('ethereum_stakes').where('pubkey', '=', pubkey)
+    const inSeconds = async () => ((await of().select('look_at').executeTakeFirstOrThrow()).look_at.getTime() - Date.now()) / 1000
+    const set = (values: { created_at?: Date; look_at?: Date }) =>
+      service.store.db.updateTable('ethereum_stakes').set(values).where('pubkey', '=', pubkey).execute()
+    const look = () => {
+      const unreported = createUnreportedPayments({ store: service.store, clock: systemClock, log })
+      return unreported.pass(network, { latest: 10n, final: 8n, baseFeePerGas: wei(1n) }, never)
+    }
+    beforeAll(async () => {
+      pubkey = (await service.stake(await service.key())).body.depositData.pubkey
+    })
+
+    test('that are new are looked for after five polls, and again after as many', async () => {
+      expect(await inSeconds()).toBeGreaterThan(0)
+      await set({ look_at: new Date(0) })
+      await look()
+      expect(await inSeconds()).toBeGreaterThan(0)
+      expect(await inSeconds()).toBeLessThan(2)
+    })
+
+    test.each([
+      { hours: 2, after: 720 },
+      { hours: 24 * 365, after: 3_600 },
+    ])('of $hours hours are looked for after $after seconds', async ({ hours, after }) => {
+      await set({ look_at: new Date(0), created_at: new Date(Date.now() - hours * 3_600_000) })
+      await look()
+      expect(await inSeconds()).toBeGreaterThan(after - 30)
+      expect(await inSeconds()).toBeLessThan(after + 30)
+    })
+
+    test('are looked for soon once somebody has made a deposit for their key', async () => {
+      deposits.add(pubkey, own)
+      await due()
+      await instance().pass(network, never)
+      expect(await inSeconds()).toBeLessThan(2)
+    })
+
+    test('are looked for soon when the nodes do not tell, or the payment is not final', async () => {
+      for (const trouble of ['node', 'not final'] as const) {
+        await set({ look_at: new Date(0) })
+        network.chain.failing = trouble === 'node' ? 'unavailable' : undefined
+        const { deposit_data: made } = await of().select('deposit_data').executeTakeFirstOrThrow()
+        const { withdrawalCredentials: credentials, signature } = made as { withdrawalCredentials: Hex; signature: Hex }
+        const amountGwei = 32_000_000_000n as DepositLog['amountGwei']
+        const payment = { pubkey, withdrawalCredentials: credentials, amountGwei, signature, index: 0n, blockNumber: 9n }
+        network.chain.deposits.set(pubkey, [{ ...payment, transactionHash: `0x${'f'.repeat(64)}` as const }])
+        await look()
+        network.chain.failing = undefined
+        expect(await inSeconds(), trouble).toBeLessThan(2)
+      }
+    })
   })
 })
