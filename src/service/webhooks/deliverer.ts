@@ -91,8 +91,11 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
   const { db } = store
   const rules: RetryRules = { ...defaultRetryRules, ...deps.retry }
 
+  /** @returns whether it goes on with the next one */
   async function attempt(endpoint: EndpointRow, failures: number, delivery: DeliveryRow, signal: AbortSignal): Promise<boolean> {
     const secrets = (await secretsOf(db, endpoint.id, clock.now())).map(({ salt }) => secretOf(keys, endpoint.id, salt))
+    // It was deleted a moment ago: nothing goes there any more, and nothing ever without a signature.
+    if (secrets.length === 0) return false
     const body = JSON.stringify(eventOf(delivery))
     const seconds = Math.floor(clock.now().getTime() / 1000)
     const sent = await sender.send(endpoint.url, signedHeaders({ id: delivery.id, body, seconds }, secrets), body, signal)

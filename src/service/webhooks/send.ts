@@ -11,14 +11,15 @@ export interface Sender {
 }
 
 const maxHeaderBytes = 16 * 1024
-/** So much of an answer is read past, for the connection's sake. */
+/** So much of an answer is read past, and for so long, for the connection's sake. */
 const maxBodyBytes = 16 * 1024
+const maxBodyMs = 500
 
 export function createSender({ policy, timeoutMs, userAgent }: { policy: WebhookPolicy; timeoutMs: number; userAgent: string }): Sender {
   const check = mayReach(policy)
   // Not by a proxy of the environment: that would connect where nothing was checked.
   const agent = new Agent({
-    connections: 2,
+    // As many as there are deliveries under way: endpoints of many accounts are at one host, and a slow one must hold no other's connection.
     pipelining: 1,
     keepAliveTimeout: 1_000,
     keepAliveMaxTimeout: 1_000,
@@ -46,7 +47,8 @@ export function createSender({ policy, timeoutMs, userAgent }: { policy: Webhook
           bodyTimeout: timeoutMs,
         })
         // What it says beside its status is nobody's concern, and may never end.
-        answer.dump({ limit: maxBodyBytes, signal: AbortSignal.any([signal, late]) }).catch(() => undefined)
+        const enough = AbortSignal.any([signal, late, AbortSignal.timeout(maxBodyMs)])
+        await answer.dump({ limit: maxBodyBytes, signal: enough }).catch(() => undefined)
         if (statusCode >= 200 && statusCode < 300) return { is: 'delivered' }
         return { is: statusCode === 410 ? 'gone' : 'failed', error: `the endpoint answered ${statusCode}` }
       } catch (error) {

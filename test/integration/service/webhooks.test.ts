@@ -12,29 +12,41 @@ import { startSolanaService } from './solana-harness.ts'
 const { both, stop } = databases('webhooks')
 afterAll(stop)
 
+type Answer = number | 'hold' | 'endless'
 interface Received {
   readonly headers: IncomingHttpHeaders
   readonly text: string
   readonly id: string
+  readonly path: string
 }
 interface Receiver {
   readonly url: string
   readonly received: Received[]
-  /** What it answers to the next ones, in turn; the last again and again. `hold` never answers. */
-  answers: (number | 'hold')[]
+  /** What it answers to the next ones, in turn; the last again and again. `hold` never answers, `endless` answers 200 and comes to no end. `/ok` is always answered 200. */
+  answers: Answer[]
   location: string | undefined
+  /** Connections to it. */
+  open(): number
   close(): Promise<void>
 }
 
-async function startReceiver(...answers: (number | 'hold')[]): Promise<Receiver> {
+async function startReceiver(...answers: Answer[]): Promise<Receiver> {
   const received: Received[] = []
   const server: Server = createServer(async (incoming, outgoing) => {
     const chunks: Buffer[] = []
     for await (const chunk of incoming) chunks.push(chunk as Buffer)
-    received.push({ headers: incoming.headers, text: Buffer.concat(chunks).toString(), id: String(incoming.headers['webhook-id']) })
-    const answer = (receiver.answers.length > 1 ? receiver.answers.shift() : receiver.answers[0]) ?? 200
+    const { url: path = '', headers } = incoming
+    received.push({ headers, path, text: Buffer.concat(chunks).toString(), id: String(headers['webhook-id']) })
+    const next = () => (receiver.answers.length > 1 ? receiver.answers.shift() : receiver.answers[0]) ?? 200
+    const answer = path === '/ok' ? 200 : next()
     if (answer === 'hold') return
+    if (answer === 'endless') return void outgoing.writeHead(200).write('and so on')
     outgoing.writeHead(answer, receiver.location === undefined ? {} : { location: receiver.location }).end('a secret of the receiver')
+  })
+  const sockets = new Set<object>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
   })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const receiver: Receiver = {
@@ -42,6 +54,7 @@ async function startReceiver(...answers: (number | 'hold')[]): Promise<Receiver>
     received,
     answers,
     location: undefined,
+    open: () => sockets.size,
     close: () =>
       new Promise((done) => {
         server.close(() => done())
@@ -190,9 +203,10 @@ describe.each(both)('webhooks on $database', ({ open }) => {
     expect(receiver.received[1]?.id).toBe(receiver.received[0]?.id)
   })
 
-  test('an account whose endpoints never answer holds up nobody else', async () => {
+  test('an account whose endpoints never answer holds up nobody else, at the same host either', async () => {
     receiver = await startReceiver('hold')
-    const fast = await startReceiver(200)
+    const at = (path: string) => receiver.received.filter((one) => one.path === path)
+    const held = () => receiver.received.filter((one) => one.path !== '/ok')
     const patient = await startService(service.store, { webhooks: { ...webhooks, timeoutMs: 30_000 }, deliveries })
     try {
       const slow = await account(receiver.url)
@@ -200,23 +214,48 @@ describe.each(both)('webhooks on $database', ({ open }) => {
         const body = { url: `${receiver.url}/${count}` }
         await service.call('POST', endpoints, { key: slow.key, idempotencyKey: idempotencyKey(), body })
       }
-      const other = await account(fast.url)
+      const other = await account(new URL('/ok', receiver.url).href)
       await service.stake(slow.key)
       run(patient)
-      await vi.waitFor(() => expect(receiver.received).toHaveLength(2), patience)
+      await vi.waitFor(() => expect(held()).toHaveLength(2), patience)
       for (let count = 1; count <= 3; count++) {
         await service.stake(other.key)
-        await vi.waitFor(() => expect(fast.received).toHaveLength(count), patience)
+        await vi.waitFor(() => expect(at('/ok')).toHaveLength(count), { ...patience, timeout: 10_000 })
       }
       // Two of its endpoints are served at the same time, and none of them has come to an end.
-      expect(receiver.received).toHaveLength(2)
+      expect(held()).toHaveLength(2)
       expect(await slow.state()).toMatchObject({ pending: 1 })
       expect((await slow.state()).failingSince).toBeUndefined()
     } finally {
       ending.abort()
       await running
-      await Promise.all([fast.close(), patient.close()])
+      await patient.close()
     }
+  })
+
+  test('an endpoint whose answers never end has what it is told, and keeps no connections', async () => {
+    receiver = await startReceiver('endless')
+    const { key, state } = await account(receiver.url)
+    for (let count = 0; count < 3; count++) await service.stake(key)
+    await service.service.deliverer.pass(new AbortController().signal)
+    expect(await state()).toMatchObject({ pending: 0 })
+    expect(receiver.received).toHaveLength(3)
+    expect(receiver.open()).toBeLessThan(2)
+  })
+
+  test('an endpoint that is deleted while its deliveries are under way gets nothing without a signature', async () => {
+    receiver = await startReceiver(200)
+    const { key, path } = await account(receiver.url)
+    await service.stake(key)
+    const { db } = service.store
+    // At the moment between the look for a delivery and its signature.
+    await db
+      .deleteFrom('webhook_secrets')
+      .where('endpoint_id', '=', path.slice(endpoints.length + 1))
+      .execute()
+    await service.service.deliverer.pass(new AbortController().signal)
+    expect(receiver.received).toEqual([])
+    expect((await service.call('DELETE', path, { key })).status).toBe(200)
   })
 
   test('many passes at once deliver each once', async () => {
