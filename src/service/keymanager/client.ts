@@ -27,6 +27,7 @@ export interface Keymanager {
     readonly passwords: readonly string[]
     readonly slashingProtection: string | undefined
   }): Promise<readonly { readonly status: 'imported' | 'duplicate' | 'error'; readonly message: string }[]>
+  /** Returns once the client shows it, where it shows any: what it says it has taken is no proof. */
   setFeeRecipient(pubkey: string, address: string): Promise<void>
   setGasLimit(pubkey: string, gasLimit: string): Promise<void>
   close(): Promise<void>
@@ -53,6 +54,7 @@ const imported = z.object({
   data: z.array(z.object({ status: z.enum(['imported', 'duplicate', 'error']), message: z.string().optional() })),
 })
 
+const feeRecipient = z.object({ data: z.object({ ethaddress: z.string() }) })
 const refusal = z.object({ message: z.string() })
 
 const maxBodyBytes = 16 * 1024 * 1024
@@ -143,7 +145,17 @@ export function createKeymanager(options: KeymanagerOptions): Keymanager {
         throw new KeymanagerError(`the validator client was given ${keystores.length} keystores and speaks of ${data.length}`)
       return data.map(({ status, message = '' }) => ({ status, message: printable(message) }))
     },
-    setFeeRecipient: (key, ethaddress) => set(`/eth/v1/validator/${key}/feerecipient`, { ethaddress }, 'fee recipient'),
+    async setFeeRecipient(key, ethaddress) {
+      const path = `/eth/v1/validator/${key}/feerecipient`
+      await set(path, { ethaddress }, 'fee recipient')
+      const { status, json } = await call('GET', path)
+      if (unknownOperation.has(status)) return
+      const shown = status === 200 ? feeRecipient.safeParse(json).data?.data.ethaddress : undefined
+      if (shown?.toLowerCase() !== ethaddress.toLowerCase())
+        throw new KeymanagerError(
+          `the validator client holds the keys, has taken the fee recipient of ${key}, and does not show it (${status})`,
+        )
+    },
     setGasLimit: (key, gas_limit) => set(`/eth/v1/validator/${key}/gas_limit`, { gas_limit }, 'gas limit'),
     close: () => dispatcher.close(),
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { create, defaultPbkdfModule } from '@chainsafe/bls-keystore'
-import { z } from 'zod'
+import { isAddress } from 'viem'
 import { createBeaconChain } from '../../chains/ethereum/beacon-chain.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import { createLogger } from '../../lib/log.ts'
@@ -11,6 +11,7 @@ import { loadServiceConfig, type ServiceConfig, type ServiceOverrides } from '..
 import { checkKeys, KeystoreError, refuseExported } from '../keystores.ts'
 import { keyPath, readSeedFile, type ValidatorKeys } from '../seed.ts'
 import { createKeymanager, type Keymanager, readToken } from './client.ts'
+import { emptyHistory, historyOf } from './slashing-protection.ts'
 
 export interface PushKeystoresOptions {
   readonly config: string
@@ -55,8 +56,7 @@ export async function pushKeystores(options: PushKeystoresOptions): Promise<read
   const config = await loadServiceConfig(options.config, options.flags, options.env ?? process.env)
   if (!config.networks.some((one) => one.name === network && one.chain === 'Ethereum'))
     throw new KeystoreError(`"${network}" is no Ethereum network of the configuration`)
-  if (feeRecipient !== undefined && !/^0x[0-9a-fA-F]{40}$/.test(feeRecipient))
-    throw new KeystoreError('the fee recipient must be 20 bytes in hex with 0x')
+  if (feeRecipient !== undefined) checkFeeRecipient(feeRecipient)
   const keys = await readSeedFile(config.seedFile)
   const ca = options.caFile === undefined ? undefined : await readText(options.caFile, 'the certificate file')
   const keymanager = createKeymanager({
@@ -70,9 +70,11 @@ export async function pushKeystores(options: PushKeystoresOptions): Promise<read
     checkKeys(found, keys, pubkeys)
     const [local, remote] = await Promise.all([keymanager.keystores(), keymanager.remoteKeys()])
     refuseRemote(found, remote)
+    const before = await asAdmin(config.database, clock, (admin) => admin.exportsOf({ pubkeys: found.map(({ pubkey }) => pubkey) }))
     await claim(found, keymanager, config, options, clock)
     const missing = found.filter(({ pubkey }) => !local.has(pubkey))
-    const slashingProtection = await slashingProtectionOf(missing, config, options, clock)
+    const given = new Set(before.map(({ pubkey }) => pubkey))
+    const slashingProtection = await slashingProtectionOf(missing, given, config, options, clock)
     for (let at = 0; at < missing.length; at += batchSize)
       await importBatch(missing.slice(at, at + batchSize), { keymanager, keys, slashingProtection })
     await verifyHeld(found, keymanager)
@@ -87,6 +89,15 @@ export async function pushKeystores(options: PushKeystoresOptions): Promise<read
   } finally {
     await keymanager.close()
   }
+}
+
+/** What is paid to a mistyped address is lost. @throws KeystoreError */
+function checkFeeRecipient(address: string): void {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) throw new KeystoreError('the fee recipient must be 20 bytes in hex with 0x')
+  if (/^0x0{40}$/.test(address)) throw new KeystoreError('the fee recipient is the zero address: nobody can spend what is paid to it')
+  // In one case there is no checksum.
+  const hasChecksum = /[a-f]/.test(address.slice(2)) && /[A-F]/.test(address)
+  if (hasChecksum && !isAddress(address)) throw new KeystoreError('the fee recipient does not match its EIP-55 checksum: is it mistyped?')
 }
 
 /** @throws KeystoreError */
@@ -142,53 +153,30 @@ async function verifyHeld(found: readonly StakeKey[], keymanager: Keymanager): P
     throw new KeystoreError(`the validator client does not list ${missing.pubkey} after its import: the same command again goes on`)
 }
 
-const interchange = z.looseObject({
-  metadata: z.looseObject({ interchange_format_version: z.string(), genesis_validators_root: z.string() }),
-  data: z.array(z.looseObject({ pubkey: z.string() })),
-})
-
-/**
- * EIP-3076: the history that was given, of these keys alone; else that they have signed nothing, which is so for a key that was made here and never given away.
- * Left out where nothing was given and no beacon node tells the genesis that it must name.
- */
+/** What the client is told that the keys have signed. @throws KeystoreError */
 async function slashingProtectionOf(
   missing: readonly StakeKey[],
+  given: ReadonlySet<string>,
   config: ServiceConfig,
   { slashingProtectionFile: file, network: name }: PushKeystoresOptions,
   clock: Clock,
 ): Promise<string | undefined> {
-  if (missing.length === 0) return undefined
-  if (file !== undefined) {
-    const history = interchange.safeParse(jsonOf(await readText(file, 'the slashing protection file')))
-    if (!history.success) throw new KeystoreError(`${file} is not slashing protection in the interchange format (EIP-3076)`)
-    const wanted = new Set(missing.map(({ pubkey }) => pubkey))
-    const data = history.data.data.filter(({ pubkey }) => wanted.has(pubkey.toLowerCase()))
-    const without = missing.find(({ pubkey }) => !data.some((one) => one.pubkey.toLowerCase() === pubkey))
-    if (without !== undefined) throw new KeystoreError(`${file} holds no history of ${without.pubkey}`)
-    return JSON.stringify({ ...history.data, data })
-  }
+  const pubkeys = missing.map(({ pubkey }) => pubkey)
+  if (pubkeys.length === 0) return undefined
+  if (file !== undefined) return historyOf(pubkeys, await readText(file, 'the slashing protection file'), file)
+  const unused = pubkeys.filter((pubkey) => !given.has(pubkey))
   const network = config.networks.find((one) => one.name === name)
-  if (network?.chain !== 'Ethereum' || network.beaconApiUrls.length === 0) return undefined
+  // Without a beacon node, nobody tells the genesis that it must name.
+  if (unused.length === 0 || network?.chain !== 'Ethereum' || network.beaconApiUrls.length === 0) return undefined
   const log = createLogger({ program: 'service', level: 'error' })
   const beacon = createBeaconChain({ network, urls: network.beaconApiUrls, clock, log, timeoutMs: 6_000 })
   const { genesisValidatorsRoot } = await beacon.genesis(AbortSignal.timeout(20_000)).catch(() => {
     throw new KeystoreError(`no beacon node of ${name} tells its genesis, which slashing protection must name`)
   })
-  return JSON.stringify({
-    metadata: { interchange_format_version: '5', genesis_validators_root: genesisValidatorsRoot },
-    data: missing.map(({ pubkey }) => ({ pubkey, signed_blocks: [], signed_attestations: [] })),
-  })
+  return emptyHistory(unused, genesisValidatorsRoot)
 }
 
 const readText = (file: string, what: string): Promise<string> =>
   readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new KeystoreError(`${what} ${file} cannot be read (${error.code ?? 'unknown error'})`)
   })
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}

@@ -19,6 +19,10 @@ export interface FakeKeymanager {
   knowsRemoteKeys: boolean
   /** It says that it imported a key, and doesn't hold it. */
   forgets: boolean
+  /** Of an import it answers for all but the last. */
+  shortAnswers: boolean
+  /** It says that it has taken a fee recipient, and goes on with another. */
+  ownFeeRecipient: string | undefined
   /** Some take gas limits only where they use a builder. */
   takesGasLimits: boolean
   close(): Promise<void>
@@ -35,6 +39,8 @@ export async function startFakeKeymanager(): Promise<FakeKeymanager> {
     refusal: undefined as string | undefined,
     knowsRemoteKeys: true,
     forgets: false,
+    shortAnswers: false,
+    ownFeeRecipient: undefined as string | undefined,
     takesGasLimits: true,
   }
 
@@ -73,11 +79,13 @@ export async function startFakeKeymanager(): Promise<FakeKeymanager> {
         fake.protections.push(given.slashing_protection === undefined ? undefined : JSON.parse(given.slashing_protection))
         const data = []
         for (const [count, keystore] of given.keystores.entries()) data.push(await open(keystore, given.passwords[count]))
-        return { status: 200, body: { data } }
+        return { status: 200, body: { data: fake.shortAnswers ? data.slice(0, -1) : data } }
       }
     }
     const [, key = '', what] = /^\/eth\/v1\/validator\/(0x[0-9a-f]{96})\/(feerecipient|gas_limit)$/.exec(path) ?? []
     const kept = fake.keys.get(key)
+    if (request.method === 'GET' && what === 'feerecipient' && kept !== undefined)
+      return { status: 200, body: { data: { pubkey: key, ethaddress: fake.ownFeeRecipient ?? kept.feeRecipient ?? '0x' } } }
     if (request.method !== 'POST' || kept === undefined) return { status: 404, body: { message: 'not found' } }
     if (what === 'gas_limit' && !fake.takesGasLimits) return { status: 500, body: { message: 'only with a builder' } }
     if (what === 'feerecipient') kept.feeRecipient = given.ethaddress

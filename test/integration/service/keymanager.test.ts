@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { stringify } from 'yaml'
+import { parse, stringify } from 'yaml'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Secret } from '../../../src/lib/secret.ts'
 import { createAdmin, serveAdmin } from '../../../src/service/admin.ts'
@@ -16,6 +18,28 @@ import { databases, networkConfig, seedHex, startService, type TestService } fro
 
 const { both, stop } = databases('keymanager')
 afterAll(stop)
+
+const genesis = { genesis_time: '1000000', genesis_validators_root: `0x${'ab'.repeat(32)}`, genesis_fork_version: '0x10000910' }
+const spec = {
+  ...{ SECONDS_PER_SLOT: '12', SLOTS_PER_EPOCH: '32', SHARD_COMMITTEE_PERIOD: '256', MIN_VALIDATOR_WITHDRAWABILITY_DELAY: '256' },
+  ...{ MAX_SEED_LOOKAHEAD: '4', MIN_ACTIVATION_BALANCE: '32000000000', MAX_EFFECTIVE_BALANCE_ELECTRA: '2048000000000' },
+  ...{ PENDING_PARTIAL_WITHDRAWALS_LIMIT: '134217728', DEPOSIT_CHAIN_ID: '31337', CONFIG_NAME: 'devnet' },
+  DEPOSIT_CONTRACT_ADDRESS: networkConfig().depositContractAddress,
+}
+/** Of a beacon node, what tells which network it is of. */
+async function startGenesis() {
+  const answers: Record<string, object> = {
+    '/eth/v1/beacon/genesis': { data: genesis },
+    '/eth/v1/config/deposit_contract': { data: { chain_id: '31337', address: networkConfig().depositContractAddress } },
+    '/eth/v1/config/spec': { data: spec },
+  }
+  const server = createServer(({ url = '' }, response) => {
+    const answer = answers[url]
+    response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(answer ?? {}))
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
 
 describe.each(both)('keystores that are pushed, with $database', ({ database: name, open }) => {
   let folder: string
@@ -170,6 +194,45 @@ describe.each(both)('keystores that are pushed, with $database', ({ database: na
     expect(await isProvisioned(path)).toBe(true)
   })
 
+  test('run though the client goes on with another fee recipient than it says it has taken, which is told', async () => {
+    const { pubkey, path } = await stake()
+    target.ownFeeRecipient = `0x${'bb'.repeat(20)}`
+    await expect(push([pubkey], { feeRecipient: `0x${'fe'.repeat(20)}` })).rejects.toThrow(
+      /fee recipient of 0x[0-9a-f]+, and does not show it/,
+    )
+    expect(await isProvisioned(path)).toBe(true)
+  })
+
+  test('of which an answer says less than it was asked go on with the same command', async () => {
+    const pubkeys = [(await stake()).pubkey, (await stake()).pubkey]
+    target.shortAnswers = true
+    await expect(push(pubkeys)).rejects.toThrow('was given 2 keystores and speaks of 1')
+    target.shortAnswers = false
+    expect((await push(pubkeys)).map(({ outcome }) => outcome)).toEqual(['present', 'present'])
+  })
+
+  test('are said to have signed nothing only where they were never given away', async () => {
+    const { server, url } = await startGenesis()
+    const config = join(folder, 'with-beacon.yaml')
+    const text = readFileSync(join(folder, 'service.yaml'), 'utf8')
+    writeFileSync(config, stringify({ ...parse(text), networks: [networkConfig('devnet', { beaconApiUrls: [url] })] }))
+    const other = await startFakeKeymanager()
+    try {
+      const [unused, used] = [(await stake()).pubkey, (await stake()).pubkey]
+      await push([used], { to: other.url })
+      await push([unused, used], { config, again: true })
+      expect(target.protections).toEqual([
+        {
+          metadata: { interchange_format_version: '5', genesis_validators_root: genesis.genesis_validators_root },
+          data: [{ pubkey: unused, signed_blocks: [], signed_attestations: [] }],
+        },
+      ])
+    } finally {
+      server.close()
+      await other.close()
+    }
+  })
+
   test('come with the history that is given, of these keys alone', async () => {
     const { pubkey } = await stake()
     const metadata = { interchange_format_version: '5', genesis_validators_root: `0x${'ab'.repeat(32)}` }
@@ -191,6 +254,12 @@ describe.each(both)('keystores that are pushed, with $database', ({ database: na
     { what: 'a client that is not there', more: () => ({ to: 'http://127.0.0.1:1' }), says: /could not be reached \(ECONNREFUSED\)/ },
     { what: 'a network of Solana or none', more: () => ({ network: 'none' }), says: /no Ethereum network/ },
     { what: 'a fee recipient that is none', more: () => ({ feeRecipient: '0x1' }), says: /20 bytes in hex/ },
+    {
+      what: 'a fee recipient that is mistyped',
+      more: () => ({ feeRecipient: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD' }),
+      says: /EIP-55 checksum/,
+    },
+    { what: 'the zero address for fee recipient', more: () => ({ feeRecipient: `0x${'0'.repeat(40)}` }), says: /zero address/ },
     { what: 'http to another machine', more: () => ({ to: 'http://10.0.0.1:7500' }), says: /must be https/ },
     { what: 'http to a name', more: () => ({ to: 'http://vc.example' }), says: /must be https/ },
   ])('are not pushed with $what, and nothing is written down', async ({ more, says }) => {
