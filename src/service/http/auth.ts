@@ -36,6 +36,8 @@ const challenge = { 'www-authenticate': 'Bearer realm="staking"' }
 const unauthenticated = () =>
   new ProblemError('unauthenticated', 'send a valid API key: Authorization: Bearer <key>', { headers: challenge })
 
+const elsewhere = () => new ProblemError('forbidden', 'this API key may not be used from this address')
+
 /** By the routes themselves, which have no names of their own. */
 const operationIds: ReadonlyMap<Route, OperationId> = new Map(
   Object.entries<Route>(routes).map(([name, route]) => [route, name as OperationId]),
@@ -57,8 +59,8 @@ export interface AuthDeps {
 }
 
 /**
- * In this order: a valid API key (401), its limit (429), what it may do and from where (403), and a well-formed Idempotency-Key (400), all before the body is
- * read. What changes something is then written down, before it takes effect.
+ * In this order: a valid API key (401), from where it may be used (403), its limit (429), what it may do (403), and a well-formed Idempotency-Key (400), all before the
+ * body is read. What changes something is then written down, before it takes effect. Whoever has stolen a key that is bound to addresses can't use up its limit.
  */
 export async function installAuth(app: FastifyInstance, { apiKeys, audit, limiter, limits, checkNetwork }: AuthDeps): Promise<void> {
   await app.register(rateLimit, { global: false })
@@ -77,7 +79,7 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
     if (route === undefined || route.scope === 'none') return done()
     // Most who ask are remembered, and have requests left: they wait for nobody.
     const caller = apiKeys.recall(keyOf(request))
-    const allowance = caller === undefined ? undefined : limiter.spendAtHand(caller.keyId)
+    const allowance = caller?.mayComeFrom(request.ip) === true ? limiter.spendAtHand(caller.keyId) : undefined
     if (caller === undefined || allowance === undefined || isNoted(route))
       return void ask(request, reply, route, caller, allowance).then(done, done)
     try {
@@ -99,6 +101,11 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
     if (caller === undefined) {
       await spendByAddress(byAddress, request, reply)
       throw unauthenticated()
+    }
+    if (!caller.mayComeFrom(request.ip)) {
+      await spendByAddress(byAddress, request, reply)
+      audit.note(entryOf(request, route, caller), { status: 403, resource_id: null })
+      throw elsewhere()
     }
     enter(request, reply, route, caller, spent ?? (await limiter.spend(caller.keyId)))
     if (!isNoted(route)) return
@@ -151,7 +158,7 @@ const entryOf = (request: FastifyRequest, route: Route, { account, keyId }: Call
 
 /** @throws ProblemError `forbidden` */
 function checkPermission(request: FastifyRequest, route: Route, caller: Caller): void {
-  if (!caller.mayComeFrom(request.ip)) throw new ProblemError('forbidden', 'this API key may not be used from this address')
+  if (!caller.mayComeFrom(request.ip)) throw elsewhere()
   if (!caller.scopes.includes(route.scope as Scope)) {
     throw new ProblemError('forbidden', `this needs an API key with the scope ${route.scope}`, {
       headers: { 'www-authenticate': `${challenge['www-authenticate']}, error="insufficient_scope", scope="${route.scope}"` },

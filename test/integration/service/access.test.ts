@@ -92,6 +92,24 @@ describe.each(both)('an API key on $database', ({ open }) => {
     expect(await create(key)).toMatchObject(forbidden)
   })
 
+  test('for some addresses does not have its limit used up from others, who have one of their own', async () => {
+    const { keyId, key } = await make({ addressRanges: ['10.1.0.0/16'] })
+    const rateLimit = { max: 3, windowMs: 60_000, maxUnauthenticated: 5 }
+    const strict = await startService(service.store, { trustProxy: ['127.0.0.1'], rateLimit })
+    try {
+      const from = async (address: string) => (await strict.call('GET', stakes, { key, headers: { 'x-forwarded-for': address } })).status
+      for (let count = 0; count < 5; count++) expect(await from('10.2.2.3')).toBe(403)
+      expect(await from('10.2.2.3')).toBe(429)
+      for (let count = 0; count < 3; count++) expect(await from('10.1.2.3')).toBe(200)
+      expect(await from('10.1.2.3')).toBe(429)
+      await strict.close()
+      const entries = await service.store.db.selectFrom('audit_log').select(['status', 'address']).where('key_id', '=', keyId).execute()
+      expect(entries).toEqual(Array.from({ length: 5 }, () => ({ status: 403, address: '10.2.2.3' })))
+    } finally {
+      await strict.close()
+    }
+  })
+
   test('is rotated: both are good until the overlap ends, and the new one may do the same and lasts as long', async () => {
     const lifetimeMs = 90 * 86_400_000
     const old = await make({ operations: ['listEthereumStakes'], expiresAt: new Date(Date.now() + lifetimeMs) })
