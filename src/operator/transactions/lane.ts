@@ -20,8 +20,9 @@ import { createTend } from './tend.ts'
 
 /** Records that are followed at once. */
 const AT_ONCE = 16
-/** How often a lane is looked at for what may go, and, where somebody deletes a record that is held, whether it may go. */
+/** How often a lane is looked at for what may go; where that was more than one look deletes; and where somebody deletes a record that is held. */
 const PRUNE_EVERY_MS = 600_000
+const PRUNE_MORE_MS = 30_000
 const HELD_EVERY_MS = 60_000
 
 const byAge = (a: RecordObject, b: RecordObject): number => {
@@ -40,7 +41,8 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
   const take = createTake(deps, drive)
   const tend = createTend(deps)
   const end = createRecordEnd(deps)
-  const prunedAt = new Map<string, number>()
+  /** By lane, monotonic ms. */
+  const pruneAt = new Map<string, number>()
   const finality = createFinalityWatch(deps.clock)
 
   const unfinished = (lane: LaneId): readonly RecordObject[] =>
@@ -74,9 +76,9 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     await end.letGo(moment)
     const key = laneKey(moment.lane)
     const now = deps.clock.monotonicMs()
-    if (now - (prunedAt.get(key) ?? Number.NEGATIVE_INFINITY) < PRUNE_EVERY_MS) return
-    prunedAt.set(key, now)
-    await prunePlaces(deps, moment)
+    if (now < (pruneAt.get(key) ?? Number.NEGATIVE_INFINITY)) return
+    pruneAt.set(key, now + PRUNE_EVERY_MS)
+    if (await prunePlaces(deps, moment)) pruneAt.set(key, now + PRUNE_MORE_MS)
     await end.retire(moment)
   }
 
@@ -85,7 +87,8 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     const isHeld = store.liveIn(lane).some(isBeingDeleted)
     // The highest place stays.
     if (!isHeld && store.placesIn(lane).size <= 1 && !end.isAnyGoing(lane)) return { kind: 'done' }
-    return { kind: 'wait', afterMs: jitter(isHeld ? HELD_EVERY_MS : PRUNE_EVERY_MS), priority: Priority.low }
+    const pruneInMs = Math.max(1_000, (pruneAt.get(laneKey(lane)) ?? 0) - deps.clock.monotonicMs())
+    return { kind: 'wait', afterMs: jitter(Math.min(isHeld ? HELD_EVERY_MS : PRUNE_EVERY_MS, pruneInMs)), priority: Priority.low }
   }
 
   return async function reconcile(key, signal): Promise<Result> {

@@ -1,8 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
+import { lowerCase } from '../../lib/chain-types.ts'
 import { CONFIRM_DELETE_ANNOTATION, RECORD_FINALIZER } from '../../resources/meta.ts'
 import { KubeError } from '../kube/errors.ts'
 import { addressOf, createWorld, EXIT, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
-import { laneKey } from './names.ts'
+import { laneKey, placeName } from './names.ts'
 
 /** How records of the log end: by themselves long after their resource, by hand as soon as nothing hangs on them, and never while something does. */
 
@@ -42,6 +43,20 @@ async function deleted(world: World, operator: Operator, key: string): Promise<v
   await world.visit(operator, key)
   expect(world.object(key)).toBeUndefined()
 }
+
+test('places go as fast as a busy lane makes them, and the highest stays', async () => {
+  const world = createWorld()
+  world.addSigner('signer-1', {}, { sharedKey: true })
+  const at = { chainId: hoodi.chainId, address: addressOf(0) }
+  for (let nonce = 0; nonce < 130; nonce++) {
+    world.chain.mineForeign({ from: addressOf(0) })
+    world.places.create({ metadata: { name: placeName(at, nonce) }, spec: { ...at, address: lowerCase(at.address), nonce } })
+  }
+  world.addStake()
+  const operator = await settled(world, [KEY])
+  for (let n = 0; n < 3; n++) await pass(world, operator, 31_000)
+  expect(world.places.list().map(({ spec }) => spec.nonce)).toEqual([130])
+})
 
 describe.each([EXIT, WITHDRAWAL])('the record of %s', (key) => {
   test('goes thirty days after its resource, and not before', async () => {

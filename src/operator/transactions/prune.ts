@@ -12,8 +12,11 @@ import { type RecordObject, recordOf } from './store.ts'
 /** Objects deleted in one look at a lane. */
 const PRUNE_AT_ONCE = 50
 
-/** Deletes places that nothing needs any more: below the final count of all nodes, and named by no transaction that is open. */
-export async function prunePlaces({ store, onPruned }: LaneDeps, { lane, network, counts, places, signal }: Moment): Promise<void> {
+/**
+ * Deletes places that nothing needs any more: below the final count of all nodes, and named by no transaction that is open.
+ * @returns whether there are more than one look deletes
+ */
+export async function prunePlaces({ store, onPruned }: LaneDeps, { lane, network, counts, places, signal }: Moment): Promise<boolean> {
   /** The record that a place was taken for, as long as it uses this lane. */
   const ownerOf = ({ transaction }: Place): RecordObject | undefined => {
     const record = transaction?.name === undefined ? undefined : store.record(transaction.name)
@@ -28,6 +31,7 @@ export async function prunePlaces({ store, onPruned }: LaneDeps, { lane, network
     await store.prunePlace(lane, nonce, signal)
     onPruned?.(network.config.name, 'SignerNonce')
   }
+  return spent.length > PRUNE_AT_ONCE
 }
 
 /**
