@@ -6,6 +6,7 @@ import {
   conclude,
   forgottenPlaces,
   type Hindrance,
+  highestPlace,
   holesOf,
   isCancelling,
   isFilled,
@@ -15,6 +16,7 @@ import {
   type Landing,
   MAX_CALLS,
   MAX_CANCELS,
+  MAX_HOLES,
   MAX_REMAKES,
   MAX_VERSIONS,
   mayAttempt,
@@ -27,6 +29,7 @@ import {
   PATIENCE_MS,
   type Place,
   recordMayBePruned,
+  strayPlace,
   type TransactionRecord,
   takenBack,
   testimony,
@@ -182,9 +185,20 @@ describe('holesOf', () => {
     { that: 'what is used already is none', places: [5, 8], shown: counts(5, 7), holes: [7] },
     { that: 'what a pool shows is none', places: [5, 8], shown: counts(5, 6, 8), holes: [] },
     { that: 'nothing above the highest place is one', places: [5], shown: counts(7), holes: [] },
+    { that: 'more than a lane can lack are none', places: [5, 5 + MAX_HOLES + 2], shown: counts(5), holes: [] },
+    { that: 'the highest number that there is takes no time', places: [5, Number.MAX_SAFE_INTEGER], shown: counts(5), holes: [] },
   ])('$that', ({ places, shown, holes }) => {
     expect(holesOf(placesOf(...places), shown)).toEqual(holes)
   })
+})
+
+test('a place is stray beyond more numbers than a lane can lack, however many places there are', () => {
+  expect(strayPlace(placesOf(), counts(5))).toBeUndefined()
+  expect(strayPlace(placesOf(5, 5 + MAX_HOLES + 1), counts(5))).toBeUndefined()
+  expect(strayPlace(placesOf(5, 5 + MAX_HOLES + 2), counts(5))).toBe(5 + MAX_HOLES + 2)
+  const many = placesOf(...Array.from({ length: 3 * MAX_HOLES }, (_, nonce) => nonce))
+  expect(strayPlace(many, counts(0))).toBeUndefined()
+  expect(highestPlace(new Map(Array.from({ length: 300_000 }, (_, nonce) => [nonce, filler(nonce)])))).toBe(299_999)
 })
 
 describe('useOf', () => {

@@ -66,8 +66,11 @@ export const isOpen = ({ status }: Pick<TransactionRecord, 'status'>): boolean =
 export const isCancelling = (record: Pick<TransactionRecord, 'status' | 'generation'>): boolean =>
   openAttempts(record).some(({ kind }) => kind === 'Cancel')
 
-export const highestPlace = (places: ReadonlyMap<number, Place>): number | undefined =>
-  places.size === 0 ? undefined : Math.max(...places.keys())
+export function highestPlace(places: ReadonlyMap<number, Place>): number | undefined {
+  let highest: number | undefined
+  for (const nonce of places.keys()) if (highest === undefined || nonce > highest) highest = nonce
+  return highest
+}
 
 export type NextPlace =
   | { readonly is: 'free'; readonly nonces: readonly number[] }
@@ -98,14 +101,30 @@ export function nextPlaces(places: ReadonlyMap<number, Place>, counts: Counts, u
   return { is: 'free', nonces: Array.from({ length: wanted }, (_, index) => nonce + index) }
 }
 
-/** Numbers below the highest place, not final, that have no place and under which no node shows anything: the lane takes them as fillers. */
+/** So many numbers no lane can lack: each of its own was taken after the one before it. A place beyond a wider gap was made by hand. */
+export const MAX_HOLES = 1_000
+
+/**
+ * Numbers below the highest place, not final, that have no place and under which no node shows anything: the lane takes them as fillers. None where they are
+ * too many to be its own.
+ */
 export function holesOf(places: ReadonlyMap<number, Place>, counts: Counts): readonly number[] {
   const highest = highestPlace(places)
   const holes: number[] = []
   if (highest === undefined) return holes
-  for (let nonce = Math.max(counts.final, counts.latest, counts.pending); nonce < highest; nonce++)
+  for (let nonce = Math.max(counts.final, counts.latest, counts.pending); nonce < highest && holes.length <= MAX_HOLES; nonce++)
     if (!places.has(nonce)) holes.push(nonce)
-  return holes
+  return holes.length > MAX_HOLES ? [] : holes
+}
+
+/** The lowest place that no lane has given out: more numbers than it can lack are missing between the final count and it. Undefined where there is none. */
+export function strayPlace(places: ReadonlyMap<number, Place>, { final }: Pick<Counts, 'final'>): number | undefined {
+  let next = final
+  for (const nonce of [...places.keys()].filter((one) => one >= final).toSorted((a, b) => a - b)) {
+    if (nonce - next > MAX_HOLES) return nonce
+    next = nonce + 1
+  }
+  return undefined
 }
 
 /**

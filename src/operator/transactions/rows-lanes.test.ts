@@ -2,9 +2,9 @@ import { describe, expect, test, vi } from 'vitest'
 import { ChainError } from '../../chains/ethereum/chain.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
 import type { ValidatorExitSpec } from '../../resources/validator-exit.ts'
-import { add, kinds, none, POLL, said } from '../testing/rows.ts'
+import { add, assertOnce, kinds, none, POLL, said } from '../testing/rows.ts'
 import { addressOf, createWorld, EXIT, GWEI, hoodi, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
-import { laneKey } from './names.ts'
+import { laneKey, placeName } from './names.ts'
 
 /** Nobody's wish holds what others share: the lane of a signer moves, whatever becomes of one transaction in it. */
 
@@ -434,6 +434,52 @@ describe('a hole in the sequence, and no new stake', () => {
     }
     await world.settle(operators[0] as Operator, [OTHER, 'team-a/a', 'team-a/b'])
     world.assertMoney({ deposits: 3 })
+  })
+})
+
+describe('somebody makes a place by hand', () => {
+  const place = (name: string, nonce: number) => ({
+    metadata: { name },
+    spec: { chainId: hoodi.chainId, address: addressOf(0).toLowerCase() as `0x${string}`, nonce },
+  })
+
+  test('under a name that is not its number’s: it gives out nothing, and holds nobody', async () => {
+    const world = worldOf(KEY)
+    world.places.create(place('by-hand', 1_000_000))
+    await world.settle(world.start(), [KEY])
+    expect(world.ready(KEY), said(world, KEY)).toBe(true)
+    expect(cancels(world)).toEqual([])
+  })
+
+  test.each([1_000_000, Number.MAX_SAFE_INTEGER])('far above all others (%i): nothing is filled, and it is told which', async (nonce) => {
+    const world = worldOf(KEY)
+    const name = placeName({ chainId: hoodi.chainId, address: addressOf(0) }, nonce)
+    world.places.create(place(name, nonce))
+    const operator = world.start()
+    for (let n = 0; n < 4; n++) {
+      await world.visit(operator, KEY)
+      world.clock.advance(POLL)
+    }
+    expect(world.stalled(KEY), said(world, KEY)).toBe('UnaccountedTransactions')
+    expect(said(world, KEY)).toContain(`kubectl delete signernonce ${name}`)
+    expect(world.keys.signed).toEqual([])
+    expect(world.places.list()).toHaveLength(1)
+    world.places.vanish(name)
+    await world.settle(operator, [KEY])
+    expect(world.ready(KEY), said(world, KEY)).toBe(true)
+    assertOnce(world, KEY)
+  })
+
+  test('and the key of a filler is gone: what else there is to do in the lane is done', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await world.visit(operator, KEY)
+    world.chain.mine()
+    world.places.create(place(placeName({ chainId: hoodi.chainId, address: addressOf(0) }, 1), 1))
+    world.places.create(place(placeName({ chainId: hoodi.chainId, address: addressOf(0) }, 2), 2))
+    world.signers.vanish('signer-1')
+    await expect(operator.reconcile('records', lane)).resolves.toMatchObject({ kind: 'wait' })
+    expect(world.keys.signed.filter(({ transaction }) => transaction.data === '0x')).toEqual([])
   })
 })
 

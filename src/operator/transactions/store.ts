@@ -69,10 +69,17 @@ const concludedIn = (lane: LaneId, purpose: TransactionPurpose): string => `${la
 export const isSettledRecord = ({ metadata, status }: RecordObject): boolean =>
   status?.outcome !== undefined && metadata.deletionTimestamp === undefined
 
+/** ▸ Its name is what gives a number out once: one that says another number than its name, as of one made by hand, has given out none. */
+const isNamedSo = ({ metadata, spec }: PlaceObject): boolean => metadata.name === placeName(spec, spec.nonce)
+const ofPlaces =
+  (keys: (spec: PlaceObject['spec']) => readonly string[]) =>
+  (place: PlaceObject): readonly string[] =>
+    isNamedSo(place) ? keys(place.spec) : []
+
 export const placeIndexers = {
-  lane: ({ spec }: PlaceObject): readonly string[] => [laneKey(spec)],
-  transaction: ({ spec }: PlaceObject): readonly string[] => (spec.transaction === undefined ? [] : [spec.transaction.uid]),
-  subject: ({ spec }: PlaceObject): readonly string[] => spec.subjects ?? [],
+  lane: ofPlaces((spec) => [laneKey(spec)]),
+  transaction: ofPlaces(({ transaction }) => (transaction === undefined ? [] : [transaction.uid])),
+  subject: ofPlaces(({ subjects = [] }) => subjects),
 }
 export const ownerKey = ({ kind, namespace, name }: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): string =>
   `${kind}/${namespace}/${name}`

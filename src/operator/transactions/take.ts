@@ -10,9 +10,10 @@ import { affordable } from './funds.ts'
 import { verdictOf } from './hindrance.ts'
 import type { Room } from './limiter.ts'
 import type { LaneDeps, Moment } from './moment.ts'
+import { placeName } from './names.ts'
 import { createPreparation, type Ready } from './preparation.ts'
 import { feesOf } from './price.ts'
-import { type KeyUse, type NextPlace, nextPlaces, type Place, withPlace } from './protocol.ts'
+import { type KeyUse, MAX_HOLES, type NextPlace, nextPlaces, type Place, strayPlace, withPlace } from './protocol.ts'
 import { createRecall } from './recall.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
@@ -244,7 +245,7 @@ function keyUse(signing: LaneDeps['signing'], lane: Moment['lane']): KeyUse {
 }
 
 /** Why no place can be given out now. */
-function refusal({ lane, network }: Moment, next: Exclude<NextPlace, { is: 'free' }>, signer: StakingSigner): Halt {
+function refusal({ lane, network, places, counts }: Moment, next: Exclude<NextPlace, { is: 'free' }>, signer: StakingSigner): Halt {
   const after = network.config.pollIntervalMs
   switch (next.is) {
     case 'unaccounted':
@@ -258,11 +259,18 @@ function refusal({ lane, network }: Moment, next: Exclude<NextPlace, { is: 'free
         `Transactions of ${lane.address} on ${network.config.name} from nonce ${next.from} on are not in the log and not final yet: one may be what is about to be made once more. It goes on when they are final.`,
         after,
       )
-    case 'hole':
+    case 'hole': {
+      const stray = strayPlace(places, counts)
+      if (stray !== undefined)
+        return stall(
+          'UnaccountedTransactions',
+          `SignerNonce ${placeName(lane, stray)} is more than ${MAX_HOLES} numbers above what ${lane.address} has sent on ${network.config.name}: no lane has given it out, and nothing is signed beside it. Find out who made it. When you are certain that nothing of yours is under it: kubectl delete signernonce ${placeName(lane, stray)}`,
+        )
       return wait(
         'WaitingForNonce',
         `Nonce ${next.nonce} of ${lane.address} on ${network.config.name} is missing in the log; it is filled first.`,
         after,
       )
+    }
   }
 }

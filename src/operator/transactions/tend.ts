@@ -7,11 +7,16 @@ import { type LaneDeps, type Moment, nodesLacking, somebodyWaits } from './momen
 import { type LaneId, laneKey, placeName } from './names.ts'
 import { feeCap } from './policy.ts'
 import { cancelCap, feesFor, isTooCheap } from './price.ts'
-import { holesOf, isFilled, type Place, useOf } from './protocol.ts'
+import { holesOf, isFilled, type Place, strayPlace, useOf } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 /** Numbers taken as fillers in one look. */
 const HOLES_AT_ONCE = 50
+
+/** Nobody can sign for it now, or may: those that wait behind it say why. What else there is to do in the lane is done. */
+function leaveOpen(error: unknown): void {
+  if (!(error instanceof Halt || error instanceof KeyError)) throw error
+}
 
 /** Keeps a lane without holes: takes numbers that are missing, and fills places that no transaction names with 0 wei to the signer itself. */
 export function createTend(deps: LaneDeps) {
@@ -44,15 +49,7 @@ export function createTend(deps: LaneDeps) {
     const fees = feesFor(market, cancelCap(feeCap(signer, undefined)), sent?.fees)
     if (fees === undefined) return
     deps.assertMayAct()
-    let signed: Awaited<ReturnType<typeof signing.filler>>
-    try {
-      signed = await signing.filler(lane, signer, nonce, fees, signal)
-    } catch (error) {
-      // Whose key it is says so itself. What else is to be done in the lane is done.
-      if (error instanceof KeyError) return
-      throw error
-    }
-    const { raw, hash } = signed
+    const { raw, hash } = await signing.filler(lane, signer, nonce, fees, signal)
     deps.assertMayAct()
     deps.onPoint?.('before send', key)
     const answers = await chain.send(raw, 'all', signal)
@@ -80,8 +77,10 @@ export function createTend(deps: LaneDeps) {
     const waits = (nonce: number) => somebodyWaits(moment, nonce, (record) => isHeldBack(memory.standing(record.metadata.name)))
     const named = new Set(store.liveIn(lane).flatMap(({ status }) => (status?.outcome === undefined ? (status?.place ?? []) : [])))
     const fillers: Place[] = []
-    for (const place of store.placesIn(lane).values()) {
-      if (place.nonce < counts.latest) continue
+    const all = store.placesIn(lane)
+    const stray = strayPlace(all, counts) ?? Number.POSITIVE_INFINITY
+    for (const place of all.values()) {
+      if (place.nonce < counts.latest || place.nonce >= stray) continue
       const owner = await ownerOf(place, lane, signal)
       const known = owner === undefined ? undefined : memory.of(owner)
       const hindrance = hindranceOf(owner === undefined ? undefined : memory.standing(owner.metadata.name))
@@ -99,7 +98,7 @@ export function createTend(deps: LaneDeps) {
     await each(
       fillers.filter(({ nonce }) => waits(nonce)),
       8,
-      ({ nonce }) => fill(moment, nonce),
+      ({ nonce }) => fill(moment, nonce).catch(leaveOpen),
     )
     for (const key of memory.fillers.keys())
       if (key.startsWith(placeName(lane, 0).slice(0, -1)) && Number(key.slice(key.lastIndexOf('-') + 1)) < counts.final)
