@@ -19,7 +19,7 @@ export interface StateMetric {
   readonly absentIsZero?: true
 }
 
-const sagas = ['EthereumStake', 'ValidatorExit', 'ValidatorWithdrawal', 'SolanaStake']
+const sagas = ['EthereumStake', 'ValidatorExit', 'ValidatorWithdrawal', 'SolanaStake', 'SolanaStakeAuthorization']
 const people = [...sagas, 'StakingSigner']
 const conditions = { type: ['type'], reason: ['reason'] } as const
 
@@ -48,7 +48,7 @@ export const stateMetrics: readonly StateMetric[] = [
   {
     name: 'suspended',
     help: '1 where spec.suspend is true.',
-    kinds: ['EthereumStake', 'ValidatorExit', 'ValidatorWithdrawal', 'SolanaStake'],
+    kinds: sagas,
     path: ['spec', 'suspend'],
     absentIsZero: true,
   },
@@ -76,6 +76,11 @@ export const infoLabels: Readonly<Record<string, Readonly<Record<string, Path>>>
   ValidatorExit: { network: ['status', 'network'], signer: ['spec', 'signer'], phase: ['status', 'phase'] },
   ValidatorWithdrawal: { network: ['status', 'network'], signer: ['spec', 'signer'], phase: ['status', 'phase'] },
   SolanaStake: { network: ['spec', 'network'], signer: ['spec', 'stakeAuthority', 'signer'], phase: ['status', 'phase'] },
+  SolanaStakeAuthorization: {
+    network: ['status', 'network'],
+    stake: ['spec', 'stakeRef', 'name'],
+    phase: ['status', 'phase'],
+  },
   StakingSigner: { chain: ['spec', 'chain'], address: ['spec', 'address'] },
 }
 

@@ -9,6 +9,7 @@ const does: Readonly<Record<TransactionPurpose, string>> = {
   SolanaStake: 'make and delegate a stake',
   SolanaDeactivation: 'deactivate a stake: it stops to earn, and can be withdrawn later',
   SolanaWithdrawal: 'withdraw all that a stake account holds',
+  SolanaAuthorization: 'hand the authorities of a stake account over: whoever has the withdraw authority owns the money',
 }
 
 /** A plan as lines of a name and a value, for a person who has to decide about it. */
@@ -27,6 +28,8 @@ export function planInWords(plan: Plan): readonly (readonly [string, string])[] 
     ...line('and by', plan.withdrawSigner && `StakingSigner ${plan.withdrawSigner}, ${plan.withdrawAuthority ?? ''}`),
     ...line(isSolana ? 'stake account' : 'validator', plan.subject),
     ...line('delegated to', plan.voteAccount),
+    ...line('new stake authority', plan.newStakeAuthority),
+    ...line('new withdraw authority', plan.newWithdrawAuthority),
     ...line('contract', plan.to),
     ...line('value', plan.valueWei && `${formatWeiAsEth(wei(BigInt(plan.valueWei)))} ETH`),
     ...line('calldata hash', plan.dataHash),

@@ -1,6 +1,7 @@
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
 import { signerNonce } from '../resources/signer-nonce.ts'
 import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
+import { type SolanaStakeAuthorization, solanaStakeAuthorization } from '../resources/solana-stake-authorization.ts'
 import { type StakingApproval, stakingApproval } from '../resources/staking-approval.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import { stakingTransaction } from '../resources/staking-transaction.ts'
@@ -9,6 +10,7 @@ import { networkOfRequest } from '../resources/validator-request.ts'
 import { askedGwei, type ValidatorWithdrawal, validatorWithdrawal } from '../resources/validator-withdrawal.ts'
 import { KEPT } from './engine/kept.ts'
 import { isConfirmed, isDone } from './kinds/ethereum-stake/status.ts'
+import { isSettledAuthorization } from './kinds/solana-stake/authorization-kind.ts'
 import { isSettledSolanaStake } from './kinds/solana-stake/kind.ts'
 import { isFunded, isWithdrawn } from './kinds/solana-stake/steps.ts'
 import { requestIndexers, stakesByValidator } from './kinds/validator-request/requests.ts'
@@ -52,9 +54,23 @@ export function createCaches(collection: Collections) {
       amountOf: ({ spec }) => Number(askedGwei(spec)),
       indexers: requestIndexers,
     }),
+    authorizations: createSagaCollection<SolanaStakeAuthorization & KubeObject>(collection, {
+      definition: solanaStakeAuthorization,
+      signersOf: ({ spec }) => [spec.stakeAuthority?.signer, spec.withdrawAuthority?.signer].filter((name) => name !== undefined),
+      isSettled: isSettledAuthorization,
+      networkOf: ({ status }) => status?.network ?? '',
+      amountOf: () => 0,
+      indexers: { stake: ({ metadata, spec }) => [`${metadata.namespace}/${spec.stakeRef.name}`] },
+    }),
     solanaStakes: createSagaCollection<SolanaStake & KubeObject>(collection, {
       definition: solanaStake,
-      signersOf: ({ spec }) => [...new Set([spec.stakeAuthority.signer, spec.withdrawAuthority.signer])],
+      // Those of the spec, or whom they have handed over to.
+      signersOf: ({ spec, status }) => [
+        ...new Set([
+          status?.handOver?.stakeSigner ?? spec.stakeAuthority.signer,
+          status?.handOver?.withdrawSigner ?? spec.withdrawAuthority.signer,
+        ]),
+      ],
       isSettled: isSettledSolanaStake,
       networkOf: ({ spec }) => spec.network,
       amountOf: ({ spec }) => Number(spec.amountLamports),

@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts'
 import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.ts'
 import type { Reason } from '../resources/reasons.ts'
 import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
+import { type SolanaStakeAuthorization, solanaStakeAuthorization } from '../resources/solana-stake-authorization.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import type { TransactionOwner } from '../resources/staking-transaction.ts'
 import type { Caches } from './caches.ts'
@@ -14,6 +15,7 @@ import type { EffectTable, Perform } from './engine/step.ts'
 import { stall } from './engine/verdict.ts'
 import { createEthereumStakeEffects } from './kinds/ethereum-stake/effects.ts'
 import { ethereumStakeKind } from './kinds/ethereum-stake/kind.ts'
+import { solanaStakeAuthorizationKind } from './kinds/solana-stake/authorization-kind.ts'
 import { createSolanaStakeEffects } from './kinds/solana-stake/effects.ts'
 import { solanaStakeKind } from './kinds/solana-stake/kind.ts'
 import { duplicateOf, twinOf } from './kinds/staking-signer/duplicate.ts'
@@ -70,6 +72,7 @@ const refusals: ReadonlySet<string> = new Set<Reason>([
   'PubkeyAlreadyDeposited',
   'NamespaceNotAllowed',
   'WithdrawalAddressNotAllowed',
+  'SuccessorNotAllowed',
   'VoteAccountNotAllowed',
   'OverLimit',
   'PolicyUnreadable',
@@ -138,7 +141,10 @@ function composeGround(parts: OperatorParts) {
   const { signers } = caches
   const onPoint = parts.onPoint === undefined ? {} : { onPoint: parts.onPoint }
   const sagas: Readonly<Record<string, Owned>> = Object.fromEntries(
-    [caches.stakes, caches.exits, caches.withdrawals, caches.solanaStakes].map((saga) => [saga.kind, saga as unknown as Owned]),
+    [caches.stakes, caches.exits, caches.withdrawals, caches.solanaStakes, caches.authorizations].map((saga) => [
+      saga.kind,
+      saga as unknown as Owned,
+    ]),
   )
   const store = createSignerStore({
     client: signers.client,
@@ -261,6 +267,19 @@ function composeEffects({ parts, log, signing, resource, asking }: Ground) {
       log,
       keys: solanaKeys,
       stake: async (ref, fresh, signal) => (await resource(solanaStake.kind, ref, fresh, signal)) as SolanaStake | undefined,
+      authorization: async (ref, fresh, signal) =>
+        (await resource(solanaStakeAuthorization.kind, ref, fresh, signal)) as SolanaStakeAuthorization | undefined,
+      successorsOf(stake) {
+        const asked = caches.authorizations.cache.byIndex('stake', stake).map(({ spec }) => spec)
+        const addressIn = (to: SolanaStakeAuthorization['spec']['stakeAuthority']): readonly string[] => {
+          const address = to?.signer === undefined ? to?.address : caches.signers.cache.get(to.signer)?.spec.address
+          return address === undefined ? [] : [address]
+        }
+        return {
+          stake: asked.flatMap(({ stakeAuthority }) => addressIn(stakeAuthority)),
+          withdraw: asked.flatMap(({ withdrawAuthority }) => addressIn(withdrawAuthority)),
+        }
+      },
       exists: (key) => caches.solanaStakes.cache.get(key) !== undefined,
       activatingMs: parts.observation.activatingMs,
     }),
@@ -302,7 +321,7 @@ type Legacy = ReturnType<typeof composeLegacy>
 function composeSagas(ground: Ground, { requests, deposit, request, solana }: EffectsOfKinds, legacy: Legacy) {
   const { parts, log, onPoint, shows } = ground
   const { networks, observation: intervals, report } = parts
-  const { stakes, exits, withdrawals, solanaStakes } = parts.caches
+  const { stakes, exits, withdrawals, solanaStakes, authorizations } = parts.caches
   /** ▸ What a status of the version before claims is taken into the log before anything is made of that status. */
   const afterImport =
     <R extends SagaResource>({ kind, cache }: SagaCollection<R>, reconcile: Reconcile): Reconcile =>
@@ -347,14 +366,15 @@ function composeSagas(ground: Ground, { requests, deposit, request, solana }: Ef
     exits: ofLanes(exits, saga(exits, exitKind, request.effects)),
     withdrawals: ofLanes(withdrawals, saga(withdrawals, withdrawalKind, request.effects)),
     solanaStakes: saga(solanaStakes, solanaStakeKind({ ...solana, log, intervals }), solana.effects).reconcile,
+    authorizations: saga(authorizations, solanaStakeAuthorizationKind({ log }), solana.authorization.effects).reconcile,
   }
 }
 
 type Hold = ReturnType<typeof createSignerHold>
 
 /** Who needs a signer's key yet. */
-function composeNeed({ stakes, exits, withdrawals, solanaStakes, signers }: Caches): (signer: StakingSigner) => KeyNeed {
-  const sagas = [stakes, exits, withdrawals, solanaStakes] as const
+function composeNeed({ stakes, exits, withdrawals, solanaStakes, authorizations, signers }: Caches): (signer: StakingSigner) => KeyNeed {
+  const sagas = [stakes, exits, withdrawals, solanaStakes, authorizations] as const
   return (signer) => ({
     controls: (signer.spec.chain === 'Solana' ? solanaStakes : stakes).controlledBy(signer.spec.address),
     hasUsers: sagas.some((saga) => saga.hasUnsettled(signer.metadata.name)),
@@ -444,8 +464,9 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
         .names('Solana')
         .map((name) => networks.solana(name))
         .find((network) => network?.config.genesisHash === genesisHash),
-    kindOf: () => solana.steps,
     approvals,
+    kindOf: ({ spec }) =>
+      [solana.steps, solana.authorization.handOvers].find(({ purposes }) => purposes.includes(spec.purpose)) ?? solana.steps,
     limits: createSolanaLimiter({ store: transactions, memory, clock }),
     countedUntil: limiter.countedUntil,
     ownerExists,
@@ -496,6 +517,7 @@ export function composeOperator(parts: OperatorParts) {
     exits: informed(sagas.exits),
     withdrawals: informed(sagas.withdrawals),
     solanaStakes: informed(sagas.solanaStakes),
+    authorizations: informed(sagas.authorizations),
     signers: informed(composeSigners(ground, legacy, hold, need)),
     records: informed(composeLog(ground, effects, legacy, hold)),
   }

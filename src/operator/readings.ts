@@ -46,7 +46,7 @@ export function createReadings(deps: {
   readonly clock: Clock
 }): Readings {
   const { caches, networks, seen, clock } = deps
-  const { signers, stakes, exits, withdrawals, solanaStakes, records, places } = caches
+  const { signers, stakes, exits, withdrawals, solanaStakes, authorizations, records, places } = caches
   return {
     leader: () => deps.elector.isHeld(),
     knowsFleet: () => deps.elector.isHeld() && deps.collections.informers.every(([, informer]) => informer.hasSynced()),
@@ -66,7 +66,8 @@ export function createReadings(deps: {
         silentMs: informer.lastEventAt === undefined ? undefined : clock.monotonicMs() - informer.lastEventAt,
       })),
     *resources() {
-      for (const { kind, states } of [stakes, exits, withdrawals, solanaStakes]) for (const state of states()) yield { kind, ...state }
+      for (const { kind, states } of [stakes, exits, withdrawals, solanaStakes, authorizations])
+        for (const state of states()) yield { kind, ...state }
       for (const { status } of signers.cache.list()) {
         const [ready, stalled] = ['Ready', 'Stalled'].map((type) => findCondition(status?.conditions, type))
         yield {

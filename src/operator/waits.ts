@@ -75,11 +75,14 @@ export function createWaits(clock: Clock): Waits {
 
 /** The waits of all kinds. To be called before the caches run. */
 export function followWaits(
-  { stakes, exits, withdrawals, solanaStakes, signers }: Omit<Caches, 'records' | 'places'>,
+  { stakes, exits, withdrawals, solanaStakes, authorizations, signers }: Omit<Caches, 'records' | 'places'>,
   clock: Clock,
 ): Waits {
   const waits = createWaits(clock)
-  for (const saga of [stakes, exits, withdrawals, solanaStakes] as readonly Pick<SagaCollection<SagaResource>, 'onChange'>[])
+  for (const saga of [stakes, exits, withdrawals, solanaStakes, authorizations] as readonly Pick<
+    SagaCollection<SagaResource>,
+    'onChange'
+  >[])
     waits.follow(saga, ({ status }) => sagaStandings(status?.conditions))
   waits.follow(signers, ({ status }) => signerStandings(status?.conditions))
   return waits

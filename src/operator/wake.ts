@@ -44,12 +44,14 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
   const exits = wakerOf(caches.exits, queues.exits)
   const withdrawals = wakerOf(caches.withdrawals, queues.withdrawals)
   const solanaStakes = wakerOf(caches.solanaStakes, queues.solanaStakes)
-  const sagas = [stakes, exits, withdrawals, solanaStakes]
+  const authorizations = wakerOf(caches.authorizations, queues.authorizations)
+  const sagas = [stakes, exits, withdrawals, solanaStakes, authorizations]
   const byKind = new Map([
     [caches.stakes.kind, stakes] as const,
     [caches.exits.kind, exits] as const,
     [caches.withdrawals.kind, withdrawals] as const,
     [caches.solanaStakes.kind, solanaStakes] as const,
+    [caches.authorizations.kind, authorizations] as const,
   ])
   const wakeOwner: Wakes['owner'] = ({ kind, namespace, name }, isPassing = false) =>
     byKind.get(kind)?.wakeAfter(`${namespace}/${name}`, isPassing ? PASSING_MS : SOON_MS)
@@ -93,6 +95,14 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     const concerned = new Set([...now, ...before])
     for (const { metadata, spec } of caches.signers.cache.list()) if (concerned.has(spec.address)) queues.signers.add(metadata.name)
   }
+  /** Steps of a stake and hand-overs of its authorities wait for each other; who has the authorities is news to the stake. */
+  function wakeOthersOf(record: RecordObject): void {
+    for (const other of othersOf(caches, record)) {
+      if (other.status?.outcome === undefined) wakeLane(other)
+      const isConcerned = [record, other].some(({ spec }) => spec.purpose === 'SolanaAuthorization')
+      if (isConcerned) byKind.get(other.spec.owner.kind)?.wake(`${other.spec.owner.namespace}/${other.spec.owner.name}`)
+    }
+  }
   const isLimited = (signer: string): boolean => (caches.signers.cache.get(signer)?.spec.policy?.limits?.length ?? 0) > 0
   caches.records.onChange((_name, change) => {
     const record = nowOf(change) ?? beforeOf(change)
@@ -107,6 +117,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     // What ended a place is news of its signer: its lane, and whether somebody else used its key.
     if (isEnd || (attemptsIn(change) && isLimited(record.spec.signer))) queues.signers.add(record.spec.signer)
     if (record.spec.chain === 'Solana') wakeHolders(change)
+    if (record.spec.chain === 'Solana' && isEnd && change.type !== 'added') wakeOthersOf(record)
   })
   caches.signers.onChange((name, change) => {
     if (mattersToUsers(change)) for (const record of caches.records.cache.byIndex('signer', name)) wakeLane(record)
@@ -121,15 +132,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     wakeOpenOf({ ...spec.resourceRef, namespace: metadata.namespace ?? '' })
   })
 
-  // Solana's records wait for nobody else: what their resource or its other signer says is news to them.
-  const wakeSteps = ({ metadata: { namespace = '', name } }: KubeObject) => wakeOpenOf({ kind: caches.solanaStakes.kind, namespace, name })
-  caches.solanaStakes.onChange((_key, change) => {
-    const stake = nowOf(change) ?? beforeOf(change)
-    if (stake !== undefined && (change.type !== 'updated' || !change.own)) wakeSteps(stake)
-  })
-  caches.signers.onChange((name, change) => {
-    if (mattersToUsers(change)) for (const stake of caches.solanaStakes.unsettled('signer', name)) wakeSteps(stake)
-  })
+  const wakeSteps = wireSteps(caches, wakeOpenOf, authorizations)
   // A record that somebody deletes waits for the last resource that it was made for.
   const wakeHeld = (kind: string) => (_key: string, change: Change<KubeObject>) => {
     if (change.type !== 'deleted') return
@@ -137,10 +140,8 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     for (const record of caches.records.cache.byIndex('owner', ownerKey({ kind, namespace, name })))
       if (record.metadata.deletionTimestamp !== undefined) wakeLane(record)
   }
-  caches.stakes.onChange(wakeHeld(caches.stakes.kind))
-  caches.exits.onChange(wakeHeld(caches.exits.kind))
-  caches.withdrawals.onChange(wakeHeld(caches.withdrawals.kind))
-  caches.solanaStakes.onChange(wakeHeld(caches.solanaStakes.kind))
+  for (const saga of [caches.stakes, caches.exits, caches.withdrawals, caches.solanaStakes, caches.authorizations])
+    saga.onChange(wakeHeld(saga.kind))
 
   return {
     owner: wakeOwner,
@@ -151,10 +152,48 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     },
     namespace(name) {
       for (const saga of sagas) saga.wakeUnsettled('namespace', name)
-      for (const stake of caches.solanaStakes.unsettled('namespace', name)) wakeSteps(stake)
+      wakeSteps('namespace', name)
     },
   }
 }
+
+/**
+ * Solana's records wait for nobody else: what their resource or its other signer says is news to them. @returns what wakes the records of all unsettled
+ * resources that an index has under a value
+ */
+function wireSteps(
+  caches: Caches,
+  wakeOpenOf: (owner: Parameters<typeof ownerKey>[0]) => void,
+  authorizations: Pick<ReturnType<typeof wakerOf>, 'wakeAfter'>,
+): (by: SagaIndex, value: string) => void {
+  const wakeOf = ({ metadata: { namespace = '', name } }: KubeObject, kind: string) => wakeOpenOf({ kind, namespace, name })
+  const wakeSteps = (by: SagaIndex, value: string) => {
+    for (const saga of [caches.solanaStakes, caches.authorizations]) for (const one of saga.unsettled(by, value)) wakeOf(one, saga.kind)
+  }
+  caches.solanaStakes.onChange((_key, change) => {
+    const stake = nowOf(change) ?? beforeOf(change)
+    if (stake === undefined) return
+    if (change.type !== 'updated' || !change.own) wakeOf(stake, caches.solanaStakes.kind)
+    // A hand-over waits for its stake to be paid, or to go on.
+    if (isNews(change))
+      for (const one of caches.authorizations.cache.byIndex('stake', cacheKey(stake.metadata)))
+        if (!caches.authorizations.isSettled(one)) authorizations.wakeAfter(cacheKey(one.metadata), SOON_MS)
+  })
+  caches.authorizations.onChange((_key, change) => {
+    const one = nowOf(change) ?? beforeOf(change)
+    if (one !== undefined && (change.type !== 'updated' || !change.own)) wakeOf(one, caches.authorizations.kind)
+  })
+  caches.signers.onChange((name, change) => {
+    if (mattersToUsers(change)) wakeSteps('signer', name)
+  })
+  return wakeSteps
+}
+
+/** The other records about the same stake account. */
+const othersOf = ({ records }: Caches, { spec, metadata }: RecordObject): readonly RecordObject[] =>
+  records.cache
+    .byIndex('subject', spec.subject.toLowerCase())
+    .filter((other) => other.metadata.name !== metadata.name && other.spec.subject === spec.subject)
 
 /** Wakes resources of one kind, each for its own change to begin with. */
 function wakerOf<R extends SagaResource>(

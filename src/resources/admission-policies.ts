@@ -1,6 +1,7 @@
 import { ethereumStake } from './ethereum-stake.ts'
 import { GROUP, REQUESTED_BY_ANNOTATION } from './meta.ts'
 import { solanaStake } from './solana-stake.ts'
+import { solanaStakeAuthorization } from './solana-stake-authorization.ts'
 import { stakingApproval } from './staking-approval.ts'
 import { validatorExit } from './validator-exit.ts'
 import { validatorWithdrawal } from './validator-withdrawal.ts'
@@ -36,7 +37,7 @@ export interface ValidatingPolicy {
   readonly spec: ValidatingPolicySpec
 }
 
-const approvable = [ethereumStake, solanaStake, validatorExit, validatorWithdrawal]
+const approvable = [ethereumStake, solanaStake, solanaStakeAuthorization, validatorExit, validatorWithdrawal]
 /** The plural of a kind that can be approved; '' for any other. */
 export const pluralOf = (kind: string): string => approvable.find((one) => one.kind === kind)?.plural ?? ''
 const rulesFor = (resources: readonly string[]) => ({

@@ -2,6 +2,7 @@ import { ethereumStake } from './ethereum-stake.ts'
 import type { KindDefinition } from './meta.ts'
 import { signerNonce } from './signer-nonce.ts'
 import { solanaStake } from './solana-stake.ts'
+import { solanaStakeAuthorization } from './solana-stake-authorization.ts'
 import { stakingApproval } from './staking-approval.ts'
 import { stakingSigner } from './staking-signer.ts'
 import { stakingTransaction } from './staking-transaction.ts'
@@ -13,6 +14,7 @@ export const kinds: readonly KindDefinition[] = [
   ethereumStake,
   validatorExit,
   validatorWithdrawal,
+  solanaStakeAuthorization,
   solanaStake,
   stakingApproval,
   stakingSigner,

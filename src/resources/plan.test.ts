@@ -41,6 +41,8 @@ test('each fact of a plan is in its hash', () => {
     { from: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8' },
     { withdrawSigner: 'cold' },
     { withdrawAuthority: '4Nd1mYQm7iBDRBJYb3kWqyvMgRf7uZsHEq2VjnpnRHsH' },
+    { newStakeAuthority: '4Nd1mYQm7iBDRBJYb3kWqyvMgRf7uZsHEq2VjnpnRHsH' },
+    { newWithdrawAuthority: '4Nd1mYQm7iBDRBJYb3kWqyvMgRf7uZsHEq2VjnpnRHsH' },
     { subject: `0x${'ac'.repeat(48)}` },
     { amount: '33000000000' },
     { amount: undefined },

@@ -26,10 +26,16 @@ const fields = {
   from: anyAddress().describe('Its address.'),
   withdrawSigner: dnsSubdomain().optional().describe('Name of the StakingSigner of the withdraw authority. Solana only.'),
   withdrawAuthority: anyAddress().optional().describe('Its address: who owns the money from then on. Solana only.'),
+  newStakeAuthority: anyAddress().optional().describe('Who is to be the stake authority. Of a hand-over of authorities.'),
+  newWithdrawAuthority: anyAddress()
+    .optional()
+    .describe('Who is to be the withdraw authority, and to own the money. Of a hand-over of authorities.'),
   subject: z.string().min(1).max(98).describe("The validator's public key, or the stake account."),
   amount: integerText(20)
     .optional()
-    .describe('Amount in gwei, or in lamports. Left out where all that is there moves: exits, deactivations, Solana withdrawals.'),
+    .describe(
+      'Amount in gwei, or in lamports. Left out where all that is there moves: exits, deactivations, Solana withdrawals, hand-overs of authorities.',
+    ),
   to: anyAddress().optional().describe('The contract that is called. Ethereum only.'),
   valueWei: integerText().optional().describe('Value in wei, where the purpose fixes it. Ethereum only.'),
   dataHash: hexBytes(32).optional().describe('Keccak-256 of the calldata. Ethereum only.'),

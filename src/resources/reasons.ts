@@ -81,11 +81,17 @@ export const reasons = {
   WaitingForStake: {
     stalled: false,
     warnAfterMinutes: 15,
-    means: 'The EthereumStake that it names is not there, or its deposit is not final yet.',
+    means: 'The stake that it names is not there, or is not paid yet, for good.',
   },
   WaitingForValidator: {
     stalled: false,
     means: 'Another exit or withdrawal of the same validator comes first; it goes on when the consensus layer has decided on that one.',
+  },
+  WaitingForHandOver: {
+    stalled: false,
+    warnAfterMinutes: 30,
+    means:
+      'What was signed for the stake account before ends first: a step of the stake waits for a hand-over of its authorities, or the hand-over for a step.',
   },
   ValidatorNotActive: { stalled: false, means: 'The validator is not active yet; it goes on when it is.' },
   ValidatorTooYoung: {
@@ -178,6 +184,10 @@ export const reasons = {
   SignerNotFound: { stalled: true, means: 'There is no StakingSigner of that name.' },
   NamespaceNotAllowed: { stalled: true, means: "The signer's policy does not admit this namespace." },
   WithdrawalAddressNotAllowed: { stalled: true, means: "The signer's policy does not admit this withdrawal address or destination." },
+  SuccessorNotAllowed: {
+    stalled: true,
+    means: 'The policy of the signer that has an authority of a stake account does not admit that it is handed over to this address.',
+  },
   VoteAccountNotAllowed: { stalled: true, means: "The signer's policy does not admit this vote account." },
   OverLimit: { stalled: true, means: "The amount is over the signer's maxPerTransaction." },
   PolicyUnreadable: { stalled: true, means: 'A field of the signer’s policy could not be read: it admits nothing.' },
@@ -302,6 +312,11 @@ export const reasons = {
   AuthorityChanged: {
     stalled: true,
     means: 'Somebody has changed an authority of the stake account on the chain, with a key that this resource uses. Nothing is signed.',
+  },
+  AuthorityHandedOver: {
+    stalled: true,
+    means:
+      'An authority of the stake account was handed over to an address that no StakingSigner has: the operator signs nothing more for the stake. Whoever has that key deactivates and withdraws it.',
   },
   DelegationChanged: {
     stalled: true,

@@ -50,7 +50,7 @@ export const signerApproval = cel(
     aboveSol: coins('SOL')
       .optional()
       .describe(
-        'Solana stakes of more than so much SOL; "0" is all of them. Left out, all. Deactivations and withdrawals always: they take all that is there. Solana only.',
+        'Solana stakes of more than so much SOL; "0" is all of them. Left out, all. Deactivations, withdrawals and hand-overs of authorities always: they take all that is there. Solana only.',
       ),
     kinds: z
       .array(z.enum(transactionPurposes))
@@ -58,7 +58,9 @@ export const signerApproval = cel(
       .max(transactionPurposes.length)
       .meta(listSet)
       .optional()
-      .describe('What has to be approved. Left out, everything that the key signs but cancels.'),
+      .describe(
+        'What has to be approved. Left out, everything that the key signs but cancels. With SolanaWithdrawal, also a SolanaAuthorization that hands the withdraw authority over.',
+      ),
     by: z.array(approver).min(1).max(16).describe('Who may approve: any of these. Whoever has asked for it never may.'),
     count: z.int().min(1).max(16).default(1).describe('How many different users have to approve.'),
     validFor: cel(

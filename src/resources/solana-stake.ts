@@ -34,7 +34,7 @@ const lamportsText = () => integerText(20)
  * Addresses of the cluster itself that a withdrawal credits and nobody gets anything back from. What else is unfit, only the chain can say. Source: Solana
  * documentation, "Native Programs" and "Sysvars"; Solana SDK, `incinerator::ID`; solana-program/token.
  */
-const noDestinations = [
+export const noDestinations = [
   '11111111111111111111111111111111',
   '1nc1nerator11111111111111111111111111111111',
   'Stake11111111111111111111111111111111111111',
@@ -63,6 +63,17 @@ const noDestinations = [
   'Sysvar1nstructions1111111111111111111111111',
 ] as const
 
+/** A cap on the priority fee of a transaction, in lamports. */
+export const priorityFeeText = () =>
+  inWords(
+    z
+      .string()
+      .min(1)
+      .max(10)
+      .regex(/^(0|[1-9][0-9]{0,9})$/),
+    'must be a whole number of lamports such as "10000"',
+  )
+
 const spec = z.object({
   network: immutable(dnsLabel(), 'network').describe("Name of a Solana network in the operator's configuration, such as mainnet-beta."),
   amountLamports: immutable(
@@ -87,14 +98,14 @@ const spec = z.object({
   stakeAuthority: z
     .object({
       signer: immutable(dnsSubdomain(), 'stakeAuthority.signer').describe(
-        'Name of the StakingSigner that pays the amount and all fees, delegates and deactivates.',
+        'Name of the StakingSigner that pays the amount and all fees, delegates and deactivates. A SolanaStakeAuthorization hands that over to another.',
       ),
     })
     .describe('Who pays, and who decides whether the stake is delegated.'),
   withdrawAuthority: z
     .object({
       signer: immutable(dnsSubdomain(), 'withdrawAuthority.signer').describe(
-        'Name of the StakingSigner that approves the stake and withdraws it. It may be the same; keep it colder if you can.',
+        'Name of the StakingSigner that approves the stake and withdraws it. It may be the same; keep it colder if you can. A SolanaStakeAuthorization hands that over to another.',
       ),
     })
     .describe('Who owns the money.'),
@@ -113,14 +124,7 @@ const spec = z.object({
   )
     .optional()
     .describe("Where the money goes when it is withdrawn: a Solana address. Left out: the withdraw authority's own."),
-  maxPriorityFeeLamports: inWords(
-    z
-      .string()
-      .min(1)
-      .max(10)
-      .regex(/^(0|[1-9][0-9]{0,9})$/),
-    'must be a whole number of lamports such as "10000"',
-  )
+  maxPriorityFeeLamports: priorityFeeText()
     .default('10000')
     .describe('Highest priority fee of one transaction, in lamports, on top of the base fee of 5000 lamports a signature.'),
   adopt: adoption(),
@@ -136,7 +140,8 @@ const earlier = z.object({
     .describe('Expired (it can never land) or Failed (it is in a block, and moved nothing but its fee).'),
 })
 
-const transaction = z.object({
+/** A transaction of a stake account, as status shows it. */
+export const solanaTransaction = z.object({
   txId: z.string().min(1).max(64).optional().describe("The transaction's id in the staking API."),
   attempt: wholeNumber().describe('Number of this attempt, from 1.'),
   message: z
@@ -166,7 +171,7 @@ const transaction = z.object({
   slot: wholeNumber().optional().describe('Slot in which it landed, or at which its effect was seen final.'),
   failure: z.string().max(128).optional().describe("The cluster's name for why it failed."),
 })
-export type SolanaTransaction = z.output<typeof transaction>
+export type SolanaTransaction = z.output<typeof solanaTransaction>
 export type EarlierAttempt = z.output<typeof earlier>
 
 const protocol = z.object({
@@ -215,8 +220,31 @@ const status = z.object({
   amountSol: coinText().optional().describe('spec.amountLamports in SOL, for people.'),
   activeSol: coinText().optional().describe('protocol.activeLamports in SOL, for people.'),
   stakeAccount: address().optional().describe('Address of the stake account.'),
-  stakeAuthority: address().optional().describe('Address of the stake authority, which pays.'),
+  stakeAuthority: address().optional().describe('Address of the stake authority, which pays: as the operator knows it, by its own log.'),
   withdrawAuthority: address().optional().describe('Address of the withdraw authority.'),
+  handOver: z
+    .object({
+      slot: wholeNumber().optional().describe('Slot in which the last one became final.'),
+      stakeSigner: z
+        .string()
+        .max(253)
+        .optional()
+        .describe('Name of the StakingSigner that has the stake authority now, in place of the one in spec; empty where none has.'),
+      withdrawSigner: z
+        .string()
+        .max(253)
+        .optional()
+        .describe('Name of the StakingSigner that has the withdraw authority now, in place of the one in spec; empty where none has.'),
+      expected: z
+        .object({
+          stakeAuthority: address().optional().describe('Stake authority.'),
+          withdrawAuthority: address().optional().describe('Withdraw authority.'),
+        })
+        .optional()
+        .describe('What one that is in flight makes of the authorities.'),
+    })
+    .optional()
+    .describe('What SolanaStakeAuthorizations have made of the authorities.'),
   voteAccount: address().optional().describe('Vote account that the stake is delegated to.'),
   verifiedStakeId: stakeIdText()
     .optional()
@@ -234,9 +262,9 @@ const status = z.object({
   plan: planField(),
   transactions: z
     .object({
-      stake: transaction.optional().describe('Makes, funds and delegates the stake account.'),
-      deactivation: transaction.optional().describe('Begins the cool-down.'),
-      withdrawal: transaction.optional().describe('Withdraws everything and closes the account.'),
+      stake: solanaTransaction.optional().describe('Makes, funds and delegates the stake account.'),
+      deactivation: solanaTransaction.optional().describe('Begins the cool-down.'),
+      withdrawal: solanaTransaction.optional().describe('Withdraws everything and closes the account.'),
     })
     .optional()
     .describe('The transactions of this stake, each written down before it is sent.'),

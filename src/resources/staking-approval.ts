@@ -5,7 +5,7 @@ import { planHashText } from './plan-hash.ts'
 import { cel, dnsSubdomain, inWords, listSet, time } from './schema.ts'
 
 /** Kinds whose transactions can be approved. */
-export const approvableKinds = ['EthereumStake', 'ValidatorExit', 'ValidatorWithdrawal', 'SolanaStake'] as const
+export const approvableKinds = ['EthereumStake', 'ValidatorExit', 'ValidatorWithdrawal', 'SolanaStake', 'SolanaStakeAuthorization'] as const
 
 const userName = () =>
   inWords(

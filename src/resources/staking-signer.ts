@@ -84,6 +84,13 @@ const policy = z.strictObject({
     .describe(
       "Destinations of withdrawals that are accounts of a program, or that no key signs for, and that are meant: a multisig's vault, an escrow. Any other such address is refused, since money that goes to a mint or a token account is lost. Of the withdraw authority's signer. Solana only.",
     ),
+  allowedSuccessors: z
+    .array(solanaAddressText())
+    .max(64)
+    .optional()
+    .describe(
+      'Addresses that this key’s authority over a stake account may be handed over to (SolanaStakeAuthorization). Whoever has the withdraw authority owns the money, so that these are no destinations: an exchange may take a withdrawal and have no use for a stake account. Left out or empty, none. Solana only.',
+    ),
   maxCommissionPercent: z
     .int()
     .min(0)

@@ -10,6 +10,7 @@ import {
   hexBytes,
   integerText,
   observedGeneration,
+  solanaAddress,
   texts,
   time,
   wholeNumber,
@@ -17,7 +18,15 @@ import {
 } from './schema.ts'
 
 /** What a StakingTransaction is for. Each purpose is carried out once: the object's name is made of it. */
-export const transactionPurposes = ['Deposit', 'Exit', 'Withdrawal', 'SolanaStake', 'SolanaDeactivation', 'SolanaWithdrawal'] as const
+export const transactionPurposes = [
+  'Deposit',
+  'Exit',
+  'Withdrawal',
+  'SolanaStake',
+  'SolanaDeactivation',
+  'SolanaWithdrawal',
+  'SolanaAuthorization',
+] as const
 export type TransactionPurpose = (typeof transactionPurposes)[number]
 
 const owner = z.object({
@@ -27,6 +36,18 @@ const owner = z.object({
   originUid: z.string().max(64).describe("UID of the resource at first sight. It outranks the resource's own annotation."),
 })
 export type TransactionOwner = z.output<typeof owner>
+
+const authority = z.object({
+  address: solanaAddress().describe('Its address.'),
+  signer: dnsSubdomain().optional().describe('Name of the StakingSigner that has its key; left out where none has.'),
+})
+/** An authority of a stake account. */
+export type StakeAuthority = z.output<typeof authority>
+
+const authorities = z.object({
+  stakeAuthority: authority.optional().describe('Stake authority.'),
+  withdrawAuthority: authority.optional().describe('Withdraw authority.'),
+})
 
 const spec = z.object({
   chain: writtenOnce(z.enum(['Ethereum', 'Solana']), 'chain').describe('Ethereum or Solana.'),
@@ -60,6 +81,15 @@ const spec = z.object({
     })
     .optional()
     .describe('What is called. Ethereum only.'),
+  handOver: writtenOnce(
+    z.object({
+      from: authorities.describe('Who had the authorities before.'),
+      to: authorities.describe('Who is to have them. What is left out stays.'),
+    }),
+    'handOver',
+  )
+    .optional()
+    .describe('Of a SolanaAuthorization: the authorities of the stake account that it replaces.'),
   madeAtBlock: wholeNumber().optional().describe('A block before which nothing of it can have been sent: history is searched from there.'),
 })
 
@@ -182,6 +212,10 @@ export const stakingTransaction = {
     'StakingTransaction is the record of one thing to be done on a chain, once: a deposit, an exit, a withdrawal, a step of a Solana stake. It is named by its purpose and written before anything is signed. Only the operator writes it: do not edit or delete it. One that is deleted stays as long as something of it may land or a resource that it was made for is there; status.held says why.',
   spec: cel(
     spec,
+    {
+      rule: "(self.purpose == 'SolanaAuthorization') == has(self.handOver)",
+      message: 'a SolanaAuthorization, and nothing else, has handOver',
+    },
     {
       rule: "self.chain != 'Ethereum' || (has(self.chainId) && has(self.call))",
       message: 'an Ethereum transaction has chainId and call',

@@ -97,7 +97,7 @@ export const moneyRunbooks: Readonly<Record<string, Runbook>> = {
     causes: [
       { seen: '`InvalidSpec`, `UnknownNetwork`', cause: 'The manifest.' },
       {
-        seen: '`NamespaceNotAllowed`, `WithdrawalAddressNotAllowed`, `OverLimit`, `SignerNotFound`',
+        seen: '`NamespaceNotAllowed`, `WithdrawalAddressNotAllowed`, `SuccessorNotAllowed`, `OverLimit`, `SignerNotFound`',
         cause: 'The signer’s policy doesn’t admit it, perhaps on purpose.',
       },
       { seen: '`KeyMissing`, `KeyMalformed`, `KeyAddressMismatch`', cause: 'The mounted Secret of the signer.' },

@@ -1,6 +1,6 @@
 import type { SolanaAddress } from './addresses.ts'
 import type { DecodedInstruction } from './message.ts'
-import { computeBudgetProgram, maxSeedBytes, stakeProgram, systemProgram } from './programs.ts'
+import { clockSysvar, computeBudgetProgram, maxSeedBytes, stakeProgram, systemProgram } from './programs.ts'
 import { createReader, LayoutError, type Reader } from './reader.ts'
 
 /** The instructions that stakes are made of. Everything else is `other`, named as far as it is known, for messages. */
@@ -62,6 +62,15 @@ export type StakingInstruction =
       readonly authority: SolanaAddress
       readonly lamports: bigint
       readonly sysvars: readonly SolanaAddress[]
+    }
+  | {
+      /** Authorize or AuthorizeChecked, with the Clock sysvar and without a custodian. In any other form it is `other`. */
+      readonly kind: 'authorize-staker' | 'authorize-withdrawer'
+      readonly account: SolanaAddress
+      readonly authority: SolanaAddress
+      readonly to: SolanaAddress
+      /** The new authority signs too. */
+      readonly checked: boolean
     }
   | { readonly kind: 'other'; readonly program: SolanaAddress; readonly name: string | undefined }
   /** Of a known program and tag, but with other data or accounts than that instruction has. */
@@ -219,9 +228,24 @@ function decodeStake({ program, accounts, data }: DecodedInstruction): StakingIn
       const [account, clock, authority] = take(accounts, 3)
       return all(reader, { kind: 'deactivate', account, authority, sysvars: [clock] })
     }
+    case 1:
+    case 10:
+      return decodeAuthorize(accounts, reader, tag === 10) ?? { kind: 'other', program, name: stakeNames[tag] }
     default:
       return { kind: 'other', program, name: stakeNames[tag] }
   }
+}
+
+const roles = ['authorize-staker', 'authorize-withdrawer'] as const
+
+/** Undefined for a form that is not made here: with a custodian, or without the sysvar. */
+function decodeAuthorize(accounts: readonly SolanaAddress[], reader: Reader, checked: boolean): StakingInstruction | undefined {
+  const [account, clock, authority, signer] = accounts
+  if (clock !== clockSysvar || accounts.length !== (checked ? 4 : 3) || reader.remaining() !== (checked ? 4 : 36)) return undefined
+  const to = checked ? signer : reader.address()
+  const kind = roles[reader.u32()]
+  if (kind === undefined || account === undefined || authority === undefined || to === undefined) return undefined
+  return { kind, account, authority, to, checked }
 }
 
 type Accounts<N extends number> = N extends 0

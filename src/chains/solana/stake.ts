@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { Authorized, ComputeBudgetProgram, StakeProgram, SystemProgram, Transaction, type TransactionInstruction } from '@solana/web3.js'
+import { Authorized, ComputeBudgetProgram, StakeProgram, SystemProgram, Transaction, TransactionInstruction } from '@solana/web3.js'
 import type { Lamports } from '../../lib/amounts.ts'
 import { addressBytes, addressOf, type Blockhash, publicKey, type SolanaAddress } from './addresses.ts'
-import { maxSeedBytes, stakeAccountSpace, stakeProgram } from './programs.ts'
+import { clockSysvar, maxSeedBytes, stakeAccountSpace, stakeProgram } from './programs.ts'
 
 /**
  * The address of the stake account that this fee payer makes from this seed: sha256(base, seed, owner), so that the same stake can't be made twice.
@@ -45,7 +45,7 @@ export interface StakeTransaction extends TransactionFrame {
  * a high one only costs where a priority fee is paid. A withdrawal takes about a thousand more for each epoch that the stake has warmed up or cooled
  * down in: this is enough for ninety, where a mainnet stake has two.
  */
-export const computeUnits = { stake: 40_000, deactivation: 25_000, withdrawal: 100_000 } as const
+export const computeUnits = { stake: 40_000, deactivation: 25_000, withdrawal: 100_000, authorization: 40_000 } as const
 
 /** Lamports for one signature (the cluster's base fee). */
 export const baseFeePerSignature = 5000n
@@ -123,6 +123,54 @@ export function buildWithdrawalMessage(
       lamports: exact(given.amount),
     }).instructions,
   )
+}
+
+/** An authority of a stake account that another takes the place of. */
+export interface NewAuthority {
+  readonly address: SolanaAddress
+  /** The new one signs too (AuthorizeChecked): that proves that there is a key. */
+  readonly isChecked: boolean
+}
+
+/** The tags of StakeInstruction, and StakeAuthorize. Source: solana-stake-interface, instruction.rs and state.rs. */
+const authorizeTags = { plain: 1, checked: 10 } as const
+const roles = { staker: 0, withdrawer: 1 } as const
+
+/**
+ * The message that replaces authorities, the withdraw authority last: after that the old one may nothing. Signers: fee payer, whoever replaces, and each new
+ * authority that is checked. @throws AddressError
+ */
+export function buildAuthorizationMessage(
+  given: TransactionFrame & {
+    readonly stakeAccount: SolanaAddress
+    /** The present stake authority, or the withdraw authority, which may do it as well. */
+    readonly stakerBy: SolanaAddress
+    readonly withdrawAuthority: SolanaAddress
+    readonly newStaker: NewAuthority | undefined
+    readonly newWithdrawer: NewAuthority | undefined
+  },
+): Uint8Array {
+  const account = publicKey(given.stakeAccount)
+  const authorize = (role: keyof typeof roles, by: SolanaAddress, { address, isChecked }: NewAuthority): TransactionInstruction => {
+    const data = Buffer.alloc(isChecked ? 8 : 40)
+    data.writeUInt32LE(isChecked ? authorizeTags.checked : authorizeTags.plain)
+    if (!isChecked) data.set(addressBytes(address), 4)
+    data.writeUInt32LE(roles[role], isChecked ? 4 : 36)
+    return new TransactionInstruction({
+      programId: StakeProgram.programId,
+      keys: [
+        { pubkey: account, isSigner: false, isWritable: true },
+        { pubkey: publicKey(clockSysvar), isSigner: false, isWritable: false },
+        { pubkey: publicKey(by), isSigner: true, isWritable: false },
+        ...(isChecked ? [{ pubkey: publicKey(address), isSigner: true, isWritable: false }] : []),
+      ],
+      data,
+    })
+  }
+  return compile(given, [
+    ...(given.newStaker === undefined ? [] : [authorize('staker', given.stakerBy, given.newStaker)]),
+    ...(given.newWithdrawer === undefined ? [] : [authorize('withdrawer', given.withdrawAuthority, given.newWithdrawer)]),
+  ])
 }
 
 function compile(frame: TransactionFrame, instructions: readonly TransactionInstruction[]): Uint8Array {

@@ -13,7 +13,7 @@ import {
   stakeProgram,
   systemProgram,
 } from './programs.ts'
-import { priorityFee, stakeAccountAddress } from './stake.ts'
+import { type NewAuthority, priorityFee, stakeAccountAddress } from './stake.ts'
 
 export type TransactionMismatchCode =
   /** Not the canonical encoding of a message. */
@@ -49,6 +49,8 @@ export type TransactionMismatchCode =
   | 'lockup'
   | 'wrong-vote-account'
   | 'wrong-destination'
+  /** It would make somebody else an authority, or without that one's signature. */
+  | 'wrong-new-authority'
   | 'compute-limit'
   | 'priority-fee-too-high'
 
@@ -93,6 +95,18 @@ export type ExpectedAction =
       readonly destination: SolanaAddress
       /** All that the account holds. */
       readonly amount: Lamports
+    }
+  | {
+      readonly kind: 'authorization'
+      readonly stakeAccount: SolanaAddress
+      /** Who may replace the stake authority: itself, or the withdraw authority. One of them does. */
+      readonly stakeAuthority: SolanaAddress
+      readonly withdrawAuthority: SolanaAddress
+      /** Absent: it stays. */
+      readonly newStaker: NewAuthority | undefined
+      readonly newWithdrawer: NewAuthority | undefined
+      /** Who replaces the stake authority. */
+      readonly stakerBy: SolanaAddress
     }
 
 /**
@@ -228,6 +242,35 @@ function planOf(expected: ExpectedTransaction): Plan {
           }),
         ],
       }
+    case 'authorization':
+      return authorizationPlan(feePayer, expected)
+  }
+}
+
+/** Each role once, by whom it may be replaced, to whom it is handed over, and with that one's signature where it must sign. */
+function authorizationPlan(feePayer: SolanaAddress, expected: Extract<ExpectedAction, { kind: 'authorization' }>): Plan {
+  const { stakeAccount, stakeAuthority, withdrawAuthority, newStaker, newWithdrawer, stakerBy } = expected
+  const handedOver = (role: 'stake' | 'withdraw', by: SolanaAddress, to: NewAuthority) =>
+    step(role === 'stake' ? 'authorize-staker' : 'authorize-withdrawer', (given, must) => {
+      must(given.account === stakeAccount, ...wrongAccount(stakeAccount))
+      if (role === 'stake') must(given.authority === by, ...wrongStaker(by))
+      else must(given.authority === by, ...wrongWithdrawer(by))
+      must(given.to === to.address, 'wrong-new-authority', `the new ${role} authority is not ${to.address}`)
+      must(given.checked || !to.isChecked, 'wrong-new-authority', `the new ${role} authority ${to.address} would not sign`)
+      must(!given.checked || to.isChecked, 'wrong-new-authority', `the new ${role} authority ${to.address} would have to sign`)
+    })
+  if (stakerBy !== stakeAuthority && stakerBy !== withdrawAuthority) throw new RangeError('only an authority can replace an authority')
+  const signers = [
+    feePayer,
+    ...(newStaker === undefined ? [] : [stakerBy, ...(newStaker.isChecked ? [newStaker.address] : [])]),
+    ...(newWithdrawer === undefined ? [] : [withdrawAuthority, ...(newWithdrawer.isChecked ? [newWithdrawer.address] : [])]),
+  ]
+  return {
+    signers: [...new Set(signers)],
+    steps: [
+      ...(newStaker === undefined ? [] : [handedOver('stake', stakerBy, newStaker)]),
+      ...(newWithdrawer === undefined ? [] : [handedOver('withdraw', withdrawAuthority, newWithdrawer)]),
+    ],
   }
 }
 

@@ -8,7 +8,7 @@ export interface Rule {
   readonly verbs: readonly string[]
 }
 
-const sagas = ['ethereumstakes', 'solanastakes', 'stakingsigners', 'validatorexits', 'validatorwithdrawals']
+const sagas = ['ethereumstakes', 'solanastakeauthorizations', 'solanastakes', 'stakingsigners', 'validatorexits', 'validatorwithdrawals']
 
 /** What the operator may and must: the chart's ClusterRole says the same, and a test compares them. */
 export const operatorRules: readonly Rule[] = [

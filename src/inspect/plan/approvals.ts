@@ -7,7 +7,11 @@ import { type Draft, refuse } from './draft.ts'
 export function tellApprovals(
   draft: Draft,
   signer: StakingSigner,
-  { purpose, amount }: { readonly purpose: TransactionPurpose; readonly amount: bigint | undefined },
+  {
+    purpose,
+    amount,
+    newWithdrawAuthority,
+  }: { readonly purpose: TransactionPurpose; readonly amount: bigint | undefined; readonly newWithdrawAuthority?: string | undefined },
 ): void {
   const requirement = requirementOf(signer.spec)
   if (requirement === undefined) return
@@ -20,7 +24,7 @@ export function tellApprovals(
     })
     return
   }
-  if (!isRequired(requirement, { purpose, amount: amount?.toString() })) return
+  if (!isRequired(requirement, { purpose, amount: amount?.toString(), newWithdrawAuthority })) return
   const { count, by } = requirement
   const whom = by.map(({ group, user }) => (user === undefined ? `group ${group}` : `user ${user}`)).join(' or ')
   const words = `${count} approval${count === 1 ? '' : 's'} of ${whom}, by StakingSigner ${name} (spec.policy.approval)`

@@ -7,6 +7,7 @@ import { definitionOf } from '../../operator/saga-collection.ts'
 import { type EthereumStake, ethereumStake } from '../../resources/ethereum-stake.ts'
 import { API_VERSION, GROUP, type KindDefinition, VERSION } from '../../resources/meta.ts'
 import { type SignerNonce, signerNonce } from '../../resources/signer-nonce.ts'
+import { type SolanaStake, solanaStake } from '../../resources/solana-stake.ts'
 import { type StakingSigner, stakingSigner } from '../../resources/staking-signer.ts'
 import { type StakingTransaction, stakingTransaction } from '../../resources/staking-transaction.ts'
 import type { Cluster } from '../cluster.ts'
@@ -41,6 +42,8 @@ export interface ClusterView {
   readonly places: readonly SignerNonce[] | Forbidden
   /** The EthereumStakes of a namespace: what exits and withdrawals are for. */
   stakesIn(namespace: string): Promise<readonly EthereumStake[] | Forbidden>
+  /** The SolanaStakes of a namespace: whose authorities are handed over. */
+  solanaStakesIn(namespace: string): Promise<readonly SolanaStake[] | Forbidden>
   /** Of the operator's Lease; undefined where there is none. */
   readonly leaseAnnotations: Readonly<Record<string, string>> | undefined | Forbidden
 }
@@ -85,6 +88,7 @@ export async function viewCluster(
       stakes.set(name, answer)
       return answer
     },
+    solanaStakesIn: (name) => all<SolanaStake & KubeObject>(solanaStake, name),
     leaseAnnotations: found === 'forbidden' ? 'forbidden' : found === 'absent' ? undefined : (found.metadata.annotations ?? {}),
     labels(name) {
       const answer = known.get(name) ?? readLabels(name)

@@ -209,6 +209,54 @@ describe('without a cluster', () => {
     expect(exitCodeOf(plan, { strict: false })).toBe(2)
   })
 
+  const NEXT = '9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM'
+  const nextSigner = { ...solanaSigner('next'), spec: { ...(solanaSigner('next').spec as Json), address: NEXT } }
+  const handOver = (spec: Json) =>
+    object('SolanaStakeAuthorization', 'hand-over', { stakeRef: { name: 'one' }, ...spec }, { namespace: 'team-a' })
+
+  test('a hand-over is told with whom it goes to, whose policy admits it, and the approvals that it needs', async () => {
+    const approval = { kinds: ['SolanaWithdrawal'], by: [{ group: 'treasury' }] }
+    const staker = solanaSigner('staker', { allowedSuccessors: [NEXT], approval })
+    const plan = await planned([staker, nextSigner, solanaStake('one'), handOver({ withdrawAuthority: { signer: 'next' } })])
+    const found = one(plan, 'hand-over')
+    expect(found.does.join()).toContain(`to ${NEXT} (StakingSigner next): whoever has it owns the money`)
+    expect(found.policy.map(({ signer: of, says }) => [of, says])).toEqual([
+      ['staker', 'admits'],
+      ['next', 'admits'],
+    ])
+    expect(found.approvals.join()).toContain('1 approval of group treasury, by StakingSigner staker')
+    expect([found.action, found.waits.map(({ reason }) => reason)]).toEqual(['create', ['WaitingForStake', 'ApprovalRequired']])
+  })
+
+  test.each<[string, readonly Json[], RegExp]>([
+    [
+      'no successor',
+      [solanaSigner('staker'), nextSigner, solanaStake('one'), handOver({ withdrawAuthority: { signer: 'next' } })],
+      /^SuccessorNotAllowed: /,
+    ],
+    [
+      'a successor that does not admit the namespace',
+      [
+        solanaSigner('staker', { allowedSuccessors: [NEXT] }),
+        { ...nextSigner, spec: { ...nextSigner.spec, policy: { allowedNamespaces: {}, maxPerTransaction: '1' } } },
+        solanaStake('one'),
+        handOver({ stakeAuthority: { signer: 'next' } }),
+      ],
+      /^NamespaceNotAllowed: /,
+    ],
+    ['an address that nobody confirms', [handOver({ withdrawAuthority: { address: NEXT } })], /must be true where an address is named/],
+    [
+      'a text of the right letters that is no address',
+      [handOver({ withdrawAuthority: { address: '1'.repeat(44) }, acceptUnproven: true })],
+      /^InvalidSpec: .*not base58 of 32 bytes/,
+    ],
+    ['nobody', [handOver({})], /must have stakeAuthority, withdrawAuthority or both/],
+  ])('a hand-over to %s is refused', async (_what, objects, says) => {
+    const found = one(await planned(objects), 'hand-over')
+    expect(reasons(found).join('\n')).toMatch(says)
+    expect(found.action).toBe('refused')
+  })
+
   test('a suspended signer is waited for, and refuses nothing', async () => {
     const plan = await planned([signer({}, { suspend: true }), stake('validator-1')])
     expect(one(plan, 'validator-1')).toMatchObject({ action: 'create', waits: [{ reason: 'SignerSuspended' }] })

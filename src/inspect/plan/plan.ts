@@ -9,7 +9,8 @@ import { type EthereumStake, type EthereumStakeSpec, ethereumStake } from '../..
 import { kinds } from '../../resources/kinds.ts'
 import { GROUP, type KindDefinition, SUSPEND_ANNOTATION } from '../../resources/meta.ts'
 import { signerNonce } from '../../resources/signer-nonce.ts'
-import { type SolanaStakeSpec, solanaStake } from '../../resources/solana-stake.ts'
+import { type SolanaStake, type SolanaStakeSpec, solanaStake } from '../../resources/solana-stake.ts'
+import { type SolanaStakeAuthorizationSpec, solanaStakeAuthorization } from '../../resources/solana-stake-authorization.ts'
 import { type StakingSigner, stakingSigner } from '../../resources/staking-signer.ts'
 import { stakingTransaction } from '../../resources/staking-transaction.ts'
 import type { Cluster } from '../cluster.ts'
@@ -19,6 +20,7 @@ import { type Draft, emptyDraft, refuse } from './draft.ts'
 import { type Manifest, type ManifestObject, readAllManifests } from './manifests.ts'
 import { planEthereumStake } from './plan-ethereum-stake.ts'
 import { planSigner } from './plan-signer.ts'
+import { planSolanaAuthorization } from './plan-solana-authorization.ts'
 import { planSolanaStake } from './plan-solana-stake.ts'
 import { planValidatorRequest } from './plan-validator-request.ts'
 import type { Plan, PlannedResource } from './planned.ts'
@@ -26,7 +28,7 @@ import { createRooms } from './rooms.ts'
 import { judge, placeProblems } from './rules.ts'
 import type { PlanContext } from './subject.ts'
 import { summaryOf } from './summary.ts'
-import { readableNetworks, type World } from './world.ts'
+import { type Known, readableNetworks, type World } from './world.ts'
 
 export interface PlanOptions {
   readonly paths: readonly string[]
@@ -182,10 +184,13 @@ async function worldOf(entries: readonly Entry[], view: ClusterView | undefined,
   const namespaces = [...new Set(entries.flatMap(({ definition, namespace }) => (definition === undefined ? [] : (namespace ?? []))))]
   const labels = new Map<string, Labels>()
   const stakes = new Map<string, readonly EthereumStake[] | 'forbidden'>()
+  const solanaStakes = new Map<string, readonly SolanaStake[] | 'forbidden'>()
   for (const namespace of namespaces) {
     if (view === undefined) continue
     labels.set(namespace, await view.labels(namespace))
     stakes.set(namespace, await view.stakesIn(namespace))
+    if (entries.some((one) => one.definition === solanaStakeAuthorization && one.namespace === namespace))
+      solanaStakes.set(namespace, await view.solanaStakesIn(namespace))
   }
   return {
     ...given,
@@ -201,21 +206,24 @@ async function worldOf(entries: readonly Entry[], view: ClusterView | undefined,
     },
     records: view === undefined || view.records === 'forbidden' ? undefined : (view.records as readonly RecordObject[]),
     places: view === undefined || view.places === 'forbidden' ? undefined : view.places,
-    stakes: (namespace) => {
-      const live = stakes.get(namespace)
-      const found = live === undefined || live === 'forbidden' ? [] : live
-      const own = entries.flatMap(({ definition, object, namespace: at, live: before }) =>
-        definition === ethereumStake && at === namespace && object !== undefined
-          ? [{ status: before?.status, ...object } as unknown as EthereumStake]
-          : [],
-      )
-      const names = new Set(own.map(({ metadata }) => metadata.name))
-      return {
-        known: [...own, ...found.filter(({ metadata }) => !names.has(metadata.name))],
-        all: live !== undefined && live !== 'forbidden',
-      }
-    },
+    stakes: (namespace) => knownOf(entries, ethereumStake, namespace, stakes.get(namespace)),
+    solanaStakes: (namespace) => knownOf(entries, solanaStake, namespace, solanaStakes.get(namespace)),
   }
+}
+
+/** Those of the manifests over those of the cluster. */
+function knownOf<T extends { readonly metadata: { readonly name: string } }>(
+  entries: readonly Entry[],
+  of: KindDefinition,
+  namespace: string,
+  live: readonly T[] | 'forbidden' | undefined,
+): Known<T> {
+  const found = live === undefined || live === 'forbidden' ? [] : live
+  const own = entries.flatMap(({ definition, object, namespace: at, live: before }) =>
+    definition === of && at === namespace && object !== undefined ? [{ status: before?.status, ...object } as unknown as T] : [],
+  )
+  const names = new Set(own.map(({ metadata }) => metadata.name))
+  return { known: [...own, ...found.filter(({ metadata }) => !names.has(metadata.name))], all: live !== undefined && live !== 'forbidden' }
 }
 
 async function planned(entry: Entry, view: ClusterView | undefined, context: PlanContext, isStopped: boolean): Promise<PlannedResource> {
@@ -285,6 +293,8 @@ async function fill({ definition, namespace = '', name, draft, live }: Entry, ob
   const spec = object.spec
   if (definition === ethereumStake) await planEthereumStake(draft, { ...subject, spec: spec as EthereumStakeSpec }, context)
   else if (definition === solanaStake) await planSolanaStake(draft, { ...subject, spec: spec as SolanaStakeSpec }, context)
+  else if (definition === solanaStakeAuthorization)
+    planSolanaAuthorization(draft, { ...subject, spec: spec as SolanaStakeAuthorizationSpec }, context)
   else if (kind === 'ValidatorExit' || kind === 'ValidatorWithdrawal')
     await planValidatorRequest(draft, { ...subject, kind, spec: spec as ValidatorRequestSpec }, context)
 }

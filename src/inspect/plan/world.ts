@@ -11,7 +11,14 @@ import type { NamespaceFacts } from '../../operator/transactions/policy.ts'
 import type { RecordObject } from '../../operator/transactions/store.ts'
 import type { EthereumStake } from '../../resources/ethereum-stake.ts'
 import type { SignerNonce } from '../../resources/signer-nonce.ts'
+import type { SolanaStake } from '../../resources/solana-stake.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
+
+/** Resources of a namespace, as they will be; `all`: whether one that is not among them is nowhere. */
+export interface Known<T> {
+  readonly known: readonly T[]
+  readonly all: boolean
+}
 
 /** What a plan knows: the manifests over the cluster, where one is asked. What is undefined is not known. */
 export interface World {
@@ -27,8 +34,8 @@ export interface World {
   /** The log. */
   readonly records: readonly RecordObject[] | undefined
   readonly places: readonly SignerNonce[] | undefined
-  /** EthereumStakes of a namespace, as they will be; `all`: whether one that is not among them is nowhere. */
-  readonly stakes: (namespace: string) => { readonly known: readonly EthereumStake[]; readonly all: boolean }
+  readonly stakes: (namespace: string) => Known<EthereumStake>
+  readonly solanaStakes: (namespace: string) => Known<SolanaStake>
 }
 
 /** A plan asks the staking API nothing: what only that knows stays unknown. */

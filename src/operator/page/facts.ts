@@ -1,6 +1,7 @@
 import { formatEth, solOf } from '../../lib/amounts.ts'
 import { type EthereumStake, ethereumStake } from '../../resources/ethereum-stake.ts'
 import { type SolanaStake, solanaStake } from '../../resources/solana-stake.ts'
+import { type SolanaStakeAuthorization, solanaStakeAuthorization } from '../../resources/solana-stake-authorization.ts'
 import { type StakingSigner, stakingSigner } from '../../resources/staking-signer.ts'
 import { type ValidatorExit, validatorExit } from '../../resources/validator-exit.ts'
 import { networkOfRequest } from '../../resources/validator-request.ts'
@@ -44,8 +45,8 @@ export interface KindView {
 const fact = (label: string, value: string | number | undefined, more: Omit<Fact, 'label' | 'value'> = {}): Fact | undefined =>
   value === undefined || value === '' ? undefined : { label, value: String(value), ...more }
 const code = (label: string, value: string | undefined): Fact | undefined => fact(label, value, { isCode: true })
-const signerFact = (label: string, name: string): Fact | undefined =>
-  fact(label, name, { target: { kind: stakingSigner.kind, namespace: '', name } })
+const signerFact = (label: string, name: string | undefined): Fact | undefined =>
+  fact(label, name, name === undefined ? undefined : { target: { kind: stakingSigner.kind, namespace: '', name } })
 const inEth = (amount: string | undefined): string => (amount === undefined || amount === '' ? '' : `${amount} ETH`)
 
 const stakeView: KindView = {
@@ -122,12 +123,28 @@ const solanaView: KindView = {
       fact('On the chain', protocol?.status),
       fact('Earning', status?.activeSol === undefined ? undefined : `${status.activeSol} SOL`),
       fact('Vote account is', protocol?.validator),
-      signerFact('Stake authority', spec.stakeAuthority.signer),
-      signerFact('Withdraw authority', spec.withdrawAuthority.signer),
+      signerFact('Stake authority', (status?.handOver?.stakeSigner ?? spec.stakeAuthority.signer) || undefined),
+      signerFact('Withdraw authority', (status?.handOver?.withdrawSigner ?? spec.withdrawAuthority.signer) || undefined),
       code('Stake account', status?.stakeAccount),
       code('Vote account', status?.voteAccount ?? spec.voteAccount),
       code('Destination', spec.destination),
       code('Id in the staking API', status?.stakeId),
+    ]
+  },
+}
+
+const authorizationView: KindView = {
+  summary: (object) => ({ network: (object as unknown as SolanaStakeAuthorization).status?.network ?? '', amount: '' }),
+  facts(object) {
+    const { spec, status } = object as unknown as SolanaStakeAuthorization
+    return [
+      fact('Network', status?.network),
+      fact('Stake', spec.stakeRef.name),
+      code('Stake account', status?.stakeAccount),
+      code('Stake authority before', status?.from?.stakeAuthority),
+      code('New stake authority', status?.to?.stakeAuthority),
+      code('Withdraw authority before', status?.from?.withdrawAuthority),
+      code('New withdraw authority', status?.to?.withdrawAuthority),
     ]
   },
 }
@@ -156,5 +173,6 @@ export const kindViews: Readonly<Record<string, KindView>> = {
   [validatorExit.kind]: exitView,
   [validatorWithdrawal.kind]: withdrawalView,
   [solanaStake.kind]: solanaView,
+  [solanaStakeAuthorization.kind]: authorizationView,
   [stakingSigner.kind]: signerView,
 }

@@ -28,6 +28,7 @@ const purposes: Readonly<Record<string, string>> = {
   SolanaStake: 'Stake',
   SolanaDeactivation: 'Deactivation',
   SolanaWithdrawal: 'Withdrawal',
+  SolanaAuthorization: 'Hand-over of authorities',
 }
 export const purposeInWords = (purpose: string): string => purposes[purpose] ?? purpose
 

@@ -92,7 +92,15 @@ function bare() {
 /** Views over such collections, for fleets that would take an API server in memory too long. */
 function large() {
   const clock = createTestClock(NOW)
-  const caches = { stakes: bare(), exits: bare(), withdrawals: bare(), solanaStakes: bare(), signers: bare(), records: bare() }
+  const caches = {
+    stakes: bare(),
+    exits: bare(),
+    withdrawals: bare(),
+    solanaStakes: bare(),
+    authorizations: bare(),
+    signers: bare(),
+    records: bare(),
+  }
   const views = createViews({ caches: caches as never, events: { of: () => [] }, clock, instance: () => leader })
   return { clock, caches, views, fleet: (query = '') => views.fleet(new URLSearchParams(query)) }
 }

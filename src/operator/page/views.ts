@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { ethereumStake } from '../../resources/ethereum-stake.ts'
 import { solanaStake } from '../../resources/solana-stake.ts'
+import { solanaStakeAuthorization } from '../../resources/solana-stake-authorization.ts'
 import { stakingSigner } from '../../resources/staking-signer.ts'
 import { validatorExit } from '../../resources/validator-exit.ts'
 import { validatorWithdrawal } from '../../resources/validator-withdrawal.ts'
@@ -55,18 +56,20 @@ const pageOf = (query: URLSearchParams): number => {
 
 /** Reads the pages from the caches. To be made before the caches run: it keeps the names and the states of all resources from then on. */
 export function createViews({ caches, events, instance, clock }: ViewsDeps): Views {
-  const { stakes, exits, withdrawals, solanaStakes, signers, records } = caches
+  const { stakes, exits, withdrawals, solanaStakes, authorizations, signers, records } = caches
   const index = createFleetIndex(clock)
   index.follow(ethereumStake.kind, stakes)
   index.follow(validatorExit.kind, exits)
   index.follow(validatorWithdrawal.kind, withdrawals)
   index.follow(solanaStake.kind, solanaStakes)
+  index.follow(solanaStakeAuthorization.kind, authorizations)
   index.follow(stakingSigner.kind, signers)
   const finders: Readonly<Record<string, (key: string) => unknown>> = {
     [ethereumStake.kind]: stakes.cache.get,
     [validatorExit.kind]: exits.cache.get,
     [validatorWithdrawal.kind]: withdrawals.cache.get,
     [solanaStake.kind]: solanaStakes.cache.get,
+    [solanaStakeAuthorization.kind]: authorizations.cache.get,
     [stakingSigner.kind]: signers.cache.get,
   }
 

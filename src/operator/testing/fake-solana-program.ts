@@ -142,6 +142,19 @@ function run(
       move(account, to, amount)
       return
     }
+    case 'authorize-staker':
+    case 'authorize-withdrawer': {
+      const { account, authority, to, checked, kind } = instruction
+      const state = stakeAt(account)
+      if (state.kind !== 'initialized' && state.kind !== 'stake') fail('InvalidAccountData')
+      const { meta } = state as Extract<StakeState, { kind: 'initialized' | 'stake' }>
+      mustSign(authority)
+      if (checked) mustSign(to)
+      const may = kind === 'authorize-staker' ? [meta.staker, meta.withdrawer] : [meta.withdrawer]
+      if (!may.includes(authority)) fail('MissingRequiredSignature')
+      put(account, { ...state, meta: { ...meta, [kind === 'authorize-staker' ? 'staker' : 'withdrawer']: to } } as StakeState)
+      return
+    }
     case 'other':
     case 'malformed':
       fail('InvalidInstructionData')

@@ -24,26 +24,32 @@ export interface SolanaOperator {
  * Visits a resource and, once each, its records in the log, as long as one has news for the other: what a wake comes to in production, where a record
  * that waits is not looked at again at once.
  */
-export async function visitWithLog(operator: InMemoryOperator, key: string): Promise<Result | typeof KILLED> {
+export async function visitWithLog(
+  operator: InMemoryOperator,
+  key: string,
+  saga: 'solanaStakes' | 'authorizations' = 'solanaStakes',
+): Promise<Result | typeof KILLED> {
+  const kind = kindsOf[saga]
   const looked = new Set<string>()
   for (let count = 0; count < 20; count++) {
-    const result = await operator.reconcile('solanaStakes', key)
+    const result = await operator.reconcile(saga, key)
     if (result === KILLED || result.kind === 'again' || (result.kind === 'wait' && result.afterMs < 500)) return result
-    operator.hasNews(`SolanaStake/${key}`)
-    for (const { metadata } of recordsOf(operator, key)) {
+    operator.hasNews(`${kind}/${key}`)
+    for (const { metadata } of recordsOf(operator, key, kind)) {
       if (looked.has(metadata.name)) continue
       looked.add(metadata.name)
       if ((await operator.reconcile('records', metadata.name)) === KILLED) return KILLED
     }
-    if (!operator.hasNews(`SolanaStake/${key}`)) return result
+    if (!operator.hasNews(`${kind}/${key}`)) return result
   }
   throw new Error(`${key} always has news: a loop without an end`)
 }
 /** What the log has of a resource, as the operator holds it. */
-export function recordsOf({ transactions }: InMemoryOperator, key: string): readonly RecordObject[] {
+export function recordsOf({ transactions }: InMemoryOperator, key: string, kind = 'SolanaStake'): readonly RecordObject[] {
   const [namespace = '', name = ''] = key.split('/')
-  return transactions.recordsOf({ kind: 'SolanaStake', namespace, name })
+  return transactions.recordsOf({ kind, namespace, name })
 }
+const kindsOf = { solanaStakes: 'SolanaStake', authorizations: 'SolanaStakeAuthorization' } as const
 
 /** SolanaStakes and their signers in an API server in memory: what worlds over a cluster in memory and over real programs do alike. */
 export function solanaResources(

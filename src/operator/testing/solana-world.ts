@@ -1,6 +1,11 @@
 import { decodeInstruction } from '../../chains/solana/instructions.ts'
 import { testAddress } from '../../chains/solana/testing.ts'
 import { type SolanaStake, solanaStake } from '../../resources/solana-stake.ts'
+import {
+  type SolanaStakeAuthorization,
+  type SolanaStakeAuthorizationSpec,
+  solanaStakeAuthorization,
+} from '../../resources/solana-stake-authorization.ts'
 import { type StakingSigner, stakingSigner } from '../../resources/staking-signer.ts'
 import { type StakingTransaction, stakingTransaction } from '../../resources/staking-transaction.ts'
 import type { EventText } from '../kube/events.ts'
@@ -44,6 +49,7 @@ export function createSolanaWorld() {
   const stakes = kube.collection<SolanaStake & KubeObject>(solanaStake)
   const signers = kube.collection<StakingSigner & KubeObject>(stakingSigner)
   const cluster = createFakeSolanaChain(NETWORK, () => clock.now().getTime())
+  const authorizations = kube.collection<SolanaStakeAuthorization & KubeObject>(solanaStakeAuthorization)
   cluster.addVoteAccount(voteAccount)
   for (const address of [payer, withdrawer]) cluster.fund(address, FUNDS)
   cluster.settle()
@@ -100,6 +106,8 @@ export function createSolanaWorld() {
       },
       records: (key: string) => recordsOf(operator, key),
       visit: (key: string) => visitWithLog(operator, key),
+      visitAuthorization: (key: string) => visitWithLog(operator, key, 'authorizations'),
+      authorizationRecords: (key: string) => recordsOf(operator, key, solanaStakeAuthorization.kind),
       visitRecord: (name: string) => operator.reconcile('records', name),
       visitSigner: (name: string) => operator.reconcile('signers', name),
     }
@@ -126,8 +134,17 @@ export function createSolanaWorld() {
     service,
     keys,
     stakes,
+    authorizations,
     signers,
     approvals,
+    /** Hands authorities of a stake over. */
+    addAuthorization(spec: Partial<SolanaStakeAuthorizationSpec>, key = 'team-a/hand-over', metadata: object = {}) {
+      const [namespace = '', name = ''] = key.split('/')
+      return authorizations.create({
+        metadata: { namespace, name, ...metadata },
+        spec: { stakeRef: { name: 'stake-1' }, maxPriorityFeeLamports: '10000', ...spec },
+      })
+    },
     namespaces: namespaces.actual,
     silenceNamespaces: namespaces.silence,
     events,

@@ -62,9 +62,17 @@ function amountOf(text: string | undefined): bigint | undefined | null {
   }
 }
 
-/** Whether a policy asks for the approval of a plan. What moves all that is there has no amount, and is above any. */
-export function isRequired({ kinds, above }: Requirement, { purpose, amount }: Pick<Plan, 'purpose' | 'amount'>): boolean {
-  if (kinds !== undefined && !kinds.includes(purpose)) return false
+/**
+ * Whether a policy asks for the approval of a plan. What moves all that is there has no amount, and is above any. ▸ Who gets the withdraw authority can withdraw:
+ * where withdrawals have to be approved, that has to be as well.
+ */
+export function isRequired(
+  { kinds, above }: Requirement,
+  { purpose, amount, newWithdrawAuthority }: Pick<Plan, 'purpose' | 'amount' | 'newWithdrawAuthority'>,
+): boolean {
+  const isNamed =
+    kinds === undefined || kinds.includes(purpose) || (newWithdrawAuthority !== undefined && kinds.includes('SolanaWithdrawal'))
+  if (!isNamed) return false
   return above === undefined || amount === undefined || BigInt(amount) > above
 }
 

@@ -101,6 +101,7 @@ export function amountOf({ spec }: Pick<StakingTransaction, 'spec'>): bigint | u
       return totalOf(/^(.*) SOL$/.exec(amount)?.[1] ?? '') ?? UNREADABLE
     case 'SolanaDeactivation':
     case 'SolanaWithdrawal':
+    case 'SolanaAuthorization':
       return undefined
   }
 }

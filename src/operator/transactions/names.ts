@@ -14,6 +14,13 @@ export type Purpose =
       readonly genesisHash: string
       readonly stakeAccount: string
     }
+  /** Authorities may change hands many times: each resource does it once. */
+  | {
+      readonly purpose: 'SolanaAuthorization'
+      readonly genesisHash: string
+      readonly stakeAccount: string
+      readonly owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name' | 'originUid'>
+    }
 
 const words: Readonly<Record<TransactionPurpose, string>> = {
   Deposit: 'deposit',
@@ -22,6 +29,7 @@ const words: Readonly<Record<TransactionPurpose, string>> = {
   SolanaStake: 'stake',
   SolanaDeactivation: 'deactivation',
   SolanaWithdrawal: 'solana-withdrawal',
+  SolanaAuthorization: 'authorization',
 }
 
 const digest = (...parts: readonly string[]): string => bytesToHex(sha256(utf8ToBytes(parts.join('\0')))).slice(0, 32)
@@ -46,6 +54,10 @@ export function transactionName(of: Purpose): string {
     case 'SolanaDeactivation':
     case 'SolanaWithdrawal':
       return `${words[of.purpose]}-${digest(of.purpose, of.genesisHash, of.stakeAccount)}`
+    case 'SolanaAuthorization': {
+      const { kind, namespace, name, originUid } = of.owner
+      return `${words[of.purpose]}-${digest(of.purpose, of.genesisHash, of.stakeAccount, kind, namespace, name, originUid)}`
+    }
   }
 }
 

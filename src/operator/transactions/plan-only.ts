@@ -28,6 +28,7 @@ const verbs = {
   SolanaStake: 'stake',
   SolanaDeactivation: 'deactivate',
   SolanaWithdrawal: 'withdraw all of',
+  SolanaAuthorization: 'hand over the authorities of',
 } as const satisfies Record<Plan['purpose'], string>
 
 function wordsOf(plan: ShownPlan): string {

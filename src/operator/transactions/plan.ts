@@ -34,6 +34,8 @@ export function planOf(spec: StakingTransactionSpec, terms: PlanTerms): Plan {
     subject,
     amount: amountOf(spec, amountLamports)?.toString(),
     ...(call === undefined ? {} : { to: call.to, dataHash: keccak256(call.data), valueWei: call.valueWei }),
+    newStakeAuthority: spec.handOver?.to.stakeAuthority?.address,
+    newWithdrawAuthority: spec.handOver?.to.withdrawAuthority?.address,
     ...named,
     maxFeePerGasWei: maxFeePerGasWei?.toString(),
     maxRequestFeeWei: maxRequestFeeWei?.toString(),
@@ -55,6 +57,7 @@ function amountOf({ purpose, call }: StakingTransactionSpec, amountLamports: big
     case 'Exit':
     case 'SolanaDeactivation':
     case 'SolanaWithdrawal':
+    case 'SolanaAuthorization':
       return undefined
   }
 }

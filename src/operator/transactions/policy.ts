@@ -161,9 +161,9 @@ export function admitRequest(
  */
 export function admitSolanaStake(
   signer: StakingSigner,
-  request: { namespace: NamespaceFacts; amountLamports?: Lamports; voteAccount?: string; destination?: string },
+  request: { namespace: NamespaceFacts; kind?: string; amountLamports?: Lamports; voteAccount?: string; destination?: string },
 ): Refusal | undefined {
-  const use = admitUse(signer, { chain: 'Solana', kind: 'SolanaStake', namespace: request.namespace })
+  const use = admitUse(signer, { chain: 'Solana', kind: request.kind ?? 'SolanaStake', namespace: request.namespace })
   if ('refusal' in use) return use.refusal
   const { policy } = use
   const name = signer.metadata.name
@@ -195,6 +195,24 @@ export function admitSolanaStake(
     }
   }
   return undefined
+}
+
+/**
+ * Whether the policy of the signer that has an authority of a stake account admits that another address gets it. ▸ Whoever has the withdraw authority owns the
+ * money: a policy that names no successors has none.
+ */
+export function admitSuccessor(
+  signer: StakingSigner,
+  request: { namespace: NamespaceFacts; kind: string; role: 'stake' | 'withdraw'; successor: string },
+): Refusal | undefined {
+  const { namespace, kind, role, successor } = request
+  const use = admitUse(signer, { chain: 'Solana', kind, namespace })
+  if ('refusal' in use) return use.refusal
+  if (successor === signer.spec.address || use.policy.allowedSuccessors?.includes(successor) === true) return undefined
+  return {
+    reason: 'SuccessorNotAllowed',
+    message: `StakingSigner ${signer.metadata.name} has the ${role} authority, and does not admit that it is handed over to ${successor}. If that is meant, its owner adds the address to spec.policy.allowedSuccessors.`,
+  }
 }
 
 const lowerOf = (signersCapGwei: string | undefined, ownCapGwei: string | undefined): Wei => {

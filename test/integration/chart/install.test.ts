@@ -129,7 +129,7 @@ test('from the installation to a stake, an upgrade, a step back, and the end of 
 
   await operator.stop()
   await helm.ok(['uninstall', 'staking-operator', '--namespace', 'staking-system'])
-  expect(await definitions()).toHaveLength(8)
+  expect(await definitions()).toHaveLength(9)
   expect((await getStake(cluster, 'one'))?.status?.transaction?.minedHash).toBe(paid.status?.transaction?.minedHash)
 
   // Installed again, it goes on with what is there.

@@ -211,6 +211,7 @@ test('no role that tenants get has anything of the log, of signers, or of a stat
   const resources = aggregated.flatMap(({ rules }) => (rules as { resources: string[] }[]).flatMap((rule) => rule.resources))
   expect([...new Set(resources)].toSorted()).toEqual([
     'ethereumstakes',
+    'solanastakeauthorizations',
     'solanastakes',
     'stakingapprovals',
     'validatorexits',
@@ -236,7 +237,7 @@ test('definitions are kept when the release goes, unless that is asked for', asy
       .filter(({ kind }) => kind === 'CustomResourceDefinition')
       .map(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'])
   expect(new Set(await policies({}))).toEqual(new Set(['keep']))
-  expect(await policies({ crds: { keep: false } })).toHaveLength(8)
+  expect(await policies({ crds: { keep: false } })).toHaveLength(9)
   expect(new Set(await policies({ crds: { keep: false } }))).toEqual(new Set([undefined]))
   expect(await policies({ crds: { enabled: false } })).toEqual([])
 })

@@ -65,7 +65,7 @@ test('the commands of the page, in their order, take everything away but the mon
   for (const kind of ['stakingtransactions', 'stakingsigners', 'signernonces']) expect(await left(kind), kind).toEqual([])
   await operator.stop()
   await commands.run('Uninstall the release')
-  expect((await left('crd')).filter((name) => name.endsWith('.staking.dev'))).toHaveLength(8)
+  expect((await left('crd')).filter((name) => name.endsWith('.staking.dev'))).toHaveLength(9)
   // The policy stays with what it protects.
   const refused = await cluster.kubectl(['delete', 'crd', 'ethereumstakes.staking.dev'])
   expect(refused.stderr).toMatch(/every resource of it is deleted/)

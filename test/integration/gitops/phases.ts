@@ -1,5 +1,6 @@
 import type { Progress } from '../../../src/operator/engine/progress.ts'
 import { ethereumStakeStatus } from '../../../src/operator/kinds/ethereum-stake/status.ts'
+import { solanaStakeAuthorizationStatus } from '../../../src/operator/kinds/solana-stake/authorization-status.ts'
 import { solanaStakeStatus } from '../../../src/operator/kinds/solana-stake/status.ts'
 import { stakingSignerStatus } from '../../../src/operator/kinds/staking-signer/status.ts'
 import { validatorRequestStatus } from '../../../src/operator/kinds/validator-request/status.ts'
@@ -149,6 +150,26 @@ solana('deactivating', funded('Deactivating', { deactivation: signed('Confirmed'
 })
 solana('inactive', funded('Inactive', { deactivation: signed('Confirmed') }), settled, 'Current', { desiredState: 'Inactive' })
 solana('deleting', funded('Active'), deleting, 'Terminating', gone)
+
+for (const [what, status, progress, is, change] of [
+  ['pending', {}, { at: 'step', step: 'VerifyHandOver' }, 'InProgress', {}],
+  ['waiting for its stake', {}, halted('wait'), 'InProgress', {}],
+  ['stalled', { stakeAccount: 'A', to: { stakeAuthority: 'S2' } }, halted('stall'), 'Failed', {}],
+  ['suspended', { stakeAccount: 'A', to: { stakeAuthority: 'S2' } }, suspended, 'InProgress', {}],
+  ['confirming', { stakeAccount: 'A', to: { stakeAuthority: 'S2' }, transaction: signed('Broadcast') }, halted('wait'), 'InProgress', {}],
+  ['handed over', { stakeAccount: 'A', to: { stakeAuthority: 'S2' }, transaction: signed('Confirmed') }, settled, 'Current', {}],
+  ['deleting', { stakeAccount: 'A', transaction: signed('Broadcast') }, deleting, 'Terminating', gone],
+] as const) {
+  const resource = object('SolanaStakeAuthorization', { stakeRef: { name: 's' }, stakeAuthority: { signer: 'next' } }, change)
+  rows.push({
+    what: `SolanaStakeAuthorization: ${what}`,
+    seen: {
+      ...resource,
+      status: solanaStakeAuthorizationStatus(resource as never, { conditions: [], ...status } as never, progress as Progress, now),
+    },
+    is,
+  })
+}
 
 const signerSpec = {
   chain: 'Ethereum',

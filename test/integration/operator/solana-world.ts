@@ -13,6 +13,7 @@ import type { Around } from '../../../src/operator/testing/mortal.ts'
 import { startInMemory } from '../../../src/operator/testing/operator-in-memory.ts'
 import { KEY, recordsOf, type SolanaOperator, solanaResources, visitWithLog } from '../../../src/operator/testing/solana-resources.ts'
 import { type SolanaStake, solanaStake } from '../../../src/resources/solana-stake.ts'
+import { type SolanaStakeAuthorization, solanaStakeAuthorization } from '../../../src/resources/solana-stake-authorization.ts'
 import { type StakingSigner, stakingSigner } from '../../../src/resources/staking-signer.ts'
 import { type StakingTransaction, stakingTransaction } from '../../../src/resources/staking-transaction.ts'
 import type { Store } from '../../../src/service/store/database.ts'
@@ -71,6 +72,7 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
   const kube = createFakeKube(clock)
   const stakes = kube.collection<SolanaStake & KubeObject>(solanaStake)
   const signers = kube.collection<StakingSigner & KubeObject>(stakingSigner)
+  const authorizations = kube.collection<SolanaStakeAuthorization & KubeObject>(solanaStakeAuthorization)
   const records = kube.collection<StakingTransaction & KubeObject>(stakingTransaction)
 
   const walletOf = (keyName: string, expected: string): Wallet => {
@@ -108,7 +110,7 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
     },
   })
 
-  function start(around: Around = () => {}): SolanaOperator {
+  function start(around: Around = () => {}): SolanaOperator & { visitAuthorization(key: string): Promise<unknown> } {
     function note(...line: unknown[]) {
       logged.push(line)
     }
@@ -151,6 +153,7 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
       },
       records: (key) => recordsOf(operator, key),
       visit: (key) => visitWithLog(operator, key),
+      visitAuthorization: (key) => visitWithLog(operator, key, 'authorizations'),
     }
   }
 
@@ -169,6 +172,7 @@ export function createSolanaWorld(parts: Pick<SolanaService, 'cluster' | 'payer'
     cluster,
     stakes,
     signers,
+    authorizations,
     records,
     mounted,
     signed,

@@ -121,3 +121,43 @@ describe('later', () => {
     )
   })
 })
+
+const handOver = (spec: object) => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'SolanaStakeAuthorization',
+  metadata: { name: `hand-over-${++count}`, namespace: 'default' },
+  spec: { stakeRef: { name: 'one' }, ...spec },
+})
+
+test.each([
+  { what: 'to a signer', spec: { stakeAuthority: { signer: 'next' } } },
+  { what: 'both, to signers', spec: { stakeAuthority: { signer: 'next' }, withdrawAuthority: { signer: 'cold-2' } } },
+  { what: 'to an address that is confirmed', spec: { withdrawAuthority: { address }, acceptUnproven: true } },
+])('a hand-over $what is taken', async ({ spec }) => {
+  expect(await apply(handOver(spec))).toMatchObject({ code: 0 })
+})
+
+test.each([
+  { what: 'to nobody', spec: {}, says: 'must have stakeAuthority, withdrawAuthority or both' },
+  { what: 'to neither signer nor address', spec: { stakeAuthority: {} }, says: 'must have either signer or address' },
+  { what: 'to both of them', spec: { stakeAuthority: { signer: 'a', address } }, says: 'must have either signer or address' },
+  { what: 'to an address that nobody confirms', spec: { stakeAuthority: { address } }, says: 'must be true where an address is named' },
+  {
+    what: 'to a program',
+    spec: { withdrawAuthority: { address: 'Stake11111111111111111111111111111111111111' }, acceptUnproven: true },
+    says: 'nobody can sign for it',
+  },
+])('a hand-over $what is refused, and the message says why', async ({ spec, says }) => {
+  const { code, stderr } = await apply(handOver(spec))
+  expect(code).not.toBe(0)
+  expect(stderr).toContain(says)
+})
+
+test('to whom it is handed over cannot be changed', async () => {
+  const made = handOver({ stakeAuthority: { signer: 'next' } })
+  expect(await apply(made)).toMatchObject({ code: 0 })
+  const { stderr } = await cluster.kubectl([
+    ...['patch', 'solauth', made.metadata.name, '--type=merge', '-p', '{"spec":{"stakeAuthority":{"signer":"thief"}}}'],
+  ])
+  expect(stderr).toContain('create another SolanaStakeAuthorization under another name')
+})

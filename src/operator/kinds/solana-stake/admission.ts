@@ -1,14 +1,15 @@
 import type { ObjectMeta } from '../../../resources/meta.ts'
 import type { SolanaStake } from '../../../resources/solana-stake.ts'
-import { stall, wait } from '../../engine/verdict.ts'
+import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { Approvable } from '../../transactions/approvals.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
+import { handedOver } from '../../transactions/solana/authorities.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { Parties } from './parties.ts'
 import { stepPlan } from './plan.ts'
-import { actionOf, isBegun } from './records.ts'
+import { actionOf, isBegun, isLive } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { authoritiesFor } from './required-keys.ts'
 import { signersOf } from './signing.ts'
@@ -25,6 +26,15 @@ export interface Admission {
 
 /** How often it is looked whether a step is wanted after all, in ms; a change of the resource wakes it. */
 const NOT_WANTED_MS = 60_000
+/** How often it is looked whether a hand-over is over, in ms; its end wakes what waits. */
+const HAND_OVER_MS = 10_000
+
+const waitsForHandOver = ({ metadata, spec: { owner } }: RecordObject): Halt =>
+  wait(
+    'WaitingForHandOver',
+    `${owner.kind} ${owner.name} hands the authorities of this stake over (StakingTransaction ${metadata.name}), and may have landed: it goes on once that is certain, with whichever key has them then.`,
+    HAND_OVER_MS,
+  )
 
 /** The resource that a record is for, as it stands now. */
 export async function ownerOf(
@@ -39,7 +49,7 @@ export async function ownerOf(
 
 /** Whether a step may be signed now, by whom and by which terms. */
 export function createStepAdmission(
-  deps: Pick<SolanaStakeDeps, 'stake'>,
+  deps: Pick<SolanaStakeDeps, 'stake' | 'log'>,
   { networkOf, partiesFor, termsFor, assertAdmitted, amountOf, feeCapOf }: SolanaRequests,
 ): Pick<SolanaTransactionKind<Admission>, 'mayBeSigned'> {
   async function requestOf(
@@ -69,6 +79,9 @@ export function createStepAdmission(
     async mayBeSigned(record, fresh, visit, signal) {
       const { plan, metadata } = await requestOf(record, fresh, signal)
       const { request, kind } = plan
+      const { open } = handedOver(deps.log.ofSubject(record.spec.subject))
+      // What may land already is followed; another one would be signed by who may have no authority any more.
+      if (open !== undefined && !isLive(record)) throw waitsForHandOver(open)
       const network = networkOf(request.network)
       if (network.config.genesisHash !== record.spec.genesisHash)
         throw stall(

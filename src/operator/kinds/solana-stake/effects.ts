@@ -4,12 +4,17 @@ import type { Perform } from '../../engine/step.ts'
 import { retry, stall } from '../../engine/verdict.ts'
 import { forgettingPlan } from '../../transactions/plan-only.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
-import { alteration, authorityChanged, lockText, lookAt, metaOf } from './chain.ts'
+import { assertUnaltered } from './authorization-asked.ts'
+import { createAuthorizationEffects } from './authorization-effects.ts'
+import type { AuthorizationEffects } from './authorization-steps.ts'
+import { type AuthorizationDeps, createAuthorizationKind } from './authorization-transaction.ts'
+import { createWanted } from './authorization-wanted.ts'
+import { lockText, lookAt, metaOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
 import { createMaking } from './making.ts'
 import { createSolanaMigration } from './migration.ts'
 import { createObservation } from './observation.ts'
-import { createSolanaRequests, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
+import { createSolanaRequests, type SolanaRequests } from './request.ts'
 import { createSeenStakes, type SeenStakes } from './seen.ts'
 import { refuseCancelled } from './service-transaction.ts'
 import { createSettlement } from './settlement.ts'
@@ -18,9 +23,11 @@ import { createSolanaStepKind } from './transaction.ts'
 import { createUndo } from './undo.ts'
 
 /** The effects of a SolanaStake's saga, and what the log asks of its steps. */
-export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
+export function createSolanaStakeEffects(deps: AuthorizationDeps): {
   readonly effects: Perform<SolanaStakeEffects>
   readonly steps: SolanaTransactionKind
+  /** What a SolanaStakeAuthorization does, and what the log asks of it. */
+  readonly authorization: { readonly effects: Perform<AuthorizationEffects>; readonly handOvers: SolanaTransactionKind }
   /** What this process has seen of stakes: the mirror compares status with it. */
   readonly seen: SeenStakes
   readonly networkOn: SolanaRequests['networkOn']
@@ -29,9 +36,9 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
 } {
   const requests = createSolanaRequests(deps)
   const { amountProblem } = createSolanaStakeRules(requests)
+  const wantedOf = createWanted(deps, requests)
   const seen = createSeenStakes()
-  const { networkOf, networkOn, partiesToBegin, serviceStake, verifiedTerms, ownTerms, assertAdmitted } = requests
-
+  const { networkOf, networkOn, partiesToBegin, serviceStake, verifiedTerms, ownTerms, loggedTerms, assertAdmitted } = requests
   const { ensured, followed } = createMaking(deps, requests)
 
   return {
@@ -40,10 +47,20 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
     keyNameOf: (signer) => deps.signers.get(signer)?.spec.keyName,
     takeIn: createSolanaMigration(deps, requests),
     steps: createSolanaStepKind(deps, requests) as SolanaTransactionKind,
+    authorization: {
+      effects: createAuthorizationEffects(deps, wantedOf),
+      handOvers: createAuthorizationKind(deps, requests, wantedOf) as SolanaTransactionKind,
+    },
     effects: {
       async createStake(request, visit, signal) {
         networkOf(request.network)
         const parties = await partiesToBegin(request, request.voteAccount, signal)
+        const logged = loggedTerms(request, parties)
+        if (logged !== undefined) {
+          const { voteAccount } =
+            logged.voteAccount === '' ? await networkOf(request.network).api.solanaStake(logged.stakeId, signal) : logged
+          return { ...logged, voteAccount }
+        }
         deps.assertMayAct()
         const body = await serviceStake(request, parties, visit, signal).catch(async (error: unknown) => {
           const isAmount = error instanceof StakingApiError && error.rules?.includes('amount-out-of-range') === true
@@ -56,6 +73,8 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
       async verifyStake({ request, terms, tentative }, visit, signal) {
         networkOf(request.network)
         const parties = await partiesToBegin(request, terms.voteAccount, signal)
+        const logged = loggedTerms(request, parties)
+        if (logged !== undefined) return { ...logged, voteAccount: terms.voteAccount }
         const body = await serviceStake(request, parties, visit, signal)
         const own = verifiedTerms(request, body, parties)
         if (request.wanted) refuseCancelled(body)
@@ -93,11 +112,14 @@ export function createSolanaStakeEffects(deps: SolanaStakeDeps): {
   }
 
   /** A stake that is taken over must be this resource's to withdraw. */
-  async function assertAdoptable({ network, adoptStakeId }: SolanaStakeRequest, terms: StakeTerms, signal: AbortSignal): Promise<void> {
+  async function assertAdoptable(
+    { network, adoptStakeId, origin }: SolanaStakeRequest,
+    terms: StakeTerms,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { state, clock } = await lookAt(networkOf(network).chain, terms.stakeAccount, signal)
-    const altered = alteration(state, terms)
-    if (altered !== undefined) throw authorityChanged(terms, altered)
     const meta = metaOf(state)
+    assertUnaltered(state, terms, deps.successorsOf(`${origin.namespace}/${origin.name}`))
     if (meta === undefined || !lockupInForce(meta, clock)) return
     throw stall(
       'LockupInForce',

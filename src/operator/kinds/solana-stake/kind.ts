@@ -1,9 +1,10 @@
-import { type SolanaChain, SolanaError } from '../../../chains/solana/chain.ts'
+import { type SolanaAddress, type SolanaChain, SolanaError } from '../../../chains/solana/chain.ts'
 import type { SolanaProtocol, SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
+import { type HandedOver, handedOver } from '../../transactions/solana/authorities.ts'
 import { showsLanding } from '../../transactions/solana/mirror.ts'
 import { lookAt, protocolOf } from './chain.ts'
 import { cancelFirst, decideSolanaDeletion } from './deletion.ts'
@@ -45,21 +46,6 @@ export function solanaStakeKind(deps: {
     ownSteps(log, { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
   const standing = createStanding({ log, networkOn, seen, ownOf })
 
-  /** What status shows of the transactions, from the log alone. */
-  function transactionsOf(own: OwnSteps, shown: SolanaStakeStatus['transactions']): SolanaStakeStatus['transactions'] {
-    const entries = kinds.flatMap((kind) => {
-      const record = own[kind]
-      const before = shown?.[kind]
-      if (record === undefined) return []
-      // What landed is held in the cache without its attempts: where status shows something else, it is still to be read, and mirrored anew.
-      if (record.status?.outcome !== undefined)
-        return [[kind, before !== undefined && showsLanding(before, record) ? before : unread(before)] as const]
-      const next = mirrored(log, record, before)
-      return next === undefined ? [] : [[kind, next] as const]
-    })
-    return entries.length === 0 ? undefined : Object.fromEntries(entries)
-  }
-
   return {
     kind: 'SolanaStake',
     steps: ({ metadata, spec }) => (metadata.deletionTimestamp === undefined ? solanaStakeSteps[spec.desiredState] : settleBeforeDeletion),
@@ -87,15 +73,21 @@ export function solanaStakeKind(deps: {
 
     mirror(resource, status, origin) {
       const own = ownOf(resource, origin?.uid)
-      const { transactions, looked, protocol, ...rest } = status
-      const next = transactionsOf(own, transactions)
+      const { transactions, looked, protocol, handOver: _before, ...rest } = status
+      const next = transactionsOf(log, own, transactions)
       const { stake } = own
       const isPaid = stake !== undefined && isBegun(stake)
       const isForeign = origin !== undefined && seen.isAnother(origin.uid, protocol)
       const mirrored: SolanaStakeStatus = {
         ...rest,
         // Where the money is, or may be, stands in the log.
-        ...(isPaid ? { stakeId: stake.spec.apiId ?? '', stakeAccount: stake.spec.subject, stakeAuthority: stake.spec.from } : {}),
+        ...(isPaid
+          ? {
+              stakeId: stake.spec.apiId ?? '',
+              stakeAccount: stake.spec.subject,
+              ...authoritiesIn(handedOver(log.ofSubject(stake.spec.subject)), stake.spec.from),
+            }
+          : {}),
         ...(looked === undefined || isPaid ? {} : { looked }),
         ...(protocol === undefined || isForeign ? {} : { protocol }),
         ...(next === undefined ? {} : { transactions: next }),
@@ -146,6 +138,21 @@ export function solanaStakeKind(deps: {
   }
 }
 
+/** What status shows of the transactions, from the log alone. */
+function transactionsOf(log: TransactionLog, own: OwnSteps, shown: SolanaStakeStatus['transactions']): SolanaStakeStatus['transactions'] {
+  const entries = kinds.flatMap((kind) => {
+    const record = own[kind]
+    const before = shown?.[kind]
+    if (record === undefined) return []
+    // What landed is held in the cache without its attempts: where status shows something else, it is still to be read, and mirrored anew.
+    if (record.status?.outcome !== undefined)
+      return [[kind, before !== undefined && showsLanding(before, record) ? before : unread(before)] as const]
+    const next = mirrored(log, record, before)
+    return next === undefined ? [] : [[kind, next] as const]
+  })
+  return entries.length === 0 ? undefined : Object.fromEntries(entries)
+}
+
 /** With what its vote account is: of one that stopped, somebody should know before anyone deactivates the stake. A chain that doesn't tell is no news. */
 async function withValidator(
   chain: Pick<SolanaChain, 'voteAccount'>,
@@ -163,6 +170,29 @@ async function withValidator(
     return protocol
   }
   return found === protocol.validator ? protocol : { ...protocol, validator: found }
+}
+
+/** Who has the authorities, by the log: what a tenant writes there is put right. */
+function authoritiesIn({ stake, withdraw, slot, open }: HandedOver, from: string): Partial<SolanaStakeStatus> {
+  const expected = open?.spec.handOver?.to
+  const handOver: SolanaStakeStatus['handOver'] = {
+    ...(slot === undefined ? {} : { slot }),
+    ...(stake === undefined ? {} : { stakeSigner: stake.signer ?? '' }),
+    ...(withdraw === undefined ? {} : { withdrawSigner: withdraw.signer ?? '' }),
+    ...(expected === undefined
+      ? {}
+      : {
+          expected: {
+            ...(expected.stakeAuthority === undefined ? {} : { stakeAuthority: expected.stakeAuthority.address }),
+            ...(expected.withdrawAuthority === undefined ? {} : { withdrawAuthority: expected.withdrawAuthority.address }),
+          },
+        }),
+  }
+  return {
+    stakeAuthority: stake?.address ?? (from as SolanaAddress),
+    ...(withdraw === undefined ? {} : { withdrawAuthority: withdraw.address }),
+    ...(Object.keys(handOver).length === 0 ? {} : { handOver }),
+  }
 }
 
 /** It has landed, and status does not show that yet. */

@@ -3,9 +3,10 @@ import type { Visit } from '../../engine/visit.ts'
 import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
 import { plannedOnly } from '../../transactions/plan-only.ts'
 import { awaitingApproval } from '../../transactions/shown-plan.ts'
+import { handedOver } from '../../transactions/solana/authorities.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import { stepPlan } from './plan.ts'
-import { isBegun, mirrored, ownSteps, stepName, stepSpec } from './records.ts'
+import { isBegun, isLive, mirrored, ownSteps, stepName, stepSpec } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import type { FollowPlan } from './steps.ts'
 
@@ -31,7 +32,7 @@ export function createMaking(
     const parties = await partiesOf(request, paying, signal, { signing: [] })
     const terms = await ownTerms(plan, parties, visit, signal)
     const name = stepName(network.config.genesisHash, terms.stakeAccount, kind)
-    return { name, spec: stepSpec(plan, terms, network), parties, terms }
+    return { name, spec: stepSpec(plan, terms, network, parties.payer.metadata.name), parties, terms }
   }
 
   /** Makes the record of a step, or takes it over. */
@@ -41,10 +42,16 @@ export function createMaking(
     return log.ensure(name, spec, signal)
   }
 
+  /** Nothing of it can land, and its stake authority was handed over since: it goes on under the new key. */
+  const isOfOldKey = (record: RecordObject): boolean => {
+    const { stake } = handedOver(log.ofSubject(record.spec.subject))
+    return record.status?.outcome === undefined && !isLive(record) && stake !== undefined && stake.address !== record.spec.from
+  }
+
   /** Makes the step's record, or only plans it, and follows it. */
   async function followed(plan: FollowPlan, visit: Visit, signal: AbortSignal) {
     let record = ownSteps(log, plan.request.origin)[plan.kind]
-    if (plan.mayMake && (record === undefined || !isBegun(record))) {
+    if (plan.mayMake && (record === undefined || !isBegun(record) || isOfOldKey(record))) {
       if (plan.plannedAs !== undefined) {
         const { spec, parties, terms } = await verified(plan, visit, signal)
         const given = { uid: plan.plannedAs, amountLamports: amountOf(plan.request), feeCap: feeCapOf(plan.request, parties) }

@@ -3,6 +3,7 @@ import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
 import type { Perform } from '../../engine/step.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import { visitNote } from '../../engine/visit.ts'
+import { expectedOf, handedOver } from '../../transactions/solana/authorities.ts'
 import { authorityChanged, lookAt, protocolOf } from './chain.ts'
 import { ownSteps, stepName } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
@@ -28,7 +29,8 @@ export function createObservation(
       return protocol
     }
     // Looked at in this visit, and not there yet.
-    const wrong = seen === undefined ? undefined : changedAuthority(seen, terms)
+    const { slot = 0, open } = handedOver(log.ofSubject(terms.stakeAccount))
+    const wrong = seen === undefined || seen.slot < slot ? undefined : changedAuthority(seen, terms, expectedOf(open))
     if (wrong !== undefined) throw authorityChanged(terms, wrong)
     // A node that lags shows what was before.
     const isLater = (looked.of(visit)?.slot ?? 0n) > BigInt(since)
@@ -58,9 +60,10 @@ export function createObservation(
 const changedAuthority = (
   { stakeAuthority, withdrawAuthority }: { readonly stakeAuthority?: string | undefined; readonly withdrawAuthority?: string | undefined },
   terms: StakeTerms,
+  expected: ReturnType<typeof expectedOf>,
 ): string | undefined =>
-  stakeAuthority !== undefined && stakeAuthority !== terms.stakeAuthority
+  stakeAuthority !== undefined && stakeAuthority !== terms.stakeAuthority && stakeAuthority !== expected.stake
     ? `its stake authority is ${stakeAuthority}, not ${terms.stakeAuthority}`
-    : withdrawAuthority !== undefined && withdrawAuthority !== terms.withdrawAuthority
+    : withdrawAuthority !== undefined && withdrawAuthority !== terms.withdrawAuthority && withdrawAuthority !== expected.withdraw
       ? `its withdraw authority is ${withdrawAuthority}, not ${terms.withdrawAuthority}`
       : undefined

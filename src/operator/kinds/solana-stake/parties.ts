@@ -1,8 +1,10 @@
 import { isAddress, isOnCurve, type SolanaAddress } from '../../../chains/solana/addresses.ts'
 import { AmountError, type Lamports } from '../../../lib/amounts.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import type { StakeAuthority } from '../../../resources/staking-transaction.ts'
 import { stall } from '../../engine/verdict.ts'
 import { admitSolanaStake, goesByLabels, haltBy, priorityFeeCap } from '../../transactions/policy.ts'
+import { handedOver } from '../../transactions/solana/authorities.ts'
 import { createMounted } from './mounted.ts'
 import { isBegun, ownSteps } from './records.ts'
 import type { SolanaRequestDeps } from './request.ts'
@@ -19,7 +21,13 @@ export interface Parties {
   readonly destination: SolanaAddress
   /** Who pays for what is made next: the stake authority; for a withdrawal while its key isn't mounted, the withdraw authority. */
   readonly feePayer: SolanaAddress
+  /** An authority is not the one that the stake was made with: the staking API knows nothing of that. */
+  readonly isHandedOver: boolean
 }
+
+/** The holder of an authority, with the signer that has its key where the log knows none. */
+const known = (holder: StakeAuthority | undefined, as: StakeAuthority | undefined): StakeAuthority | undefined =>
+  holder?.signer === undefined && holder?.address === as?.address ? (as ?? holder) : holder
 
 /** Who signs for a stake: both signers, by their policies and keys as they stand now. */
 export function createParties(
@@ -29,37 +37,9 @@ export function createParties(
     refuse,
   }: { readonly amountOf: (request: SolanaStakeRequest) => Lamports; readonly refuse: (...why: Parameters<typeof stall>) => never },
 ) {
-  const { keys, signers } = deps
   const isMounted = createMounted(deps)
 
-  /** Highest priority fee, by the stake and the policies of both signers. */
-  function feeCapOf(request: SolanaStakeRequest, { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>): bigint {
-    try {
-      return priorityFeeCap([payer, withdrawer], request.maxPriorityFeeLamports)
-    } catch (error) {
-      if (error instanceof AmountError)
-        throw stall('InvalidSpec', `maxPriorityFeeLamports of this spec, or of a signer's policy: ${error.message}.`)
-      throw error
-    }
-  }
-
-  async function signerOf(name: string, fresh: boolean, signal: AbortSignal): Promise<StakingSigner> {
-    const signer = fresh ? await signers.read(name, signal) : signers.get(name)
-    if (signer === undefined)
-      throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
-    return signer
-  }
-
-  async function addressOf(signer: StakingSigner, signal: AbortSignal): Promise<SolanaAddress> {
-    const { keyName, address } = signer.spec
-    const found = await keys.address(keyName, signal)
-    if (found !== address)
-      throw stall(
-        'KeyAddressMismatch',
-        `The key mounted as ${keyName} belongs to ${found}, but StakingSigner ${signer.metadata.name} declares ${address}. Nothing was signed. Mount the right key.`,
-      )
-    return found
-  }
+  const { signerOf, addressOf } = createReading(deps)
 
   /** What the signers' policies must admit. Paying is admitted by amount and vote account, whatever else by the namespace and where the money goes in the end. */
   function assertAdmitted(
@@ -87,7 +67,16 @@ export function createParties(
     request: SolanaStakeRequest,
     paying: { readonly voteAccount: string | undefined } | undefined,
     signal: AbortSignal,
-    { fresh = false, signing }: { readonly fresh?: boolean; readonly signing: readonly Authority[] },
+    {
+      fresh = false,
+      signing,
+      knownAs = {},
+    }: {
+      readonly fresh?: boolean
+      readonly signing: readonly Authority[]
+      /** Signers of addresses that have an authority, and of which the log knows none. */
+      readonly knownAs?: { readonly stake?: StakeAuthority | undefined; readonly withdraw?: StakeAuthority | undefined }
+    },
   ): Promise<Parties> {
     for (const [field, address] of Object.entries({ voteAccount: request.voteAccount, destination: request.destination }))
       if (address !== undefined && !isAddress(address))
@@ -96,8 +85,10 @@ export function createParties(
           `spec.${field} is not a Solana address: it is not base58 of 32 bytes. Delete this resource and create it with the right one.`,
           false,
         )
-    const payer = await signerOf(request.stakeSigner, fresh, signal)
-    const withdrawer = await signerOf(request.withdrawSigner, fresh, signal)
+    const { stake: paid } = ownSteps(deps.log, request.origin)
+    const now = handedOver(paid === undefined ? [] : deps.log.ofSubject(paid.spec.subject))
+    const payer = await holderOf(signerOf, 'stake', request.stakeSigner, known(now.stake, knownAs.stake), fresh, signal)
+    const withdrawer = await holderOf(signerOf, 'withdraw', request.withdrawSigner, known(now.withdraw, knownAs.withdraw), fresh, signal)
     const { namespace } = request.origin
     if (fresh && [payer, withdrawer].some((signer) => goesByLabels(signer, namespace))) await deps.refreshNamespace(namespace, signal)
     assertAdmitted(request, { payer, withdrawer }, paying)
@@ -113,6 +104,7 @@ export function createParties(
       withdrawAuthority,
       destination: request.destination ?? withdrawAuthority,
       feePayer: stakeAuthority,
+      isHandedOver: now.slot !== undefined,
     }
   }
 
@@ -138,5 +130,73 @@ export function createParties(
     return partiesOf(request, { voteAccount }, signal, { signing: isPaidNext ? authoritiesFor('stake', { isApproved: false }) : [] })
   }
 
-  return { feeCapOf, assertAdmitted, partiesOf, partiesFor, partiesToBegin }
+  return {
+    /** Highest priority fee, by the stake and the policies of both signers. @throws Halt */
+    feeCapOf: (request: SolanaStakeRequest, { payer, withdrawer }: Pick<Parties, 'payer' | 'withdrawer'>): bigint =>
+      feeCapOf(request.maxPriorityFeeLamports, [payer, withdrawer]),
+    assertAdmitted,
+    partiesOf,
+    partiesFor,
+    partiesToBegin,
+    isMounted,
+    signerOf,
+    addressOf,
+  }
+}
+
+/** Signers by their names, and the addresses of their keys. */
+function createReading({ keys, signers }: Pick<SolanaRequestDeps, 'keys' | 'signers'>) {
+  async function signerOf(name: string, fresh: boolean, signal: AbortSignal): Promise<StakingSigner> {
+    const signer = fresh ? await signers.read(name, signal) : signers.get(name)
+    if (signer === undefined)
+      throw stall('SignerNotFound', `There is no StakingSigner ${name}. Create it, or create this resource with another signer.`)
+    return signer
+  }
+
+  async function addressOf(signer: StakingSigner, signal: AbortSignal): Promise<SolanaAddress> {
+    const { keyName, address } = signer.spec
+    const found = await keys.address(keyName, signal)
+    if (found !== address)
+      throw stall(
+        'KeyAddressMismatch',
+        `The key mounted as ${keyName} belongs to ${found}, but StakingSigner ${signer.metadata.name} declares ${address}. Nothing was signed. Mount the right key.`,
+      )
+    return found
+  }
+  return { signerOf, addressOf }
+}
+
+/** Highest priority fee in lamports, by the resource's own cap and the policies of its signers. @throws Halt */
+export function feeCapOf(own: string, signers: readonly StakingSigner[]): bigint {
+  try {
+    return priorityFeeCap(signers, own)
+  } catch (error) {
+    if (error instanceof AmountError)
+      throw stall('InvalidSpec', `maxPriorityFeeLamports of this spec, or of a signer's policy: ${error.message}.`)
+    throw error
+  }
+}
+
+/** Whose key an authority is now: the signer of the spec, or the one that it was handed over to since. @throws Halt where that is none */
+async function holderOf(
+  signerOf: (name: string, fresh: boolean, signal: AbortSignal) => Promise<StakingSigner>,
+  role: 'stake' | 'withdraw',
+  given: string,
+  to: StakeAuthority | undefined,
+  fresh: boolean,
+  signal: AbortSignal,
+): Promise<StakingSigner> {
+  if (to === undefined) return signerOf(given, fresh, signal)
+  if (to.signer === undefined)
+    throw stall(
+      'AuthorityHandedOver',
+      `The ${role} authority of this stake was handed over to ${to.address}, whose key no StakingSigner has. Nothing more is signed for it here: whoever has that key deactivates and withdraws it. To have the operator go on, make a StakingSigner of that key and a SolanaStakeAuthorization that names it.`,
+    )
+  const signer = await signerOf(to.signer, fresh, signal)
+  if (signer.spec.address !== to.address)
+    throw stall(
+      'SignerChanged',
+      `The ${role} authority of this stake was handed over to ${to.address}, and StakingSigner ${to.signer} has the key of ${signer.spec.address} now. Bring back the signer with that key: nobody else can sign for this stake.`,
+    )
+  return signer
 }

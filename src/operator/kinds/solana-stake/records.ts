@@ -25,7 +25,12 @@ export const stepName = (genesisHash: string, stakeAccount: string, kind: Action
   transactionName({ purpose: purposes[kind], genesisHash, stakeAccount })
 
 /** What is to be written down before a step is signed. */
-export const stepSpec = ({ request, kind }: SolanaPlan, terms: StakeTerms, { config }: SolanaNetwork): StakingTransactionSpec => {
+export const stepSpec = (
+  { request, kind }: SolanaPlan,
+  terms: StakeTerms,
+  { config }: SolanaNetwork,
+  signer: string = request.stakeSigner,
+): StakingTransactionSpec => {
   const { origin } = request
   return {
     chain: 'Solana',
@@ -37,7 +42,7 @@ export const stepSpec = ({ request, kind }: SolanaPlan, terms: StakeTerms, { con
     apiId: terms.stakeId,
     owner: { kind: origin.kind, namespace: origin.namespace, name: origin.name, originUid: origin.uid },
     generation: 0,
-    signer: request.stakeSigner,
+    signer,
     from: terms.stakeAuthority,
   }
 }

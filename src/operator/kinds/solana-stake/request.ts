@@ -12,7 +12,8 @@ import type { SignerStore } from '../../transactions/signer-store.ts'
 import { createSolanaNetworks } from './networks.ts'
 import { createOwnership } from './ownership.ts'
 import { createParties, type Parties } from './parties.ts'
-import type { SolanaStakeRequest } from './steps.ts'
+import { ownSteps } from './records.ts'
+import type { SolanaStakeRequest, StakeTerms } from './steps.ts'
 import { createTerms } from './terms.ts'
 
 export interface SolanaStakeDeps {
@@ -117,14 +118,23 @@ export function createSolanaRequests(deps: SolanaRequestDeps) {
     return body
   }
 
+  /** The terms of a stake that was paid and whose authorities have changed hands since: by the log. */
+  function loggedTerms(request: SolanaStakeRequest, { isHandedOver, stakeAuthority, withdrawAuthority }: Parties): StakeTerms | undefined {
+    const { stake } = ownSteps(deps.log, request.origin)
+    if (!isHandedOver || stake?.spec.apiId === undefined) return undefined
+    const { apiId: stakeId, subject: stakeAccount } = stake.spec
+    return { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount: request.voteAccount ?? '' }
+  }
+
   return {
     ...parties,
+    loggedTerms,
     networkOf,
     networkOn,
     amountOf,
     serviceStake,
     ownStake,
-    ...createTerms({ amountOf, serviceStake, assertUnclaimed, refuse }),
+    ...createTerms({ amountOf, serviceStake, assertUnclaimed, loggedTerms, refuse }),
     refuse,
   }
 }

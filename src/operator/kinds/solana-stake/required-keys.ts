@@ -43,8 +43,14 @@ export function requiredKeys(
   if (kind === undefined) return []
   const shown = transactionOf(status, kind)
   const { stakeAuthority, withdrawAuthority } = resource.spec
+  const holders = {
+    Stake: status.handOver?.stakeSigner ?? stakeAuthority.signer,
+    Withdraw: status.handOver?.withdrawSigner ?? withdrawAuthority.signer,
+  }
+  // Where no StakingSigner has one, nothing is signed here.
+  if (Object.values(holders).includes('')) return []
   return authoritiesFor(kind, { isApproved: shown !== undefined && shown.state !== 'Failed' }).map((authority) => {
-    const { signer } = authority === 'Stake' ? stakeAuthority : withdrawAuthority
+    const signer = holders[authority]
     const keyName = keyNameOf(signer)
     return { step: steps[kind], authority, signer, ...(keyName === undefined ? {} : { keyName }) }
   })

@@ -4,15 +4,17 @@ import type { Visit } from '../../engine/visit.ts'
 import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
-import { alteration, authorityChanged, isReached, lookAt, stakeStateOf } from './chain.ts'
+import { assertUnaltered } from './authorization-asked.ts'
+import type { AuthorizationDeps } from './authorization-transaction.ts'
+import { isReached, lookAt, stakeStateOf } from './chain.ts'
 import { isBegun, isLive, mirrored, ownSteps } from './records.ts'
-import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
+import type { SolanaRequests } from './request.ts'
 import type { SeenStakes } from './seen.ts'
 import type { FollowPlan, SolanaStakeEffects } from './steps.ts'
 
 /** Finds out whether a stake that isn't wanted any more was made, or may still be, before its resource goes. */
 export function createSettlement(
-  { log }: Pick<SolanaStakeDeps, 'log'>,
+  { log, successorsOf }: Pick<AuthorizationDeps, 'log' | 'successorsOf'>,
   { networkOf, ownStake }: Pick<SolanaRequests, 'networkOf' | 'ownStake'>,
   seenStakes: SeenStakes,
   ensured: (plan: FollowPlan, visit: Visit, signal: AbortSignal) => Promise<RecordObject>,
@@ -23,8 +25,7 @@ export function createSettlement(
     // By the staking API's word, and not by that of status. Nothing is signed by that, so that no policy is asked.
     const terms = await ownStake(request, stakeId, signal)
     const look = await lookAt(network.chain, terms.stakeAccount, signal)
-    const altered = alteration(look.state, terms)
-    if (altered !== undefined) throw authorityChanged(terms, altered)
+    assertUnaltered(look.state, terms, successorsOf(`${request.origin.namespace}/${request.origin.name}`))
     if (isReached('stake', look, 0)) return true
     const stake = await network.api.solanaStake(terms.stakeId, signal)
     const made = stake.transactions.filter(({ kind, status }) => kind === 'stake' && status !== 'failed')

@@ -9,13 +9,13 @@ import type { ActionKind } from './steps.ts'
 /** The bytes to send, of a verified message. The signature is the fee payer's, by which the cluster knows the transaction. */
 export async function sign(
   { keys, assertMayAct }: Pick<SolanaStakeDeps, 'keys' | 'assertMayAct'>,
-  parties: Parties,
+  by: readonly StakingSigner[],
   message: Uint8Array,
   signal: AbortSignal,
 ) {
   const { feePayer, signers } = decodeMessage(message)
   const signatures = new Map<SolanaAddress, Uint8Array>()
-  for (const { spec } of [parties.payer, parties.withdrawer]) {
+  for (const { spec } of by) {
     if (signatures.has(spec.address) || !signers.includes(spec.address)) continue
     assertMayAct()
     signatures.set(spec.address, await keys.signMessage(spec.keyName, spec.address, message, signal))

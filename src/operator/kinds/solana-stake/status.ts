@@ -177,14 +177,16 @@ function protocolStatements(status: SolanaStakeStatus): Pick<Record<Domain, Stat
 
 /** What somebody else has done to the stake on the chain, which a person must look at. */
 export function interference(resource: SolanaStake, status: SolanaStakeStatus): Statement | undefined {
-  const { protocol, stakeAuthority, withdrawAuthority, voteAccount, stakeAccount } = status
+  const { protocol, stakeAuthority, withdrawAuthority, voteAccount, stakeAccount, handOver } = status
   if (protocol === undefined || !isFunded(status)) return undefined
   const stalled = (reason: Reason, message: string) => say('True', reason, message)
-  for (const [name, mine, theirs] of [
-    ['withdraw', withdrawAuthority, protocol.withdrawAuthority],
-    ['stake', stakeAuthority, protocol.stakeAuthority],
+  // What was seen before a hand-over says nothing of after it.
+  const isOld = protocol.slot < (handOver?.slot ?? 0)
+  for (const [name, mine, theirs, expected] of [
+    ['withdraw', withdrawAuthority, protocol.withdrawAuthority, handOver?.expected?.withdrawAuthority],
+    ['stake', stakeAuthority, protocol.stakeAuthority, handOver?.expected?.stakeAuthority],
   ] as const)
-    if (mine !== undefined && theirs !== undefined && mine !== theirs)
+    if (!isOld && mine !== undefined && theirs !== undefined && mine !== theirs && theirs !== expected)
       return stalled(
         'AuthorityChanged',
         `Somebody has changed the ${name} authority of ${stakeAccount} on the chain: it is ${theirs}, not ${mine}. Nothing more is signed. Whoever holds these keys must be asked at once: a new withdraw authority can take the money.`,

@@ -41,8 +41,10 @@ export function createTerms({
   amountOf,
   serviceStake,
   assertUnclaimed,
+  loggedTerms,
   refuse,
 }: {
+  readonly loggedTerms: (request: SolanaStakeRequest, parties: Parties) => StakeTerms | undefined
   readonly amountOf: (request: SolanaStakeRequest) => Lamports
   readonly serviceStake: (request: SolanaStakeRequest, parties: Parties, visit: Visit, signal: AbortSignal) => Promise<SolanaStakeBody>
   readonly assertUnclaimed: (request: SolanaStakeRequest, body: SolanaStakeBody) => void
@@ -74,6 +76,9 @@ export function createTerms({
 
   /** The terms of this resource's own stake, by the service, or as this process has verified them before. */
   async function termsFor(request: SolanaStakeRequest, parties: Parties, visit: Visit, signal: AbortSignal): Promise<StakeTerms> {
+    // ▸ The staking API knows a stake by the authorities that it was made with. Who has them now, the log alone says.
+    const logged = loggedTerms(request, parties)
+    if (logged !== undefined) return logged
     const remembered = known.get(keyOf(request))
     if (remembered?.stakeAuthority === parties.stakeAuthority && remembered.withdrawAuthority === parties.withdrawAuthority)
       return remembered
@@ -96,7 +101,9 @@ export function createTerms({
           'KeyAddressMismatch',
           `status.${field} is ${terms[field]}, and StakingSigner ${signer} has the key of ${parties[field]}. Nothing was signed. If the signer was replaced, bring back the one with the old key: nobody else can sign for this stake. If somebody changed status, remove the field: it is read again.`,
         )
-    const own = await termsFor(request, parties, visit, signal)
+    const found = await termsFor(request, parties, visit, signal)
+    // Of one whose authorities have changed hands the vote account matters no more: nothing is delegated again.
+    const own = parties.isHandedOver ? { ...found, voteAccount: terms.voteAccount } : found
     const forged = (Object.keys(own) as (keyof StakeTerms)[]).filter((field) => own[field] !== terms[field])
     if (forged.length > 0)
       refuse(

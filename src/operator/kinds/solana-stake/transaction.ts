@@ -9,6 +9,7 @@ import { type Admission, createStepAdmission } from './admission.ts'
 import { alteration, authorityChanged, isReached, lookAt, stakeStateOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
 import { feePayerOf, messageOf } from './message.ts'
+import { createOwnTransactions } from './own-transaction.ts'
 import { assertPossible } from './possible.ts'
 import { actionOf, purposes, stepName } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
@@ -27,6 +28,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
   const { verifiedNow } = createSolanaVerification(requests)
   const service = createServiceTransactions(deps, requests)
   const rules = createSolanaStakeRules(requests)
+  const own = createOwnTransactions(requests)
 
   const networkOfRecord = ({ spec }: RecordObject): SolanaNetwork => requests.networkOn(spec.genesisHash, spec.network)
   /** A slot at which the account was there, 0 if it never was: seen at an earlier one, it doesn't count that it isn't. */
@@ -58,11 +60,13 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       // Before a transaction is made, whose life is short.
       if (kind === 'stake') await rules.assertFunds(network, plan, parties.stakeAuthority, 5_000n, signal)
 
-      const made = await service.obtain({ plan, terms, parties, network, heights, previous: previousOf(record) }, signal)
+      const made = parties.isHandedOver
+        ? await own({ plan, terms, parties, network, attempt: attemptsOf(recordOf(record)).length + 1 }, signal)
+        : await service.obtain({ plan, terms, parties, network, heights, previous: previousOf(record) }, signal)
       const message = messageOf({ message: made.messageBase64 })
       if (message === undefined)
         throw stall('VerificationFailed', `The ${kind} transaction that the staking API has made is no message. No transaction was signed.`)
-      const source = 'that the staking API has made'
+      const source = parties.isHandedOver ? 'that was made' : 'that the staking API has made'
       await verifiedNow(plan, terms, parties, network, message, { blockhash: made.recentBlockhash, source }, signal)
       if (kind === 'stake') await rules.assertVotes(network, terms.voteAccount, parties.payer, signal)
       const fee = await network.chain.feeFor(message, signal)
@@ -73,12 +77,17 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
         throw (isTooLittle ? await rules.amountProblem(request, signal) : undefined) ?? explained(error, kind, network)
       })
       const sinceSlot = look.slot > BLOCKHASH_SLOTS ? look.slot - BLOCKHASH_SLOTS : 0n
-      return { apiId: made.txId, message, lastValidBlockHeight: made.lastValidBlockHeight, sinceSlot: Number(sinceSlot) }
+      return {
+        ...(made.txId === undefined ? {} : { apiId: made.txId }),
+        message,
+        lastValidBlockHeight: made.lastValidBlockHeight,
+        sinceSlot: Number(sinceSlot),
+      }
     },
 
     payerOf: ({ parties }) => parties.payer,
     approvableOf: ({ approvable }) => approvable,
-    sign: (_record, { parties }, message, signal) => sign(deps, parties, message, signal),
+    sign: (_record, { parties }, message, signal) => sign(deps, [parties.payer, parties.withdrawer], message, signal),
 
     async signAgain(record, { plan, terms, parties, network }, attempt, signal) {
       const message = messageOf(attempt)
@@ -91,7 +100,7 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
         )
       if (message === undefined) throw notOurs(record)
       await verifiedNow(plan, terms, parties, network, message, { blockhash: undefined, source }, signal)
-      const signed = await sign(deps, parties, message, signal)
+      const signed = await sign(deps, [parties.payer, parties.withdrawer], message, signal)
       if (signed.signature !== attempt.hash) throw notOurs(record)
       return signed
     },

@@ -1,6 +1,7 @@
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
+import { handedOver } from '../../transactions/solana/authorities.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import { ownerOf } from './admission.ts'
@@ -10,7 +11,7 @@ import type { SolanaStakeDeps } from './request.ts'
 
 /** Who knows of a step besides the log: the stake account's history, and the staking API, which is told of every transaction. */
 export function createStepWitnesses(
-  deps: Pick<SolanaStakeDeps, 'stake' | 'signers'>,
+  deps: Pick<SolanaStakeDeps, 'stake' | 'signers' | 'log'>,
   networkOfRecord: (record: RecordObject) => SolanaNetwork,
 ): Pick<SolanaTransactionKind, 'seek' | 'proves' | 'tell'> {
   const history = createStakeHistory()
@@ -18,8 +19,9 @@ export function createStepWitnesses(
   /** Where the resource wants the money; undefined where it, or its signer, is gone. */
   async function destinationFor(record: RecordObject, signal: AbortSignal): Promise<string | undefined> {
     const stake = await ownerOf(deps, record, false, signal)
-    const withdrawer = stake === undefined ? undefined : deps.signers.get(stake.spec.withdrawAuthority.signer)
-    return stake?.spec.destination ?? withdrawer?.spec.address
+    if (stake?.spec.destination !== undefined) return stake.spec.destination
+    const { withdraw } = handedOver(deps.log.ofSubject(record.spec.subject))
+    return withdraw?.address ?? (stake === undefined ? undefined : deps.signers.get(stake.spec.withdrawAuthority.signer)?.spec.address)
   }
 
   return {

@@ -163,7 +163,7 @@ export function createAttempts(deps: SolanaLogDeps) {
       message: Buffer.from(made.message).toString('base64'),
       lastValidBlockHeight: made.lastValidBlockHeight,
       sinceSlot: made.sinceSlot,
-      apiId: made.apiId,
+      ...(made.apiId === undefined ? {} : { apiId: made.apiId }),
       namespace: record.spec.owner.namespace,
       ...(approval === undefined ? {} : { approval }),
       at: timestamp(clock.now()),

@@ -95,7 +95,11 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
       // The cache holds what has landed without its attempts.
       const record = await store.read(name, signal)
       if (record === undefined || !isBeingDeleted(record)) return
-      const why = (await claim(record, signal)) ?? (await openEnd(record, network, signal)) ?? deps.countedUntil(record)
+      const why =
+        (await claim(record, signal)) ??
+        deps.kindOf(record).keeps?.(record) ??
+        (await openEnd(record, network, signal)) ??
+        deps.countedUntil(record)
       if (why !== undefined) return await hold(record, why, signal)
       await store.releaseRecord(record, signal)
       memory.forget(record)

@@ -8,8 +8,8 @@ import type { Step } from './rules.ts'
 
 /** A transaction to be signed, verified and simulated. */
 export interface Obtained {
-  /** Its id in the staking API. */
-  readonly apiId: string
+  /** Its id in the staking API, where that has made it. */
+  readonly apiId?: string
   readonly message: Uint8Array
   readonly lastValidBlockHeight: number
   /** A slot before which it can't have landed. */
@@ -72,6 +72,8 @@ export interface SolanaTransactionKind<Admission = unknown> {
   signAgain(record: RecordObject, admission: Admission, attempt: TransactionAttempt, signal: AbortSignal): Promise<Signed>
   /** Tells the staking API a signature, before it is sent and right after. @returns whether it was taken: `later` when it wants to see it first. */
   tell(record: RecordObject, attempt: TransactionAttempt, signal: AbortSignal): Promise<'taken' | 'later'>
+  /** Why a record is needed though the resource that it was made for is gone; undefined where it isn't. */
+  keeps?(record: RecordObject): string | undefined
   /** What a node's refusal of a transaction means, where more can be said than the code. */
   explain(record: RecordObject, error: unknown): unknown
 }

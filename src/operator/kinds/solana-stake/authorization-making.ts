@@ -1,0 +1,140 @@
+import { SolanaError } from '../../../chains/solana/chain.ts'
+import { decodeMessage } from '../../../chains/solana/message.ts'
+import { plainMessage } from '../../../chains/solana/rpc-errors.ts'
+import { buildAuthorizationMessage, computeUnits } from '../../../chains/solana/stake.ts'
+import { lockupInForce } from '../../../chains/solana/stake-account.ts'
+import { describeFailure } from '../../../chains/solana/transaction-error.ts'
+import { formatSol, lamports } from '../../../lib/amounts.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import { type Halt, stall, wait } from '../../engine/verdict.ts'
+import type { SolanaNetwork } from '../../ports.ts'
+import { attemptsOf } from '../../transactions/protocol.ts'
+import type { Obtained } from '../../transactions/solana/kind.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { newAuthority, verifyHandOver } from './authorization-verification.ts'
+import { type HandOver, successorsOf } from './authorization-wanted.ts'
+import { isHandedOver } from './authorization-witnesses.ts'
+import { alteration, authorityChanged, lockText, lookAt, metaOf, stakeStateOf } from './chain.ts'
+import { createMounted } from './mounted.ts'
+import { frameOf } from './own-transaction.ts'
+import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
+
+/** A blockhash lives 150 blocks; with two slots of three skipped, it is at most so many slots old. */
+const BLOCKHASH_SLOTS = 450n
+
+/** Makes the transaction of a hand-over from the operator's own reading of the chain, verified and simulated. */
+export function createAuthorizationMaking(
+  deps: Pick<SolanaStakeDeps, 'keys' | 'clock'>,
+  { addressOf }: Pick<SolanaRequests, 'addressOf'>,
+): (record: RecordObject, handOver: HandOver, signal: AbortSignal) => Promise<Obtained> {
+  const isMounted = createMounted(deps)
+
+  /** Everybody who signs: a key that is missing, or whose remote signer is away, is told before anything is written. */
+  async function assertKeys(message: Uint8Array, handOver: HandOver, signal: AbortSignal): Promise<void> {
+    const { signers } = decodeMessage(message)
+    for (const signer of everybody(handOver)) {
+      if (!signers.includes(signer.spec.address)) continue
+      if (signer.metadata.deletionTimestamp !== undefined)
+        throw stall('SignerNotFound', `StakingSigner ${signer.metadata.name} is being deleted: nothing more is signed with its key.`)
+      await addressOf(signer, signal)
+      await deps.keys.probe?.(signer.spec.keyName, signal)
+    }
+  }
+
+  return async (record, handOver, signal) => {
+    const { network, paid, parties, stake, withdraw } = handOver
+    const { chain, config } = network
+    const account = paid.spec.subject
+    const look = await lookAt(chain, account, signal)
+    const meta = metaOf(look.state)
+    if (meta === undefined)
+      throw wait(
+        'ChainUnavailable',
+        `The node does not show the stake account ${account}: it lags. It is asked again.`,
+        config.pollIntervalMs,
+      )
+    const terms = { stakeId: '', stakeAccount: account, voteAccount: '', ...parties }
+    const altered = alteration(look.state, terms)
+    if (altered !== undefined) throw authorityChanged(terms, altered)
+    if (look.rewardsActive)
+      throw wait(
+        'EpochRewards',
+        'Rewards are being distributed at the beginning of the epoch: stakes cannot change until that is over.',
+        config.pollIntervalMs,
+      )
+    if (withdraw !== undefined && lockupInForce(meta, look.clock))
+      throw stall(
+        'LockupInForce',
+        `The stake account ${account} is locked until ${lockText(meta, look.clock)}: its withdraw authority can be replaced only together with its custodian ${meta.lockup.custodian}. Nothing was signed.`,
+      )
+    // Whoever pays signs. A stake key that isn't mounted, since it is lost or stolen, is replaced by the withdraw authority, which may.
+    const isThere = await isMounted(parties.payer, signal)
+    const feePayer = isThere ? parties.stakeAuthority : parties.withdrawAuthority
+    const stakerBy = withdraw === undefined && isThere ? parties.stakeAuthority : parties.withdrawAuthority
+    const frame = await frameOf(
+      network,
+      {
+        feePayer,
+        writable: [account],
+        units: computeUnits.authorization,
+        attempt: attemptsOf(recordOf(record)).length + 1,
+        cap: handOver.feeCap,
+      },
+      signal,
+    )
+    const message = buildAuthorizationMessage({
+      ...frame,
+      stakeAccount: account,
+      stakerBy,
+      withdrawAuthority: parties.withdrawAuthority,
+      newStaker: newAuthority(stake),
+      newWithdrawer: newAuthority(withdraw),
+    })
+    verifyHandOver(handOver, message, 'that was made', frame.recentBlockhash)
+    await assertKeys(message, handOver, signal)
+    const fee = await chain.feeFor(message, signal)
+    if (fee === undefined) throw outOfStep(network)
+    const balance = await chain.balance(feePayer, 'confirmed', signal)
+    if (balance < fee)
+      throw wait(
+        'InsufficientFunds',
+        `${feePayer} has ${formatSol(balance)} SOL; the fee is ${formatSol(lamports(fee))}. Fund the address; it goes on by itself.`,
+        30_000,
+      )
+    await simulate(network, record, message, look.slot, signal)
+    const sinceSlot = look.slot > BLOCKHASH_SLOTS ? look.slot - BLOCKHASH_SLOTS : 0n
+    return { message, lastValidBlockHeight: frame.lastValidBlockHeight, sinceSlot: Number(sinceSlot) }
+  }
+}
+
+/** Runs it on the chain's present state: the account must have the new authorities afterwards, and nothing else may change. @throws SolanaError, Halt */
+async function simulate({ chain }: SolanaNetwork, record: RecordObject, message: Uint8Array, atSlot: bigint, signal: AbortSignal) {
+  const { subject } = record.spec
+  const before = await chain.account(subject, 'confirmed', signal)
+  const { failure, meaning, accounts } = await chain.simulate(message, { watch: [subject], minContextSlot: atSlot }, signal)
+  if (failure !== undefined) {
+    const code = meaning ?? 'failed'
+    throw new SolanaError(code, `${plainMessage(code)} (${describeFailure(failure)})`, { failure })
+  }
+  const after = accounts[0]
+  const keepsAll = after !== undefined && before !== undefined && after.lamports >= before.lamports
+  if (!keepsAll || !isHandedOver(metaOf(stakeStateOf(after)), record.spec))
+    throw stall(
+      'VerificationFailed',
+      'The transaction was simulated, and the stake account would not be as it should afterwards. Nothing was signed.',
+    )
+}
+
+/** Everybody whose key may be asked for. */
+export const everybody = (handOver: HandOver): readonly StakingSigner[] => [
+  handOver.parties.payer,
+  handOver.parties.withdrawer,
+  ...successorsOf(handOver).flatMap(({ signer }) => signer ?? []),
+]
+
+export const outOfStep = ({ config }: SolanaNetwork): Halt =>
+  wait(
+    'ChainUnavailable',
+    "The node does not know the transaction's blockhash: it lags, or the transaction has expired and is made anew once that is certain.",
+    config.pollIntervalMs,
+  )

@@ -1,0 +1,47 @@
+import type { StakingInstruction } from '../../../chains/solana/instructions.ts'
+import type { StakeMeta } from '../../../chains/solana/stake-account.ts'
+import { instructionsNaming, mostRead } from '../../../chains/solana/stake-maker.ts'
+import type { SolanaNetwork } from '../../ports.ts'
+import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
+import type { RecordObject } from '../../transactions/store.ts'
+import { messageOf } from './message.ts'
+
+/** What the chain's history says of a hand-over. */
+export function createAuthorizationWitnesses(
+  networkOf: (record: RecordObject) => SolanaNetwork,
+): Pick<SolanaTransactionKind, 'seek' | 'proves'> {
+  return {
+    async seek(record, atSlot, signal) {
+      const { chain } = networkOf(record)
+      const past = (await chain.past(record.spec.subject, atSlot, signal)).filter(({ failed }) => !failed)
+      for (const { signature, slot } of past.slice(0, mostRead)) {
+        const bytes = await chain.message(signature, signal)
+        if (bytes !== undefined && does(instructionsNaming(bytes, record.spec.subject), record))
+          return { is: 'found', hash: signature, slot }
+      }
+      return { is: 'unknown' }
+    },
+    async proves(record, { hash, message }, signal) {
+      const bytes = messageOf({ message }) ?? (await networkOf(record).chain.message(hash, signal))
+      return bytes === undefined ? undefined : does(instructionsNaming(bytes, record.spec.subject), record)
+    },
+  }
+}
+
+/** Whether the account has the authorities that a record is to give it. */
+export const isHandedOver = (meta: StakeMeta | undefined, { handOver }: RecordObject['spec']): boolean => {
+  const { stakeAuthority, withdrawAuthority } = handOver?.to ?? {}
+  return (
+    meta !== undefined &&
+    (stakeAuthority === undefined || meta.staker === stakeAuthority.address) &&
+    (withdrawAuthority === undefined || meta.withdrawer === withdrawAuthority.address)
+  )
+}
+
+/** Whether a transaction that landed gave the account all of these authorities. */
+function does(instructions: readonly StakingInstruction[] | undefined, { spec }: RecordObject): boolean {
+  const gives = (kind: 'authorize-staker' | 'authorize-withdrawer', to: string | undefined): boolean =>
+    to === undefined || instructions?.some((one) => one.kind === kind && one.account === spec.subject && one.to === to) === true
+  const { stakeAuthority, withdrawAuthority } = spec.handOver?.to ?? {}
+  return gives('authorize-staker', stakeAuthority?.address) && gives('authorize-withdrawer', withdrawAuthority?.address)
+}
