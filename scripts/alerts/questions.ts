@@ -25,13 +25,14 @@ export const questions: readonly Question[] = [
   },
   {
     asks: 'Which stakes wait, for what, and since when?',
-    run: `kubectl get ethstake,vexit,vwd,solstake -A -o wide | grep -v ' True '`,
+    run: `kubectl get ethstake,vexit,vwd,solstake,solauth -A -o wide | grep -v ' True '`,
     shows: 'All that is not Ready, with the reason, and what to do about it in the last columns.',
     alerts: [
       'StakingWaitsTooLong',
       'StakingResourcesStalled',
       'StakingStakesNotSeen',
       'StakingLimitReached',
+      'StakingApprovalsWait',
       'StakingSignerSuspended',
       'StakingBroadcastSloBurnsFast',
       'StakingBroadcastSloBurnsSlowly',

@@ -68,4 +68,27 @@ export const stopAlerts: readonly Alert[] = [
       at: '10m',
     },
   },
+  {
+    name: 'StakingApprovalsWait',
+    of: 'operator',
+    expr: 'max by (kind) (staking_operator_oldest_wait_seconds{reason="ApprovalRequired"}) > 14400',
+    for: '5m',
+    severity: 'warning',
+    summary: 'A {{ $labels.kind }} has waited for an approval for {{ $value | humanizeDuration }}.',
+    means:
+      'The policy of its signer asks for the approval of other users, and for four hours too few have given theirs. Nothing of it is signed, and nobody waits behind it. Where it is an exit or a withdrawal, somebody may need it.',
+    fires: {
+      series: { 'staking_operator_oldest_wait_seconds{kind="ValidatorExit",reason="ApprovalRequired",pod="a"}': '0+60x300' },
+      at: '270m',
+      labels: { kind: 'ValidatorExit' },
+    },
+    silent: {
+      series: {
+        // One is approved within three hours, and one waits for something else.
+        'staking_operator_oldest_wait_seconds{kind="ValidatorExit",reason="ApprovalRequired",pod="a"}': '0+60x180 stale',
+        'staking_operator_oldest_wait_seconds{kind="EthereumStake",reason="FeeTooHigh",pod="a"}': '0+60x300',
+      },
+      at: '270m',
+    },
+  },
 ]

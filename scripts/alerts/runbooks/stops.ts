@@ -112,4 +112,52 @@ export const stopRunbooks: Readonly<Record<string, Runbook>> = {
     escalate: 'To the owner of the signer. At once, and to security, if nobody knows whose they are.',
     never: ['Raise a limit to get rid of the alert.', 'Delete resources that do not say `LimitReached`: those are paid.', keepFinalizers],
   },
+  StakingApprovalsWait: {
+    meaning: 'Four eyes are asked for, and two have not looked. It may be meant: whoever may approve it does not want it.',
+    money: 'No. Nothing of it is signed before it is approved. Nothing else waits for it, and it takes no room of a limit.',
+    impact: 'What waits does not happen: a deposit earns nothing yet, a validator that has to leave stays.',
+    look: [
+      { shows: 'What waits, and since when it is there.', run: 'kubectl get staking -A -o wide | grep ApprovalRequired' },
+      {
+        ...describe,
+        shows:
+          'What one of them says: whose approvals are asked for, who has given one, which ones do not count and why, and the command that approves it.',
+      },
+      {
+        shows: 'The approvals that are there: of whom, for what, until when.',
+        run: 'kubectl get stakingapprovals -A -o wide',
+      },
+      { shows: 'How many wait, by kind.', query: 'sum by (kind) (staking_operator_waiting_resources{reason="ApprovalRequired"})' },
+      {
+        shows: 'How long the oldest of each kind has waited, in seconds.',
+        query: 'max by (kind) (staking_operator_oldest_wait_seconds{reason="ApprovalRequired"})',
+      },
+    ],
+    causes: [
+      { seen: 'no StakingApproval', cause: 'Nobody has looked: the approvers don’t know of it, or are away.' },
+      { seen: '`its approver has asked for this`', cause: 'Whoever created or changed it has approved it: somebody else has to.' },
+      {
+        seen: '`it has expired`, or fewer than asked for',
+        cause: 'The approvals came too far apart, or something was changed since: another plan.',
+      },
+      {
+        seen: '`its approver may not approve this resource`',
+        cause: 'They lack the verb `approve`: [Approvals](../how-to/approvals.md#who-may-approve).',
+      },
+    ],
+    mend: [
+      'Tell the approvers, with the name of the resource. They look at the plan themselves: what you tell them about it proves nothing.',
+      {
+        does: 'An approver looks at it, and approves it or not:',
+        run: 'kubectl staking approve NAME -n NAMESPACE',
+      },
+      'What nobody wants: its owner deletes it, in Git first where it comes from there.',
+    ],
+    escalate: 'To the owner of the signer, who says in its policy who approves. At once, if an exit or a withdrawal has a deadline.',
+    never: [
+      'Approve what you have not asked about, to get rid of the alert.',
+      'Take approvals out of the signer’s policy to let one resource through: all others go as well.',
+      keepFinalizers,
+    ],
+  },
 }
