@@ -1,15 +1,30 @@
 import { formatEth, gwei } from '../../lib/amounts.ts'
 import { type Plan, type ShownPlan, withHash } from '../../resources/plan.ts'
+import type { StakingSigner } from '../../resources/staking-signer.ts'
 import { Halt, wait } from '../engine/verdict.ts'
+import { inWords, isRequired, requirementOf } from './approval-rules.ts'
 import { LOOK_AGAIN_MS } from './owner.ts'
 
 /**
  * The end of a resource that is only planned (spec.mode: Plan): everything was verified, nothing is written to the log. The step absorbs the plan, and what
- * else it found out.
+ * else it found out. `signers`: whose keys would sign it. An approval of the plan may be given before it is applied: it has the same hash then.
  */
-export function plannedOnly<Evidence extends object>(plan: Plan, found: Evidence): Halt {
+export function plannedOnly<Evidence extends object>(plan: Plan, signers: readonly StakingSigner[], found: Evidence): Halt {
   const shown = withHash(plan)
-  return wait('Planned', wordsOf(shown), LOOK_AGAIN_MS).with({ ...found, plan: shown })
+  return wait('Planned', `${wordsOf(shown)}${approvalsOf(shown, signers)}`, LOOK_AGAIN_MS).with({ ...found, plan: shown })
+}
+
+/** Which approvals it would wait for, as sentences. */
+function approvalsOf(plan: ShownPlan, signers: readonly StakingSigner[]): string {
+  const byName = new Map(signers.map((signer) => [signer.metadata.name, signer]))
+  return [...byName.values()]
+    .flatMap(({ metadata, spec }) => {
+      const asked = requirementOf(spec)
+      // A policy that can't be read admits nothing: that was told before.
+      if (asked === undefined || 'problem' in asked || !isRequired(asked, plan)) return []
+      return ` Before that, StakingSigner ${metadata.name} asks for ${inWords(asked)} (spec.policy.approval).`
+    })
+    .join('')
 }
 
 /** Why a step is not done says nothing of a plan that was shown before: that one is taken back. */

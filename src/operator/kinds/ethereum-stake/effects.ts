@@ -79,7 +79,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       if (plan.plannedAs !== undefined) {
         const { uid, maxFeePerGasGwei } = plan.plannedAs
         const planned = depositPlan(spec, { request: plan.request, uid, feeCap: capOf(signer, maxFeePerGasGwei) })
-        throw plannedOnly(planned, { transaction: undefined, found })
+        throw plannedOnly(planned, [signer], { transaction: undefined, found })
       }
       record = await log.ensure(depositName(network.config.chainId, pubkeyOf({ spec })), spec, signal)
     }

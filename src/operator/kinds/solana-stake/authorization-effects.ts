@@ -5,6 +5,7 @@ import { wait } from '../../engine/verdict.ts'
 import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
 import { forgettingPlan, plannedOnly } from '../../transactions/plan-only.ts'
 import { awaitingApproval } from '../../transactions/shown-plan.ts'
+import { everybody } from './authorization-making.ts'
 import { authorizationName, authorizationPlan, authorizationSpec, ownAuthorization } from './authorization-records.ts'
 import type { AuthorizationEffects } from './authorization-steps.ts'
 import type { WantedOf } from './authorization-wanted.ts'
@@ -45,7 +46,8 @@ export function createAuthorizationEffects(
     if (mayMake && (record === undefined || !isBegun(record))) {
       const handOver = await wanted(args, signal)
       const spec = authorizationSpec(handOver, origin)
-      if (plannedAs !== undefined) throw plannedOnly(authorizationPlan(spec, handOver, plannedAs), { transaction: undefined })
+      if (plannedAs !== undefined)
+        throw plannedOnly(authorizationPlan(spec, handOver, plannedAs), everybody(handOver), { transaction: undefined })
       assertMayAct()
       record = await log.ensure(authorizationName(handOver, origin), spec, signal)
     }

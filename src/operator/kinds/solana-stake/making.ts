@@ -8,6 +8,7 @@ import type { RecordObject } from '../../transactions/store.ts'
 import { stepPlan } from './plan.ts'
 import { isBegun, isLive, mirrored, ownSteps, stepName, stepSpec } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
+import { signersOf } from './signing.ts'
 import type { FollowPlan } from './steps.ts'
 
 /** From a verified step of a stake to its record, or to its plan alone. */
@@ -53,9 +54,10 @@ export function createMaking(
     let record = ownSteps(log, plan.request.origin)[plan.kind]
     if (plan.mayMake && (record === undefined || !isBegun(record) || isOfOldKey(record))) {
       if (plan.plannedAs !== undefined) {
+        const { kind } = plan
         const { spec, parties, terms } = await verified(plan, visit, signal)
         const given = { uid: plan.plannedAs, amountLamports: amountOf(plan.request), feeCap: feeCapOf(plan.request, parties) }
-        throw plannedOnly(stepPlan(spec, { ...given, parties, terms }), { transaction: undefined })
+        throw plannedOnly(stepPlan(spec, { ...given, parties, terms }), signersOf(kind, parties), { transaction: undefined })
       }
       record = await ensured(plan, visit, signal)
     }

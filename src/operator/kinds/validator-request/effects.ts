@@ -97,7 +97,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
     const signer = await admittedSigner(order, signal)
     await assertOwned(order, signer, validator, visit, signal)
     if (withdrawalAddress !== undefined) assertMaySend(signer, withdrawalAddress)
-    if (plannedAs !== undefined) throw plannedOnly(planFor(plannedAs, order, validator, network, signer), { validator })
+    if (plannedAs !== undefined) throw plannedOnly(planFor(plannedAs, order, validator, network, signer), [signer], { validator })
     if (ownRequest(log, order.origin) === undefined) await turns.assertTurn(order, validator, undefined, nameOf(order, validator), signal)
     deps.assertMayAct()
     const { requestId } = await service.create(order, validator, network, signal)
@@ -112,7 +112,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
     const isFollowed = own !== undefined && isBegun(asSeenBy(own, order.origin.uid))
     if (!isFollowed && !watchOnly && plan.plannedAs !== undefined) {
       const { network, signer } = await checked(plan, visit, signal)
-      throw plannedOnly(planFor(plan.plannedAs, order, plan.validator, network, signer), { transaction: undefined })
+      throw plannedOnly(planFor(plan.plannedAs, order, plan.validator, network, signer), [signer], { transaction: undefined })
     }
     const record = isFollowed || watchOnly ? own : await made(plan, visit, signal)
     if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', 60_000).with({ transaction: undefined })
