@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { approvalPolicy } from '../../../src/resources/admission-policies.ts'
 import { REQUESTED_BY_ANNOTATION } from '../../../src/resources/meta.ts'
 import { readPlan, type ShownPlan } from '../../../src/resources/plan.ts'
+import type { StakingTransaction } from '../../../src/resources/staking-transaction.ts'
 import { installChart } from '../../cluster/chart.ts'
 import { runToEnd } from '../../cluster/run.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
@@ -81,10 +82,23 @@ async function waiting(name: string): Promise<ShownPlan> {
 }
 const requesters = async (name: string) => (await getStake(stack().cluster, name))?.metadata.annotations?.[REQUESTED_BY_ANNOTATION]
 const deposits = () => stack().anvil.depositCount()
+async function list<T>(plural: string): Promise<readonly T[]> {
+  const { code, stdout, stderr } = await stack().cluster.kubectl(['get', plural, '-o', 'json'])
+  expect(code, stderr).toBe(0)
+  return (JSON.parse(stdout) as { readonly items: readonly T[] }).items
+}
+const recordsOf = async (name: string) =>
+  (await list<StakingTransaction>('stakingtransactions')).filter(({ spec }) => spec.owner.name === name)
+const placesOf = async () => (await list('signernonces')).length
+/** The operator has looked at it again, which takes a poll of the API server's watch. */
+const settled = () => new Promise((resolve) => setTimeout(resolve, 2_000))
 
 beforeAll(async () => {
   const { cluster } = stack()
-  const approval = { by: [{ group: 'approvers' }, { user: `system:serviceaccount:${NAMESPACE}:${APPROVER}` }], kinds: ['Deposit'] }
+  const approval = {
+    by: [{ group: 'approvers' }, { user: `system:serviceaccount:${NAMESPACE}:${APPROVER}` }, { user: 'erin' }],
+    kinds: ['Deposit'],
+  }
   await applyAll(cluster, [
     ...['edit', 'view'].map((role) => binding(role, 'tenants')),
     binding('approver', 'approvers'),
@@ -125,6 +139,13 @@ test('a stake waits with its plan, is approved by another user with the real com
   expect(await requesters('first')).toBe('alice')
   expect(await deposits()).toBe(0)
   expect(seen(await getStake(cluster, 'first')).stalled).toBe(false)
+  const scraped = await eventually(
+    'the metrics count it',
+    async () => (await fetch(stack().operatorMetrics)).text(),
+    (text) => text.includes('reason="ApprovalRequired"'),
+  )
+  expect(scraped).toMatch(/^staking_operator_waiting_resources\{kind="EthereumStake",reason="ApprovalRequired"\} 1$/m)
+  expect(scraped).toMatch(/^staking_operator_oldest_wait_seconds\{kind="EthereumStake",reason="ApprovalRequired"\} [0-9.]+$/m)
 
   const kubeconfig = join(dir, 'approver.kubeconfig')
   writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: NAMESPACE, name: APPROVER }), { mode: 0o600 })
@@ -157,6 +178,44 @@ test('a stake waits with its plan, is approved by another user with the real com
     code: 1,
     stderr: expect.stringMatching(/nothing of EthereumStake default\/first waits/),
   })
+})
+
+test('a stake that is only planned shows what it would do and whose approval it needs, is approved, and once applied is paid by that', {
+  timeout: 120_000,
+}, async () => {
+  const { cluster } = stack()
+  const [paid, places] = [await deposits(), await placesOf()]
+  await createOk('alice', stake('planned', { mode: 'Plan' }))
+  await untilShows(cluster, 'planned', 'Planned', /nothing is signed.* asks for the approval of group approvers or user .*:approver/)
+  const shown = await getStake(cluster, 'planned')
+  const plan = readPlan(shown?.status?.plan)
+  if (plan === undefined) throw new Error('it shows no plan')
+  expect(plan).toMatchObject({ purpose: 'Deposit', amount: '32000000000', resource: { name: 'planned', uid: shown?.metadata.uid } })
+  expect(shown?.status).toMatchObject({ phase: 'Planned', verifiedRoot: expect.stringMatching(/^0x/) })
+  expect(seen(shown)).toMatchObject({ ready: 'False', stalled: false })
+  await createOk('bob', approvalOf(plan, 'bob'))
+  await settled()
+  // Approved or not, there is no transaction, no place, nothing in the log.
+  const later = await getStake(cluster, 'planned')
+  expect([later?.status?.phase, later?.status?.transaction]).toEqual(['Planned', undefined])
+  expect(await recordsOf('planned')).toEqual([])
+  expect([await deposits(), await placesOf()]).toEqual([paid, places])
+  // Nobody waits behind it.
+  await createOk('alice', stake('beside-it'))
+  await createOk('bob', approvalOf(await waiting('beside-it'), 'bob'))
+  await untilPaidOnce(stack(), 'beside-it')
+  expect(await recordsOf('planned')).toEqual([])
+
+  const applied = await as('alice', ['patch', 'ethstake', 'planned', '-n', NAMESPACE, '--type=merge', '-p', '{"spec":{"mode":"Apply"}}'])
+  expect(applied.code, applied.stderr).toBe(0)
+  await untilPaidOnce(stack(), 'planned')
+  const [record] = await recordsOf('planned')
+  expect(record?.status?.attempts?.[0]?.approval).toMatchObject({ planHash: plan.hash, approvers: ['bob'] })
+  expect((await getStake(cluster, 'planned'))?.status?.plan).toBeUndefined()
+  expect(await deposits()).toBe(paid + 2)
+  // What was sent can't be planned any more.
+  const back = await as('alice', ['patch', 'ethstake', 'planned', '-n', NAMESPACE, '--type=merge', '-p', '{"spec":{"mode":"Plan"}}'])
+  expect(back.stderr).toMatch(/mode can be set to Plan only while nothing was signed/)
 })
 
 describe('the API server refuses', () => {
@@ -247,6 +306,70 @@ describe('does not count', () => {
     expect(await deposits()).toBe(before)
     await createOk('bob', approvalOf(plan, 'bob'))
     await untilPaidOnce(stack(), 'uncounted')
+  })
+
+  test('whoever has asked for it: by name, through a group, or as somebody whom they impersonate', { timeout: 120_000 }, async () => {
+    const { cluster, dir } = stack()
+    const before = await deposits()
+    await createOk('erin', stake('own'))
+    const own = await waiting('own')
+    await createOk('erin', approvalOf(own, 'erin', { approverGroups: [] }))
+    await createOk('erin', approvalOf(own, 'erin'))
+    await untilShows(
+      cluster,
+      'own',
+      'ApprovalRequired',
+      /Not counted: erin \(its approver has asked for this\); erin \(its approver has asked/,
+    )
+
+    // One who may impersonate erin has asked as erin: that is who the API server records, and who may not approve.
+    const name = 'impersonator'
+    await applyAll(cluster, [
+      account(name),
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRole',
+        metadata: { name },
+        rules: [
+          { apiGroups: [''], resources: ['users'], resourceNames: ['erin'], verbs: ['impersonate'] },
+          {
+            apiGroups: [''],
+            resources: ['groups'],
+            resourceNames: ['approvers', 'tenants', 'system:authenticated'],
+            verbs: ['impersonate'],
+          },
+        ],
+      },
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRoleBinding',
+        metadata: { name },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+        subjects: [{ kind: 'ServiceAccount', name, namespace: NAMESPACE }],
+      },
+    ])
+    const kubeconfig = join(dir, `${name}.kubeconfig`)
+    writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: NAMESPACE, name }), { mode: 0o600 })
+    const asErin = (object: object) =>
+      cluster.kubectl(['create', '-f', '-'], {
+        kubeconfig,
+        asUser: 'erin',
+        asGroups: ['approvers', 'tenants', 'system:authenticated'],
+        input: JSON.stringify(object),
+      })
+    const asked = await eventually(
+      'the impersonator may',
+      () => asErin(stake('borrowed')),
+      ({ code }) => code === 0,
+    )
+    expect(asked.code, asked.stderr).toBe(0)
+    const borrowed = await waiting('borrowed')
+    expect(await requesters('borrowed')).toBe('erin')
+    const approved = await asErin(approvalOf(borrowed, 'erin'))
+    expect(approved.code, approved.stderr).toBe(0)
+    await untilShows(cluster, 'borrowed', 'ApprovalRequired', /Not counted: erin \(its approver has asked for this\)/)
+    expect(await deposits()).toBe(before)
+    for (const one of ['own', 'borrowed']) await deleteStake(cluster, one)
   })
 
   test('an approval of a resource that was deleted and created anew', { timeout: 120_000 }, async () => {
