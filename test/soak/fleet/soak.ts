@@ -32,7 +32,7 @@ export interface FleetSoakOptions {
   readonly seed: number
   readonly say: (line: string) => void
   readonly signal: AbortSignal
-  /** How long everything may take to settle once the faults are over. Default 300,000. */
+  /** How long nothing may move towards everything being settled once the faults are over: a busy machine is slow, and no more. Default 300,000. */
   readonly settleMs?: number
 }
 
@@ -99,7 +99,7 @@ export async function fleetSoak(options: FleetSoakOptions): Promise<FleetResult>
     await users.finish()
     await users.applyAll()
     const begun = performance.now()
-    const last = await settle(fleet, oracle, begun + settleMs, say, signal)
+    const last = await settle(fleet, oracle, settleMs, say, signal)
     const settledAfterMs = Math.round(performance.now() - begun)
     over.abort()
     await Promise.all(running)
@@ -171,20 +171,26 @@ function shuffled<T>(list: readonly T[], random: Random): readonly T[] {
   return list.flatMap(() => left.splice(random.between(0, left.length), 1))
 }
 
-/** Looks until nothing is unfinished. @returns what was seen last */
+/** Looks until nothing is unfinished, or for `patienceMs` no less than before. @returns what was seen last */
 async function settle(
   fleet: Fleet,
   oracle: ReturnType<typeof createOracle>,
-  untilMs: number,
+  patienceMs: number,
   say: (line: string) => void,
   signal: AbortSignal,
 ): Promise<LastEvidence> {
   let told = ''
+  let fewest = Number.POSITIVE_INFINITY
+  let untilMs = performance.now() + patienceMs
   for (;;) {
     const seen = await oracle.lookAtAll().catch((error: unknown) => say(`the oracle could not look: ${String(error)}`))
     const open = seen === undefined ? ['nothing was seen'] : unfinished(seen)
     if (seen !== undefined && (open.length === 0 || performance.now() > untilMs || signal.aborted)) return seen
     if (seen === undefined && (performance.now() > untilMs || signal.aborted)) throw new Error('the oracle could not look at the end')
+    if (seen !== undefined && open.length < fewest) {
+      fewest = open.length
+      untilMs = performance.now() + patienceMs
+    }
     const line = `${open.length} things are unfinished: ${open[0]?.slice(0, 300)}`
     if (line !== told) say(line)
     told = line
