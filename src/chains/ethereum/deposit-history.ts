@@ -137,7 +137,7 @@ export function createDepositHistory(options: {
     const outcome = await abortable(
       Promise.race([
         catchUp(signal).then(() => 'caught up' as const),
-        clock.sleep(waitMs, AbortSignal.any([done.signal, signal])).then(() => 'still reading' as const),
+        clock.sleep(waitMs, done.signal).then(() => 'still reading' as const),
       ]),
       signal,
     ).finally(() => done.abort('over'))

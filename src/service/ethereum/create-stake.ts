@@ -81,11 +81,8 @@ export function createStake(deps: CreateStakeDeps): (input: Input<Route>) => Pro
     }
     const terms = { amountGwei: amount, credentialsType, withdrawalAddress: checksummed(withdrawalAddress) }
     const order = { account: caller.account, idempotencyKey: claim.key, ...terms }
-    // Of a key that another stake turns out to have, the next one is tried: the chain is asked about the address once.
-    const address = paysContract(network.chain, terms.withdrawalAddress, signal)
-    address.catch(() => undefined)
     return takeNewKey(network, order, signal, async ({ index, pubkey, paidBy, ...deposit }) => {
-      const isPaidToContract = await address
+      const isPaidToContract = await paysContract(network.chain, terms.withdrawalAddress, signal)
       const now = clock.now()
       const id = newId(now)
       const named = {
