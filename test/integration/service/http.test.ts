@@ -714,6 +714,17 @@ describe.each(both)('the service on $database', ({ open }) => {
       expect(theirs.body.items.map((one: { stakeId: string }) => one.stakeId)).not.toContain(stakeId)
       expect((await service.call('GET', `${stakes}/${stakeId}`, { key })).body.transaction).toEqual({ status: 'awaiting_submission' })
     })
+
+    test("another account's stake does not exist either for who names its tag, or waits for it", async () => {
+      const path = `${stakes}/${(await service.stake(key)).body.stakeId}`
+      // Its answer is at hand now.
+      const tag = (await service.call('GET', path, { key })).headers.get('etag') ?? ''
+      for (const known of [tag, '*', `"none"`])
+        expect((await service.call('GET', path, { key: other, headers: { 'if-none-match': known } })).status).toBe(404)
+      const begun = performance.now()
+      expect((await service.call('GET', `${path}?wait=30s`, { key: other, headers: { 'if-none-match': tag } })).status).toBe(404)
+      expect(performance.now() - begun).toBeLessThan(10_000)
+    })
   })
 
   describe('lists', () => {
@@ -732,6 +743,24 @@ describe.each(both)('the service on $database', ({ open }) => {
       expect(seen).toEqual(made)
       expect((await service.call('GET', `${stakes}?network=elsewhere`, { key: mine })).body).toEqual({ items: [] })
       expect((await service.call('GET', `${stakes}?network=devnet&limit=200`, { key: mine })).body.items).toHaveLength(7)
+    })
+
+    test('go on where they were while stakes are created, and show nothing of another account whose cursor is named', async () => {
+      const [mine, theirs] = [await service.key({ account: hash() }), await service.key({ account: hash() })]
+      const made: string[] = []
+      for (let count = 0; count < 3; count++) {
+        made.unshift((await service.stake(mine)).body.stakeId)
+        await service.stake(theirs)
+      }
+      const page = async (who: string, query: string) => (await service.call('GET', `${stakes}?${query}`, { key: who })).body
+      const ids = (body: { items: { stakeId: string }[] }) => body.items.map(({ stakeId }) => stakeId)
+      const first = await page(mine, 'limit=2')
+      await service.stake(mine)
+      const second = await page(mine, `limit=2&cursor=${first.nextCursor}`)
+      expect([...ids(first), ...ids(second)]).toEqual(made)
+      expect(second.nextCursor).toBeUndefined()
+      const { nextCursor } = await page(theirs, 'limit=1')
+      for (const id of ids(await page(mine, `cursor=${nextCursor}`))) expect(made).toContain(id)
     })
 
     test.each([
