@@ -1,4 +1,4 @@
-import { request as httpsRequest } from 'node:https'
+import { type Agent, request as httpsRequest } from 'node:https'
 
 export interface ApiRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -20,9 +20,9 @@ export interface ApiResponse {
   readonly body: unknown
 }
 
-/** One request to an API server on a connection of its own. @throws when it can't be reached or takes too long. */
+/** One request to an API server, on a connection of its own unless an agent keeps them. @throws when it can't be reached or takes too long. */
 export function apiRequest(
-  server: { readonly url: string; readonly caPem: string; readonly token: string },
+  server: { readonly url: string; readonly caPem: string; readonly token: string; readonly agent?: Agent },
   { method = 'GET', path, body, contentType = 'application/json', token = server.token, timeoutMs = 10_000 }: ApiRequest,
 ): Promise<ApiResponse> {
   const payload = body === undefined ? undefined : JSON.stringify(body)
@@ -32,7 +32,7 @@ export function apiRequest(
       {
         method,
         ca: server.caPem,
-        agent: false,
+        agent: server.agent ?? false,
         signal: AbortSignal.timeout(timeoutMs),
         headers: {
           authorization: `Bearer ${token}`,

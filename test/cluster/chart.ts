@@ -1,7 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
+import { applyObjects } from './apply.ts'
 import type { ControlPlane, ServiceAccount } from './control-plane.ts'
 import { findHelm } from './helm.ts'
 import { type RunResult, runToEnd } from './run.ts'
@@ -51,7 +52,7 @@ export async function startHelm(kubeconfig: string | undefined, signal: AbortSig
     valuesFile,
     async render(values: object, release = 'staking-operator'): Promise<readonly Rendered[]> {
       const text = await ok(['template', release, chart, '--namespace', 'staking-system', '--values', valuesFile(values)])
-      return parseAllDocuments(text).flatMap((document) => (document.contents === null ? [] : [document.toJS() as Rendered]))
+      return objectsIn(text)
     },
     /** Why values are refused. */
     async refusal(values: object): Promise<string> {
@@ -95,10 +96,13 @@ async function renderRights(): Promise<string> {
 }
 
 /** The definitions and the operator's rights: what most tests need of the chart. @returns whom the operator runs as */
-export async function installRights({ kubectlOk }: ControlPlane): Promise<ServiceAccount> {
+export async function installRights(cluster: ControlPlane): Promise<ServiceAccount> {
   rights ??= renderRights()
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: OPERATOR.namespace } }
-  await kubectlOk(['apply', '-f', join(repository, 'crds')])
-  await kubectlOk(['apply', '-f', '-'], { input: `${JSON.stringify(namespace)}\n---\n${await rights}` })
+  const crds = readdirSync(join(repository, 'crds')).map((file) => readFileSync(join(repository, 'crds', file), 'utf8'))
+  await applyObjects(cluster, [...crds.flatMap(objectsIn), namespace, ...objectsIn(await rights)])
   return OPERATOR
 }
+
+const objectsIn = (text: string): readonly Rendered[] =>
+  parseAllDocuments(text).flatMap((document) => (document.contents === null ? [] : [document.toJS() as Rendered]))

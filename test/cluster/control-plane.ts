@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ApiRequest, type ApiResponse, apiRequest } from './api-request.ts'
@@ -99,12 +100,16 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   let etcd: Etcd | undefined
   let apiServer: RunningProcess | undefined
   let controllerManager: RunningProcess | undefined
+  // Tests look again and again, and a handshake costs both sides more than what is looked at. The API server closes what was idle for longer than this.
+  const connections = (): Agent => new Agent({ keepAlive: true, timeout: 30_000 })
+  let agent = connections()
   const startServer = async (etcdUrl: string): Promise<RunningProcess> =>
     startApiServer({ command: assets.kubeApiserver, dir, port, etcdUrl, files, adminToken, extra: options.apiServerArgs ?? [] })
   const stop = async (): Promise<void> => {
     // The API server closes its watches only slowly; nothing in it is worth waiting for.
     await controllerManager?.stop(2_000)
     await apiServer?.stop(2_000)
+    agent.destroy()
     await etcd?.process.stop(5_000)
     if (options.dir === undefined) rmSync(dir, { recursive: true, force: true, maxRetries: 3 })
   }
@@ -115,7 +120,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     const adminKubeconfig = kubeconfig({ url, caPem, user: 'admin', token: adminToken })
     const adminKubeconfigPath = join(dir, 'admin.kubeconfig')
     writeFileSync(adminKubeconfigPath, adminKubeconfig, { mode: 0o600 })
-    const request = (given: ApiRequest): Promise<ApiResponse> => apiRequest({ url, caPem, token: adminToken }, given)
+    const request = (given: ApiRequest): Promise<ApiResponse> => apiRequest({ url, caPem, token: adminToken, agent }, given)
     if (options.controllerManager === true) {
       controllerManager = await startControllerManager({
         command: assets.kubeControllerManager,
@@ -161,6 +166,9 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     const stopApiServer = async (): Promise<void> => {
       apiServer?.kill('SIGKILL')
       await apiServer?.exited
+      // None of the next one's requests goes to a connection of this one.
+      agent.destroy()
+      agent = connections()
     }
     const startAgain = async (): Promise<void> => {
       if (apiServer?.alive() === true) throw new Error('the API server runs')

@@ -5,6 +5,7 @@ import type { SolanaStake } from '../../src/resources/solana-stake.ts'
 import type { StakingSigner } from '../../src/resources/staking-signer.ts'
 import type { ValidatorExit } from '../../src/resources/validator-exit.ts'
 import type { ValidatorWithdrawal } from '../../src/resources/validator-withdrawal.ts'
+import { applyObjects } from '../cluster/apply.ts'
 import type { ControlPlane } from '../cluster/control-plane.ts'
 import {
   KEY_NAME,
@@ -106,9 +107,8 @@ export const solanaStake = (name: string, spec: Json = {}, metadata: Json = {}):
     metadata,
   )
 
-/** `kubectl apply -f -` of a list of objects. @throws with what the API server said. */
-export const applyAll = (cluster: ControlPlane, objects: readonly Json[]): Promise<string> =>
-  cluster.kubectlOk(['apply', '-f', '-'], { input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }) })
+/** @throws with what the API server said. */
+export const applyAll = (cluster: ControlPlane, objects: readonly Json[]): Promise<void> => applyObjects(cluster, objects)
 
 const path = (name: string, space: string) => `/apis/staking.dev/v1alpha1/namespaces/${space}/ethereumstakes/${name}`
 

@@ -1,0 +1,58 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ApiResponse } from './api-request.ts'
+import type { ControlPlane } from './control-plane.ts'
+
+type Json = Readonly<Record<string, unknown>>
+interface Served {
+  readonly name: string
+  readonly kind: string
+  readonly namespaced: boolean
+}
+
+/**
+ * Applies objects one after another, as `kubectl apply --server-side --force-conflicts` does: fields that were applied before and are not given any more go. By
+ * itself and over one connection: each `kubectl apply` is a process that fetches the schemas of all that is served, which the API server makes anew with each CRD.
+ * @throws with what the API server said to the first that it refused.
+ */
+export async function applyObjects({ request }: Pick<ControlPlane, 'request'>, objects: readonly Json[]): Promise<void> {
+  const served = new Map<string, readonly Served[]>()
+  const resourceOf = async (apiVersion: string, kind: string): Promise<Served | undefined> => {
+    if (!served.has(apiVersion)) {
+      const { status, body } = await request({ path: base(apiVersion) })
+      if (status === 200) served.set(apiVersion, (body as { resources: readonly Served[] }).resources)
+    }
+    return served.get(apiVersion)?.find((one) => one.kind === kind && !one.name.includes('/'))
+  }
+  for (const object of objects) {
+    const { apiVersion, kind, metadata } = object as { apiVersion: string; kind: string; metadata: { name: string; namespace?: string } }
+    const apply = async (): Promise<ApiResponse | undefined> => {
+      const resource = await resourceOf(apiVersion, kind)
+      if (resource === undefined) return undefined
+      const space = resource.namespaced ? `/namespaces/${metadata.namespace ?? 'default'}` : ''
+      return request({
+        method: 'PATCH',
+        path: `${base(apiVersion)}${space}/${resource.name}/${metadata.name}?fieldManager=tests&force=true&fieldValidation=Strict`,
+        contentType: 'application/apply-patch+yaml',
+        body: object,
+        timeoutMs: 60_000,
+      })
+    }
+    // What a definition defines is served a moment after it is established.
+    let answer = await apply()
+    for (let more = 100; isNotServed(answer) && more > 0; more--) {
+      served.delete(apiVersion)
+      await delay(100)
+      answer = await apply()
+    }
+    if (answer?.status !== 200 && answer?.status !== 201)
+      throw new Error(`${kind} ${metadata.name} was not applied: ${answer === undefined ? 'it is not served' : said(answer)}`)
+  }
+}
+
+const base = (apiVersion: string): string => (apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`)
+
+/** A namespace that is not there is a 404 too, with its name. */
+const isNotServed = (answer: ApiResponse | undefined): boolean =>
+  answer === undefined || (answer.status === 404 && (answer.body as { details?: { name?: string } }).details?.name === undefined)
+
+const said = ({ status, body }: ApiResponse): string => `HTTP ${status}: ${(body as { message?: string }).message ?? String(body)}`
