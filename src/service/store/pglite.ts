@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { extname, join, resolve } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
@@ -46,12 +47,17 @@ export class DatabaseInUseError extends Error {
   override readonly name = 'DatabaseInUseError'
 }
 
-/** @throws DatabaseInUseError when another process has the folder open. */
+/**
+ * @param dataDir A folder, or `memory://`, for tests: with the path of a PGlite dump behind it, it begins as that.
+ * @throws DatabaseInUseError when another process has the folder open.
+ */
 export async function openPglite(
   dataDir: string,
 ): Promise<{ pglite: PGlite; copyTo?: (target: string) => Promise<void>; close: () => Promise<void> }> {
   if (dataDir.startsWith('memory://')) {
-    const pglite = await PGlite.create({ dataDir, parsers })
+    const dump = dataDir.slice('memory://'.length)
+    const begins = dump === '' ? {} : { loadDataDir: new Blob([await readFile(dump)]) }
+    const pglite = await PGlite.create({ dataDir: 'memory://', parsers, ...begins })
     return { pglite, close: async () => pglite.close() }
   }
   const folder = resolve(dataDir)

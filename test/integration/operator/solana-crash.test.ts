@@ -6,6 +6,7 @@ import { KubeError, KubeTransportError } from '../../../src/operator/kube/errors
 import { KeyError } from '../../../src/operator/ports.ts'
 import { seededRandom } from '../../../src/operator/testing/test-clock.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import {
   AMOUNT,
   type Around,
@@ -20,7 +21,7 @@ import {
 let store: Store
 let parts: SolanaParts
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
   parts = await startSolanaParts(store)
 })
 afterAll(async () => {

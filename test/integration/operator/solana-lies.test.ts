@@ -18,13 +18,14 @@ import { buildStakeMessage, buildWithdrawalMessage, stakeAccountAddress } from '
 import type { ChallengeBody, SolanaStakeBody, SolanaTransactionBody } from '../../../src/contract/schemas/solana.ts'
 import { lamports } from '../../../src/lib/amounts.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { wallet } from '../solana-chain/wallet.ts'
 import { AMOUNT, createSolanaWorld, type SolanaParts, type SolanaWorld, startSolanaParts } from './solana-world.ts'
 
 let store: Store
 let parts: SolanaParts
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
   parts = await startSolanaParts(store)
 })
 afterAll(async () => {

@@ -6,13 +6,14 @@ import { StakingApiError } from '../../../src/contract/client-error.ts'
 import type { SolanaStakeBody } from '../../../src/contract/schemas/solana.ts'
 import type { SolanaStakeStatus } from '../../../src/resources/solana-stake.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { land, wallet } from '../solana-chain/wallet.ts'
 import { AMOUNT, type Around, createSolanaWorld, FEE, type SolanaParts, type SolanaWorld, startSolanaParts } from './solana-world.ts'
 
 let store: Store
 let parts: SolanaParts
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
 })
 afterEach(async () => parts?.close())
 afterAll(() => store?.close())

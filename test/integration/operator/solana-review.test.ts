@@ -4,6 +4,7 @@ import { publicKey } from '../../../src/chains/solana/addresses.ts'
 import { StakingApiError } from '../../../src/contract/client-error.ts'
 import { inSol } from '../../../src/lib/amounts.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { sol } from '../service/solana-harness.ts'
 import { land, wallet } from '../solana-chain/wallet.ts'
 import { AMOUNT, type Around, createSolanaWorld, FEE, type SolanaParts, type SolanaWorld, startSolanaParts } from './solana-world.ts'
@@ -11,7 +12,7 @@ import { AMOUNT, type Around, createSolanaWorld, FEE, type SolanaParts, type Sol
 let store: Store
 let parts: SolanaParts
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
   parts = await startSolanaParts(store)
 })
 afterAll(async () => {

@@ -1,13 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { SolanaStakeStatus, SolanaTransaction } from '../../../src/resources/solana-stake.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { wallet } from '../solana-chain/wallet.ts'
 import { AMOUNT, createSolanaWorld, FEE, type SolanaParts, type SolanaWorld, startSolanaParts } from './solana-world.ts'
 
 let store: Store
 let parts: SolanaParts
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
   parts = await startSolanaParts(store)
 })
 afterAll(async () => {

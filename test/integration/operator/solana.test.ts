@@ -1,12 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { wallet } from '../solana-chain/wallet.ts'
 import { AMOUNT, createSolanaWorld, FEE, KEY, type SolanaParts, startSolanaParts } from './solana-world.ts'
 
 let store: Store
 let parts: SolanaParts | undefined
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
 })
 afterEach(async () => {
   await parts?.close()

@@ -4,6 +4,7 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { type ApiKeys, createApiKeys, type NewApiKey } from '../../../src/service/api-keys.ts'
 import { fingerprint } from '../../../src/service/fingerprint.ts'
 import { openStore } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { databases, networkConfig, startService, type TestService, withdrawalAddress } from './harness.ts'
 
@@ -245,7 +246,7 @@ describe.each(both)('an API key on $database', ({ open }) => {
 })
 
 test('entries of the audit log that are too old are forgotten, and reads are in it if that is wanted', async () => {
-  const store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  const store = await openStore(await memoryDatabase())
   const at = new Date(Date.now() - 3 * 86_400_000)
   const none = {
     key_id: null,

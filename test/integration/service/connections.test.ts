@@ -21,6 +21,7 @@ import { createAuthority, type Issued } from '../../cluster/certificates.ts'
 import { freePort } from '../../cluster/ports.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { drains } from '../../soak/drains.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { startService, type TestService, withdrawalAddress } from './harness.ts'
 import { serviceFiles } from './processes.ts'
 
@@ -66,7 +67,7 @@ function raw(url: string, send: (socket: Socket) => void): Promise<{ text: strin
   })
 }
 
-const inMemory = async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' })
+const inMemory = memoryDatabase
 
 describe.each([
   { scheme: 'http', database: 'PGlite', openDatabase: inMemory },

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { createPayer } from './payer.ts'
 import { eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
 
@@ -10,7 +11,7 @@ let running: TrackedService | undefined
 
 beforeAll(async () => {
   chain = await startValidatorChain()
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
 }, 60_000)
 afterAll(async () => {
   await running?.stop()

@@ -4,11 +4,12 @@ import { ChainError } from '../../../src/chains/ethereum/chain.ts'
 import { createDepositFates } from '../../../src/service/ethereum/deposit-fates.ts'
 import { createMetrics } from '../../../src/service/metrics.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 
 /** What became of deposits, by nodes that don't tell all that is asked. */
 let store: Store
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
 }, 60_000)
 afterAll(() => store?.close())
 

@@ -3,11 +3,12 @@ import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { problemCodes, problems, problemType } from '../../../src/contract/problems.ts'
 import { routes } from '../../../src/contract/routes.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { startService, type TestService } from './harness.ts'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService({ kind: 'embedded', dataDir: 'memory://' })
+  service = await startService(await memoryDatabase())
 })
 afterAll(() => service?.close())
 

@@ -14,6 +14,7 @@ import { createService, type Service, type ServiceDeps } from '../../../src/serv
 import { type DatabaseConfig, openStore, type Store } from '../../../src/service/store/database.ts'
 import { openKeyIndices } from '../../../src/service/store/key-index.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { createFakeChain, type FakeChain } from './fake-chain.ts'
 
 export const seedHex = randomBytes(32).toString('hex')
@@ -168,7 +169,7 @@ export function databases(name: string) {
   let postgres: Postgres | undefined
   return {
     both: [
-      { database: 'PGlite', open: async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' }) },
+      { database: 'PGlite', open: memoryDatabase },
       {
         database: 'PostgreSQL',
         open: async (): Promise<DatabaseConfig> => {

@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { callService, type Response, startService, type TestService } from './harness.ts'
 
 let service: TestService
 let key: string
 beforeAll(async () => {
-  service = await startService(
-    { kind: 'embedded', dataDir: 'memory://' },
-    { rateLimit: { max: 3, windowMs: 2_000, maxUnauthenticated: 2 } },
-  )
+  service = await startService(await memoryDatabase(), { rateLimit: { max: 3, windowMs: 2_000, maxUnauthenticated: 2 } })
   key = await service.key()
 })
 afterAll(() => service?.close())
@@ -36,10 +34,7 @@ test.each([
   { trustProxy: ['127.0.0.0/8'], expected: [401, 401, 401, 429] },
   { trustProxy: [], expected: [401, 401, 429, 429] },
 ])('with the proxies $trustProxy, guesses are counted by the address that those tell', async ({ trustProxy, expected }) => {
-  const proxied = await startService(
-    { kind: 'embedded', dataDir: 'memory://' },
-    { rateLimit: { max: 3, windowMs: 60_000, maxUnauthenticated: 2 }, trustProxy },
-  )
+  const proxied = await startService(await memoryDatabase(), { rateLimit: { max: 3, windowMs: 60_000, maxUnauthenticated: 2 }, trustProxy })
   try {
     const statuses: number[] = []
     for (const address of ['203.0.113.1', '203.0.113.1', '203.0.113.2', '203.0.113.1']) {

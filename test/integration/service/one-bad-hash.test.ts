@@ -5,11 +5,12 @@ import { createRequestTracker } from '../../../src/service/ethereum/requests/tra
 import { createTracker } from '../../../src/service/ethereum/tracker.ts'
 import { createMetrics } from '../../../src/service/metrics.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 
 /** A transaction that no node tells of, as one of a type that is not known here: whoever reports its hash holds up nobody else. */
 let store: Store
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
 }, 60_000)
 afterAll(() => store?.close())
 

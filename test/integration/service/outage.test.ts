@@ -8,6 +8,7 @@ import type { DatabaseConfig } from '../../../src/service/store/database.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { signalTree } from '../../cluster/signal-tree.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { type Ask, callService, type Response, startService, type TestService, withdrawalAddress } from './harness.ts'
 import { serviceFiles } from './processes.ts'
 
@@ -25,7 +26,7 @@ const server = async (): Promise<DatabaseConfig> => {
   const url = await postgres.createDatabase(`outage_${randomBytes(4).toString('hex')}`)
   return { kind: 'postgres', url: new Secret(url), poolSize: 5 }
 }
-const embedded = async (): Promise<DatabaseConfig> => ({ kind: 'embedded', dataDir: 'memory://' })
+const embedded = memoryDatabase
 const body = { network: 'devnet', amountEth: 32, withdrawalAddress }
 const post = (service: TestService, key: string, idempotencyKey: string, more: Ask = {}): Promise<Response> =>
   callService(service.url, 'POST', '/v1/ethereum/stakes', { key, idempotencyKey, body, ...more })

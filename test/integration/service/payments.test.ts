@@ -3,6 +3,7 @@ import type { WithdrawalView } from '../../../src/chains/ethereum/beacon.ts'
 import { gwei } from '../../../src/lib/amounts.ts'
 import { createPaymentTracker } from '../../../src/service/ethereum/requests/payments.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 
 /** Which payment of a block of the execution layer is which withdrawal's, by a beacon chain and blocks of the test's own. */
 const never = new AbortController().signal
@@ -12,7 +13,7 @@ const eth = 1_000_000_000n
 let store: Store
 
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
 }, 60_000)
 afterAll(() => store?.close())
 

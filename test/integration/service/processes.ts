@@ -6,6 +6,7 @@ import { stringify } from 'yaml'
 import type { Anvil } from '../../chains/anvil.ts'
 import { freePort } from '../../cluster/ports.ts'
 import { type RunningProcess, startProcess } from '../../cluster/process.ts'
+import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
 import { networkConfig } from './harness.ts'
 
 export interface ServiceFiles {
@@ -47,7 +48,7 @@ export async function spawnService(
     name: 'staking service',
     command: process.execPath,
     args: [join(import.meta.dirname, 'child.ts'), config],
-    env: { ...env, STAKING_SERVICE_PORT: String(port), NODE_NO_WARNINGS: '1' },
+    env: { ...COMPILE_CACHE, ...env, STAKING_SERVICE_PORT: String(port), NODE_NO_WARNINGS: '1' },
     readyTimeoutMs: 120_000,
     readyWhen: async () => (await fetch(`${url}/readyz`)).ok,
   })

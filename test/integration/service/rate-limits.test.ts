@@ -2,10 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Clock } from '../../../src/lib/clock.ts'
 import { createRateLimiter } from '../../../src/service/rate-limits.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 
 let store: Store
 beforeAll(async () => {
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
 }, 120_000)
 afterAll(() => store?.close())
 

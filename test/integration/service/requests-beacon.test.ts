@@ -7,6 +7,7 @@ import { keyIndexOf } from '../../../src/service/key-index.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { freePort } from '../../cluster/ports.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { createFakeChain } from './fake-chain.ts'
 import { startService, type TestService } from './harness.ts'
 import { createPayer } from './payer.ts'
@@ -21,7 +22,7 @@ const others: TrackedService[] = []
 
 beforeAll(async () => {
   chain = await startValidatorChain()
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
   running = await startTracked(store, chain)
   key = await running.service.key()
 }, 60_000)
@@ -123,7 +124,7 @@ test('a new key that the beacon chain knows is skipped, though the deposit contr
     }),
   }
   const config = chain.config()
-  const ownStore = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  const ownStore = await openStore(await memoryDatabase())
   const network = { config, chain: createFakeChain('devnet'), validators: { beacon, reads: validators.reads } }
   const service = await startService(ownStore, { seed, networks: new Map([['devnet', network]]) })
   try {

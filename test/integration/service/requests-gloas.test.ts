@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type BeaconBlock, type BeaconChain, BeaconError } from '../../../src/chains/ethereum/beacon.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { startQueueRpc } from '../../chains/beacon/queue-rpc.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { createPayer } from './payer.ts'
 import { ETH, eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
 
@@ -53,7 +54,7 @@ const late = (beacon: BeaconChain): BeaconChain => {
 beforeAll(async () => {
   chain = await startValidatorChain()
   front = await startQueueRpc(chain.anvil)
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
   running = await startTracked(store, chain, { config: { rpcUrls: [front.url], confirmations: 6 }, before: late })
   key = await running.service.key()
 }, 60_000)

@@ -5,6 +5,7 @@ import { encodeRequestCalldata, withdrawalRequestContract } from '../../../src/c
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { startQueueRpc } from '../../chains/beacon/queue-rpc.ts'
 import { exitOf } from '../../chains/beacon/sender.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { createPayer } from './payer.ts'
 import { ETH, eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
 
@@ -21,7 +22,7 @@ let gone = false
 beforeAll(async () => {
   chain = await startValidatorChain()
   front = await startQueueRpc(chain.anvil)
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
   const before = (beacon: BeaconChain): BeaconChain => ({
     ...beacon,
     withdrawalView: async (pubkey, at, signal) => {

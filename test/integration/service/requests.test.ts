@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { feeAtExcess, withdrawalRequestContract } from '../../../src/chains/ethereum/requests.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { exitOf, withdrawalOf } from '../../chains/beacon/sender.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import type { Ask } from './harness.ts'
 import { createPayer } from './payer.ts'
 import { ETH, eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
@@ -21,7 +22,7 @@ let other: string
 
 beforeAll(async () => {
   chain = await startValidatorChain()
-  store = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  store = await openStore(await memoryDatabase())
   running = await startTracked(store, chain)
   key = await running.service.key()
   other = await running.service.key({ account: 'other' })

@@ -7,6 +7,7 @@ import { lamports } from '../../../src/lib/amounts.ts'
 import { Secret } from '../../../src/lib/secret.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { type Body, type SolanaService, sol, stakes, startSolanaService } from './solana-harness.ts'
 
 /** Solana stakes that are cancelled before they are paid. Blocks are made by the test alone. */
@@ -16,7 +17,7 @@ let solana: SolanaService | undefined
 
 beforeAll(async () => {
   postgres = await startPostgres()
-  stores.set('PGlite', await openStore({ kind: 'embedded', dataDir: 'memory://' }))
+  stores.set('PGlite', await openStore(await memoryDatabase()))
   const url = new Secret(await postgres.createDatabase('solana_cancel'))
   stores.set('PostgreSQL', await openStore({ kind: 'postgres', url, poolSize: 5 }))
 })

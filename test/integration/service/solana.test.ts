@@ -18,6 +18,7 @@ import { runService } from '../../../src/service/run.ts'
 import { type DatabaseConfig, openStore, type Store } from '../../../src/service/store/database.ts'
 import { startSolanaCluster } from '../../chains/solana/cluster.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { wallet } from '../solana-chain/wallet.ts'
 import { callService } from './harness.ts'
 import { type Body, domain, type SolanaService, sol, stakes, startSolanaService } from './solana-harness.ts'
@@ -35,7 +36,7 @@ const start = async (database: DatabaseConfig | Store = embedded, more = {}) => 
 }
 afterEach(() => solana?.close())
 beforeAll(async () => {
-  embedded = await openStore({ kind: 'embedded', dataDir: 'memory://' })
+  embedded = await openStore(await memoryDatabase())
 })
 afterAll(async () => {
   await embedded?.close()

@@ -7,6 +7,7 @@ import { Secret } from '../../../src/lib/secret.ts'
 import { openStore, type Store } from '../../../src/service/store/database.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { memoryDatabase } from '../../stack/memory-database.ts'
 import { networkConfig, startService, type TestService } from './harness.ts'
 import { createPayer } from './payer.ts'
 import { eventually } from './validators.ts'
@@ -47,7 +48,7 @@ const start = (database: 'PGlite' | 'PostgreSQL') => {
 async function startOn(database: 'PGlite' | 'PostgreSQL') {
   const store =
     database === 'PGlite'
-      ? await openStore({ kind: 'embedded', dataDir: 'memory://' })
+      ? await openStore(await memoryDatabase())
       : await openStore({ kind: 'postgres', url: new Secret(await postgres.createDatabase('unreported')), poolSize: 5 })
   stores.push(store)
   const ending = new AbortController()
