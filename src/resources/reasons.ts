@@ -184,6 +184,11 @@ export const reasons = {
   SignerNotFound: { stalled: true, means: 'There is no StakingSigner of that name.' },
   NamespaceNotAllowed: { stalled: true, means: "The signer's policy does not admit this namespace." },
   WithdrawalAddressNotAllowed: { stalled: true, means: "The signer's policy does not admit this withdrawal address or destination." },
+  HandedOverBefore: {
+    stalled: true,
+    means:
+      'A transaction that the log does not know has handed the authorities of the stake account over to just these keys before, and they were handed on since. It may be this very hand-over, from before the log was lost: nothing is signed until somebody has looked.',
+  },
   SuccessorNotAllowed: {
     stalled: true,
     means: 'The policy of the signer that has an authority of a stake account does not admit that it is handed over to this address.',

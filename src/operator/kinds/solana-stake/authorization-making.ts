@@ -5,15 +5,17 @@ import { buildAuthorizationMessage, computeUnits } from '../../../chains/solana/
 import { lockupInForce } from '../../../chains/solana/stake-account.ts'
 import { describeFailure } from '../../../chains/solana/transaction-error.ts'
 import { formatSol, lamports } from '../../../lib/amounts.ts'
+import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import { attemptsOf } from '../../transactions/protocol.ts'
+import { allowedBy } from '../../transactions/solana/attempt.ts'
 import type { Obtained } from '../../transactions/solana/kind.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { newAuthority, verifyHandOver } from './authorization-verification.ts'
 import { type HandOver, successorsOf } from './authorization-wanted.ts'
-import { isHandedOver } from './authorization-witnesses.ts'
+import { doneBefore, isHandedOver } from './authorization-witnesses.ts'
 import { alteration, authorityChanged, lockText, lookAt, metaOf, stakeStateOf } from './chain.ts'
 import { createMounted } from './mounted.ts'
 import { frameOf } from './own-transaction.ts'
@@ -24,7 +26,7 @@ const BLOCKHASH_SLOTS = 450n
 
 /** Makes the transaction of a hand-over from the operator's own reading of the chain, verified and simulated. */
 export function createAuthorizationMaking(
-  deps: Pick<SolanaStakeDeps, 'keys' | 'clock'>,
+  deps: Pick<SolanaStakeDeps, 'keys' | 'clock' | 'log'>,
   { addressOf }: Pick<SolanaRequests, 'addressOf'>,
 ): (record: RecordObject, handOver: HandOver, signal: AbortSignal) => Promise<Obtained> {
   const isMounted = createMounted(deps)
@@ -66,6 +68,12 @@ export function createAuthorizationMaking(
       throw stall(
         'LockupInForce',
         `The stake account ${account} is locked until ${lockText(meta, look.clock)}: its withdraw authority can be replaced only together with its custodian ${meta.lockup.custodian}. Nothing was signed.`,
+      )
+    const before = allowedBy(record) > 0 ? undefined : await doneBefore(network, record, deps.log.ofSubject(account), look.slot, signal)
+    if (before !== undefined)
+      throw stall(
+        'HandedOverBefore',
+        `Transaction ${before} handed ${account} over to just these keys before, the log does not know it, and others have the authorities now. If it was this hand-over, from before the log was lost, delete this resource, in Git first. If it is to be done once more: kubectl annotate stx ${record.metadata.name} ${ALLOW_REMAKES_ANNOTATION}=1. Nothing was signed.`,
       )
     // Whoever pays signs. A stake key that isn't mounted, since it is lost or stolen, is replaced by the withdraw authority, which may.
     const isThere = await isMounted(parties.payer, signal)

@@ -28,6 +28,26 @@ export function createAuthorizationWitnesses(
   }
 }
 
+/**
+ * ▸ A transaction of the account's history that did what a record asks for, and that no record of the account knows. The account's state shows nothing of it once
+ * the authorities were handed on: where the log was lost, it would be done again, with a key that may have been given up for a reason.
+ */
+export async function doneBefore(
+  { chain }: Pick<SolanaNetwork, 'chain'>,
+  record: RecordObject,
+  ofSubject: readonly RecordObject[],
+  atSlot: bigint,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const known = new Set(ofSubject.flatMap(({ status }) => [status?.outcome?.hash, ...(status?.attempts ?? []).map(({ hash }) => hash)]))
+  const past = (await chain.past(record.spec.subject, atSlot, signal)).filter(({ failed, signature }) => !failed && !known.has(signature))
+  for (const { signature } of past.slice(0, mostRead)) {
+    const bytes = await chain.message(signature, signal)
+    if (bytes !== undefined && does(instructionsNaming(bytes, record.spec.subject), record)) return signature
+  }
+  return undefined
+}
+
 /** Whether the account has the authorities that a record is to give it. */
 export const isHandedOver = (meta: StakeMeta | undefined, { handOver }: RecordObject['spec']): boolean => {
   const { stakeAuthority, withdrawAuthority } = handOver?.to ?? {}

@@ -8,6 +8,7 @@ import { readPlan } from '../../../resources/plan.ts'
 import type { SolanaStakeAuthorizationSpec } from '../../../resources/solana-stake-authorization.ts'
 import { stakingTransaction } from '../../../resources/staking-transaction.ts'
 import { Halt } from '../../engine/verdict.ts'
+import type { KubeObject } from '../../kube/objects.ts'
 import { misfortune } from '../../testing/misfortune.ts'
 import type { Around } from '../../testing/mortal.ts'
 import { readyStake } from '../../testing/solana-stories.ts'
@@ -751,6 +752,48 @@ describe('ended and restored', () => {
     expect(says(world), JSON.stringify(statusOf(world))).toBe('True Succeeded')
     expect(world.ready(), world.explain()).toBe(true)
     expect(world.keys.signed).toHaveLength(before)
+    await withdrawn(world, next)
+    expect(world.cluster.balance(nextWithdrawer)).toBe(10n ** 9n + AMOUNT)
+  })
+
+  test('handed over and back, and the log lost: the old hand-over is not done once more before somebody has looked', async () => {
+    const { world, operator } = await twoPairs()
+    world.editPolicy({ allowedSuccessors: [withdrawer] }, 'withdrawer-2')
+    const there = { withdrawAuthority: { signer: 'withdrawer-2' } }
+    const back = { withdrawAuthority: { signer: 'withdrawer' } }
+    world.addAuthorization(there, 'team-a/there')
+    await settle(world, operator, 'team-a/there')
+    world.addAuthorization(back, 'team-a/back')
+    await settle(world, operator, 'team-a/back')
+    const done = [`authorize-withdrawer ${nextWithdrawer}`, `authorize-withdrawer ${withdrawer}`]
+    expect(handOvers(world)).toEqual(done)
+    const { stakeId = '' } = world.status()
+    const records = world.collection<never>(stakingTransaction)
+    for (const record of records.list() as readonly { metadata: { name: string } }[]) records.vanish(record.metadata.name)
+    world.stakes.vanish(KEY)
+    for (const key of ['team-a/there', 'team-a/back']) world.authorizations.vanish(key)
+
+    const next = world.start()
+    world.addStake({ adopt: { stakeId } })
+    world.addAuthorization(there, 'team-a/there')
+    world.addAuthorization(back, 'team-a/back')
+    await world.settle(next)
+    for (const key of ['team-a/back', 'team-a/there']) await settle(world, next, key, 4)
+    expect(says(world, 'team-a/back')).toBe('True Succeeded')
+    expect(says(world, 'team-a/there'), JSON.stringify(statusOf(world, 'team-a/there'))).toBe('False HandedOverBefore')
+    expect(handOvers(world)).toEqual(done)
+    await world.visit(next)
+    expect(world.ready(), world.explain()).toBe(true)
+
+    // Somebody has looked, and wants it.
+    const [record] = next.authorizationRecords('team-a/there')
+    world.collection<KubeObject>(stakingTransaction).edit(record?.metadata.name ?? '', (one) => ({
+      ...one,
+      metadata: { ...one.metadata, annotations: { 'staking.dev/allow-remakes': '1' } },
+    }))
+    await settle(world, next, 'team-a/there')
+    expect(says(world, 'team-a/there')).toBe('True Succeeded')
+    await world.visit(next)
     await withdrawn(world, next)
     expect(world.cluster.balance(nextWithdrawer)).toBe(10n ** 9n + AMOUNT)
   })
