@@ -105,3 +105,13 @@ test('as CSV it has all columns', () => {
       `2026-11-29T10:00:04Z,hoodi,treasury,4,Deposit,32 ETH,team-a,validator-1,Open,,0x1,2.5,${FROM},0x00000000219ab540356cBB839Cbe05303d7705Fa,EthereumStake,deposit-1\r\n`,
   )
 })
+
+test('of a hand-over of authorities it is told who gets them', () => {
+  const [staker, withdrawer] = ['9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM', 'FtrFpXmPLFS1VNMEqNRdYbWK8Q6KZ1zZmdYV3zFFpCwM'] as const
+  const { spec, ...given } = record({ attempts: [attempt('s1', 0)] }, 'authorization-1')
+  const { call: _none, chainId: _no, ...solana } = spec
+  const handedTo = (to: NonNullable<StakingTransaction['spec']['handOver']>['to']) =>
+    auditTrail([{ ...given, spec: { ...solana, chain: 'Solana', purpose: 'SolanaAuthorization', handOver: { from: {}, to } } }], [])[0]?.to
+  expect(handedTo({ stakeAuthority: { address: staker }, withdrawAuthority: { address: withdrawer } })).toBe(withdrawer)
+  expect(handedTo({ stakeAuthority: { address: staker } })).toBe(staker)
+})

@@ -18,6 +18,7 @@ export interface AuditEntry {
   readonly resourceKind: string
   /** In words, such as `32 ETH`. A cancel moves nothing. */
   readonly amount: string
+  /** The contract that is called; of a hand-over of authorities, who gets the withdraw authority, or else the stake authority. */
   readonly to: string | undefined
   readonly nonce: number | undefined
   /** Call: does what it is for. Cancel and Filler: 0 wei to the signer itself. */
@@ -99,7 +100,7 @@ function entriesOf(record: StakingTransaction): readonly AuditEntry[] {
       resource: spec.owner.name,
       resourceKind: spec.owner.kind,
       amount: attempt.kind === 'Cancel' ? '0 ETH' : spec.amount,
-      to: attempt.kind === 'Cancel' ? spec.from : spec.call?.to,
+      to: attempt.kind === 'Cancel' ? spec.from : (spec.call?.to ?? successorOf(spec)),
       nonce: attempt.nonce,
       action: attempt.kind,
       hash: attempt.hash,
@@ -110,6 +111,9 @@ function entriesOf(record: StakingTransaction): readonly AuditEntry[] {
     }
   })
 }
+
+const successorOf = ({ handOver }: StakingTransaction['spec']): string | undefined =>
+  (handOver?.to.withdrawAuthority ?? handOver?.to.stakeAuthority)?.address
 
 /** What came of one version: by its hash, or else by what used its nonce. */
 export function resultOf(
