@@ -383,7 +383,7 @@ function composeNeed({ stakes, exits, withdrawals, solanaStakes, authorizations,
 }
 type Need = ReturnType<typeof composeNeed>
 
-function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, hold: Hold, need: Need): Reconcile {
+function composeSigners({ parts, store, transactions, memory }: Ground, legacy: Legacy, hold: Hold, need: Need): Reconcile {
   const { networks, keys, solanaKeys, clock, events, report } = parts
   const { cache } = parts.caches.signers
   return createSignerReconciler({
@@ -401,6 +401,10 @@ function composeSigners({ parts, store, transactions }: Ground, legacy: Legacy, 
         return stake === undefined ? 0n : BigInt(stake.spec.amountLamports)
       },
       need,
+      strangers: {
+        in: (lane) => [...memory.strangers.values()].filter((one) => one.lane === lane),
+        isLookedThrough: (lane) => memory.lookedForStrangers.has(lane),
+      },
       onBalance: report.balance,
     }),
     hold,

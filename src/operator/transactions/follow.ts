@@ -100,7 +100,7 @@ export function createFollow(deps: LaneDeps): Follow {
     if (nonce < counts.final) {
       const used = await chain.nonceUse(lane.address, nonce, signal)
       if (used.is === 'used') {
-        const as = use(record, used.transaction)
+        const as = useAs(record.spec, used.transaction)
         return settle(moment, record, await landingOf(deps, moment, record, used.receipt, as, nonce, true))
       }
       if (used.is === 'unproven')
@@ -152,8 +152,10 @@ async function landingOf(
 }
 
 /** What used the nonce is known by its call, not by its hash: the same call is ours, whatever the log knows of it. */
-function use(record: RecordObject, transaction: ChainTransaction): Landing['is'] {
-  const { call, from } = record.spec
+export function useAs(
+  { call, from }: Pick<RecordObject['spec'], 'call' | 'from'>,
+  transaction: Pick<ChainTransaction, 'to' | 'data' | 'valueWei'>,
+): Landing['is'] {
   if (call !== undefined && transaction.to !== undefined && sameHex(transaction.to, call.to) && sameHex(transaction.data, call.data))
     return 'call'
   const isCancel = transaction.to !== undefined && sameHex(transaction.to, from) && transaction.data === '0x' && transaction.valueWei === 0n

@@ -58,6 +58,10 @@ export function createMemory(onStanding: (record: string, standing: Standing) =>
   const concluded = new Map<string, number>()
   return {
     fillers,
+    /** Others' transactions under numbers that were given out and that no record accounts for, by place. */
+    strangers: new Map<string, { readonly lane: string; readonly nonce: number; readonly hash: string }>(),
+    /** Lanes that were looked through for them in this process. */
+    lookedForStrangers: new Set<string>(),
     of({ metadata }: RecordObject): RecordMemory {
       let known = records.get(metadata.uid)
       if (known === undefined) {

@@ -50,7 +50,8 @@ test('places go as fast as a busy lane makes them, and the highest stays', async
   const at = { chainId: hoodi.chainId, address: addressOf(0) }
   for (let nonce = 0; nonce < 130; nonce++) {
     world.chain.mineForeign({ from: addressOf(0) })
-    world.places.create({ metadata: { name: placeName(at, nonce) }, spec: { ...at, address: lowerCase(at.address), nonce } })
+    const transaction = { name: `gone-${nonce}`, uid: `uid-${nonce}`, generation: 0 }
+    world.places.create({ metadata: { name: placeName(at, nonce) }, spec: { ...at, address: lowerCase(at.address), nonce, transaction } })
   }
   world.addStake()
   const operator = await settled(world, [KEY])

@@ -8,6 +8,7 @@ import type { LaneDeps, Moment } from './moment.ts'
 import type { LaneId } from './names.ts'
 import { mayBePruned, type Place, recordMayBePruned } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
+import { createStrangers } from './strangers.ts'
 
 /** Objects deleted in one look at a lane. */
 const PRUNE_AT_ONCE = 50
@@ -16,7 +17,9 @@ const PRUNE_AT_ONCE = 50
  * Deletes places that nothing needs any more: below the final count of all nodes, and named by no transaction that is open.
  * @returns whether there are more than one look deletes
  */
-export async function prunePlaces({ store, onPruned }: LaneDeps, { lane, network, counts, places, signal }: Moment): Promise<boolean> {
+export async function prunePlaces(deps: LaneDeps, moment: Moment): Promise<boolean> {
+  const { store, onPruned } = deps
+  const { lane, network, counts, places, signal } = moment
   /** The record that a place was taken for, as long as it uses this lane. */
   const ownerOf = ({ transaction }: Place): RecordObject | undefined => {
     const record = transaction?.name === undefined ? undefined : store.record(transaction.name)
@@ -27,11 +30,14 @@ export async function prunePlaces({ store, onPruned }: LaneDeps, { lane, network
     const owner = ownerOf(place)
     return mayBePruned(place, places, owner && recordOf(owner), counts.finalEverywhere)
   })
-  for (const { nonce } of spent.slice(0, PRUNE_AT_ONCE)) {
+  let pruned = 0
+  for await (const { nonce } of createStrangers(deps)(moment, spent)) {
+    if (pruned === PRUNE_AT_ONCE) return true
+    pruned += 1
     await store.prunePlace(lane, nonce, signal)
     onPruned?.(network.config.name, 'SignerNonce')
   }
-  return spent.length > PRUNE_AT_ONCE
+  return false
 }
 
 /**

@@ -3,6 +3,7 @@ import { ORIGIN_ANNOTATION } from '../../resources/meta.ts'
 import type { ValidatorExitSpec } from '../../resources/validator-exit.ts'
 import { add, assertOnce, calls, kinds, none, POLL, polls, said } from '../testing/rows.ts'
 import { addressOf, createWorld, ETH, hoodi, KEY, type World } from '../testing/world.ts'
+import { laneKey } from './names.ts'
 
 /** Who a transaction is for, who signs it, and what both may do meanwhile. */
 
@@ -213,6 +214,59 @@ describe('the key is used elsewhere', () => {
     await world.settle(operator)
     await operator.visitSigner('signer-1')
     expect(keyUsed(world)).toMatchObject({ status: 'True' })
+  })
+
+  test('under a number whose transaction is gone: it is told, once, until a person has looked', async () => {
+    const world = worldOf(KEY)
+    world.addStake('team-a/behind')
+    const operator = world.start()
+    await world.visit(operator)
+    await world.visit(operator, 'team-a/behind')
+    // The first one is gone, and its number is a filler's.
+    world.chain.forget()
+    const [place] = world.places.list()
+    world.stakes.vanish(KEY)
+    world.records.vanish(world.record()?.metadata.name ?? '')
+    world.places.edit(place?.metadata.name ?? '', ({ spec: { transaction: _gone, ...spec }, ...rest }) => ({ ...rest, spec }))
+    const next = world.start()
+    const foreign = world.chain.mineForeign({ from: addressOf(0) })
+    await world.settle(next, ['team-a/behind'])
+    world.clock.advance(600_000)
+    await next.reconcile('records', laneKey({ chainId: hoodi.chainId, address: addressOf(0) }))
+    for (let n = 0; n < 3; n++) await next.visitSigner('signer-1')
+    expect(keyUsed(world)).toMatchObject({ status: 'True' })
+    expect(keyUsed(world)?.message).toContain(foreign)
+    const told = () => warnings(world).filter((one) => one === 'signer-1 KeyUsedElsewhere')
+    expect(told()).toHaveLength(1)
+    // A restart tells nobody twice, before its lane is looked at and afterwards.
+    const last = world.start()
+    await last.visitSigner('signer-1')
+    expect(keyUsed(world)).toMatchObject({ status: 'True' })
+    await last.reconcile('records', laneKey({ chainId: hoodi.chainId, address: addressOf(0) }))
+    await last.visitSigner('signer-1')
+    expect(keyUsed(world)).toMatchObject({ status: 'True' })
+    expect(told()).toHaveLength(1)
+    world.signers.edit('signer-1', (signer) => ({ ...signer, spec: { ...signer.spec, acknowledgedNonce: 1 } }))
+    await last.visitSigner('signer-1')
+    expect(keyUsed(world)).toMatchObject({ status: 'False' })
+    world.clock.advance(600_000)
+    await last.reconcile('records', laneKey({ chainId: hoodi.chainId, address: addressOf(0) }))
+    expect(world.places.list().map(({ spec }) => spec.nonce)).toEqual([1])
+  })
+
+  test('its own filler under such a number alarms nobody', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    await world.visit(operator)
+    world.chain.forget()
+    world.editSpec({ suspend: true })
+    world.addStake('team-a/behind')
+    await world.settle(operator, ['team-a/behind'])
+    world.clock.advance(600_000)
+    await operator.reconcile('records', laneKey({ chainId: hoodi.chainId, address: addressOf(0) }))
+    await operator.visitSigner('signer-1')
+    expect(keyUsed(world)).toMatchObject({ status: 'False' })
+    expect(world.alarms).toEqual([])
   })
 
   test('by another cluster, under numbers that were not given out: nothing is signed, and it is told once', async () => {

@@ -251,7 +251,7 @@ function refusal({ lane, network, places, counts }: Moment, next: Exclude<NextPl
     case 'unaccounted':
       return stall(
         'UnaccountedTransactions',
-        `The chain shows ${next.count} transactions of ${lane.address} on ${network.config.name}, but the log of StakingSigner ${signer.metadata.name} knows of those below nonce ${next.from} only. Look at them: one may be a deposit that these manifests made before. Then set spec.acknowledgedNonce: ${next.count} (or policy.sharedKey: true where the key is used elsewhere on purpose).`,
+        `The chain shows ${next.count} ${next.count === 1 ? 'transaction' : 'transactions'} of ${lane.address} on ${network.config.name}, but the log of StakingSigner ${signer.metadata.name} knows of those below nonce ${next.from} only. Look at them: one may be a deposit that these manifests made before. Then set spec.acknowledgedNonce: ${next.count} (or policy.sharedKey: true where the key is used elsewhere on purpose).`,
       )
     case 'not-final':
       return wait(

@@ -21,12 +21,16 @@ import type { SignerFacts } from './status.ts'
 type Signer = StakingSigner & KubeObject
 type NetworkFacts = SignerFacts['networks'][number]
 
-/** The newest transaction of somebody else that has used a nonce which was given out, unless a person has looked at it. */
-function foreignIn(records: readonly RecordObject[], acknowledged: number): { readonly nonce: number; readonly hash: string } | undefined {
-  return records
-    .flatMap((record) => closedOf(recordOf(record)))
-    .filter(({ by, nonce }) => by === 'Foreign' && nonce >= acknowledged)
-    .toSorted((a, b) => b.nonce - a.nonce)[0]
+/** A transaction of somebody else that has used a nonce which was given out. */
+interface Foreign {
+  readonly nonce: number
+  readonly hash: string
+}
+
+/** The newest of them, in the log and under numbers that no record accounts for, unless a person has looked at it. */
+function foreignIn(records: readonly RecordObject[], strangers: readonly Foreign[], acknowledged: number): Foreign | undefined {
+  const closed = records.flatMap((record) => closedOf(recordOf(record))).filter(({ by }) => by === 'Foreign')
+  return [...closed, ...strangers].filter(({ nonce }) => nonce >= acknowledged).toSorted((a, b) => b.nonce - a.nonce)[0]
 }
 
 const countsOf = (records: readonly RecordObject[]): { readonly open: number; readonly waiting: number } => {
@@ -54,6 +58,8 @@ export interface SignerFactsDeps {
   /** Lamports that a record has to pay once it is signed. */
   readonly lamportsOf: (record: RecordObject) => bigint
   readonly need: (signer: Signer) => KeyNeed
+  /** Others' transactions under numbers that no record accounts for, by lane; and whether they were looked for since this process began. */
+  readonly strangers: { readonly in: (lane: string) => readonly Foreign[]; readonly isLookedThrough: (lane: string) => boolean }
   readonly onBalance: (signer: string, network: string, reading: BalanceReading) => void
 }
 
@@ -144,7 +150,8 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
     return {
       ...fundedWith(balance, needed),
       ...(next.is === 'unaccounted' ? { unaccounted: { first: next.from, count: next.count } } : {}),
-      foreign: foreignIn(transactions.liveIn(lane), acknowledged ?? 0),
+      foreign: foreignIn(transactions.liveIn(lane), deps.strangers.in(laneKey(lane)), acknowledged ?? 0),
+      isLookedThrough: places.size <= 1 || deps.strangers.isLookedThrough(laneKey(lane)),
       // Fillers among them, which no transaction names.
       mayLand: [...places.keys()].some((nonce) => nonce >= counts.final),
       lane: {

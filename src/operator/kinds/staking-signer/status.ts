@@ -1,5 +1,5 @@
 import type { Instant } from '../../../lib/clock.ts'
-import type { Statement } from '../../../resources/conditions.ts'
+import { findCondition, type Statement } from '../../../resources/conditions.ts'
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
 import type { Reason } from '../../../resources/reasons.ts'
 import type { LimitUse } from '../../../resources/signer-limits.ts'
@@ -42,6 +42,8 @@ export interface SignerFacts {
     readonly limits?: readonly LimitUse[]
     /** A transaction of somebody else that used a nonce which was given out. */
     readonly foreign?: { readonly nonce: number; readonly hash: string } | undefined
+    /** False as long as it is not known to this process whether there is one. */
+    readonly isLookedThrough?: boolean
   }[]
 }
 
@@ -83,7 +85,7 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
             `The key belongs to ${facts.key.address}, not to spec.address ${signer.spec.address}. Nothing is signed with it. Mount the right key, or name the right remote signer; or create a signer with that address.`,
           )
   const Funded = fundingOf(signer, facts.networks)
-  const KeyUsedElsewhere = elsewhere(facts)
+  const KeyUsedElsewhere = elsewhere(signer, facts)
   const KeyNeeded = neededStatement(signer, facts.need, facts.isInFlight)
   const own = { KeyValid, Funded, KeyUsedElsewhere, KeyNeeded }
   const trouble = troubleOf(signer, facts, KeyValid)
@@ -145,7 +147,7 @@ function troubleOf(signer: StakingSigner, facts: SignerFacts, keyValid: Statemen
     const { first, count } = foreign.unaccounted
     return {
       reason: 'UnaccountedTransactions',
-      message: `The chain shows ${count} transactions of ${signer.spec.address} on ${foreign.name}, but the log knows of those below nonce ${first} only. Look at them: one may be a stake that these manifests made before. Then set spec.acknowledgedNonce: ${count} (or policy.sharedKey: true where the key is used elsewhere on purpose).`,
+      message: `The chain shows ${count} ${count === 1 ? 'transaction' : 'transactions'} of ${signer.spec.address} on ${foreign.name}, but the log knows of those below nonce ${first} only. Look at them: one may be a stake that these manifests made before. Then set spec.acknowledgedNonce: ${count} (or policy.sharedKey: true where the key is used elsewhere on purpose).`,
     }
   }
   return undefined
@@ -160,8 +162,11 @@ function deletion(signer: StakingSigner, { networks, need, isInFlight }: SignerF
   return `It was deleted, and nothing new is signed with its key. It stays until the transactions that are in flight are settled (${open.join(', ') || 'they are being looked for'}): kubectl get stx shows them.`
 }
 
-function elsewhere({ networks }: SignerFacts): Statement {
+function elsewhere({ status }: StakingSigner, { networks }: SignerFacts): Statement {
   const used = networks.find(({ foreign }) => foreign !== undefined)
+  const before = findCondition(status?.conditions, 'KeyUsedElsewhere')
+  if (used?.foreign === undefined && before?.status === 'True' && networks.some(({ isLookedThrough }) => isLookedThrough === false))
+    return say('True', 'KeyUsedElsewhere', before.message)
   if (used?.foreign === undefined) return say('False', 'Settled', 'No transaction of somebody else has used a nonce of this key.')
   const { nonce, hash } = used.foreign
   return say(
