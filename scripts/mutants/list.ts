@@ -20,8 +20,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: `${log}/take.ts`,
-        from: 'await store.writeStatus(record, withPlace(recordOf(record), nonce, { ...signed.attempt, ...blockAt(moment) }), signal)',
-        to: '{ ...record, status: withPlace(recordOf(record), nonce, { ...signed.attempt, ...blockAt(moment) }) }',
+        from: 'const written = await store.writeStatus(\n      record,\n      withPlace(',
+        to: 'const written = ((one: RecordObject, status: never) => ({ ...one, status }))(\n      record,\n      withPlace(',
       },
     ],
     tests: [`${log}/rows-nodes.test.ts`, `${stake}/crash.test.ts`],
@@ -144,6 +144,29 @@ export const mutants: readonly Mutant[] = [
     tests: ['src/chains/ethereum/agreement.test.ts'],
   },
   {
+    name: 'block-content',
+    without: 'every node lists the transaction in the block that closes a place',
+    patches: [
+      { file: 'src/chains/ethereum/agreement.ts', from: ' || (hash !== undefined && !isIn(own, own.hash, lowerCase(hash)))', to: '' },
+    ],
+    tests: ['src/chains/ethereum/agreement.test.ts'],
+    titles: 'of what one of two nodes makes up',
+  },
+  {
+    name: 'result-of-a-transaction',
+    without: 'nodes that show different results of a transaction disagree',
+    patches: [{ file: 'src/chains/ethereum/trace.ts', from: '!isSameResult(other, receipt)', to: 'false' }],
+    tests: ['src/chains/ethereum/agreement.test.ts'],
+    titles: 'of what one of two nodes makes up',
+  },
+  {
+    name: 'lost-bytes',
+    without: 'a call that can not be sent again does not hold its lane',
+    patches: [{ file: `${log}/call.ts`, from: 'else followed.assertGoesOn(known, moment, attempt)', to: 'else void followed' }],
+    tests: [`${log}/rows-witnesses.test.ts`],
+    titles: 'and it is followed under its nonce',
+  },
+  {
     name: 'deposit-root',
     without: 'the deposit data root is computed, not believed',
     patches: [
@@ -250,7 +273,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'signer-held',
     without: 'a signer has its finalizer before a place is taken in its name',
-    patches: [{ file: `${log}/take.ts`, from: 'await deps.holdSigner(first.admission.signer, moment.signal)', to: '' }],
+    patches: [{ file: `${log}/take.ts`, from: 'await holdSigner(first.admission.signer, moment.signal)', to: 'void holdSigner' }],
     tests: [`${log}/rows-owners.test.ts`],
     titles: 'a signer has its finalizer before the first place is taken',
   },
