@@ -133,12 +133,13 @@ export function createTransactionLog(deps: {
       const { kind, namespace, name: ownerName } = record.spec.owner
       const mayPass = mayBeHandedOver(recordOf(record))
       const isTaken = (await deps.ownerExists(record.spec.owner, signal)) && !(mayPass && (await givesWay?.(record)) === true)
-      // What has landed is only shown: nothing of it is signed for whoever takes it over.
-      const isDone = record.status?.outcome?.is === 'Landed'
-      if (isTaken || !(isDone || mayPass))
+      // What has landed is only shown: nothing of it is signed for whoever takes it over. ▸ But whose the money is goes by it: it stays in its namespace.
+      const hasLanded = record.status?.outcome?.is === 'Landed'
+      const isElsewhere = hasLanded && namespace !== spec.owner.namespace
+      if (isTaken || isElsewhere || !(hasLanded || mayPass))
         throw stall(
           'AdoptionMismatch',
-          `StakingTransaction ${name} does this for ${kind} ${namespace}/${ownerName}${isTaken ? '' : ', which is gone, and it may have landed or may still land'}. It is done once, so nothing is signed for this resource. See kubectl get stx ${name}.`,
+          `StakingTransaction ${name} does this for ${kind} ${namespace}/${ownerName}${isTaken ? '' : isElsewhere ? ', which is gone; it can be adopted in that namespace alone' : ', which is gone, and it may have landed or may still land'}. It is done once, so nothing is signed for this resource. See kubectl get stx ${name}.`,
         )
       return handOver(record, spec, signal)
     },

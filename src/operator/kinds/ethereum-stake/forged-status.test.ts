@@ -516,6 +516,28 @@ describe('two resources never pay for one validator', () => {
     world.assertMoney({ deposits: 1 })
   })
 
+  test('nor one that was made for no resource and that another namespace has paid, once the one that paid it is gone', async () => {
+    const world = createWorld()
+    world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] } })
+    // As of a stake that a person has made at the staking API, for no resource.
+    world.service.state.lie = ({ externalReference: _none, ...body }) => body
+    world.addStake(KEY)
+    const operator = world.start()
+    await world.settle(operator)
+    expect(world.ready(), JSON.stringify(world.condition('Ready'))).toBe(true)
+    const stakeId = world.status().stakeId as string
+    world.stakes.vanish(KEY)
+    const other = 'team-b/other'
+    world.addStake(other, { adopt: { stakeId } })
+    await world.settle(operator, [other], 3)
+    expect(world.stalled(other), JSON.stringify(world.condition('Ready', other))).toBe('AdoptionMismatch')
+    expect(world.condition('Ready', other)?.message).toContain('in that namespace alone')
+    world.addStake(second, { adopt: { stakeId } })
+    await world.settle(operator, [second], 4)
+    expect(world.ready(second), JSON.stringify(world.condition('Ready', second))).toBe(true)
+    world.assertMoney({ deposits: 1 })
+  })
+
   test('a stake that does not match the spec is not adopted', async () => {
     const world = createWorld()
     world.addSigner()
