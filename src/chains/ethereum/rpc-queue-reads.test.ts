@@ -37,3 +37,30 @@ test.each([14_400, 1_000, 7])('logs of many blocks are counted by a node that gi
   expect(await reads.countLogs(contract, 100n, 2_599n, never)).toBe(2_500)
   expect(Math.max(...ranges.slice(-3))).toBeLessThanOrEqual(most)
 })
+
+test.each([
+  { what: 'has pruned it', failure: new RpcFailure('node', 'refused', { node: { code: -32000, message: 'missing trie node 0xab' } }) },
+  {
+    what: 'does not serve the method',
+    failure: new RpcFailure('refused', 'refused', { node: { code: -32601, message: 'no such method' } }),
+  },
+  { what: 'serves it to others', failure: new RpcFailure('refused', 'refused', { denied: 403 }) },
+  {
+    what: 'knows no blocks by hash there',
+    failure: new RpcFailure('node', 'refused', { node: { code: -32602, message: 'invalid argument 2' } }),
+  },
+])('a node that $what says nothing of the queue, and holds up nothing', async ({ failure }) => {
+  const refusing = { call: () => Promise.reject(failure) }
+  const race = async (ask: (node: unknown) => Promise<unknown>) => [{ value: await ask(refusing) }]
+  expect(await createQueueReads({ race } as never).storageAt(contract, [2n], `0x${'11'.repeat(32)}`, never)).toBeUndefined()
+})
+
+test('a node that gives no answer is no node without the queue', async () => {
+  const failure = new RpcFailure('timeout', 'nothing in time')
+  const race = async (ask: (node: unknown) => Promise<unknown>) =>
+    ask({ call: () => Promise.reject(failure) }).then(
+      () => [],
+      (error: unknown) => [{ error: new ChainError('unavailable', String(error)) }],
+    )
+  await expect(createQueueReads({ race } as never).storageAt(contract, [2n], `0x${'11'.repeat(32)}`, never)).rejects.toThrow(ChainError)
+})

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { sameHex } from '../../lib/hex.ts'
-import { RpcFailure } from '../../lib/json-rpc.ts'
+import { isLastingRefusal, RpcFailure } from '../../lib/json-rpc.ts'
 import { ChainError } from './chain.ts'
 import { createLogReader } from './log-reader.ts'
 import type { BlockWitness, QueueReads } from './request-queue.ts'
@@ -58,7 +58,7 @@ export function createQueueReads(nodes: Pick<RpcNodes, 'first' | 'race' | 'each'
             ),
           )
         } catch (error) {
-          if (error instanceof RpcFailure && error.node !== undefined && isNotKept(error.node)) return undefined
+          if (error instanceof RpcFailure && isNotKept(error)) return undefined
           throw error
         }
       }, signal),
@@ -90,11 +90,12 @@ export function createQueueReads(nodes: Pick<RpcNodes, 'first' | 'race' | 'each'
 }
 
 /**
- * A node's word that it has no state of then. Sources: geth and its forks (missing trie node, "state … is not available", historical state), Erigon and
- * reth (pruned), Nethermind ("No state available"), Besu ("World state unavailable"); −32601 is a method that is not served.
+ * A node's word that it has no state of then, or serves none of a block by its hash (EIP-1898), or not to us. Sources: geth and its forks (missing trie node,
+ * "state … is not available", historical state), Erigon and reth (pruned), Nethermind ("No state available"), Besu ("World state unavailable").
  */
-const isNotKept = ({ code, message }: { readonly code: number; readonly message: string }): boolean =>
-  code === -32601 || /missing trie node|state.{0,80}(not |un)available|no state available|historical state|prun|archive/i.test(message)
+const isNotKept = (failure: RpcFailure): boolean =>
+  isLastingRefusal(failure) ||
+  /missing trie node|state.{0,80}(not |un)available|no state available|historical state|prun|archive/i.test(failure.node?.message ?? '')
 
 const blockBy = async (node: RpcNode, number: bigint, signal: AbortSignal) => {
   const answer = await node.call('eth_getBlockByNumber', [toHex(number), false], signal)
