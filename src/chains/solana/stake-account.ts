@@ -71,4 +71,16 @@ function readMeta(reader: ReturnType<typeof createReader>): StakeMeta {
 export const lockupInForce = ({ lockup }: StakeMeta, clock: { readonly unixTimestamp: bigint; readonly epoch: bigint }): boolean =>
   lockup.unixTimestamp > clock.unixTimestamp || lockup.epoch > clock.epoch
 
+/** Until when it is in force, in words: of its time and its epoch, one may be over. */
+export const lockText = ({ lockup }: StakeMeta, clock: { readonly unixTimestamp: bigint; readonly epoch: bigint }): string =>
+  [
+    ...(lockup.unixTimestamp > clock.unixTimestamp ? [timeText(lockup.unixTimestamp)] : []),
+    ...(lockup.epoch > clock.epoch ? [`the end of epoch ${lockup.epoch - 1n}`] : []),
+  ].join(' and ')
+/** Seconds since 1970, which may be any 64-bit number. */
+const timeText = (seconds: bigint): string => {
+  const date = new Date(Number(seconds) * 1000)
+  return Number.isNaN(date.getTime()) ? `second ${seconds}` : date.toISOString()
+}
+
 export const isDelegated = ({ deactivationEpoch }: Delegation): boolean => deactivationEpoch === noEpoch

@@ -1,6 +1,6 @@
 import { isAddress } from '../../chains/solana/addresses.ts'
 import { verifyChallengeSignature } from '../../chains/solana/challenge.ts'
-import { lockupInForce } from '../../chains/solana/stake-account.ts'
+import { lockText, lockupInForce } from '../../chains/solana/stake-account.ts'
 import { routes } from '../../contract/routes.ts'
 import { ProblemError, validationFailed } from '../errors.ts'
 import { answer, type Handled, type Input } from '../http/contract-route.ts'
@@ -55,12 +55,11 @@ export function refuseOthers(kind: Action['kind'], stake: SolanaStakeRow, { acco
     )
   }
   if (kind === 'withdrawal' && lockupInForce(meta, clock)) {
-    const { unixTimestamp, epoch, custodian } = meta.lockup
-    const until = [
-      ...(unixTimestamp > clock.unixTimestamp ? [new Date(Number(unixTimestamp) * 1000).toISOString()] : []),
-      ...(epoch > clock.epoch ? [`epoch ${epoch}`] : []),
-    ].join(' and ')
-    throw new ProblemError('invalid-state', `the stake account is locked until ${until}: only its custodian ${custodian} could lift that`)
+    const { custodian } = meta.lockup
+    throw new ProblemError(
+      'invalid-state',
+      `the stake account is locked until ${lockText(meta, clock)}: only its custodian ${custodian} could lift that`,
+    )
   }
 }
 

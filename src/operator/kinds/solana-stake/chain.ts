@@ -1,8 +1,8 @@
 import { stakePosition } from '../../../chains/solana/activation.ts'
-import { type ChainAccount, type SolanaChain, type SolanaClock, SolanaError, type StakeView } from '../../../chains/solana/chain.ts'
+import { type ChainAccount, type SolanaChain, SolanaError, type StakeView } from '../../../chains/solana/chain.ts'
 import { noEpoch, stakeProgram } from '../../../chains/solana/programs.ts'
 import { LayoutError } from '../../../chains/solana/reader.ts'
-import { decodeStakeAccount, lockupInForce, type StakeMeta, type StakeState } from '../../../chains/solana/stake-account.ts'
+import { decodeStakeAccount, lockText, lockupInForce, type StakeMeta, type StakeState } from '../../../chains/solana/stake-account.ts'
 import type { SolanaProtocol } from '../../../resources/solana-stake.ts'
 import { type Halt, stall } from '../../engine/verdict.ts'
 import type { ActionKind, StakeTerms } from './steps.ts'
@@ -88,18 +88,6 @@ function read({ account, state, clock, history, arithmetic, slot }: StakeLook, m
       ? {}
       : { lockedUntil: lockText(meta, clock), lockupCustodian: meta.lockup.custodian }),
   }
-}
-
-/** Until when it is in force, in words: of its time and its epoch, one may be over. */
-export const lockText = ({ lockup }: StakeMeta, clock: Pick<SolanaClock, 'unixTimestamp' | 'epoch'>): string =>
-  [
-    ...(lockup.unixTimestamp > clock.unixTimestamp ? [timeText(lockup.unixTimestamp)] : []),
-    ...(lockup.epoch > clock.epoch ? [`the end of epoch ${lockup.epoch - 1n}`] : []),
-  ].join(' and ')
-/** Seconds since 1970, which may be any 64-bit number. */
-const timeText = (seconds: bigint): string => {
-  const date = new Date(Number(seconds) * 1000)
-  return Number.isNaN(date.getTime()) ? `second ${seconds}` : date.toISOString()
 }
 
 function sameBut<T extends object>(fields: readonly string[], a: T, b: T): boolean {

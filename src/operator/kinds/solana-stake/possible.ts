@@ -1,4 +1,4 @@
-import { lockupInForce } from '../../../chains/solana/stake-account.ts'
+import { lockText, lockupInForce } from '../../../chains/solana/stake-account.ts'
 import { inSol } from '../../../lib/amounts.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import { metaOf, protocolOf, type StakeLook } from './chain.ts'
@@ -44,6 +44,6 @@ export function assertPossible(
   if (meta !== undefined && lockupInForce(meta, look.clock))
     throw stall(
       'LockupInForce',
-      `The stake account ${terms.stakeAccount} has a lockup in force (until unix time ${meta.lockup.unixTimestamp}, epoch ${meta.lockup.epoch}; custodian ${meta.lockup.custodian}), which this resource did not make. Nothing was signed. It goes on when the lockup is over or lifted by its custodian.`,
+      `The stake account ${terms.stakeAccount} has a lockup in force until ${lockText(meta, look.clock)} (custodian ${meta.lockup.custodian}), which this resource did not make. Nothing was signed. It goes on when the lockup is over or lifted by its custodian.`,
     )
 }
