@@ -343,6 +343,11 @@ export const reasons = {
     means:
       'The clocks of the operator and of the staking API are minutes apart, so that what the one makes has expired, or is not valid yet, for the other.',
   },
+  ValidatorEarnsNothing: {
+    stalled: false,
+    means:
+      'A warning: the stake is active, and its validator keeps all rewards by now, or names no BLS key where the cluster asks for one: the stake earns nothing.',
+  },
   ValidatorDelinquent: {
     stalled: false,
     means:

@@ -187,10 +187,11 @@ const protocol = z.object({
   stakeAuthority: address().optional().describe('Stake authority as it stands on the chain.'),
   withdrawAuthority: address().optional().describe('Withdraw authority as it stands on the chain.'),
   voteAccount: address().optional().describe('Vote account as it stands on the chain.'),
-  lockedUntil: z.string().max(64).optional().describe('A lockup in force: no withdrawal before.'),
+  // A time and an epoch may both be the last that there is.
+  lockedUntil: z.string().max(128).optional().describe('A lockup in force: no withdrawal before.'),
   lockupCustodian: address().optional().describe('Who alone can lift the lockup in force.'),
   validator: z
-    .enum(['Voting', 'Delinquent', 'Closed'])
+    .enum(['Voting', 'EarnsNothing', 'Delinquent', 'Closed'])
     .optional()
     .describe(
       'The vote account of an active stake when it was looked at last. Anyone may deactivate a stake whose vote account is closed, or has been delinquent for five epochs.',

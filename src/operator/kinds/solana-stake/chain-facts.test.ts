@@ -5,6 +5,7 @@ import { burnAddress, stakeProgram, systemProgram, voteProgram } from '../../../
 import { stakeAccountAddress } from '../../../chains/solana/stake.ts'
 import { testAddress } from '../../../chains/solana/testing.ts'
 import { lamports } from '../../../lib/amounts.ts'
+import { solanaStake } from '../../../resources/solana-stake.ts'
 import { readyStake, stakeWorld } from '../../testing/solana-stories.ts'
 import { AMOUNT, KEY, payer, type SolanaOperator, type SolanaWorld, withdrawer } from '../../testing/solana-world.ts'
 
@@ -123,6 +124,22 @@ describe('a vote account', () => {
     expect(world.condition('Stalled')?.message).toContain('no key of this resource need have been used')
   })
 
+  test.each([
+    { what: 'keeps everything', vote: { commission: 100 } },
+    { what: 'keeps over 100 %', vote: { commission: 150 } },
+    { what: 'has no BLS key where the cluster has begun to ask for one', vote: { needsBlsKey: true, blsKey: false } },
+  ])('that $what once the stake is active: it is warned of, for as long as that lasts', async ({ vote }) => {
+    const { world, operator } = await readyStake()
+    world.cluster.state.vote = vote
+    await lookAgain(world, operator)
+    expect(world.ready(), world.explain()).toBe(true)
+    expect(world.condition('Active')).toMatchObject({ status: 'True', reason: 'ValidatorEarnsNothing' })
+    expect(world.events.filter(({ text }) => text.type === 'Warning' && text.reason === 'ValidatorEarnsNothing')).toHaveLength(1)
+    world.cluster.state.vote = {}
+    await lookAgain(world, operator)
+    expect(world.condition('Active')).toMatchObject({ status: 'True', reason: 'Active' })
+  })
+
   test('that votes: whoever deactivates the stake then has a key, as far as can be told', async () => {
     const { world, operator, account } = await readyStake()
     world.cluster.edit(account, (data) => data.writeBigUInt64LE(100n, DEACTIVATION))
@@ -203,6 +220,18 @@ describe('a lockup', () => {
     await lookAgain(world, operator)
     expect(world.stalled(), world.explain()).toBe('LockupInForce')
     expect(world.condition('Stalled')?.message).toContain('in force until the end of epoch 99999,')
+  })
+
+  test('until the last second and epoch that there are is told as any other, in a status that the API server takes', async () => {
+    const { world, operator, account } = await readyStake()
+    world.cluster.edit(account, (data) => {
+      data.writeBigInt64LE((1n << 63n) - 1n, LOCKUP)
+      data.writeBigUInt64LE((1n << 64n) - 1n, LOCKUP + 8)
+    })
+    await lookAgain(world, operator)
+    expect(world.stalled(), world.explain()).toBe('LockupInForce')
+    expect(world.status().protocol?.lockedUntil).toBe('second 9223372036854775807 and the end of epoch 18446744073709551614')
+    expect(solanaStake.status.safeParse(world.status()).error).toBeUndefined()
   })
 
   test('keeps a stake from being adopted', async () => {

@@ -1,4 +1,4 @@
-import { type SolanaAddress, type SolanaChain, SolanaError } from '../../../chains/solana/chain.ts'
+import { type SolanaAddress, type SolanaChain, SolanaError, type VoteAccountAnswer } from '../../../chains/solana/chain.ts'
 import type { SolanaProtocol, SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
@@ -7,6 +7,7 @@ import type { TransactionLog } from '../../transactions/log.ts'
 import { type HandedOver, handedOver } from '../../transactions/solana/authorities.ts'
 import { showsLanding } from '../../transactions/solana/mirror.ts'
 import { lookAt, protocolOf } from './chain.ts'
+import { earnsNothing } from './chain-rules.ts'
 import { cancelFirst, decideSolanaDeletion } from './deletion.ts'
 import { isBegun, mirrored, type OwnSteps, ownSteps } from './records.ts'
 import { requiredKeys } from './required-keys.ts'
@@ -67,7 +68,7 @@ export function solanaStakeKind(deps: {
     },
     hasSigned: ({ transactions = {} }) => Object.keys(transactions).length > 0,
     passing: ['Pending', 'Created', 'Prepared', 'Confirming'],
-    warnings: ['ValidatorDelinquent'],
+    warnings: ['ValidatorDelinquent', 'ValidatorEarnsNothing'],
 
     takeIn,
 
@@ -163,8 +164,7 @@ async function withValidator(
   let found: SolanaProtocol['validator']
   try {
     const answer = await chain.voteAccount(protocol.voteAccount, signal)
-    found = answer.kind !== 'vote-account' ? 'Closed' : answer.account.delinquent ? 'Delinquent' : 'Voting'
-    if (answer.kind === 'not-voting') found = 'Delinquent'
+    found = standingOf(answer)
   } catch (error) {
     if (!(error instanceof SolanaError)) throw error
     return protocol
@@ -193,6 +193,13 @@ function authoritiesIn({ stake, withdraw, slot, open }: HandedOver, from: string
     ...(withdraw === undefined ? {} : { withdrawAuthority: withdraw.address }),
     ...(Object.keys(handOver).length === 0 ? {} : { handOver }),
   }
+}
+
+function standingOf(answer: VoteAccountAnswer): NonNullable<SolanaProtocol['validator']> {
+  if (answer.kind === 'not-voting') return 'Delinquent'
+  if (answer.kind !== 'vote-account') return 'Closed'
+  if (answer.account.delinquent) return 'Delinquent'
+  return earnsNothing(answer.account) === undefined ? 'Voting' : 'EarnsNothing'
 }
 
 /** It has landed, and status does not show that yet. */

@@ -147,14 +147,7 @@ function protocolStatements(status: SolanaStakeStatus): Pick<Record<Domain, Stat
       }
     case 'Active':
       return {
-        Active:
-          protocol.validator === undefined || protocol.validator === 'Voting'
-            ? say('True', 'Active', `It is active: ${parts}.`)
-            : say(
-                'True',
-                'ValidatorDelinquent',
-                `It is active: ${parts}. Its vote account ${protocol.voteAccount ?? ''} is ${protocol.validator.toLowerCase()}: it earns nothing now, and after five epochs anyone may deactivate it. Ask the validator, or set desiredState to Inactive and stake with another.`,
-              ),
+        Active: activity(protocol, parts),
         Inactive: pending,
         Withdrawn: pending,
       }
@@ -172,6 +165,29 @@ function protocolStatements(status: SolanaStakeStatus): Pick<Record<Domain, Stat
       }
     case 'Withdrawn':
       return { Active: isOver, Inactive: say('True', 'Withdrawn', 'The stake was withdrawn.'), Withdrawn: withdrawn }
+  }
+}
+
+/** Of an active stake: whether its validator does what it was chosen for. */
+function activity({ validator, voteAccount = '' }: SolanaProtocol, parts: string): Statement {
+  const other = 'Ask the validator, or set desiredState to Inactive and stake with another.'
+  switch (validator) {
+    case undefined:
+    case 'Voting':
+      return say('True', 'Active', `It is active: ${parts}.`)
+    case 'EarnsNothing':
+      return say(
+        'True',
+        'ValidatorEarnsNothing',
+        `It is active: ${parts}. Its vote account ${voteAccount} keeps all rewards by now, or names no BLS key, by which the cluster admits validators: it earns nothing. ${other}`,
+      )
+    case 'Delinquent':
+    case 'Closed':
+      return say(
+        'True',
+        'ValidatorDelinquent',
+        `It is active: ${parts}. Its vote account ${voteAccount} is ${validator.toLowerCase()}: it earns nothing now, and after five epochs anyone may deactivate it. ${other}`,
+      )
   }
 }
 
@@ -233,6 +249,7 @@ function whoMayHave(validator: SolanaProtocol['validator'], voteAccount: string 
     case 'Closed':
       return `${anyone}, and ${voteAccount} is ${validator.toLowerCase()}: no key of this resource need have been used. To stake with another validator, withdraw it and create another resource.`
     case 'Voting':
+    case 'EarnsNothing':
       return `${anyone}; ${voteAccount} votes now. If it did all the time, a key of this stake was used: find out who has it.`
     case undefined:
       return `${anyone}: look at ${voteAccount}. If it votes, a key of this stake was used: find out who has it.`
