@@ -23,15 +23,35 @@ const view = (more: Partial<DepositView> = {}): DepositView => ({
   pendingDeposits: [],
   ...more,
 })
-const registered = new Map([[right.pubkey, {} as BeaconValidator]])
+const registeredWith = (withdrawalCredentials: Hex) =>
+  view({ validators: new Map([[right.pubkey, { index: 7, withdrawalCredentials } as BeaconValidator]]) })
+const registered = registeredWith(right.withdrawalCredentials)
 
 test.each([
-  { what: 'in the registry', deposit: right, seen: view({ validators: registered }), is: 'credited' },
+  { what: 'in the registry', deposit: right, seen: registered, is: 'credited' },
   {
     what: 'in the registry by somebody else’s valid deposit, its own signature wrong',
     deposit: wrong,
-    seen: view({ validators: registered }),
+    seen: registered,
     is: 'credited',
+  },
+  {
+    what: 'in the registry, its credentials of another type by now (EIP-7251)',
+    deposit: right,
+    seen: registeredWith(`0x01${right.withdrawalCredentials.slice(4)}`),
+    is: 'credited',
+  },
+  {
+    what: 'in the registry by somebody else’s deposit, with another address',
+    deposit: right,
+    seen: registeredWith(`0x02${'00'.repeat(11)}${'22'.repeat(20)}`),
+    is: 'dropped',
+  },
+  {
+    what: 'in the registry by somebody else’s deposit, with a key of BLS in its credentials',
+    deposit: right,
+    seen: registeredWith(`0x00${'33'.repeat(31)}`),
+    is: 'dropped',
   },
   { what: 'in the queue', deposit: right, seen: view({ pendingDeposits: [strangers, { ...right, slot: 95 }] }), is: 'queued' },
   {
@@ -68,5 +88,10 @@ test('one that waits says behind how much, one that was dropped by which rule', 
   expect(depositFate({ deposit: wrong, view: view(), queuedAt: 95, genesisForkVersion: fork })).toEqual({
     is: 'dropped',
     reason: expect.stringMatching(/^invalid-signature: .*0x10000910.*slot 100/),
+  })
+  const theirs = registeredWith(`0x01${'00'.repeat(11)}${'22'.repeat(20)}`)
+  expect(depositFate({ deposit: right, view: theirs, queuedAt: 95, genesisForkVersion: fork })).toEqual({
+    is: 'dropped',
+    reason: expect.stringMatching(/^other-credentials: validator 7 .*0x0100.*2222.*somebody else's deposit came first/),
   })
 })

@@ -1,7 +1,7 @@
 import { type Gwei, gwei } from '../../lib/amounts.ts'
 import { lowerCase } from '../../lib/chain-types.ts'
 import { sameHex } from '../../lib/hex.ts'
-import type { DepositView, PendingDeposit } from './beacon.ts'
+import type { BeaconValidator, DepositView, PendingDeposit } from './beacon.ts'
 import type { Hex } from './chain.ts'
 import { verifyDepositSignature } from './deposit.ts'
 
@@ -11,11 +11,31 @@ export type DepositFate =
   | { readonly is: 'queued'; readonly aheadGwei: Gwei }
   /** The registry has the validator. */
   | { readonly is: 'credited' }
-  /** Its turn has passed, and it made nothing: the money is lost. `reason` begins with a rule's code. */
-  | { readonly is: 'dropped'; readonly reason: string }
+  | Dropped
   | { readonly is: 'unknown'; readonly reason: string }
+/** Its turn has passed, and it made nothing, or it topped up somebody else's validator: the money is lost. `reason` begins with a rule's code. */
+interface Dropped {
+  readonly is: 'dropped'
+  readonly reason: string
+}
 
 type Deposit = Omit<PendingDeposit, 'slot'>
+
+/**
+ * What became of a deposit whose key the registry has. The first valid deposit fixes the credentials, and a later one is added to that validator whatever it says
+ * (consensus-specs, electra/beacon-chain.md: apply_pending_deposit). A request may change their type, and nothing their address. Pure.
+ */
+export function creditedTo(
+  { index, withdrawalCredentials: its }: Pick<BeaconValidator, 'index' | 'withdrawalCredentials'>,
+  { pubkey, withdrawalCredentials }: Pick<Deposit, 'pubkey' | 'withdrawalCredentials'>,
+): { readonly is: 'credited' } | Dropped {
+  if (sameHex(addressPart(its), addressPart(withdrawalCredentials))) return { is: 'credited' }
+  return {
+    is: 'dropped',
+    reason: `other-credentials: validator ${index} has public key ${pubkey} with the withdrawal credentials ${its}, and not those of this deposit: somebody else's deposit came first, and this one topped up that validator`,
+  }
+}
+const addressPart = (credentials: Hex): Hex => `0x${credentials.slice(-40)}`
 
 /**
  * The deposit contract takes a deposit whatever its signature is; the consensus layer queues it, and when its turn comes it drops one for a new key whose
@@ -34,7 +54,8 @@ export function depositFate(given: {
 }): DepositFate {
   const { deposit, view, queuedAt, genesisForkVersion } = given
   const { validators, pendingDeposits, slot } = view
-  if (validators.has(lowerCase(deposit.pubkey))) return { is: 'credited' }
+  const validator = validators.get(lowerCase(deposit.pubkey))
+  if (validator !== undefined) return creditedTo(validator, deposit)
   const place = pendingDeposits.findIndex((one) => isSame(one, deposit))
   if (place >= 0) return { is: 'queued', aheadGwei: sumOf(pendingDeposits.slice(0, place)) }
   if (slot < queuedAt)

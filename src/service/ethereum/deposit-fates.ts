@@ -1,7 +1,7 @@
 import { type BeaconChain, BeaconError } from '../../chains/ethereum/beacon.ts'
 import { slotAt } from '../../chains/ethereum/beacon-time.ts'
 import { ChainError, type Pubkey } from '../../chains/ethereum/chain.ts'
-import { type DepositFate, depositFate } from '../../chains/ethereum/deposit-fate.ts'
+import { creditedTo, type DepositFate, depositFate } from '../../chains/ethereum/deposit-fate.ts'
 import { processingSlot } from '../../chains/ethereum/processing-slot.ts'
 import { formatEth, gwei } from '../../lib/amounts.ts'
 import type { Logger } from '../../lib/log.ts'
@@ -54,11 +54,12 @@ export function createDepositFates(deps: { store: Store; log: Logger; metrics: M
 
     return Promise.all(
       rows.map(async (row): Promise<{ readonly row: StakeRow; readonly fate: DepositFate }> => {
-        if (view.validators.has(row.pubkey)) return { row, fate: { is: 'credited' } }
+        const { pubkey, withdrawalCredentials, amountGwei, signature } = expectedPayment(row)
+        const validator = view.validators.get(row.pubkey)
+        if (validator !== undefined) return { row, fate: creditedTo(validator, { pubkey, withdrawalCredentials }) }
         if ('unread' in view) return { row, fate: { is: 'unknown', reason: `the queue of deposits can't be read: ${view.unread}` } }
         const at = row.block_number === null ? undefined : await queuedAt(row.block_number)
         if (at === undefined) return { row, fate: { is: 'unknown', reason: 'the slot that queued the deposit is not known' } }
-        const { pubkey, withdrawalCredentials, amountGwei, signature } = expectedPayment(row)
         const deposit = { pubkey, withdrawalCredentials, amountGwei: gwei(amountGwei), signature }
         return { row, fate: depositFate({ deposit, view, queuedAt: at, genesisForkVersion: genesis.genesisForkVersion }) }
       }),

@@ -383,6 +383,26 @@ describe('a deposit that the consensus layer dropped', () => {
     await look({ status: 'dropped', reason: 'invalid-signature: the words of the service are not copied' })
     expect(world.events.length, 'said once').toBe(before)
   })
+
+  test('whose key has somebody else’s validator is not ready, however active that is', async () => {
+    const world = createWorld()
+    const operator = world.start()
+    world.addSigner()
+    world.addStake()
+    await world.settle(operator)
+    world.service.state.lie = (body) => ({
+      ...body,
+      consensus: { status: 'dropped', reason: 'other-credentials: validator 7 has others' },
+      validator: { ...body.validator, status: 'active_ongoing', index: 7 },
+    })
+    world.clock.advance(3_600_000)
+    await world.settle(operator)
+    expect(world.stalled()).toBe('DepositDropped')
+    expect(world.ready()).toBe(false)
+    expect(world.status()).toMatchObject({ phase: 'Dropped', consensus: { status: 'Dropped', rule: 'other-credentials' } })
+    expect(world.condition('Active')).toMatchObject({ status: 'False', reason: 'DepositDropped' })
+    expect(world.condition('Ready')?.message).toContain("somebody else's withdrawal credentials: their deposit came first")
+  })
 })
 
 test.each([

@@ -20,9 +20,13 @@ const slashedStatuses = new Set(['active_slashed', 'exited_slashed'])
 const leftStatuses = new Set(['withdrawal_possible', 'withdrawal_done'])
 
 export const isConfirmed = (status: EthereumStakeStatus | undefined): boolean => status?.transaction?.state === 'Confirmed'
-/** The consensus layer has made nothing of the deposit. A validator that is seen outranks that. */
+/** The validator of the key is somebody else's: theirs was the first deposit. */
+const isAnothers = (status: EthereumStakeStatus | undefined): boolean =>
+  status?.consensus?.status === 'Dropped' && status.consensus.rule === 'other-credentials'
+/** The consensus layer has made nothing of the deposit, or nothing of ours. A validator that is seen outranks the first. */
 export const isDropped = (status: EthereumStakeStatus | undefined): boolean =>
-  status?.consensus?.status === 'Dropped' && (status.validator === undefined || status.validator.status === 'unknown')
+  isAnothers(status) ||
+  (status?.consensus?.status === 'Dropped' && (status.validator === undefined || status.validator.status === 'unknown'))
 export const isDone = (status: EthereumStakeStatus | undefined): boolean => doneStatuses.has(status?.validator?.status ?? '')
 export const isActive = (status: EthereumStakeStatus | undefined): boolean => activeStatuses.has(status?.validator?.status ?? '')
 
@@ -105,6 +109,7 @@ const theValidator = ({ validator }: EthereumStakeStatus): string =>
 function activity(status: EthereumStakeStatus): Statement {
   const { status: now = '' } = status.validator ?? {}
   const it = theValidator(status)
+  if (isConfirmed(status) && isAnothers(status)) return say('False', 'DepositDropped', droppedMessage(status))
   if (isSlashed(status)) return say(isActive(status) ? 'True' : 'False', 'Slashed', slashedMessage(status))
   if (now === 'active_exiting')
     return say('True', 'Exiting', `${it} is exiting: it is active until its exit epoch, and its balance is withdrawn after that.`)
@@ -158,8 +163,12 @@ function slashedMessage(status: EthereumStakeStatus): string {
   return `${it} was slashed (${now}): it loses a part of its balance and leaves by itself. Its key has signed twice, mostly since it runs in two places: look at all that hold keys of the same origin and stop them, before others are slashed too.`
 }
 
-const droppedMessage = ({ transaction, consensus, depositData }: EthereumStakeStatus): string =>
-  `The deposit is in final block ${transaction?.blockNumber ?? ''}, and the consensus layer has dropped it when its turn came${consensus?.rule === 'invalid-signature' ? ': its signature is not valid on this network (another genesis fork version, say)' : ''}. No validator was made for public key ${depositData?.pubkey ?? ''}, and the money is lost. Stop staking on this network until it is known why: compare the fork version in the networks files of operator and staking API with the network's.`
+function droppedMessage(status: EthereumStakeStatus): string {
+  const { transaction, consensus, depositData } = status
+  if (isAnothers(status))
+    return `The deposit is in final block ${transaction?.blockNumber ?? ''}, and by the beacon chain the validator of public key ${depositData?.pubkey ?? ''} has somebody else's withdrawal credentials: their deposit came first, and the amount topped up that validator. Treat the staking API as compromised: stop the operator and find out who made the first deposit.`
+  return `The deposit is in final block ${transaction?.blockNumber ?? ''}, and the consensus layer has dropped it when its turn came${consensus?.rule === 'invalid-signature' ? ': its signature is not valid on this network (another genesis fork version, say)' : ''}. No validator was made for public key ${depositData?.pubkey ?? ''}, and the money is lost. Stop staking on this network until it is known why: compare the fork version in the networks files of operator and staking API with the network's.`
+}
 
 const revertedMessage = (status: EthereumStakeStatus): string =>
   `Transaction ${status.transaction?.minedHash ?? ''} was reverted in block ${status.transaction?.blockNumber ?? ''}: no stake was made and the amount stayed with the signer. Find out why (a block explorer shows it), then delete this resource and apply it again.`
@@ -176,6 +185,7 @@ export function phaseOf(status: EthereumStakeStatus, progress: Progress): string
   if (progress.at === 'deleting') return 'Deleting'
   if (status.transaction?.state === 'Failed') return 'Failed'
   if (status.transaction?.state === 'FrontRun') return 'FrontRun'
+  if (isConfirmed(status) && isAnothers(status)) return 'Dropped'
   if (isDone(status)) return 'Exited'
   if (isSlashed(status)) return 'Slashed'
   if (isLeaving(status)) return status.validator?.status === 'withdrawal_possible' ? 'Withdrawing' : 'Exiting'
