@@ -5,7 +5,7 @@ import type { ValidatorRequestDeps } from './deps.ts'
 import { asSeenBy, ownRequest } from './evidence.ts'
 import type { LostRequests } from './lost.ts'
 import { rulesIn } from './rules.ts'
-import { acceptedOf, type RequestService, saidOf } from './service.ts'
+import { acceptedOf, paysTooMuch, type RequestService, saidOf } from './service.ts'
 import type { ValidatorRequestEffects } from './steps.ts'
 import type { RequestTargets } from './target.ts'
 
@@ -59,6 +59,11 @@ export function createAwaitConsensus(
     if (status !== 'confirmed' || body.transaction.hash === undefined || !sameHex(body.transaction.hash, outcome.hash))
       throw undecided('The staking API has not seen it there yet.')
     if (consensus.status === 'pending') throw undecided(pendingText(requestId, consensus.reason))
+    if (paysTooMuch(body, order))
+      throw stall(
+        'VerificationFailed',
+        `The staking API says that the consensus layer pays more for request ${requestId} than it asks for, which it never does: what became of it is not known. Look at the validator.`,
+      )
     if (consensus.status === 'accepted') return { consensus: acceptedOf(body) }
     const [rule, ...others] = rulesIn(order.origin.kind, consensus.reason)
     if (rule === undefined)

@@ -749,6 +749,17 @@ describe('what is paid of an accepted withdrawal', () => {
     expect(world.events.at(-1)?.text).toMatchObject({ type: 'Warning', reason: 'PaymentVoid' })
     expect(JSON.stringify(world.requestStatus(WITHDRAWAL))).not.toContain('the words of the service')
   })
+  test('is not believed where it is more than was asked for', async () => {
+    const more = payment('waiting', { amountGwei: gwei(1_000_000_001n) })
+    const world = await visited(WITHDRAWAL, (before) => {
+      before.requests.state.consensus = () => more
+    })
+    expect(world.stalled(WITHDRAWAL)).toBe('VerificationFailed')
+    expect(world.ready(WITHDRAWAL)).toBe(false)
+    const { world: other, becomes } = await accepted()
+    await becomes(payment('paid', { amountGwei: gwei(1_000_000_001n), blockNumber: 77 }))
+    expect(other.requestStatus(WITHDRAWAL).consensus?.payment).toMatchObject({ state: 'Waiting', amountEth: '0.6' })
+  })
   test('may be known by nobody any more, and is said to be', async () => {
     const { world, becomes } = await accepted()
     await becomes(payment('unknown'))

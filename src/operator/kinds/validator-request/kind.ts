@@ -14,9 +14,9 @@ import type { ValidatorRequestResource } from './deps.ts'
 import { asSeenBy, ownRequest } from './evidence.ts'
 import type { RequestKindName } from './request-kind.ts'
 import { requestTypes } from './request-type.ts'
-import { acceptedOf } from './service.ts'
+import { acceptedOf, paysTooMuch } from './service.ts'
 import { isDecided, isUnpaid, validatorRequestStatus } from './status.ts'
-import { undoRequest, type ValidatorRequestEffects, type ValidatorRequestView, validatorRequestSteps } from './steps.ts'
+import { termsOf, undoRequest, type ValidatorRequestEffects, type ValidatorRequestView, validatorRequestSteps } from './steps.ts'
 
 /** ValidatorExit or ValidatorWithdrawal for the engine: the one saga with what the engine must know besides. */
 export function validatorRequestKind<R extends ValidatorRequestResource & KubeObject>(
@@ -86,6 +86,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
       if (!requestTypes[kind].isPaidOut || !isUnpaid(status)) return status
       // What the service says of another request, or does not say any more, is no news of this one.
       if (body.requestId !== requestId || !sameHex(body.pubkey, validator.pubkey) || body.consensus.status !== 'accepted') return status
+      if (paysTooMuch(body, termsOf({ kind, spec: resource.spec }))) return status
       const { payment } = acceptedOf(body)
       return payment === undefined || status.consensus === undefined ? status : { ...status, consensus: { ...status.consensus, payment } }
     },

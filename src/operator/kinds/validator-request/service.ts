@@ -48,6 +48,10 @@ export function acceptedOf(body: RequestBody): Consensus & { readonly status: 'A
   }
 }
 
+/** Whether the staking API says that more is paid than was asked for, which the consensus layer never does. */
+export const paysTooMuch = ({ consensus: { payment } }: RequestBody, { amountGwei = '' }: Pick<RequestOrder, 'amountGwei'>): boolean =>
+  payment !== undefined && /^[0-9]{1,20}$/.test(amountGwei) && payment.amountGwei > BigInt(amountGwei)
+
 const isCode = (error: unknown, code: StakingApiError['code']): error is StakingApiError =>
   error instanceof StakingApiError && error.code === code
 export const isGone = (error: unknown): boolean => error instanceof StakingApiError && error.status === 404
