@@ -5,6 +5,7 @@ import { createQueueReads } from './rpc-queue-reads.ts'
 
 const never = new AbortController().signal
 const contract = `0x${'70'.repeat(20)}` as const
+const hash = `0x${'11'.repeat(32)}` as const
 const log = (block: number) => ({
   ...{ address: contract, topics: [], data: '0x', blockNumber: `0x${block.toString(16)}`, blockHash: `0x${'11'.repeat(32)}` },
   ...{ transactionHash: `0x${'22'.repeat(32)}`, transactionIndex: '0x0', logIndex: '0x0', removed: false },
@@ -52,7 +53,7 @@ test.each([
 ])('a node that $what says nothing of the queue, and holds up nothing', async ({ failure }) => {
   const refusing = { call: () => Promise.reject(failure) }
   const race = async (ask: (node: unknown) => Promise<unknown>) => [{ value: await ask(refusing) }]
-  expect(await createQueueReads({ race } as never).storageAt(contract, [2n], `0x${'11'.repeat(32)}`, never)).toBeUndefined()
+  expect(await createQueueReads({ race } as never).storageAt(contract, [2n], hash, never)).toBeUndefined()
 })
 
 test('a node that gives no answer is no node without the queue', async () => {
@@ -62,5 +63,5 @@ test('a node that gives no answer is no node without the queue', async () => {
       () => [],
       (error: unknown) => [{ error: new ChainError('unavailable', String(error)) }],
     )
-  await expect(createQueueReads({ race } as never).storageAt(contract, [2n], `0x${'11'.repeat(32)}`, never)).rejects.toThrow(ChainError)
+  await expect(createQueueReads({ race } as never).storageAt(contract, [2n], hash, never)).rejects.toThrow(ChainError)
 })

@@ -5,7 +5,7 @@ import { gwei } from '../../lib/amounts.ts'
 import { JsonError, parseJson } from '../json.ts'
 import { routes } from '../routes.ts'
 import { ethNumber, gweiAmount, hex, positiveGweiAmount, text } from './common.ts'
-import { createEthereumStakeBody } from './ethereum-stake.ts'
+import { createEthereumStakeBody, validator } from './ethereum-stake.ts'
 import { emptyBody } from './solana.ts'
 
 const stakeText = (amount: string, more = '') =>
@@ -115,6 +115,14 @@ describe('shapes', () => {
   })
   test('an unknown field of a response is dropped', () => {
     expect(routes.listNetworks.responses[200].parse({ networks: [], more: 1 })).toEqual({ networks: [] })
+  })
+  test('a word for a validator that a later version may have hides nothing else of an answer', () => {
+    const seen = { pubkey: `0x${'ab'.repeat(48)}` as const, index: 7 }
+    for (const status of ['pending_lookahead', 'ACTIVE_ONGOING', ''])
+      expect(validator.parse({ ...seen, status })).toEqual({ ...seen, status: 'unknown' })
+    expect(validator.parse({ ...seen, status: 'active_ongoing' })).toEqual({ ...seen, status: 'active_ongoing' })
+    expect(z.encode(validator, { ...seen, status: 'active_ongoing' })).toEqual({ ...seen, status: 'active_ongoing' })
+    expect(validator.safeParse({ ...seen, status: 7 }).success).toBe(false)
   })
   test('where no field is needed, no body is', () => {
     for (const body of [{}, null, undefined]) expect(emptyBody.safeParse(body).success).toBe(true)
