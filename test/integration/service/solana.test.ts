@@ -483,7 +483,7 @@ describe('a transaction', () => {
     const locked = await post(`${path}/withdrawal-transactions`)
     expect(locked).toMatchObject({
       status: 409,
-      body: { code: 'invalid-state', detail: expect.stringMatching(/locked until epoch 9999.*custodian/) },
+      body: { code: 'invalid-state', detail: expect.stringMatching(/locked until the end of epoch 9998: .*custodian/) },
     })
     expect(locked.body.detail).toContain(stranger)
     changeCooled(() => undefined)
