@@ -139,10 +139,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     series.lastAtMs = now
     known.delete(key)
     known.set(key, series)
-    for (const oldest of known.keys()) {
-      if (known.size <= 2 * capacity) break
-      known.delete(oldest)
-    }
+    forgetOldest(known, 2 * capacity)
     pending.add(series)
     wake()
   }
@@ -198,14 +195,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     },
     async run(signal) {
       // One that is on its way when all ends is waited for: broken off, it may have come, and its repeats would be refused as a conflict.
-      const last = new AbortController()
-      const ending = (): void =>
-        void clock.sleep(flushMs, last.signal).then(
-          () => last.abort(),
-          () => {},
-        )
-      if (signal.aborted) ending()
-      else signal.addEventListener('abort', ending, { once: true })
+      const last = abortedAfter(signal, flushMs, clock)
       while (!signal.aborted) {
         await writeDue(signal, last.signal)
         const waitMs = Math.min(LONGEST_WAIT_MS, ...[...pending].map((series) => dueAt(series) - clock.monotonicMs()))
@@ -219,6 +209,26 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       last.abort()
     },
   }
+}
+
+function forgetOldest(known: Map<string, unknown>, most: number): void {
+  for (const oldest of known.keys()) {
+    if (known.size <= most) break
+    known.delete(oldest)
+  }
+}
+
+/** Aborted so long after a signal, in ms, unless it is aborted before. */
+function abortedAfter(signal: AbortSignal, ms: number, clock: EventRecorderOptions['clock']): AbortController {
+  const last = new AbortController()
+  const ending = (): void =>
+    void clock.sleep(ms, last.signal).then(
+      () => last.abort(),
+      () => {},
+    )
+  if (signal.aborted) ending()
+  else signal.addEventListener('abort', ending, { once: true })
+  return last
 }
 
 /** What is written of it at the API server, without its name. */

@@ -7,6 +7,7 @@ import { approvalOf } from './approvals.ts'
 import { answering, type Delivery } from './delivery.ts'
 import { createFoundWatch } from './found.ts'
 import type { Admission } from './kind.ts'
+import type { Standing } from './memory.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { feesFor, feesOf, highestFees, isBelowBaseFee, isTooCheap } from './price.ts'
 import { mayAttempt, openAttempts, PATIENCE_MS } from './protocol.ts'
@@ -119,24 +120,22 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
     sentSoFar(moment, of, attempt)
   }
 
-  function sentSoFar({ network, counts }: Moment, of: RecordObject, { hash, nonce = 0 }: TransactionAttempt): void {
-    const { disputed } = memory.of(of)
-    if (disputed !== undefined) {
-      memory.stand(of, disputed)
-      return
-    }
-    const isBehind = counts.latest < nonce
-    memory.stand(of, {
-      kind: 'wait',
-      reason: isBehind ? 'WaitingForNonce' : 'AwaitingFinality',
-      message: isBehind
-        ? `Transaction ${hash} (nonce ${nonce}) was sent and waits for an earlier transaction of the same signer: kubectl get stx shows which.`
-        : `Transaction ${hash} was sent; waiting until it is mined and its block is final.`,
-      afterMs: network.config.pollIntervalMs,
-    })
-  }
+  const sentSoFar = (moment: Moment, of: RecordObject, attempt: TransactionAttempt): void =>
+    memory.stand(of, memory.of(of).disputed ?? sentStanding(moment, attempt))
 
   return { driveCall, sendCall, sentSoFar }
+}
+
+function sentStanding({ network, counts }: Moment, { hash, nonce = 0 }: TransactionAttempt): Standing {
+  const isBehind = counts.latest < nonce
+  return {
+    kind: 'wait',
+    reason: isBehind ? 'WaitingForNonce' : 'AwaitingFinality',
+    message: isBehind
+      ? `Transaction ${hash} (nonce ${nonce}) was sent and waits for an earlier transaction of the same signer: kubectl get stx shows which.`
+      : `Transaction ${hash} was sent; waiting until it is mined and its block is final.`,
+    afterMs: network.config.pollIntervalMs,
+  }
 }
 
 /** With by which approvals it was signed. */

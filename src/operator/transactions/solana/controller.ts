@@ -73,20 +73,6 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     }
   }
 
-  /** Why something of a record may land, or may be looked for; undefined where it is over, on every node. */
-  async function openEnd(record: RecordObject, network: SolanaNetwork | undefined, signal: AbortSignal): Promise<string | undefined> {
-    if (attemptsOf(recordOf(record)).length === 0 && record.status?.outcome === undefined) return undefined
-    if (network === undefined)
-      return `The operator's networks file has no network with genesis ${record.spec.genesisHash}, so that nothing is proven of it: add one, or remove the finalizer ${RECORD_FINALIZER} when you are certain that nothing of it can land.`
-    const live = liveAttempts(recordOf(record)).at(-1)
-    if (live === undefined) return undefined
-    if (record.status?.outcome === undefined) return `Transaction ${live.attempt.hash} of it may still land.`
-    const { looks } = await momentOf(deps, record, network, signal)
-    return isSettled(recordOf(record), looks)
-      ? undefined
-      : `One of its transactions may still land, as far as the RPC nodes of ${network.config.name} show.`
-  }
-
   /** ▸ A record that somebody deletes goes once no resource needs it and nothing of it can land: without it the step would be done once more. */
   async function letGo(name: string, network: SolanaNetwork | undefined, signal: AbortSignal): Promise<void> {
     const known = store.record(name)
@@ -98,7 +84,7 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
       const why =
         (await claim(record, signal)) ??
         deps.kindOf(record).keeps?.(record) ??
-        (await openEnd(record, network, signal)) ??
+        (await openEnd(deps, record, network, signal)) ??
         deps.countedUntil(record)
       if (why !== undefined) return await hold(record, why, signal)
       await store.releaseRecord(record, signal)
@@ -156,6 +142,25 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     const priority = standing.kind === 'stall' ? Priority.low : Priority.high
     return { kind: 'wait', afterMs: jitter(Math.max(after, poll), deps.random), priority }
   }
+}
+
+/** Why something of a record may land, or may be looked for; undefined where it is over, on every node. */
+async function openEnd(
+  deps: Pick<SolanaLogDeps, 'kindOf'>,
+  record: RecordObject,
+  network: SolanaNetwork | undefined,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (attemptsOf(recordOf(record)).length === 0 && record.status?.outcome === undefined) return undefined
+  if (network === undefined)
+    return `The operator's networks file has no network with genesis ${record.spec.genesisHash}, so that nothing is proven of it: add one, or remove the finalizer ${RECORD_FINALIZER} when you are certain that nothing of it can land.`
+  const live = liveAttempts(recordOf(record)).at(-1)
+  if (live === undefined) return undefined
+  if (record.status?.outcome === undefined) return `Transaction ${live.attempt.hash} of it may still land.`
+  const { looks } = await momentOf(deps, record, network, signal)
+  return isSettled(recordOf(record), looks)
+    ? undefined
+    : `One of its transactions may still land, as far as the RPC nodes of ${network.config.name} show.`
 }
 
 /** What all nodes show of a record's account and attempts now. @throws SolanaError where none shows the account */
