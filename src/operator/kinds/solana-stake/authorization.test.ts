@@ -175,6 +175,34 @@ describe('the authorities of a stake are handed over', () => {
     await withdrawn(world, operator)
   })
 
+  test.each<[string, Partial<SolanaStakeAuthorizationSpec>, string, readonly string[]]>([
+    ['to one new key', { stakeAuthority: { signer: 'payer-2' }, withdrawAuthority: { signer: 'payer-2' } }, nextPayer, ['payer-2']],
+    ['to the key that has the stake authority', { withdrawAuthority: { signer: 'payer' } }, payer, ['payer']],
+    ['to each other', { stakeAuthority: { signer: 'withdrawer' }, withdrawAuthority: { signer: 'payer' } }, payer, ['payer', 'withdrawer']],
+  ])('%s, and it is withdrawn by that', async (_what, spec, home, signers) => {
+    const { world, operator } = await twoPairs()
+    for (const name of ['payer', 'withdrawer']) world.editPolicy({ allowedSuccessors: [nextPayer, payer, withdrawer] }, name)
+    world.addAuthorization(spec)
+    await settle(world, operator)
+    expect(says(world), JSON.stringify(statusOf(world))).toBe('True Succeeded')
+    await world.visit(operator)
+    expect(world.status().withdrawAuthority, world.explain()).toBe(home)
+    const [then, before] = [world.keys.signed.length, world.cluster.balance(home)]
+    await withdrawn(world, operator)
+    expect(keysSince(world, then)).toEqual(signers)
+    expect(world.cluster.balance(home) - before).toBeGreaterThan(AMOUNT - 100_000n)
+  })
+
+  test('a stake key that was stolen and is not mounted any more signs nothing of it, though its signer is there', async () => {
+    const { world, operator } = await twoPairs()
+    world.keys.break('payer', 'missing')
+    const before = world.keys.signed.length
+    world.addAuthorization(both)
+    await settle(world, operator)
+    expect(says(world), JSON.stringify(statusOf(world))).toBe('True Succeeded')
+    expect(keysSince(world, before)).toEqual(['payer-2', 'withdrawer', 'withdrawer-2'])
+  })
+
   test('what is so already is not signed for', async () => {
     const { world, operator } = await twoPairs()
     const before = world.keys.signed.length
