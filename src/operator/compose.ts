@@ -8,7 +8,6 @@ import { type StakingSigner, stakingSigner } from '../resources/staking-signer.t
 import type { TransactionOwner } from '../resources/staking-transaction.ts'
 import type { Caches } from './caches.ts'
 import type { VisitLog } from './engine/deps.ts'
-import { readOrigin } from './engine/origin.ts'
 import { createReconciler, type Reconciler } from './engine/reconcile.ts'
 import type { ObservationIntervals, SagaKind } from './engine/saga-kind.ts'
 import type { EffectTable, Perform } from './engine/step.ts'
@@ -36,6 +35,7 @@ import { Priority } from './kube/queue.ts'
 import { readThrough } from './kube/read-through.ts'
 import type { ResourceClient } from './kube/resource-client.ts'
 import type { OperatorMetrics } from './metrics.ts'
+import { createClaims, isOwner } from './owners.ts'
 import type { ApprovalChecks, EthereumKeys, Networks, SolanaKeys } from './ports.ts'
 import type { SagaCollection, SagaResource } from './saga-collection.ts'
 import { createSuspension } from './suspension.ts'
@@ -189,9 +189,7 @@ function composeGround(parts: OperatorParts) {
   async function ownerExists(owner: TransactionOwner, isFresh: boolean, signal: AbortSignal): Promise<boolean> {
     // Of a kind that isn't known here nothing is given away.
     if (sagas[owner.kind] === undefined) return true
-    const found = await resource(owner.kind, owner, isFresh, signal)
-    const origin = found === undefined ? undefined : readOrigin(owner.kind, found.metadata)
-    return origin?.is === 'own' && origin.origin.uid === owner.originUid
+    return isOwner(await resource(owner.kind, owner, isFresh, signal), owner)
   }
   const log = createTransactionLog({
     store: transactions,
@@ -405,6 +403,7 @@ function composeSigners({ parts, store, transactions, memory }: Ground, legacy: 
         in: (lane) => [...memory.strangers.values()].filter((one) => one.lane === lane),
         isLookedThrough: (lane) => memory.lookedForStrangers.has(lane),
       },
+      isClaimed: createClaims(parts.caches),
       onBalance: report.balance,
     }),
     hold,

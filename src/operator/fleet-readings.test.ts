@@ -41,10 +41,10 @@ function world() {
   const waits = followWaits(caches, clock)
   const prices = createPrices(clock)
   const fleet = createFleetReadings({ caches, waits, prices, clock })
-  const create = (kind: KindDefinition, name: string, spec: object, status?: object) =>
+  const create = (kind: KindDefinition, name: string, spec: object, status?: object, annotations = {}) =>
     kube
       .collection<KubeObject>(kind)
-      .create({ metadata: { name, ...(kind.scope === 'Cluster' ? {} : { namespace: 'team-a' }) }, spec, status })
+      .create({ metadata: { name, annotations, ...(kind.scope === 'Cluster' ? {} : { namespace: 'team-a' }) }, spec, status })
   return { clock, caches, fleet, prices, create }
 }
 
@@ -163,7 +163,12 @@ test('amounts are summed by kind, network and phase, and what can’t be read sp
 
 test('transactions without an outcome are counted by lane and state, with the age of the oldest', async () => {
   const { clock, create, fleet } = world()
-  const record = (name: string, status?: object) =>
+  const originUid = 'aaaaaaaa-0000-4000-8000-000000000001'
+  const spec = { network: 'hoodi', amountEth: '32', signer: 'treasury' }
+  create(ethereumStake, 'asks', spec, undefined, { 'staking.dev/origin': `${originUid}/team-a/asks` })
+  // Of the same name as one that was deleted.
+  create(ethereumStake, 'again', spec, undefined, { 'staking.dev/origin': 'aaaaaaaa-0000-4000-8000-000000000002/team-a/again' })
+  const record = (name: string, status?: object, owner = 'asks') =>
     create(
       stakingTransaction,
       name,
@@ -176,13 +181,15 @@ test('transactions without an outcome are counted by lane and state, with the ag
         signer: 'treasury',
         from: '0x1',
         generation: 0,
-        owner: {},
+        owner: { kind: 'EthereumStake', namespace: 'team-a', name: owner, originUid },
       },
       status,
     )
   record('waits')
+  for (const owner of ['gone', 'again']) record(`of-${owner}`, undefined, owner)
   const attempt = { hash: '0x1', kind: 'Call', nonce: 4, at: '2030-01-01T00:00:20Z' }
-  record('sent', { place: 4, attempts: [attempt] })
+  // What may land is told, whoever asked for it.
+  record('sent', { place: 4, attempts: [attempt] }, 'gone')
   record('cancelled', {
     place: 5,
     attempts: [

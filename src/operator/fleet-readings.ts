@@ -3,6 +3,7 @@ import { parseGweiAsWei } from '../lib/amounts.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { StakingSigner } from '../resources/staking-signer.ts'
 import type { Caches } from './caches.ts'
+import { createClaims } from './owners.ts'
 import { isCancelling } from './transactions/protocol.ts'
 import { isOpen as isOpenOnSolana } from './transactions/solana/holders.ts'
 import { type RecordObject, recordOf } from './transactions/store.ts'
@@ -73,12 +74,13 @@ export function createPrices(clock: Clock) {
 }
 
 export function createFleetReadings(deps: {
-  readonly caches: Pick<Caches, 'stakes' | 'exits' | 'withdrawals' | 'solanaStakes' | 'records' | 'signers'>
+  readonly caches: Pick<Caches, 'stakes' | 'exits' | 'withdrawals' | 'solanaStakes' | 'authorizations' | 'records' | 'signers'>
   readonly waits: Pick<Waits, 'all'>
   readonly prices: Prices
   readonly clock: Clock
 }): FleetReadings {
   const { caches, waits, clock } = deps
+  const isClaimed = createClaims(caches)
   const ageOf = ({ sinceMs }: Wait): number => Math.max(0, clock.monotonicMs() - sinceMs) / 1000
 
   return {
@@ -125,6 +127,8 @@ export function createFleetReadings(deps: {
       for (const record of caches.records.cache.unsettled()) {
         if (record.status?.outcome !== undefined) continue
         const lane = laneOf(record)
+        // It stays when its resource goes, and waits for nothing then.
+        if (lane.state === 'waiting' && !isClaimed(record)) continue
         const key = Object.values(lane).join('/')
         const entry = groups.get(key) ?? { ...lane, count: 0, oldestSeconds: 0 }
         const age = Math.max(0, clock.now().getTime() - Date.parse(sinceWhen(record))) / 1000

@@ -57,6 +57,8 @@ export interface SignerFactsDeps {
   readonly all: () => Iterable<Signer>
   /** Lamports that a record has to pay once it is signed. */
   readonly lamportsOf: (record: RecordObject) => bigint
+  /** Whether what a record was made for is still there. */
+  readonly isClaimed: (record: RecordObject) => boolean
   readonly need: (signer: Signer) => KeyNeed
   /** Others' transactions under numbers that no record accounts for, by lane; and whether they were looked for since this process began. */
   readonly strangers: { readonly in: (lane: string) => readonly Foreign[]; readonly isLookedThrough: (lane: string) => boolean }
@@ -108,6 +110,9 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
   /** What was last known of a signer's funds: a node that is down for a moment is no news. */
   const readings = new Map<string, BalanceReading & { readonly readAtMs: number }>()
 
+  /** A record that waits, and whose resource was deleted, asks for no funds. */
+  const isAskedFor = (record: RecordObject): boolean => record.status?.place !== undefined || isOpen(record) || deps.isClaimed(record)
+
   async function networkFacts(signer: Signer, name: string, signal: AbortSignal): Promise<NetworkFacts> {
     const fundedWith = (balance: bigint, needed: bigint): Pick<NetworkFacts, 'name' | 'funds'> => {
       const reading = { balance, needed, at: deps.clock.now() }
@@ -119,7 +124,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
       const cluster = networks.solana(name)
       if (cluster === undefined) return { name }
       const lamports = await cluster.chain.balance(signer.spec.address, 'confirmed', signal)
-      const records = transactions.unsettledOf(signer.spec.address).filter((record) => networkName(record) === name)
+      const records = transactions.unsettledOf(signer.spec.address).filter((record) => networkName(record) === name && isAskedFor(record))
       const counts = countsOf(records)
       const needed = records
         .filter((record) => record.spec.from === signer.spec.address && !isOpen(record))
@@ -144,7 +149,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
       places = await transactions.readPlaces(lane, signal)
       next = nextPlaces(places, counts, use, 1)
     }
-    const unfinished = transactions.liveIn(lane).filter(({ status }) => status?.outcome === undefined)
+    const unfinished = transactions.liveIn(lane).filter((record) => record.status?.outcome === undefined && isAskedFor(record))
     const open = unfinished.flatMap(({ status }) => status?.place ?? [])
     const needed = neededBy({ counts, records: unfinished })
     return {

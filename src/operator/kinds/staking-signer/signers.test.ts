@@ -69,6 +69,29 @@ describe('a signer', () => {
     world.assertMoney({ deposits: 1 })
   })
 
+  test('is asked for no funds by a stake that was deleted before anything was signed', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.editPolicy({ maxPerTransaction: '32', maxFeePerGasGwei: '0.000000001', allowedNamespaces: { names: ['team-a'] } })
+    world.addStake()
+    const operator = world.start()
+    await world.visit(operator, KEY)
+    await operator.visitSigner('signer-1')
+    const lane = () => world.signers.get('signer-1')?.status?.lanes?.[0]
+    expect(lane()).toMatchObject({ waiting: 1, neededWei: `${32n * 10n ** 18n}` })
+    world.stakes.remove(KEY)
+    await world.visit(operator, KEY)
+    expect(world.stakes.get(KEY)).toBeUndefined()
+    expect(world.records.list()).toHaveLength(1)
+    await operator.visitSigner('signer-1')
+    expect(lane()).toMatchObject({ open: 0, waiting: 0, neededWei: '0' })
+    // A new one of the same name takes its place.
+    world.addStake()
+    await world.visit(operator, KEY)
+    await operator.visitSigner('signer-1')
+    expect(lane()).toMatchObject({ waiting: 1, neededWei: `${32n * 10n ** 18n}` })
+  })
+
   test('that is written while it is looked at, is looked at again, and nothing of that is lost', async () => {
     const world = createWorld()
     world.addSigner()
