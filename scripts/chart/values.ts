@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { ethereumNetworkConfig } from '../../src/chains/ethereum/networks.ts'
+import { solanaNetworkConfig } from '../../src/chains/solana/networks.ts'
 
 /** The chart's values: values.yaml, values.schema.json and the chart's README are made from this. Every field is strict, so that a typo is refused. */
 
@@ -11,12 +13,24 @@ const labels = z.record(
     .max(63)
     .regex(/^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/),
 )
+/** Names of objects are made of it. */
+const dnsLabel = (most: number) =>
+  z
+    .string()
+    .max(most)
+    .regex(/^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$/)
 /** As the flags of the operator take it. */
 const duration = z.string().regex(/^[0-9]+([.][0-9]+)?(ms|s|m|h)$/)
 const httpUrl = z.string().regex(/^https?:\/\/\S+$/)
 /** Without a tag and a digest, which have values of their own. A registry may have a port. */
 const repository = z.string().regex(/^([a-z0-9.-]+(:[0-9]+)?\/)?[a-z0-9._/-]+$/)
 const objects = z.array(anyMap)
+/** Fields by their names alone: what may stand in them is the program's to say. */
+const anyOf = (...shapes: readonly object[]) =>
+  Object.fromEntries(shapes.flatMap(Object.keys).map((field) => [field, z.any().optional()] as const))
+/** A value that is no text is refused by the API server with words that name no field. */
+const environment = z.array(z.looseObject({ name: z.string().min(1), value: z.string().optional() }))
+const pullSecrets = z.array(z.strictObject({ name: z.string().min(1).max(253) }))
 const name = z.string().max(253)
 
 const image = (standard: string, what: string) =>
@@ -49,6 +63,7 @@ const resources = (cpu: string, memory: string, limit: string) =>
 
 /** What every pod of the chart can be given. */
 const pod = {
+  deploymentAnnotations: annotations.default({}),
   podAnnotations: annotations.default({}),
   podLabels: labels.default({}),
   nodeSelector: labels.default({}),
@@ -56,9 +71,25 @@ const pod = {
   affinity: anyMap.default({}),
   topologySpreadConstraints: objects.default([]).describe('Without a labelSelector, the pods of the Deployment are spread.'),
   priorityClassName: z.string().default(''),
-  extraEnv: objects.default([]).describe('More environment variables, such as NODE_USE_ENV_PROXY.'),
-  extraVolumes: objects.default([]),
-  extraVolumeMounts: objects.default([]),
+  podSecurityContext: anyMap
+    .default({
+      runAsNonRoot: true,
+      runAsUser: 65532,
+      runAsGroup: 65532,
+      fsGroup: 65532,
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    })
+    .describe('A field is left out by `null`: OpenShift gives users and groups itself (`runAsUser`, `runAsGroup`, `fsGroup`).'),
+  securityContext: anyMap
+    .default({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
+    .describe('Of the container.'),
+  hostAliases: objects.default([]),
+  dnsPolicy: z.string().default(''),
+  dnsConfig: anyMap.default({}),
+  extraEnv: environment.default([]).describe('More environment variables, such as NODE_USE_ENV_PROXY.'),
+  extraVolumes: z.array(z.looseObject({ name: z.string().min(1) })).default([]),
+  extraVolumeMounts: z.array(z.looseObject({ name: z.string().min(1), mountPath: z.string().min(1) })).default([]),
 }
 
 const disruption = z
@@ -203,11 +234,16 @@ const service = z
   .prefault({})
 
 export const chartValues = z.strictObject({
-  nameOverride: z.string().default(''),
-  fullnameOverride: z.string().default(''),
+  global: z
+    .looseObject({ imagePullSecrets: pullSecrets.default([]) })
+    .prefault({})
+    .describe('Of a chart that has this one as a dependency. `imagePullSecrets` are added; the rest is for others.'),
+  enabled: z.boolean().optional().describe('For the `condition` of a chart that has this one as a dependency. Nothing here looks at it.'),
+  nameOverride: dnsLabel(63).default('').describe('In place of the name of the chart, in names and labels.'),
+  fullnameOverride: dnsLabel(52).default('').describe('The name of all objects, in place of one that is made of the release’s.'),
   commonLabels: labels.default({}).describe('Labels of every object.'),
   image: image('staking-operator', 'The image of the operator, built with `--target operator`. The service has its own: `service.image`.'),
-  imagePullSecrets: z.array(z.strictObject({ name })).default([]).describe('For both images.'),
+  imagePullSecrets: pullSecrets.default([]).describe('For both images.'),
   crds: z
     .strictObject({
       enabled: z.boolean().default(true).describe('Installs and upgrades the definitions with the chart.'),
@@ -233,7 +269,8 @@ export const chartValues = z.strictObject({
   replicaCount: z.int().min(0).default(2).describe('One leads, the others wait with filled caches.'),
   networks: z
     .array(
-      z.looseObject({
+      z.strictObject({
+        ...anyOf(ethereumNetworkConfig.in.shape, solanaNetworkConfig.in.shape, { bumpAfterMs: 0, challengeDomain: 0, stakingApi: 0 }),
         name: z.string().min(1),
         chain: z.enum(['Ethereum', 'Solana']),
         rpcUrls: z.array(httpUrl).min(1),
@@ -351,6 +388,9 @@ export const chartValues = z.strictObject({
     })
     .prefault({}),
   ...pod,
+  extraObjects: objects
+    .default([])
+    .describe('More objects of the release, such as an ExternalSecret with the keys of signers. Templates in them are rendered.'),
   service,
 })
 export type ChartValues = z.output<typeof chartValues>

@@ -33,6 +33,8 @@ export async function startHelm(kubeconfig: string | undefined, signal: AbortSig
     KUBECONFIG: kubeconfig ?? join(dir, 'no-cluster'),
   }
   let files = 0
+  /** The same values make the same objects. */
+  const rendered = new Map<string, Promise<string>>()
   const valuesFile = (values: object): string => {
     const path = join(dir, `values-${files++}.yaml`)
     writeFileSync(path, JSON.stringify(values))
@@ -51,8 +53,10 @@ export async function startHelm(kubeconfig: string | undefined, signal: AbortSig
     ok,
     valuesFile,
     async render(values: object, release = 'staking-operator'): Promise<readonly Rendered[]> {
-      const text = await ok(['template', release, chart, '--namespace', 'staking-system', '--values', valuesFile(values)])
-      return objectsIn(text)
+      const key = `${release} ${JSON.stringify(values)}`
+      const text = rendered.get(key) ?? ok(['template', release, chart, '--namespace', 'staking-system', '--values', valuesFile(values)])
+      rendered.set(key, text)
+      return objectsIn(await text)
     },
     /** Why values are refused. */
     async refusal(values: object): Promise<string> {

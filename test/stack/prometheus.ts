@@ -30,6 +30,9 @@ export interface Prometheus {
 /** Prometheus itself, of Debian's package `prometheus`, where it is installed. */
 export const prometheusProgram = (): string | undefined => findOnPath('prometheus', process.env.PATH ?? '')
 
+/** What the Prometheus operator adds to each target. By `honorLabels`, as the chart sets it, a series keeps its own namespace. */
+const ofTarget = { namespace: 'staking-system', pod: 'staking-operator-0', container: 'operator' }
+
 /** Starts it on targets, which it scrapes every second. `targets`: metrics pages by the name of their job. */
 export async function startPrometheus(options: {
   readonly command: string
@@ -40,7 +43,7 @@ export async function startPrometheus(options: {
   writeFileSync(join(dir, 'rules.yaml'), options.rules ?? 'groups: []\n')
   const scrapes = Object.entries(options.targets).map(([job_name, url]) => {
     const { host, pathname } = new URL(url)
-    return { job_name, metrics_path: pathname, static_configs: [{ targets: [host] }] }
+    return { job_name, metrics_path: pathname, honor_labels: true, static_configs: [{ targets: [host], labels: ofTarget }] }
   })
   writeFileSync(
     join(dir, 'prometheus.yaml'),

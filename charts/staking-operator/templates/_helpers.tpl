@@ -85,21 +85,12 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- keys $ports | sortAlpha | toYaml -}}
 {{- end -}}
 
-{{- define "staking.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile:
-  type: RuntimeDefault
+{{- /* Those of the chart and of one that has it as a dependency. */ -}}
+{{- define "staking.pullSecrets" -}}
+{{- with concat (.Values.global.imagePullSecrets | default list) .Values.imagePullSecrets | uniq -}}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
 {{- end -}}
-
-{{- define "staking.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
 {{- end -}}
 
 {{- /* Where a pod may run: `values` has what every pod can be given. */ -}}
@@ -118,6 +109,17 @@ affinity:
 {{- end }}
 {{- with .values.priorityClassName }}
 priorityClassName: {{ . }}
+{{- end }}
+{{- with .values.hostAliases }}
+hostAliases:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.dnsPolicy }}
+dnsPolicy: {{ . }}
+{{- end }}
+{{- with .values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- if .values.topologySpreadConstraints }}
 topologySpreadConstraints:

@@ -72,7 +72,7 @@ export const leadingRunbooks: Readonly<Record<string, Runbook>> = {
       'Remove the limit on the processor, or raise the memory limit ([Size it](../how-to/size.md)).',
       {
         does: 'For an API server that stays slow, give the lease more time. A new leader then takes as much longer to take over:',
-        run: 'helm upgrade staking-operator charts/staking-operator -n staking-system --reuse-values --set leaderElection.leaseDuration=60s --set leaderElection.renewDeadline=40s --set leaderElection.retryPeriod=5s',
+        run: 'helm upgrade staking-operator charts/staking-operator -n staking-system --reset-then-reuse-values --set leaderElection.leaseDuration=60s --set leaderElection.renewDeadline=40s --set leaderElection.retryPeriod=5s',
       },
     ],
     escalate: 'To the cluster team, if the API server is slow for others too. Otherwise it can wait for the morning.',
@@ -135,7 +135,7 @@ export const leadingRunbooks: Readonly<Record<string, Runbook>> = {
     mend: [
       {
         does: 'A missing right: bring the role of the running version back by the chart:',
-        run: 'helm upgrade staking-operator charts/staking-operator -n staking-system --reuse-values',
+        run: 'helm upgrade staking-operator charts/staking-operator -n staking-system --reset-then-reuse-values',
       },
       '429 or 5xx: see what else is slow in the cluster. The operator backs off and repeats by itself.',
     ],

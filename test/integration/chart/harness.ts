@@ -58,6 +58,13 @@ export const matrix: readonly { readonly what: string; readonly values: object }
       extraVolumeMounts: [{ name: 'history', mountPath: '/var/lib/staking', readOnly: true }],
       podAnnotations: { 'example.com/scraped': 'yes' },
       podLabels: { 'example.com/zone': 'a' },
+      deploymentAnnotations: { 'example.com/owner': 'staking' },
+      hostAliases: [{ ip: '192.0.2.7', hostnames: ['rpc-1.example'] }],
+      dnsPolicy: 'ClusterFirst',
+      dnsConfig: { options: [{ name: 'ndots', value: '1' }] },
+      extraObjects: [
+        { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: '{{ .Release.Name }}-extra', namespace: '{{ .Release.Namespace }}' } },
+      ],
       nodeSelector: { 'kubernetes.io/os': 'linux' },
       tolerations: [{ key: 'staking', operator: 'Exists' }],
       affinity: { nodeAffinity: {} },

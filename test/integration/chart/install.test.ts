@@ -115,6 +115,14 @@ test('from the installation to a stake, an upgrade, a step back, and the end of 
   await applyAll(cluster, [stake('one')])
   const paid = await untilPaidOnce(stack(), 'one')
 
+  // Helm asks the cluster: a second operator would lead as well, in a namespace of its own.
+  const second = await helm.run([
+    ...['install', 'another', chart, '--namespace', 'elsewhere', '--create-namespace'],
+    ...['--values', values({ crds: { enabled: false, protect: false }, approvals: { policies: false } })],
+  ])
+  expect(second.code).not.toBe(0)
+  expect(second.stderr).toMatch(/has an operator already: release staking-operator in namespace staking-system/)
+
   await helm.ok(['upgrade', ...RELEASE, '--values', values({ workers: 8, commonLabels: { 'example.com/team': 'staking' } })])
   expect((await deployed()).spec.template.spec.containers[0].args).toContain('--workers=8')
   await operator.stop()

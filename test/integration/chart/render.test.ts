@@ -21,6 +21,7 @@ const find = (rendered: readonly Rendered[], kind: string, name: RegExp): Render
   if (found === undefined) throw new Error(`no ${kind} ${name}`)
   return found
 }
+const SERVICE = { enabled: true, replicaCount: 1, config: { solana: { domain: 'staking.example' } } }
 const dataOf = (object: Rendered, file: string): string => (object.data as Record<string, string>)[file] ?? ''
 
 describe.each(matrix)('$what', ({ values }) => {
@@ -56,6 +57,7 @@ describe.each(matrix)('$what', ({ values }) => {
   })
 })
 interface Pod {
+  readonly imagePullSecrets?: readonly object[]
   readonly securityContext: object
   readonly volumes: readonly { readonly name: string }[]
   readonly containers: readonly {
@@ -148,6 +150,57 @@ test('with a certificate, the service is served and asked by https', async () =>
   const own = { ...matrix[1]?.values, service: { enabled: true, replicaCount: 1, config: { tls: { certFile: '/a', keyFile: '/b' } } } }
   const byHand = dataOf(find(await helm.render(own), 'ConfigMap', /-networks$/), 'networks.yaml')
   expect(byHand).toContain('https://staking-operator-service.staking-system:8080')
+})
+
+test('series keep the namespace of what they tell of', async () => {
+  for (const [values, kind, endpoints] of [
+    [{ serviceMonitor: { enabled: true } }, 'ServiceMonitor', 'endpoints'],
+    [{ podMonitor: { enabled: true } }, 'PodMonitor', 'podMetricsEndpoints'],
+  ] as const) {
+    const rendered = await helm.render({ ...matrix[1]?.values, ...values })
+    const monitors = rendered.filter((object) => object.kind === kind)
+    expect(monitors.length).toBeGreaterThan(0)
+    for (const { spec } of monitors)
+      expect((spec as Record<string, object[]>)[endpoints]).toMatchObject([{ port: 'metrics', honorLabels: true }])
+  }
+})
+
+test('as a dependency of another chart it takes what Helm hands down, and its pull secrets beside its own', async () => {
+  const rendered = await helm.render({
+    ...matrix[1]?.values,
+    enabled: true,
+    global: { imagePullSecrets: [{ name: 'everywhere' }], storageClass: 'fast' },
+    imagePullSecrets: [{ name: 'own' }, { name: 'everywhere' }],
+  })
+  const pods = rendered.filter(({ kind }) => ['Deployment', 'Pod'].includes(kind)) as unknown as {
+    spec: Pod & { template?: { spec: Pod } }
+  }[]
+  expect(pods).toHaveLength(3)
+  for (const { spec } of pods) expect((spec.template?.spec ?? spec).imagePullSecrets).toEqual([{ name: 'everywhere' }, { name: 'own' }])
+})
+
+test('on OpenShift, users and groups are the namespace’s', async () => {
+  const left = { runAsUser: null, runAsGroup: null, fsGroup: null }
+  const rendered = await helm.render({ ...matrix[1]?.values, podSecurityContext: left, service: { ...SERVICE, podSecurityContext: left } })
+  const pods = rendered.filter(({ kind }) => kind === 'Deployment') as unknown as { spec: { template: { spec: Pod } } }[]
+  for (const { spec } of pods)
+    expect(spec.template.spec.securityContext).toEqual({
+      runAsNonRoot: true,
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    })
+})
+
+test.each([
+  ['a name as long as a label may be', { nameOverride: 'n'.repeat(63) }],
+  ['a name of its own', { fullnameOverride: 'f'.repeat(52) }],
+  ['a release as long as Helm takes it', {}],
+])('%s: each object has a name that it may have', async (_what, values) => {
+  const objects = await helm.render({ ...matrix[1]?.values, grafanaDashboard: { enabled: true }, ...values }, 'r'.repeat(53))
+  // A Service is a DNS label; of the others, a name may have dots and is longer.
+  for (const { kind, metadata } of objects)
+    expect(metadata.name, kind).toMatch(kind === 'Service' ? /^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/ : /^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/)
+  for (const { metadata } of objects) for (const value of Object.values(metadata.labels ?? {})) expect(value.length).toBeLessThanOrEqual(63)
 })
 
 test('remote signers are a file that the operator reads, with what its connections need', async () => {
@@ -268,6 +321,33 @@ describe('operator and service have an image each', () => {
 describe('refused with a word, before anything is installed', () => {
   const fine = matrix[0]?.values as { readonly networks: object[] }
   test.each<{ what: string; values: object; says: RegExp }>([
+    {
+      what: 'a label that selectors go by',
+      values: { ...fine, podLabels: { 'app.kubernetes.io/name': 'mine' } },
+      says: /podLabels has app\.kubernetes\.io\/name, which the chart sets itself/,
+    },
+    {
+      what: 'such a label for everything',
+      values: { ...fine, commonLabels: { 'app.kubernetes.io/instance': 'mine' } },
+      says: /commonLabels has app\.kubernetes\.io\/instance/,
+    },
+    {
+      what: 'one label twice',
+      values: { ...fine, commonLabels: { team: 'a' }, service: { podLabels: { team: 'b' } } },
+      says: /service\.podLabels and commonLabels both have team/,
+    },
+    { what: 'a name that is too long for a label', values: { ...fine, nameOverride: 'a'.repeat(64) }, says: /'\/nameOverride': maxLength/ },
+    { what: 'a name that no object has', values: { ...fine, fullnameOverride: 'Staking' }, says: /'\/fullnameOverride'/ },
+    {
+      what: 'a variable that is a number',
+      values: { ...fine, extraEnv: [{ name: 'UV_THREADPOOL_SIZE', value: 8 }] },
+      says: /'\/extraEnv\/0\/value': got number, want string/,
+    },
+    {
+      what: 'a typo in a network',
+      values: { ...fine, networks: [{ ...fine.networks[0], beaconApiUrl: ['https://beacon.example'] }] },
+      says: /'\/networks\/0': additional properties 'beaconApiUrl' not allowed/,
+    },
     { what: 'nothing set', values: {}, says: /networks is empty: name the networks/ },
     { what: 'no staking API', values: { networks: fine.networks }, says: /stakingApi\.url is empty: set it, or run the service/ },
     {
