@@ -227,10 +227,12 @@ describe(argoCd.isOwn ? 'by the code of Argo CD' : 'by the interpreter of Argo C
   const healthOf = { Current: /^Healthy$/, Failed: /^Degraded$/, InProgress: /^(Progressing|Suspended)$/, Terminating: /^Progressing$/ }
   test('each kind in each phase is as healthy as kstatus takes it for, and says why', async () => {
     const found = await ask<Health | null>(...phases.map(({ seen }): Asked => ({ ask: 'health', object: seen })))
-    phases.forEach(({ what, is }, at) => {
+    phases.forEach(({ what, is, health }, at) => {
       // Without a script of its own, a kind has no health.
       const { status = '', message = '' } = found[at] ?? {}
       expect(status, what).toMatch(healthOf[is as keyof typeof healthOf])
+      // What is Ready is healthy, whatever is asked of it besides.
+      if (health !== undefined && is !== 'Current') expect(status, what).toBe(health)
       if (status !== 'Healthy') expect(message, what).not.toBe('')
     })
   })

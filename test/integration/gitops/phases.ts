@@ -30,13 +30,35 @@ const halted = (kind: 'wait' | 'stall'): Progress =>
     step: 'Transaction',
     verdict: { kind, reason: kind === 'wait' ? 'FeeTooHigh' : 'NamespaceNotAllowed', message: 'It says why.', recheck: true, afterMs: 1 },
   }) as Progress
+/** Verified up to the signature, and nothing more is asked for: spec.mode is Plan. */
+const planned: Progress = {
+  at: 'halted',
+  step: 'Transaction',
+  verdict: { kind: 'wait', reason: 'Planned', message: 'spec.mode is Plan, and nothing is signed.', afterMs: 1 },
+}
+const approval = (kind: 'wait' | 'stall'): Progress =>
+  ({
+    at: 'halted',
+    step: 'Transaction',
+    verdict: {
+      kind,
+      reason: kind === 'wait' ? 'ApprovalRequired' : 'ApprovalUnproven',
+      message: 'kubectl staking approve says yes.',
+      recheck: true,
+      afterMs: 1,
+    },
+  }) as Progress
 const gone = { deletionTimestamp: '2030-01-01T00:00:00Z', finalizers: ['staking.dev/holds-money'] }
 
 export interface Row {
   readonly what: string
   readonly seen: object
   readonly is: Computed['status']
+  /** What Argo CD makes of it, where kstatus has no word for that. */
+  readonly health?: 'Suspended'
 }
+const asMode = (mode: 'Plan' | undefined) => (mode === undefined ? {} : { mode })
+const healthOf = (progress: Progress): Pick<Row, 'health'> => (progress === planned ? { health: 'Suspended' } : {})
 const rows: Row[] = []
 export const phases: readonly Row[] = rows
 type Status = Parameters<typeof ethereumStakeStatus>[1]
@@ -44,12 +66,14 @@ type RequestStatus = Parameters<typeof validatorRequestStatus>[1]
 type SolanaStatus = Parameters<typeof solanaStakeStatus>[1]
 
 const stakeSpec = { network: 'hoodi', amountEth: '32', withdrawalAddress: `0x${'11'.repeat(20)}`, signer: 'main' }
-function stake(what: string, status: object, progress: Progress, is: Row['is'], change: object = {}): void {
-  const resource = object('EthereumStake', stakeSpec, change)
+type Change = { readonly mode?: 'Plan' } & object
+function stake(what: string, status: object, progress: Progress, is: Row['is'], { mode, ...change }: Change = {}): void {
+  const resource = object('EthereumStake', { ...stakeSpec, ...asMode(mode) }, change)
   rows.push({
     what: `EthereumStake: ${what}`,
     seen: { ...resource, status: ethereumStakeStatus(resource as never, { conditions: [], ...status } as Status, progress, now) },
     is,
+    ...healthOf(progress),
   })
 }
 const verified = { stakeId: 's', depositData: { pubkey, withdrawalCredentials: hash, amountGwei: '32000000000' }, verifiedRoot: hash }
@@ -62,6 +86,10 @@ stake('created', verified, step, 'InProgress')
 stake('waiting', verified, halted('wait'), 'InProgress')
 stake('stalled', verified, halted('stall'), 'Failed')
 stake('suspended before it is paid', verified, suspended, 'InProgress')
+stake('planned', verified, planned, 'InProgress', { mode: 'Plan' })
+stake('in mode Plan once it is paid', confirmed, planned, 'Current', { mode: 'Plan' })
+stake('waiting for an approval', verified, approval('wait'), 'InProgress')
+stake('with an approval that nothing proves', verified, approval('stall'), 'Failed')
 stake('prepared', { ...verified, transaction: { hash, nonce: 0, state: 'Prepared' } }, step, 'InProgress')
 stake('confirming', { ...verified, transaction: sent }, halted('wait'), 'InProgress')
 stake('confirmed', confirmed, settled, 'Current')
@@ -76,8 +104,8 @@ stake('deleting', confirmed, deleting, 'Terminating', gone)
 
 for (const kind of ['ValidatorExit', 'ValidatorWithdrawal'] as const) {
   const spec = { validator: { stakeRef: { name: 's' } }, signer: 'main', ...(kind === 'ValidatorExit' ? {} : { amountGwei: '1500000000' }) }
-  const request = (what: string, status: object, progress: Progress, is: Row['is'], change: object = {}): void => {
-    const resource = object(kind, spec, change)
+  const request = (what: string, status: object, progress: Progress, is: Row['is'], { mode, ...change }: Change = {}): void => {
+    const resource = object(kind, { ...spec, ...asMode(mode) }, change)
     rows.push({
       what: `${kind}: ${what}`,
       seen: {
@@ -85,6 +113,7 @@ for (const kind of ['ValidatorExit', 'ValidatorWithdrawal'] as const) {
         status: validatorRequestStatus(resource as never, { conditions: [], ...status } as RequestStatus, progress, now),
       },
       is,
+      ...healthOf(progress),
     })
   }
   const made = { validator: { network: 'hoodi', pubkey }, requestId: 'r', verifiedCalldata: hash }
@@ -93,6 +122,8 @@ for (const kind of ['ValidatorExit', 'ValidatorWithdrawal'] as const) {
   request('waiting', made, halted('wait'), 'InProgress')
   request('stalled', made, halted('stall'), 'Failed')
   request('suspended', made, suspended, 'InProgress')
+  request('planned', {}, planned, 'InProgress', { mode: 'Plan' })
+  request('waiting for an approval', made, approval('wait'), 'InProgress')
   request('confirming', { ...made, transaction: sent }, halted('wait'), 'InProgress')
   request('mined, not accepted yet', final, { at: 'step', step: 'AwaitConsensus' }, 'InProgress')
   request('accepted', { ...final, consensus: { status: 'Accepted', at: now.toISOString() } }, settled, 'Current')
@@ -113,13 +144,14 @@ function solana(
   status: object,
   progress: Progress,
   is: Row['is'],
-  { desiredState = 'Active', ...change }: { desiredState?: string } & object = {},
+  { desiredState = 'Active', mode, ...change }: { desiredState?: string } & Change = {},
 ): void {
-  const resource = object('SolanaStake', { ...solanaSpec, desiredState }, change)
+  const resource = object('SolanaStake', { ...solanaSpec, desiredState, ...asMode(mode) }, change)
   rows.push({
     what: `SolanaStake: ${what}`,
     seen: { ...resource, status: solanaStakeStatus(resource as never, { conditions: [], ...status } as SolanaStatus, progress, now) },
     is,
+    ...healthOf(progress),
   })
 }
 const account = { stakeId: 's', verifiedStakeId: 's', stakeAccount: 'A', voteAccount: 'V', stakeAuthority: 'S', withdrawAuthority: 'W' }
@@ -142,6 +174,12 @@ solana('pending', {}, { at: 'step', step: 'CreateStake' }, 'InProgress')
 solana('waiting', account, halted('wait'), 'InProgress')
 solana('stalled', account, halted('stall'), 'Failed')
 solana('suspended', account, suspended, 'InProgress')
+solana('planned', account, planned, 'InProgress', { mode: 'Plan' })
+solana('waiting for an approval', account, approval('wait'), 'InProgress')
+solana('to be withdrawn, in mode Plan', funded('Inactive', { deactivation: signed('Confirmed') }), planned, 'InProgress', {
+  desiredState: 'Withdrawn',
+  mode: 'Plan',
+})
 solana('confirming', { ...account, transactions: { stake: signed('Broadcast') } }, halted('wait'), 'InProgress')
 solana('activating', funded('Activating'), { at: 'step', step: 'AwaitActive' }, 'InProgress')
 solana('active', funded('Active'), settled, 'Current')
