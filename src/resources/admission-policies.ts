@@ -102,7 +102,8 @@ export const requesterPolicy: ValidatingPolicy = {
     validations: [
       {
         expression: `variables.now == variables.expected || (oldObject == null && variables.now == '')`,
-        messageExpression: `"annotation ${REQUESTED_BY_ANNOTATION} says who has asked for it, a user a line. It must be " + (variables.expected == '' ? 'left out, since it was when this was created' : 'exactly: ' + variables.expected)`,
+        // A message of several lines is none to the API server, which shows the expression instead.
+        messageExpression: `"annotation ${REQUESTED_BY_ANNOTATION} says who has asked for it, a user a line. It must be " + (variables.expected == '' ? 'left out, since it was when this was created' : 'exactly: ' + variables.expected.split('\\n').join(', then on a line of its own '))`,
         reason: 'Forbidden',
       },
     ],

@@ -65,7 +65,8 @@ export interface ControlPlane {
   stopApiServer(): Promise<void>
   /** Starts it again on the same port, with the same keys; resolves when it is ready. */
   startApiServer(): Promise<void>
-  restartApiServer(): Promise<void>
+  /** `moreArgs`: flags beside those that it was started with, such as `--emulated-version=1.33`, for an older cluster. */
+  restartApiServer(moreArgs?: readonly string[]): Promise<void>
   /**
    * Compacts etcd at its present revision and returns that. The API server answers 410 to a list or watch from before, as soon as its own watch
    * cache doesn't hold it any more: at once with `--watch-cache=false`, after `restartApiServer()` otherwise.
@@ -103,8 +104,11 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   // Tests look again and again, and a handshake costs both sides more than what is looked at. The API server closes what was idle for longer than this.
   const connections = (): Agent => new Agent({ keepAlive: true, timeout: 30_000 })
   let agent = connections()
-  const startServer = async (etcdUrl: string): Promise<RunningProcess> =>
-    startApiServer({ command: assets.kubeApiserver, dir, port, etcdUrl, files, adminToken, extra: options.apiServerArgs ?? [] })
+  const startServer = async (etcdUrl: string, moreArgs: readonly string[] = []): Promise<RunningProcess> =>
+    startApiServer({
+      ...{ command: assets.kubeApiserver, dir, port, etcdUrl, files, adminToken },
+      extra: [...(options.apiServerArgs ?? []), ...moreArgs],
+    })
   const stop = async (): Promise<void> => {
     // The API server closes its watches only slowly; nothing in it is worth waiting for.
     await controllerManager?.stop(2_000)
@@ -170,9 +174,9 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       agent.destroy()
       agent = connections()
     }
-    const startAgain = async (): Promise<void> => {
+    const startAgain = async (moreArgs?: readonly string[]): Promise<void> => {
       if (apiServer?.alive() === true) throw new Error('the API server runs')
-      apiServer = await startServer(running.etcd.url)
+      apiServer = await startServer(running.etcd.url, moreArgs)
     }
     return {
       url,
@@ -194,10 +198,10 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       kubeconfigFor: async (account) =>
         kubeconfig({ url, caPem, user: account.name, token: await tokenFor(account), namespace: account.namespace }),
       stopApiServer,
-      startApiServer: startAgain,
-      restartApiServer: async () => {
+      startApiServer: () => startAgain(),
+      restartApiServer: async (moreArgs) => {
         await stopApiServer()
-        await startAgain()
+        await startAgain(moreArgs)
       },
       compactEtcd: running.etcd.compact,
       backUpEtcd: running.etcd.backUp,

@@ -196,7 +196,7 @@ function lacking(plan: Plan, hash: string, one: Asked, voters: readonly Voice[],
 const unrecorded = (plan: Plan, { signer }: Asked, isProven: boolean) =>
   stall(
     'ApprovalUnproven',
-    `StakingSigner ${signer} asks for an approval, and nobody can prove who has asked for ${about(plan)}: ${isProven ? 'it carries no whole record of that (annotation staking.dev/requested-by)' : 'it is older than the admission policy that records it'}. Create it anew. Where that can't be, the owner of the signer can set policy.approval.allowUnrecorded.`,
+    `StakingSigner ${signer} asks for an approval, and nobody can prove who has asked for ${about(plan)}: ${isProven ? 'it carries no whole record of that (annotation staking.dev/requested-by)' : 'it is older than the admission policy that records it'}. Create it anew, with your own user name as that annotation where the cluster does not write it (MutatingAdmissionPolicy). Where that can't be, the owner of the signer can set policy.approval.allowUnrecorded.`,
   )
 
 const unprotected = (missing: string) =>

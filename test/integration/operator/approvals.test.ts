@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { approvalPolicy } from '../../../src/resources/admission-policies.ts'
-import { REQUESTED_BY_ANNOTATION } from '../../../src/resources/meta.ts'
+import { RECONCILE_ANNOTATION, REQUESTED_BY_ANNOTATION } from '../../../src/resources/meta.ts'
 import { readPlan, type ShownPlan } from '../../../src/resources/plan.ts'
 import type { StakingTransaction } from '../../../src/resources/staking-transaction.ts'
-import { installChart } from '../../cluster/chart.ts'
+import { chart, installChart, startHelm } from '../../cluster/chart.ts'
 import { runToEnd } from '../../cluster/run.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
 import { applyAll, eventually, getSigner, getStake, SIGNER, seen, signer, stake, validatorExit } from '../../stack/resources.ts'
@@ -472,4 +472,77 @@ test('kinds that no policy names need no approval', async () => {
   expect((JSON.parse(stdout) as { metadata: { annotations: Record<string, string> } }).metadata.annotations[REQUESTED_BY_ANNOTATION]).toBe(
     'alice',
   )
+})
+
+describe('on a cluster without MutatingAdmissionPolicy, as Kubernetes 1.33 is', () => {
+  beforeAll(async () => {
+    await stack().cluster.restartApiServer(['--emulated-version=1.33'])
+  }, 120_000)
+
+  test('the chart brings none', async () => {
+    const helm = await startHelm(stack().cluster.adminKubeconfigPath, AbortSignal.timeout(120_000))
+    try {
+      const values = helm.valuesFile({
+        networks: [{ name: 'hoodi', chain: 'Ethereum', rpcUrls: ['http://127.0.0.1:1'] }],
+        stakingApi: { url: 'http://127.0.0.1:1' },
+      })
+      const release = ['template', 'staking-operator', chart, '--namespace', 'staking-system', '--values', values]
+      const rendered = await helm.ok([...release, '--dry-run=server'])
+      expect(rendered).toContain('kind: ValidatingAdmissionPolicy\n')
+      expect(rendered).not.toContain('kind: MutatingAdmissionPolicy')
+    } finally {
+      helm.stop()
+    }
+  })
+
+  test('what does not say who has asked is not approved, whoever says yes', async () => {
+    const { cluster } = stack()
+    await createOk('alice', stake('unrecorded'))
+    const shown = await untilShows(cluster, 'unrecorded', 'ApprovalUnproven', /requested-by/)
+    const plan = readPlan(shown.status?.plan)
+    if (plan === undefined) throw new Error('it shows no plan')
+    expect(await requesters('unrecorded')).toBeUndefined()
+    const count = await deposits()
+    await createOk('bob', approvalOf(plan, 'bob'))
+    await cluster.kubectlOk(['annotate', 'ethereumstake', 'unrecorded', '-n', NAMESPACE, `${RECONCILE_ANNOTATION}=now`])
+    await eventually(
+      'it was looked at again',
+      () => getStake(cluster, 'unrecorded'),
+      (value) => value?.status?.lastHandledReconcileAt === 'now',
+    )
+    await untilShows(cluster, 'unrecorded', 'ApprovalUnproven', /requested-by/)
+    expect(await deposits()).toBe(count)
+    // Neither she nor anybody else can say so afterwards.
+    for (const user of ['alice', 'dave']) {
+      const late = await as(user, ['annotate', 'ethereumstake', 'unrecorded', '-n', NAMESPACE, `${REQUESTED_BY_ANNOTATION}=${user}`])
+      expect(late.stderr).toMatch(/It must be left out, since it was when this was created/)
+    }
+    await deleteStake(cluster, 'unrecorded')
+  })
+
+  test('who has asked is written by whoever asks, about nobody else, and approved by another user', async () => {
+    const { cluster } = stack()
+    const asked = (by: string) => stake('recorded', {}, { annotations: { [REQUESTED_BY_ANNOTATION]: by } })
+    expect((await create('alice', asked('bob'))).stderr).toMatch(/It must be exactly: alice/)
+    await createOk('alice', asked('alice'))
+    const plan = await waiting('recorded')
+    // A change of the spec adds a line, or is refused.
+    const patch = (annotations: object) =>
+      as('erin', [
+        ...['patch', 'ethereumstake', 'recorded', '-n', NAMESPACE, '--type=merge', '-p'],
+        JSON.stringify({ metadata: { annotations }, spec: { maxFeePerGasGwei: '70' } }),
+      ])
+    expect((await patch({})).stderr).toMatch(/It must be exactly: alice, then on a line of its own erin/)
+    expect((await patch({ [REQUESTED_BY_ANNOTATION]: 'alice\nerin' })).code).toBe(0)
+    const changed = await eventually(
+      'the plan has the new cap',
+      () => waiting('recorded'),
+      ({ maxFeePerGasWei }) => maxFeePerGasWei === '70000000000',
+    )
+    expect(changed.hash).not.toBe(plan.hash)
+    await createOk('erin', approvalOf(changed, 'erin'))
+    await untilShows(cluster, 'recorded', 'ApprovalRequired', /erin \(its approver has asked for this\)/)
+    await createOk('bob', approvalOf(changed, 'bob'))
+    await untilPaidOnce(stack(), 'recorded')
+  })
 })
