@@ -122,9 +122,11 @@ export const recordingPolicy = {
     variables: [...variables, { name: 'expected', expression: expected }],
     mutations: [
       {
-        patchType: 'ApplyConfiguration',
-        applyConfiguration: {
-          expression: `Object{metadata: Object.metadata{annotations: {'${REQUESTED_BY_ANNOTATION}': variables.expected}}}`,
+        // Not ApplyConfiguration: that needs an object of the schema's types, and refuses any other with words of its own before the schema can say which field
+        // is wrong (`amountEth: 32`, without quotes).
+        patchType: 'JSONPatch',
+        jsonPatch: {
+          expression: `has(object.metadata.annotations) ? [JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('${REQUESTED_BY_ANNOTATION}'), value: variables.expected}] : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {'${REQUESTED_BY_ANNOTATION}': variables.expected}}]`,
         },
       },
     ],

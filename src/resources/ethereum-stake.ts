@@ -10,13 +10,13 @@ import { planField } from './plan.ts'
 import {
   address,
   cel,
-  dnsLabel,
   dnsSubdomain,
   hexBytes,
   immutable,
   integerText,
   inWords,
   lastHandledReconcileAt,
+  networkText,
   observedAt,
   observedGeneration,
   phase,
@@ -40,7 +40,7 @@ export const gweiDecimalText = () =>
   )
 
 const spec = z.object({
-  network: immutable(dnsLabel(), 'network').describe("Name of a network in the operator's configuration, such as mainnet or hoodi."),
+  network: immutable(networkText(), 'network').describe("Name of a network in the operator's configuration, such as mainnet or hoodi."),
   amountEth: immutable(
     cel(
       ethText,

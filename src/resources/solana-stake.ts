@@ -9,12 +9,12 @@ import {
   blockhash,
   cel,
   coinText,
-  dnsLabel,
   dnsSubdomain,
   immutable,
   integerText,
   inWords,
   lastHandledReconcileAt,
+  networkText,
   observedAt,
   observedGeneration,
   phase,
@@ -75,7 +75,7 @@ export const priorityFeeText = () =>
   )
 
 const spec = z.object({
-  network: immutable(dnsLabel(), 'network').describe("Name of a Solana network in the operator's configuration, such as mainnet-beta."),
+  network: immutable(networkText(), 'network').describe("Name of a Solana network in the operator's configuration, such as mainnet-beta."),
   amountLamports: immutable(
     cel(
       inWords(

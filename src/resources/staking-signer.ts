@@ -52,7 +52,12 @@ const solanaAddressText = () => inWords(solanaAddress(), 'must be a Solana addre
 const policy = z.strictObject({
   allowedNamespaces: z
     .strictObject({
-      names: z.array(dnsLabel()).max(256).meta(listSet).optional().describe('Namespaces by name.'),
+      names: z
+        .array(inWords(dnsLabel(), 'must be the name of a namespace: nothing stands for all of them, but a selector finds them by labels'))
+        .max(256)
+        .meta(listSet)
+        .optional()
+        .describe('Namespaces by name.'),
       selector: labelSelector.optional().describe('Namespaces by label. An empty selector admits none.'),
     })
     .describe('Namespaces whose resources may use this signer. Empty admits none.'),
@@ -155,7 +160,10 @@ export type SignerPolicy = z.output<typeof policy>
 
 const spec = z.strictObject({
   chain: immutable(z.enum(['Ethereum', 'Solana']), 'chain').describe('Ethereum or Solana.'),
-  keyName: dnsLabel().describe('Folder of the mounted key: /var/run/staking/keys/<keyName>/.'),
+  keyName: inWords(
+    dnsLabel(),
+    'must be lower-case letters, digits and hyphens: treasury, where the Secret has treasury.privateKey',
+  ).describe('Folder of the mounted key: /var/run/staking/keys/<keyName>/.'),
   address: immutable(z.string().min(32).max(44), 'address').describe(
     'Address of the key: what the mounted key must turn out to be. Ethereum: 20 bytes in hex with 0x. Another key is another signer.',
   ),
@@ -302,6 +310,21 @@ export const stakingSigner = {
       rule: "self.chain != 'Solana' || !self.policy.maxPerTransaction.contains('.')",
       message: 'must be a whole number of lamports for a Solana signer (1 SOL is 1000000000)',
       fieldPath: '.policy.maxPerTransaction',
+    },
+    {
+      rule: "self.chain != 'Ethereum' || self.policy.maxPerTransaction.matches('^[0-9]{1,6}([.]|$)')",
+      message: 'of an Ethereum signer it is in ETH, and under a million: 32 ETH is "32", not an amount of gwei or wei',
+      fieldPath: '.policy.maxPerTransaction',
+    },
+    {
+      rule: "!has(self.policy.limits) || self.policy.limits.all(one, !has(one.maxTotalEth) || one.maxTotalEth.matches('^[0-9]{1,8}([.]|$)'))",
+      message: 'maxTotalEth is in ETH, and under a hundred million: 320 ETH is "320", not an amount of gwei or wei',
+      fieldPath: '.policy.limits',
+    },
+    {
+      rule: "!has(self.policy.approval) || !has(self.policy.approval.aboveEth) || self.policy.approval.aboveEth.matches('^[0-9]{1,6}([.]|$)')",
+      message: 'aboveEth is in ETH, and under a million: 64 ETH is "64", not an amount of gwei or wei',
+      fieldPath: '.policy.approval',
     },
     {
       rule: "!has(self.policy.limits) || self.policy.limits.all(one, self.chain == 'Ethereum' ? !has(one.maxTotalSol) : !has(one.maxTotalEth))",

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { cel, dnsLabel, dnsSubdomain, immutable, inWords, pubkey } from './schema.ts'
+import { cel, dnsSubdomain, immutable, inWords, networkText, pubkey } from './schema.ts'
 
 /** The validator that a request is for: by an EthereumStake of the same namespace, or by network and public key. */
 export const validatorRef = () =>
@@ -10,7 +10,7 @@ export const validatorRef = () =>
           .object({ name: dnsSubdomain().describe('Name of an EthereumStake in the same namespace.') })
           .optional()
           .describe('The validator of an EthereumStake in the same namespace: the request waits until it is active.'),
-        network: dnsLabel()
+        network: networkText()
           .optional()
           .describe("With pubkey: name of a network in the operator's configuration, such as mainnet or hoodi."),
         pubkey: inWords(pubkey(), "must be a validator's public key: 0x and 96 hex digits")

@@ -239,6 +239,12 @@ describe('the API server refuses', () => {
     expect(stderr).toMatch(words)
   })
 
+  test('an amount without quotes, with the name of its field', async () => {
+    const { code, stderr } = await create('alice', stake('unquoted', { amountEth: 32 as unknown as string }))
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(/spec\.amountEth in body must be of type string/)
+  })
+
   test('an approval that is changed', async () => {
     const object = approvalOf(plan, 'dave')
     const other = approvalOf(plan, 'carol', { planHash: 'ab'.repeat(32) })
@@ -289,6 +295,12 @@ describe('the API server refuses', () => {
   })
 })
 
+interface Bound {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly labels: Readonly<Record<string, string>>; readonly annotations: Readonly<Record<string, string>> }
+  readonly spec: object
+}
 describe('does not count', () => {
   test('an approval for another plan, one that has expired, one by who has asked; and the next one does', {
     timeout: 120_000,
@@ -434,8 +446,10 @@ describe('does not count', () => {
       20_000,
     )
     await untilShows(cluster, 'unproven', 'ApprovalUnproven', /there is no ValidatingAdmissionPolicyBinding approvals\.staking\.dev/)
-    const { apiVersion, kind, spec } = JSON.parse(bound) as { apiVersion: string; kind: string; spec: object }
-    await applyAll(cluster, [{ apiVersion, kind, metadata: { name: approvalPolicy.name }, spec }])
+    const { apiVersion, kind, spec, metadata } = JSON.parse(bound) as Bound
+    // As it was, by Helm's own marks too.
+    const { labels, annotations } = metadata
+    await applyAll(cluster, [{ apiVersion, kind, metadata: { name: approvalPolicy.name, labels, annotations }, spec }])
     await untilShows(cluster, 'unproven', 'ApprovalRequired', /bob \(it is older than the admission policies that prove who made it\)/)
     expect(await deposits()).toBe(count)
     await deleteStake(cluster, 'unproven')

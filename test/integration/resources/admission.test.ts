@@ -104,6 +104,7 @@ describe('an EthereumStake', () => {
       spec: { withdrawalAddress: `0x${'70'.repeat(40)}` },
       says: 'must be an Ethereum address: 0x and 40 hex digits',
     },
+    { what: 'a network in capitals', spec: { network: 'Hoodi' }, says: 'must be the name of a network: lower-case letters' },
     { what: 'no signer', spec: { signer: undefined }, says: 'spec.signer: Required value' },
     { what: 'a fee cap in words', spec: { maxFeePerGasGwei: '30 gwei' }, says: 'must be a plain decimal number of gwei' },
   ])('with $what is refused, and told why', async ({ spec, says }) => {
@@ -228,9 +229,29 @@ describe('a StakingSigner', () => {
     {
       what: 'a star for all namespaces',
       spec: { policy: { allowedNamespaces: { names: ['*'] } } },
-      says: 'spec.policy.allowedNamespaces.names[0]',
+      says: 'must be the name of a namespace: nothing stands for all of them',
     },
     { what: 'a limit in words', spec: { policy: { maxPerTransaction: '32 ETH' } }, says: 'must be a plain decimal number such as "32"' },
+    {
+      what: 'gwei for ETH',
+      spec: { policy: { maxPerTransaction: '32000000000' } },
+      says: 'it is in ETH, and under a million: 32 ETH is "32"',
+    },
+    {
+      what: 'gwei for ETH in a limit',
+      spec: { policy: { limits: [{ window: '24h', maxTotalEth: '320000000000' }] } },
+      says: 'maxTotalEth is in ETH, and under a hundred million',
+    },
+    {
+      what: 'gwei for ETH above which it needs an approval',
+      spec: { policy: { approval: { by: [{ user: 'bob' }], aboveEth: '64000000000' } } },
+      says: 'aboveEth is in ETH, and under a million',
+    },
+    {
+      what: 'the name of a file for a key name',
+      spec: { keyName: 'treasury.privateKey' },
+      says: 'treasury, where the Secret has treasury.privateKey',
+    },
     { what: 'a path for a key name', spec: { keyName: '../other' }, says: 'spec.keyName' },
     { what: 'a negative nonce', spec: { acknowledgedNonce: -1 }, says: 'spec.acknowledgedNonce' },
   ])('with $what is refused, and told why', async ({ spec, says }) => {
