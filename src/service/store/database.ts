@@ -1,7 +1,7 @@
 import { Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import type { Secret } from '../../lib/secret.ts'
-import { guardedPool } from './guarded-pool.ts'
+import { guardedPool, HeardClient } from './guarded-pool.ts'
 import { hearersLock, listenPglite, listenPostgres, type NoticeHandlers, type Notices } from './listen.ts'
 import { migrate } from './migrations.ts'
 import { openPglite } from './pglite.ts'
@@ -97,6 +97,7 @@ function openPostgres(
 ): Store {
   const connect = (max: number) => {
     const pool = new pg.Pool({
+      Client: HeardClient,
       connectionString: url.reveal(),
       max,
       connectionTimeoutMillis: connectMs,

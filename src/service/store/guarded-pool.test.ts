@@ -1,7 +1,8 @@
-import { EventEmitter } from 'node:events'
-import type pg from 'pg'
+import { EventEmitter, once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import pg from 'pg'
 import { expect, test } from 'vitest'
-import { DatabaseUnavailableError, guardedPool, isOutage } from './guarded-pool.ts'
+import { DatabaseUnavailableError, guardedPool, HeardClient, isOutage } from './guarded-pool.ts'
 
 const failing = (message: string, code?: string) => Object.assign(new Error(message), code === undefined ? {} : { code })
 
@@ -65,4 +66,34 @@ test('a connection that is lost between two statements is thrown away, and ends 
   await expect(client.query('commit', [])).rejects.toMatchObject({ kind: 'away' })
   client.release()
   expect(released).toEqual([expect.objectContaining({ code: 'ECONNRESET' })])
+})
+
+/** A message of PostgreSQL's protocol (version 3): its kind, its length, its content. */
+const message = (kind: string, ...content: readonly (number | string)[]) => {
+  const body = Buffer.concat(content.map((part) => (typeof part === 'string' ? Buffer.from(`${part}\0`) : Buffer.from([0, 0, 0, part]))))
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(body.length + 4)
+  return Buffer.concat([Buffer.from(kind), length, body])
+}
+
+test('a server that lets a client in and is killed at the same moment ends nothing: the next statement says that it is away', async () => {
+  const dying = 'terminating connection due to unexpected postmaster exit'
+  const welcome = [message('R', 0), Buffer.from('Z\0\0\0\x05I')]
+  const farewell = message('E', 'SFATAL', 'C57P01', `M${dying}`, '')
+  // In one piece: nobody has a turn in between.
+  const server = createServer((socket) =>
+    socket.on('error', () => undefined).once('data', () => socket.end(Buffer.concat([...welcome, farewell]))),
+  )
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const pool = new pg.Pool({ Client: HeardClient, host: '127.0.0.1', port, user: 'u', database: 'd', max: 1 })
+  pool.on('error', () => undefined)
+  try {
+    const client = await guardedPool(pool, { statementMs: 1_000, maxWaiting: 3 }).connect()
+    await expect(client.query('select 1', [])).rejects.toMatchObject({ name: 'DatabaseUnavailableError', kind: 'away' })
+    client.release()
+  } finally {
+    server.close()
+    await pool.end()
+  }
 })

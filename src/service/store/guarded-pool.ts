@@ -1,5 +1,5 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely'
-import type pg from 'pg'
+import pg from 'pg'
 import { preparedName } from './prepared.ts'
 
 /** The database can't be asked now. What was asked may have been done all the same, when the last thing asked was a commit. */
@@ -18,6 +18,18 @@ export interface PoolLimits {
   readonly statementMs: number
   /** So many may wait for a connection; further ones are refused at once. */
   readonly maxWaiting: number
+}
+
+/**
+ * A client that is never without a listener for its errors. The pool takes its own away when it hands a client on, and whoever gets it adds one a turn later: a server that
+ * is killed just then says so in between (with the words that let the client in, it may be one piece), and an error that nobody hears ends the process.
+ */
+export class HeardClient extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super(config)
+    // What it can't do any more, its next query says.
+    this.on('error', () => undefined)
+  }
 }
 
 /** A stalled event loop fires the timer before it reads the answer that has come meanwhile: so long it may still be read. */
