@@ -21,7 +21,8 @@ export interface AuditEntry {
   readonly path: string
   readonly idempotencyKey: string | undefined
   readonly requestId: string
-  readonly address: string
+  /** Undefined where the client has left before it was asked for. */
+  readonly address: string | undefined
 }
 
 export interface Audit {
@@ -76,7 +77,7 @@ export function createAudit(deps: { store: Store; clock: Clock; log: Logger; set
       path: entry.path.slice(0, maxPathLength),
       idempotency_key: entry.idempotencyKey ?? null,
       request_id: entry.requestId,
-      address: entry.address.slice(0, maxAddressLength),
+      address: entry.address?.slice(0, maxAddressLength) ?? null,
       status: outcome?.status ?? null,
       resource_id: outcome?.resource_id ?? null,
     }

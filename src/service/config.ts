@@ -100,6 +100,8 @@ export const serviceConfigFile = z.strictObject({
       maxConnections: z.int().min(1).max(100_000).default(1_000),
       /** Requests that one instance serves at the same time; further ones answer 503 with Retry-After. */
       maxInFlight: z.int().min(1).max(10_000).default(256),
+      /** The same for one account, so that none keeps the others out: half of them, or what many accounts need. */
+      maxInFlightPerAccount: z.int().min(1).max(10_000).default(128),
       /** Requests that wait for a change at the same time on one instance, at most half of its connections; further ones are answered at once. */
       maxWaiting: z.int().min(0).max(50_000).default(500),
       /** The same for one API key. */

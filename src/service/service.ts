@@ -175,7 +175,7 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
     audit: createAudit({ store, clock, log, settings: deps.audit ?? defaultAuditSettings }),
     limiter: createRateLimiter({ store, clock, ...deps.rateLimit }),
   }
-  await installAuth(app, { ...access, checkNetwork, limits: deps.rateLimit })
+  await installAuth(app, { ...access, checkNetwork, limits: deps.rateLimit, admission, onShed: metrics.shed })
   installNetworkCheck(app, checkNetwork)
   const networkHealth = createNetworkHealth({ networks: deps.networks, solanaNetworks: deps.solanaNetworks ?? new Map(), clock })
   metrics.onScrapeNetworks(networkHealth)

@@ -12,6 +12,7 @@ import { MadeBeforeError } from '../made-before.ts'
 import type { Metrics } from '../metrics.ts'
 import { keyPath, type ValidatorKeys } from '../seed.ts'
 import { isUniqueViolation } from '../store/database.ts'
+import { inTime } from '../store/guarded-pool.ts'
 import type { KeyIndices } from '../store/key-index.ts'
 import type { DepositMaker } from './deposit-maker.ts'
 import type { EthereumNetwork } from './networks.ts'
@@ -44,6 +45,9 @@ export type TakeNewKey = <T>(
   signal: AbortSignal,
   use: (key: NewKey) => Promise<T>,
 ) => Promise<T>
+
+/** Of a request's five seconds. */
+const lookMs = 1_000
 
 type Verdict = 'new' | { readonly paidBy: Hex } | 'used'
 
@@ -105,7 +109,10 @@ export function createTakeNewKey(deps: {
       const terms = { network: network.config, amountGwei, credentialsType, withdrawalAddress }
       const { pubkey, ...deposit } = await deposits.make(index, terms, signal)
       const verdict = await judge(network, deposit, signal).catch(async (error: unknown) => {
-        await isTaken(index, order)
+        // A stake of this very order is found though the chain tells nothing; a database that tells nothing either is not waited for.
+        await inTime(isTaken(index, order), lookMs).catch((other: unknown) => {
+          if (other instanceof MadeBeforeError) throw other
+        })
         throw error
       })
       if (verdict === 'new') {

@@ -26,13 +26,15 @@ export interface HttpLimits {
   readonly maxConnections: number
   /** Requests that are served at the same time; further ones are told to come again. */
   readonly maxInFlight: number
+  /** The same of one account: half of them, so that none keeps the others out. */
+  readonly maxInFlightPerAccount: number
   /** Requests that wait for a change at the same time, in all (half of the connections at most) and of one API key; further ones are answered at once. */
   readonly maxWaiting: number
   readonly maxWaitingPerKey: number
 }
 
 export const defaultHttpLimits: HttpLimits = {
-  ...{ requestTimeoutMs: 15_000, maxConnections: 1_000, maxInFlight: 256 },
+  ...{ requestTimeoutMs: 15_000, maxConnections: 1_000, maxInFlight: 256, maxInFlightPerAccount: 128 },
   ...{ maxWaiting: 500, maxWaitingPerKey: 100 },
 }
 

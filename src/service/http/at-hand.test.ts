@@ -25,6 +25,8 @@ const stopping = new AbortController()
 const plain: Caller = { keyId: 'key_1', account: 'acme', scopes: ['read'], mayComeFrom: addressCheck(undefined) }
 let caller: Caller | undefined
 let isFull: boolean
+/** An account that has all its places. */
+let full: string | undefined
 let tokens: number
 const used = vi.fn()
 const requestDuration = vi.fn()
@@ -47,7 +49,7 @@ beforeAll(async () => {
         spendAtHand: () => (tokens === 0 ? undefined : { allowed: true, limit: 9, remaining: --tokens, resetMs: 1_500 }),
       },
       audit: { used, reads: false },
-      admission: { isFull: () => isFull, enter: entered },
+      admission: { isFull: () => isFull, isFullFor: (account) => account === full, enter: entered, assign: () => undefined },
       metrics: { requestDuration },
       log: createLogger({ program: 'service', level: 'info', destination: { write: (line) => lines.push(line) } }),
       stopping: stopping.signal,
@@ -61,6 +63,7 @@ beforeEach(() => {
   vi.clearAllMocks()
   caller = plain
   isFull = false
+  full = undefined
   tokens = 5
   lines.length = 0
 })
@@ -143,6 +146,9 @@ test.each([
   }),
   goes('no place', {}, () => {
     isFull = true
+  }),
+  goes('an account that has all its places', {}, () => {
+    full = plain.account
   }),
   goes('no request left that is known of', {}, () => {
     tokens = 0

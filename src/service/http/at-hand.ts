@@ -72,11 +72,12 @@ export function answerAtHand(app: FastifyInstance, kinds: readonly AnswersAtHand
     if (!caller.scopes.includes(route.scope as Scope) || caller.operations?.includes(operation) === false) return false
     const found = find(caller.account, url.slice(prefix.length))
     if (found === undefined || caller.networks?.includes(found.network) === false) return false
-    if (deps.admission.isFull()) return false
+    if (deps.admission.isFull() || deps.admission.isFullFor(caller.account)) return false
     const allowance = deps.limiter.spendAtHand(caller.keyId)
     if (allowance?.allowed !== true) return false
 
     deps.admission.enter(response)
+    deps.admission.assign(response, caller.account)
     deps.audit.used(caller.keyId)
     const requestId = requestIdOf(request)
     const { tag, body } = found.written

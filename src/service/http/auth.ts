@@ -5,6 +5,7 @@ import type { ApiKeys, Caller } from '../api-keys.ts'
 import type { Audit, AuditEntry } from '../audit.ts'
 import { ProblemError } from '../errors.ts'
 import type { Allowance, RateLimiter } from '../rate-limits.ts'
+import type { Admission } from './admit.ts'
 import type { NetworkCheck } from './network-limits.ts'
 
 declare module 'fastify' {
@@ -49,6 +50,10 @@ export const operationOf = (route: Route): OperationId => {
 }
 
 export interface AuthDeps {
+  /** The places of those who are served, of which an account has a share. */
+  readonly admission: Pick<Admission, 'isFullFor' | 'assign'>
+  /** Counts who is told to come again. */
+  readonly onShed: () => void
   /** What is checked of the networks that a key is for. @throws ProblemError */
   readonly checkNetwork: NetworkCheck
   readonly apiKeys: ApiKeys
@@ -62,7 +67,8 @@ export interface AuthDeps {
  * In this order: a valid API key (401), from where it may be used (403), its limit (429), what it may do (403), and a well-formed Idempotency-Key (400), all before the
  * body is read. What changes something is then written down, before it takes effect. Whoever has stolen a key that is bound to addresses can't use up its limit.
  */
-export async function installAuth(app: FastifyInstance, { apiKeys, audit, limiter, limits, checkNetwork }: AuthDeps): Promise<void> {
+export async function installAuth(app: FastifyInstance, deps: AuthDeps): Promise<void> {
+  const { apiKeys, audit, limiter, limits, checkNetwork, admission, onShed } = deps
   await app.register(rateLimit, { global: false })
   const byAddress = app.createRateLimit({
     max: limits.maxUnauthenticated,
@@ -121,6 +127,13 @@ export async function installAuth(app: FastifyInstance, { apiKeys, audit, limite
     request.caller = caller
     audit.used(caller.keyId)
     tellLimit(allowance, reply)
+    if (admission.isFullFor(caller.account)) {
+      onShed()
+      throw new ProblemError('service-unavailable', 'as many requests of this account are being served as may be: ask again', {
+        retryAfterSeconds: 1,
+      })
+    }
+    admission.assign(reply.raw, caller.account)
     try {
       checkPermission(request, route, caller)
     } catch (error) {
@@ -153,8 +166,12 @@ const entryOf = (request: FastifyRequest, route: Route, { account, keyId }: Call
   ...{ account, keyId, operation: operationOf(route), method: route.method, path: request.url.split('?', 1)[0] ?? '/' },
   // Only one that is well-formed: what isn't, is no key.
   idempotencyKey: idempotencyKeyPattern.test(idempotencyKeyOf(request) ?? '') ? idempotencyKeyOf(request) : undefined,
-  ...{ requestId: request.id, address: request.ip },
+  requestId: request.id,
+  address: addressOf(request),
 })
+
+/** Of a connection that is gone, Node tells none. */
+const addressOf = ({ ip }: { readonly ip: string | undefined }): string | undefined => ip
 
 /** @throws ProblemError `forbidden` */
 function checkPermission(request: FastifyRequest, route: Route, caller: Caller): void {

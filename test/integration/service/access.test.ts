@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
+import { createLogger } from '../../../src/lib/log.ts'
 import { type ApiKeys, createApiKeys, type NewApiKey } from '../../../src/service/api-keys.ts'
+import { createAudit, defaultAuditSettings } from '../../../src/service/audit.ts'
 import { fingerprint } from '../../../src/service/fingerprint.ts'
 import { openStore } from '../../../src/service/store/database.ts'
 import { memoryDatabase } from '../../stack/memory-database.ts'
@@ -175,6 +177,19 @@ describe.each(both)('an API key on $database', ({ open }) => {
     expect((await read()).body.items[0]).toMatchObject({ operation: 'createEthereumStake', address: 'x'.repeat(64) })
     expect((await read('?since=0000-01-01T00:00:00Z&until=9999-12-31T23:59:59Z')).body.items).toHaveLength(2)
     expect((await read('?until=0000-01-01T00:00:00Z')).body.items).toEqual([])
+  })
+
+  test('has what it asks written down though the client has left, and Node tells no address of it', async () => {
+    const { keyId } = await make()
+    const log = createLogger({ program: 'service', level: 'error' })
+    const audit = createAudit({ store: service.store, clock: systemClock, log, settings: defaultAuditSettings })
+    const asked = { account: 'acme', keyId, operation: 'createEthereumStake', method: 'POST', path: stakes, requestId: name() }
+    const id = await audit.begin({ ...asked, idempotencyKey: undefined, address: undefined })
+    const row = service.store.db
+      .selectFrom('audit_log')
+      .select('address')
+      .where('id', '=', id ?? '')
+    expect(await row.executeTakeFirst()).toEqual({ address: null })
   })
 
   test('takes nothing into effect once it is revoked, though it is remembered', async () => {

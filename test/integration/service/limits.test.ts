@@ -47,6 +47,45 @@ test.each([
   }
 })
 
+test('an account that has all its requests held keeps no other one out, and is served again afterwards', async () => {
+  const httpLimits = { maxInFlight: 10, maxInFlightPerAccount: 5, maxWaiting: 10, maxWaitingPerKey: 10 }
+  const shared = await startService(service.store, { httpLimits })
+  try {
+    const [greedy, modest] = [await shared.key({ account: 'greedy' }), await shared.key({ account: 'modest' })]
+    const path = `/v1/ethereum/stakes/${(await shared.stake(greedy)).body.stakeId}`
+    const tag = (await shared.call('GET', path, { key: greedy })).headers.get('etag') ?? ''
+    // Who waits for a change is not being served, and takes none of its account's places.
+    const left = new AbortController()
+    const waiting = Array.from({ length: 6 }, () =>
+      fetch(`${shared.url}${path}?wait=60s`, {
+        headers: { authorization: `Bearer ${greedy}`, 'if-none-match': tag },
+        signal: left.signal,
+      }).catch(() => undefined),
+    )
+    await expect.poll(() => shared.service.app.waiting.count(), { timeout: 20_000 }).toBeGreaterThanOrEqual(5)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    shared.chain.hold = promise
+    const before = shared.chain.calls
+    const held = Array.from({ length: 5 }, () => shared.stake(greedy))
+    await expect.poll(() => shared.chain.calls - before, { timeout: 20_000 }).toBe(5)
+    for (let count = 0; count < 10; count++) {
+      const more = await shared.call('GET', path, { key: greedy })
+      expect(more).toMatchObject({ status: 503, body: { code: 'service-unavailable' } })
+      expect(more.headers.get('retry-after')).toBe('1')
+    }
+    expect((await shared.call('GET', '/v1/ethereum/stakes', { key: modest })).status).toBe(200)
+    resolve()
+    expect((await Promise.all(held)).map(({ status }) => status)).toEqual([201, 201, 201, 201, 201])
+    left.abort()
+    await Promise.all(waiting)
+    // Nothing of it is held any more: as many as may be are served at once again.
+    const again = await Promise.all(Array.from({ length: 5 }, () => shared.stake(greedy)))
+    expect(again.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201])
+  } finally {
+    await shared.close()
+  }
+})
+
 test('what the platform asks is not limited', async () => {
   for (let count = 0; count < 10; count++) expect((await callService(service.url, 'GET', '/healthz')).status).toBe(200)
 })
