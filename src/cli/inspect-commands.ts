@@ -70,6 +70,7 @@ function doctorCommand(version: string): Command {
         const { systemClock } = await import('../lib/clock.ts')
         const cluster = await open(flags, version).catch((error: unknown) => ({
           missing: error instanceof Error ? error.message : String(error),
+          isNamed: [flags.kubeconfig, flags.context, process.env.KUBECONFIG || undefined].some((named) => named !== undefined),
         }))
         const inPod = flags.kubeconfig === undefined && process.env.KUBERNETES_SERVICE_HOST !== undefined
         const findings = await examine(

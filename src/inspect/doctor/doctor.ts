@@ -23,7 +23,8 @@ export interface DoctorOptions {
   readonly remoteSignersFile?: string | undefined
   readonly lease: { readonly namespace: string; readonly name: string }
   /** Undefined: why there is none. */
-  readonly cluster: Cluster | { readonly missing: string }
+  /** `missing`: why there is none to look at; `isNamed`: one was asked for, by a flag or the environment. */
+  readonly cluster: Cluster | { readonly missing: string; readonly isNamed?: boolean }
   /** Whether whoever runs this is the operator itself, so that its permissions are to be asked for. */
   readonly isOperator: boolean
   readonly clock: Clock
@@ -171,7 +172,10 @@ async function lookAtCluster(
   { cluster, lease, isOperator, clock }: DoctorOptions,
   signal: AbortSignal,
 ): Promise<{ readonly findings: readonly Finding[]; readonly signers: readonly StakingSigner[] }> {
-  if ('missing' in cluster) return { findings: [skipped('cluster', 'API server', cluster.missing)], signers: [] }
+  if ('missing' in cluster) {
+    const found = cluster.isNamed === true ? failed : skipped
+    return { findings: [found('cluster', 'API server', cluster.missing)], signers: [] }
+  }
   try {
     const definitions = await lookAtDefinitions(cluster, signal)
     const leader = await lookAtLeader(cluster, lease, clock.now().getTime(), signal)

@@ -133,8 +133,23 @@ describe('doctor', () => {
     expect(code).toBe(0)
   })
 
+  test.each([
+    ['--kubeconfig', '/nowhere', /^failed +cluster: API server: \/nowhere cannot be read/m],
+    ['--context', 'nowhere', /^failed +cluster: API server: the kubeconfig has no context nowhere/m],
+  ])('a cluster that is named by %s and is not there is a fault, whatever else is well', async (flag, value, says) => {
+    const { code, stdout } = await doctor(flag, value)
+    expect(stdout).toMatch(says)
+    expect(code).toBe(1)
+  })
+
   test('with nothing configured says what it could not look at, and where it can', async () => {
-    const { code, stdout, stderr } = await doctor('--kubeconfig', '/nowhere', '--networks', '/nowhere.yaml', '--keys-dir', '/nokeys')
+    const home = mkdtempSync(join(tmpdir(), 'home-'))
+    const { code, stdout, stderr } = await runToEnd({
+      command: process.execPath,
+      args: [mainEntry, 'doctor', '--networks', '/nowhere.yaml', '--keys-dir', '/nokeys'],
+      env: { ...COMPILE_CACHE, KUBECONFIG: undefined, HOME: home },
+      signal: AbortSignal.timeout(60_000),
+    })
     expect(stdout.match(/^skipped/gm)).toHaveLength(3)
     expect(stdout).toContain('kubectl exec -n NAMESPACE deploy/staking-operator -- node /app/dist/main.js doctor')
     expect([code, stderr]).toEqual([1, 'error: nothing could be looked at from here\n'])
