@@ -50,3 +50,10 @@ test.each<{ event: TransactionEvent; counted: string; says: object }>([
     'keys that a line would have twice',
   ).toEqual([])
 })
+
+test('of Solana, which has neither nonces nor a price of gas, none is told', () => {
+  const solana = { ...record, spec: { ...record.spec, chain: 'Solana', network: 'devnet' } } as RecordObject
+  const { fields } = auditOf(solana, { is: 'attempt', kind: 'Call', hash: '5sig', nonce: 1, maxFeePerGasWei: '' })
+  expect(fields).toMatchObject({ hash: '5sig', attempt: 1, network: 'devnet' })
+  expect(Object.keys(fields).filter((key) => /nonce|gas/i.test(key))).toEqual([])
+})

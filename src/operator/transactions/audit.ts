@@ -21,8 +21,8 @@ const messages = {
 
 /** One line for each thing that happens to money, and a count. */
 export function auditOf({ metadata, spec }: Pick<RecordObject, 'metadata' | 'spec'>, event: TransactionEvent): AuditLine {
-  const { owner, purpose, amount, signer, from, network } = spec
-  const { kind: version, ...rest } = { kind: undefined, ...event }
+  const { chain, owner, purpose, amount, signer, from, network } = spec
+  const { kind: version, nonce, maxFeePerGasWei: fee, ...rest } = { kind: undefined, maxFeePerGasWei: undefined, ...event }
   return {
     about: { kind: owner.kind, namespace: owner.namespace, name: owner.name, uid: owner.originUid },
     fields: {
@@ -33,6 +33,9 @@ export function auditOf({ metadata, spec }: Pick<RecordObject, 'metadata' | 'spe
       from,
       network,
       ...rest,
+      // Solana has no nonces: there it is the number of the attempt, from 0.
+      ...(chain === 'Solana' ? { attempt: nonce } : { nonce }),
+      ...(fee === undefined || fee === '' ? {} : { maxFeePerGasWei: fee }),
       ...(version === undefined ? {} : { version }),
     },
     message: messages[event.is],
