@@ -64,60 +64,15 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
   const ended = async (run: RunningProcess): Promise<number | null> =>
     (await Promise.race([run.exited, delay(TIMEOUT_MS, undefined, { ref: false })]))?.code ?? null
 
-  test('makes deposits, exits, withdrawals and Solana stakes, refuses what must be, and leaves nothing running', async () => {
-    const run = await demo()
-    await endpoints(run)
-    const processes = descendantsOf(run.pid)
-    // In whichever order: they are listed by their pids, which begin again from below.
-    const commands = processes.map(({ command }) => command).join('\n')
-    expect(commands).toMatch(/\/kube-apiserver /)
-    expect(commands).toMatch(/src\/main\.ts operator/)
-    expect(await ended(run), run.output()).toBe(0)
-    const output = run.output()
-    const hashes = output.match(/transaction 0x[0-9a-f]{64}/g) ?? []
-    expect(new Set(hashes).size).toBe(3)
-    expect(output.match(/validator {3}0x[0-9a-f]{96}/g)).toHaveLength(3)
-    for (const accepted of ['team-a/validator-1  32 ETH', 'team-a/validator-2  32 ETH', 'team-b/compounding  48.5 ETH'])
-      expect(output).toContain(accepted)
-    expect(output).toMatch(/team-c\/not-admitted {2}NamespaceNotAllowed: .*team-c/)
-    expect(output).toContain('The deposit contract counts 3 deposits')
-    expect(output).toMatch(
-      /Stopped by a limit:\n {2}team-a\/one-too-many {2}LimitReached: StakingSigner treasury may sign 3 transactions in 24h/,
-    )
-    expect(output).toMatch(/The fleet as a web page, for as long as this runs: http:\/\/127\.0\.0\.1:\d+\/ui\//)
-    expect(output).toMatch(/team-b\/eight {2}8 ETH asked, 8 ETH paid to 0x70997970/i)
-    expect(output).toMatch(/team-a\/leave {2}validator 0x[0-9a-f]+… has left, 32 ETH paid/)
-    expect(output).toContain('team-a/changed-my-mind  deleted before it was sent: cancelled at the staking API')
-    expect(output).toMatch(/team-b\/too-much {2}OverAvailable: .*amount-over-available.*8\.5 ETH are available/)
-    expect(output).toContain('The contract has 2 requests.')
-    expect(output).toMatch(/team-a\/returns\s+3 SOL\s+Withdrawn/)
-    expect(output).toMatch(/team-b\/stays\s+0\s+5000000000\n/)
-    const [, together, again] = /together\s+(\d+)\s+(\d+)/.exec(output) ?? []
-    expect(again).toBe(together)
-    expect(output).toMatch(/error: you \(system:serviceaccount:team-a:staking-requester\) have asked for it: somebody else must approve it/)
-    expect(output).toMatch(/Approved as system:serviceaccount:team-a:staking-approver\./)
-    expect(output).toMatch(/ethstake team-a\/needs-approval\s+32 ETH\s+Confirmed\s+Succeeded/)
-    const [, log = ''] = /\$ kubectl get stx\nPURPOSE[^\n]+NONCE[^\n]+\n((?:[^\n]+\n)+)/.exec(output) ?? []
-    for (const landed of [
-      'Deposit +32 ETH',
-      'Deposit +48.5 ETH',
-      'Exit',
-      'Withdrawal +8 ETH',
-      'SolanaStake +5 SOL',
-      'SolanaWithdrawal +3 SOL',
-    ])
-      expect(log).toMatch(new RegExp(`^${landed}.* Landed `, 'm'))
-    expect(output).toContain('All holds.')
-    // No terminal, no cursor movements.
-    expect(output).not.toContain('\u001b[')
-    expect(stillRunning(processes)).toEqual([])
-    for (const secret of ['stack/keys', 'stack/seed', 'stack/api-key', 'endpoints.json', 'demo.pid'])
-      expect(existsSync(join(dir, secret)), secret).toBe(false)
-  })
-
-  test('with --keep it goes on; its parts can be ended and started again by hand; --stop ends everything', async () => {
+  test('makes deposits, exits, withdrawals and Solana stakes, and refuses what must be; kept, its parts can be ended and started by hand', async () => {
     const run = await demo('--keep')
     const given = await endpoints(run)
+    // In whichever order: they are listed by their pids, which begin again from below.
+    const commands = descendantsOf(run.pid)
+      .map(({ command }) => command)
+      .join('\n')
+    expect(commands).toMatch(/\/kube-apiserver /)
+    expect(commands).toMatch(/src\/main\.ts operator/)
     expect(Object.keys(given).sort()).toEqual(
       [
         'kubeconfig',
@@ -135,7 +90,8 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
         'serviceCommand',
       ].sort(),
     )
-    await run.waitForOutput(/It goes on until Ctrl-C/, TIMEOUT_MS)
+    await run.waitForOutput(/It goes on until Ctrl-C|What does not hold/, TIMEOUT_MS)
+    expectAllOf(run.output())
     const processes = descendantsOf(run.pid)
     expect(processes.map(({ pid }) => pid)).toEqual(expect.arrayContaining([given.operatorPid, given.servicePid]))
     expect(await (await fetch(given.operatorMetrics)).text()).toContain('staking_operator_')
@@ -175,14 +131,16 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     const stop = await demo('--stop')
     expect(await ended(stop), stop.output()).toBe(0)
     expect(stop.output()).toContain('The demo has ended.')
-    await run.exited
+    expect(await ended(run), run.output()).toBe(0)
     expect(stillRunning(processes)).toEqual([])
     expect(existsSync(join(dir, 'endpoints.json'))).toBe(false)
   })
 
-  test('fails and says why when there is a deposit too many', async () => {
+  test('ends by itself, leaves nothing running and no secret, and fails and says why when there is a deposit too many', async () => {
     const run = await demo()
     const { ethereumRpc } = await endpoints(run)
+    const processes = descendantsOf(run.pid)
+    expect(processes.map(({ command }) => command).join('\n')).toMatch(/src\/main\.ts operator/)
     const [, , , stranger] = await callRpc<readonly string[]>(ethereumRpc, 'eth_accounts', [])
     const data = encodeDeposit({
       pubkey: `0x${'ee'.repeat(48)}`,
@@ -195,5 +153,48 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     ])
     expect(await ended(run), run.output()).not.toBe(0)
     expect(run.output()).toMatch(/What does not hold:\n.*counts 4 deposits for 3/)
+    expect(stillRunning(processes)).toEqual([])
+    for (const secret of ['stack/keys', 'stack/seed', 'stack/api-key', 'endpoints.json', 'demo.pid'])
+      expect(existsSync(join(dir, secret)), secret).toBe(false)
   })
 })
+
+/** What the demo says when all holds. */
+function expectAllOf(output: string): void {
+  const hashes = output.match(/transaction 0x[0-9a-f]{64}/g) ?? []
+  expect(new Set(hashes).size).toBe(3)
+  expect(output.match(/validator {3}0x[0-9a-f]{96}/g)).toHaveLength(3)
+  for (const accepted of ['team-a/validator-1  32 ETH', 'team-a/validator-2  32 ETH', 'team-b/compounding  48.5 ETH'])
+    expect(output).toContain(accepted)
+  expect(output).toMatch(/team-c\/not-admitted {2}NamespaceNotAllowed: .*team-c/)
+  expect(output).toContain('The deposit contract counts 3 deposits')
+  expect(output).toMatch(
+    /Stopped by a limit:\n {2}team-a\/one-too-many {2}LimitReached: StakingSigner treasury may sign 3 transactions in 24h/,
+  )
+  expect(output).toMatch(/The fleet as a web page, for as long as this runs: http:\/\/127\.0\.0\.1:\d+\/ui\//)
+  expect(output).toMatch(/team-b\/eight {2}8 ETH asked, 8 ETH paid to 0x70997970/i)
+  expect(output).toMatch(/team-a\/leave {2}validator 0x[0-9a-f]+… has left, 32 ETH paid/)
+  expect(output).toContain('team-a/changed-my-mind  deleted before it was sent: cancelled at the staking API')
+  expect(output).toMatch(/team-b\/too-much {2}OverAvailable: .*amount-over-available.*8\.5 ETH are available/)
+  expect(output).toContain('The contract has 2 requests.')
+  expect(output).toMatch(/team-a\/returns\s+3 SOL\s+Withdrawn/)
+  expect(output).toMatch(/team-b\/stays\s+0\s+5000000000\n/)
+  const [, together, again] = /together\s+(\d+)\s+(\d+)/.exec(output) ?? []
+  expect(again).toBe(together)
+  expect(output).toMatch(/error: you \(system:serviceaccount:team-a:staking-requester\) have asked for it: somebody else must approve it/)
+  expect(output).toMatch(/Approved as system:serviceaccount:team-a:staking-approver\./)
+  expect(output).toMatch(/ethstake team-a\/needs-approval\s+32 ETH\s+Confirmed\s+Succeeded/)
+  const [, log = ''] = /\$ kubectl get stx\nPURPOSE[^\n]+NONCE[^\n]+\n((?:[^\n]+\n)+)/.exec(output) ?? []
+  for (const landed of [
+    'Deposit +32 ETH',
+    'Deposit +48.5 ETH',
+    'Exit',
+    'Withdrawal +8 ETH',
+    'SolanaStake +5 SOL',
+    'SolanaWithdrawal +3 SOL',
+  ])
+    expect(log).toMatch(new RegExp(`^${landed}.* Landed `, 'm'))
+  expect(output).toContain('All holds.')
+  // No terminal, no cursor movements.
+  expect(output).not.toContain('\u001b[')
+}
