@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { type Condition, isTrue } from '../../src/resources/conditions.ts'
 import type { ApiResponse } from './api-request.ts'
 import type { ControlPlane } from './control-plane.ts'
 
@@ -56,3 +57,15 @@ const isNotServed = (answer: ApiResponse | undefined): boolean =>
   answer === undefined || (answer.status === 404 && (answer.body as { details?: { name?: string } }).details?.name === undefined)
 
 const said = ({ status, body }: ApiResponse): string => `HTTP ${status}: ${(body as { message?: string }).message ?? String(body)}`
+
+/** Until every definition of the cluster is served, which it is a moment after it was applied. @throws after half a minute */
+export async function untilEstablished({ request }: Pick<ControlPlane, 'request'>): Promise<void> {
+  for (const deadline = Date.now() + 30_000; ; await delay(50)) {
+    const { body } = await request({ path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions' })
+    const { items } = body as { items: readonly { metadata: { name: string }; status?: { conditions?: readonly Condition[] } }[] }
+    const missing = items.filter(({ status }) => !isTrue(status?.conditions, 'Established'))
+    if (items.length > 0 && missing.length === 0) return
+    if (Date.now() > deadline)
+      throw new Error(`not established: ${missing.map(({ metadata }) => metadata.name).join(', ') || 'no definition'}`)
+  }
+}

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
@@ -84,6 +84,18 @@ export async function installChart(cluster: ControlPlane, values: object, signal
 }
 
 let rights: Promise<string> | undefined
+/** Rendered once for all files of one run. */
+async function renderedRights(): Promise<string> {
+  const folder = process.env.STAKING_TEST_PREPARED
+  if (folder === undefined) return renderRights()
+  const file = join(folder, 'rights.yaml')
+  if (existsSync(file)) return readFileSync(file, 'utf8')
+  const text = await renderRights()
+  const own = `${file}-${process.pid}`
+  writeFileSync(own, text)
+  renameSync(own, file)
+  return text
+}
 /** What the operator may do, as the chart renders it, with nothing beside: neither a Deployment nor policies of admission. */
 async function renderRights(): Promise<string> {
   const helm = await startHelm(undefined, AbortSignal.timeout(600_000))
@@ -101,7 +113,7 @@ async function renderRights(): Promise<string> {
 
 /** The definitions and the operator's rights: what most tests need of the chart. @returns whom the operator runs as */
 export async function installRights(cluster: ControlPlane): Promise<ServiceAccount> {
-  rights ??= renderRights()
+  rights ??= renderedRights()
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: OPERATOR.namespace } }
   const crds = readdirSync(join(repository, 'crds')).map((file) => readFileSync(join(repository, 'crds', file), 'utf8'))
   await applyObjects(cluster, [...crds.flatMap(objectsIn), namespace, ...objectsIn(await rights)])

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
 import { CONFIRM_DELETE_ANNOTATION } from '../../src/resources/meta.ts'
+import { untilEstablished } from '../cluster/apply.ts'
 import {
   applyAll,
   eventually,
@@ -183,7 +184,7 @@ describe('taken away and applied again', () => {
     )
     // Everything again, as from Git.
     await stack.cluster.kubectlOk(['apply', '-f', crds])
-    await stack.cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+    await untilEstablished(stack.cluster)
     const again = [
       signer({ policy: { allowedNamespaces: { names: ['default', 'team-a'] } } }),
       inSpace('final', 'default'),

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { kinds } from '../../../src/resources/kinds.ts'
+import { untilEstablished } from '../../cluster/apply.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 
 /** What the examples are to a real API server, with nobody there who acts on them. */
@@ -9,7 +10,7 @@ let cluster: ControlPlane
 beforeAll(async () => {
   cluster = await startControlPlane()
   await cluster.kubectlOk(['apply', '-f', join(examples, '../crds')])
-  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+  await untilEstablished(cluster)
 })
 afterAll(() => cluster?.stop())
 

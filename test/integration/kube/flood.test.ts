@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { API_VERSION, CONFIRM_DELETE_ANNOTATION, FINALIZER } from '../../../src/resources/meta.ts'
+import { untilEstablished } from '../../cluster/apply.ts'
 import { installRights } from '../../cluster/chart.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 import { freePort } from '../../cluster/ports.ts'
@@ -24,7 +25,7 @@ beforeAll(async () => {
   cluster = await startControlPlane()
   dir = mkdtempSync(join(tmpdir(), 'kube-flood-'))
   await installRights(cluster)
-  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+  await untilEstablished(cluster)
   for (const space of ['flood', 'calm']) await cluster.kubectlOk(['create', 'namespace', space])
 })
 afterAll(async () => {

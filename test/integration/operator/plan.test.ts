@@ -7,6 +7,7 @@ import { makePlan, type PlanOptions } from '../../../src/inspect/plan/plan.ts'
 import type { Plan } from '../../../src/inspect/plan/planned.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
+import { untilEstablished } from '../../cluster/apply.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 import { runToEnd } from '../../cluster/run.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
@@ -44,7 +45,7 @@ beforeAll(async () => {
   cluster = plane
   anvil = chain
   await cluster.kubectlOk(['apply', '-f', new URL('../../../crds', import.meta.url).pathname])
-  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+  await untilEstablished(cluster)
   const networks = [
     {
       name: NETWORK,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { EthereumStake } from '../../../src/resources/ethereum-stake.ts'
+import { untilEstablished } from '../../cluster/apply.ts'
 import { installRights } from '../../cluster/chart.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 import { createProgram, type Program } from '../../stack/program.ts'
@@ -37,7 +38,7 @@ beforeAll(async () => {
 
   rebuilt = await startControlPlane({})
   const serviceAccount = await installRights(rebuilt)
-  await rebuilt.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+  await untilEstablished(rebuilt)
   const kubeconfig = join(dir, 'operator.kubeconfig')
   writeFileSync(kubeconfig, await rebuilt.kubeconfigFor(serviceAccount), { mode: 0o600 })
   const [command = '', ...args] = stack().operator.command

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { untilEstablished } from '../../cluster/apply.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 
 /** What people get from a real API server when they apply a SolanaStake: it is taken, or the message says what to do. */
@@ -6,7 +7,7 @@ let cluster: ControlPlane
 beforeAll(async () => {
   cluster = await startControlPlane()
   await cluster.kubectlOk(['apply', '-f', new URL('../../../crds', import.meta.url).pathname])
-  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+  await untilEstablished(cluster)
 })
 afterAll(async () => {
   await cluster?.stop()

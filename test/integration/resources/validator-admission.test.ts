@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { untilEstablished } from '../../cluster/apply.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
 import { validatorExit, validatorWithdrawal } from '../../stack/resources.ts'
 
@@ -7,7 +8,7 @@ let cluster: ControlPlane
 beforeAll(async () => {
   cluster = await startControlPlane()
   await cluster.kubectlOk(['apply', '-f', new URL('../../../crds', import.meta.url).pathname])
-  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+  await untilEstablished(cluster)
 })
 afterAll(async () => {
   await cluster?.stop()
