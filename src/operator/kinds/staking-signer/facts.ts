@@ -104,6 +104,20 @@ function limitsOn(
   return limitUses(limits, uses, { network: name, chain, nowMs, at: (ms) => new Date(ms) })
 }
 
+/** The places of a lane, and what comes next. The cache may lag behind the log: nobody is alarmed before it was read afresh. */
+async function placesNow<Next extends { readonly is: string }>(
+  transactions: SignerFactsDeps['transactions'],
+  lane: Parameters<SignerFactsDeps['transactions']['placesIn']>[0],
+  nextOf: (places: ReturnType<SignerFactsDeps['transactions']['placesIn']>) => Next,
+  signal: AbortSignal,
+) {
+  const cached = transactions.placesIn(lane)
+  const next = nextOf(cached)
+  if (next.is !== 'unaccounted') return { places: cached, next }
+  const places = await transactions.readPlaces(lane, signal)
+  return { places, next: nextOf(places) }
+}
+
 /** Finds out what there is to say of a signer: its key, its funds, transactions that nobody accounts for. */
 export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signal: AbortSignal) => Promise<SignerFacts> {
   const { networks, transactions } = deps
@@ -142,13 +156,7 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
     const lane = { chainId: network.config.chainId, address }
     const { acknowledgedNonce: acknowledged, policy } = signer.spec
     const use = { acknowledged, shared: policy.sharedKey === true }
-    let places = transactions.placesIn(lane)
-    let next = nextPlaces(places, counts, use, 1)
-    if (next.is === 'unaccounted') {
-      // The cache may lag behind the log: nobody is alarmed before it was read afresh.
-      places = await transactions.readPlaces(lane, signal)
-      next = nextPlaces(places, counts, use, 1)
-    }
+    const { places, next } = await placesNow(transactions, lane, (held) => nextPlaces(held, counts, use, 1), signal)
     const unfinished = transactions.liveIn(lane).filter((record) => record.status?.outcome === undefined && isAskedFor(record))
     const open = unfinished.flatMap(({ status }) => status?.place ?? [])
     const needed = neededBy({ counts, records: unfinished })
