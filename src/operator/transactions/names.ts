@@ -2,7 +2,7 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import { getAddress, isAddress } from 'viem'
 import type { Address, Pubkey } from '../../lib/chain-types.ts'
-import type { TransactionOwner, TransactionPurpose } from '../../resources/staking-transaction.ts'
+import type { StakingTransactionSpec, TransactionOwner, TransactionPurpose } from '../../resources/staking-transaction.ts'
 
 /** What a StakingTransaction is for. Two that are for the same thing have the same name, so that one of them can be created. */
 export type Purpose =
@@ -58,6 +58,23 @@ export function transactionName(of: Purpose): string {
       const { kind, namespace, name, originUid } = of.owner
       return `${words[of.purpose]}-${digest(of.purpose, of.genesisHash, of.stakeAccount, kind, namespace, name, originUid)}`
     }
+  }
+}
+
+/** The name that a record must have, by what it says that it is for. */
+export function nameBySpec({ purpose, chainId = 0, genesisHash = '', subject, owner }: StakingTransactionSpec): string {
+  switch (purpose) {
+    case 'Deposit':
+    case 'Exit':
+      return transactionName({ purpose, chainId, pubkey: subject as Pubkey })
+    case 'Withdrawal':
+      return transactionName({ purpose, chainId, owner })
+    case 'SolanaStake':
+    case 'SolanaDeactivation':
+    case 'SolanaWithdrawal':
+      return transactionName({ purpose, genesisHash, stakeAccount: subject })
+    case 'SolanaAuthorization':
+      return transactionName({ purpose, genesisHash, stakeAccount: subject, owner })
   }
 }
 

@@ -3,6 +3,7 @@ import { type Asking, isPlanOnly } from '../../resources/mode.ts'
 import { type Origin, readOrigin } from '../engine/origin.ts'
 import { Halt, stall, wait } from '../engine/verdict.ts'
 import type { Standing } from './memory.ts'
+import { nameBySpec } from './names.ts'
 import type { RecordObject } from './store.ts'
 
 /** A resource that a record may be for, as it stands now. */
@@ -46,4 +47,14 @@ export function pending(standing: Standing | undefined, what: string): Halt {
   return standing.kind === 'stall'
     ? new Halt(standing)
     : wait(standing.reason, standing.message, Math.max(standing.afterMs ?? 0, LOOK_AGAIN_MS))
+}
+
+/** ▸ The name of a record is what has its purpose done once: one under another name was made by hand, and is nobody's second chance. @throws Halt */
+export function assertOwnName({ metadata, spec }: Pick<RecordObject, 'metadata' | 'spec'>): void {
+  const own = nameBySpec(spec)
+  if (metadata.name !== own)
+    throw stall(
+      'VerificationFailed',
+      `StakingTransaction ${metadata.name} says that it is for what ${own} is for: somebody has made it by hand. Nothing is signed for it. Delete it.`,
+    )
 }

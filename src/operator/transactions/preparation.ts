@@ -6,6 +6,7 @@ import type { AttemptApproval } from '../../resources/staking-transaction.ts'
 import { retry, stall, wait } from '../engine/verdict.ts'
 import type { Admission } from './kind.ts'
 import type { LaneDeps, Moment } from './moment.ts'
+import { assertOwnName } from './owner.ts'
 import { feesFor, standsARise } from './price.ts'
 import { backsOffUntil, mayTakePlace, remakesOf, testimony } from './protocol.ts'
 import type { Recall } from './recall.ts'
@@ -47,6 +48,7 @@ export function createPreparation(
         )
       case 'yes':
     }
+    assertOwnName(record)
     const importing = deps.importingFor(record)
     if (importing !== undefined) throw importing
     const from = backsOffUntil(recordOf(record))

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { ORIGIN_ANNOTATION } from '../../resources/meta.ts'
 import type { ValidatorExitSpec } from '../../resources/validator-exit.ts'
 import { add, assertOnce, calls, kinds, none, POLL, polls, said } from '../testing/rows.ts'
-import { addressOf, createWorld, ETH, hoodi, KEY, type World } from '../testing/world.ts'
+import { addressOf, createWorld, ETH, GWEI, hoodi, KEY, type World } from '../testing/world.ts'
 import { laneKey } from './names.ts'
 
 /** Who a transaction is for, who signs it, and what both may do meanwhile. */
@@ -172,6 +172,27 @@ describe('while its transaction is in the pool', () => {
     await operator.visitSigner('signer-1')
     expect(world.signers.get('signer-1')).toBeUndefined()
   })
+})
+
+test('a record that somebody has made by hand, for what another one is for, is not signed: one deposit', async () => {
+  const world = worldOf(KEY)
+  const operator = world.start()
+  world.chain.state.baseFee = 500n * GWEI
+  await world.visit(operator)
+  const record = world.record()
+  if (record === undefined) throw new Error('the stake has no record')
+  const other = 'team-a/other'
+  world.addStake(other, { adopt: { stakeId: world.status().stakeId as string } })
+  const originUid = world.stakes.get(other)?.metadata.uid ?? ''
+  await world.visit(operator, other)
+  const owner = { ...record.spec.owner, name: 'other', originUid }
+  world.records.create({ metadata: { name: 'by-hand' }, spec: { ...record.spec, owner } })
+  world.chain.state.baseFee = 10n * GWEI
+  await world.settle(operator, [KEY, other], 6)
+  expect(world.ready(), said(world, KEY)).toBe(true)
+  expect(world.ready(other)).toBe(false)
+  expect(world.records.get('by-hand')?.status?.attempts ?? []).toEqual([])
+  assertOnce(world, KEY)
 })
 
 describe('the key is used elsewhere', () => {

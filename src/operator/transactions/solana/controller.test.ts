@@ -7,13 +7,14 @@ import type { SolanaNetwork } from '../../ports.ts'
 import { createTestClock } from '../../testing/test-clock.ts'
 import type { Approvable } from '../approvals.ts'
 import { createMemory } from '../memory.ts'
+import { transactionName } from '../names.ts'
 import type { RecordObject } from '../store.ts'
 import { createSolanaLog } from './controller.ts'
 import type { SolanaTransactionKind, Sought } from './kind.ts'
 import { createSolanaLimiter } from './limiter.ts'
 
 const signal = new AbortController().signal
-const name = 'stake-1'
+const name = transactionName({ purpose: 'SolanaStake', genesisHash: 'genesis', stakeAccount: 'account' })
 const spec: StakingTransactionSpec = {
   chain: 'Solana',
   network: 'devnet',
