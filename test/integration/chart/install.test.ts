@@ -162,6 +162,32 @@ test('what Argo CD is told of the kinds goes into its ConfigMap beside what is t
   expect(data['resource.customizations.health.staking.dev_EthereumStake']).toContain('return health')
 })
 
+test('whoever has rights in one namespace alone installs it there, with roles and definitions that others have made', async () => {
+  const { cluster, dir } = stack()
+  await cluster.kubectlOk(['create', 'namespace', 'limited'])
+  await cluster.kubectlOk(['create', 'serviceaccount', 'deployer', '-n', 'limited'])
+  await cluster.kubectlOk([
+    'create',
+    'rolebinding',
+    'deployer',
+    '--clusterrole=admin',
+    '--serviceaccount=limited:deployer',
+    '-n',
+    'limited',
+  ])
+  const kubeconfig = join(dir, 'deployer.kubeconfig')
+  writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: 'limited', name: 'deployer' }), { mode: 0o600 })
+  const theirs = await startHelm(kubeconfig, stopping.signal)
+  try {
+    const given = { crds: { enabled: false, protect: false }, approvals: { policies: false }, rbac: { create: false } }
+    const rendered = await theirs.run(['template', 'mine', chart, '-n', 'limited', '--dry-run=server', '--values', values(given)])
+    expect(rendered, rendered.stderr).toMatchObject({ code: 0 })
+    expect(rendered.stdout).toContain('kind: Deployment')
+  } finally {
+    theirs.stop()
+  }
+})
+
 test('a definition that holds resources is not deleted by a slip of the hand', async () => {
   const { cluster } = stack()
   // A policy is in force a moment after it was made.
