@@ -40,7 +40,7 @@ export async function applyObjects({ request }: Pick<ControlPlane, 'request'>, o
     }
     // What a definition defines is served a moment after it is established.
     let answer = await apply()
-    for (let more = 100; isNotServed(answer) && more > 0; more--) {
+    for (let more = 300; isNotServed(answer) && more > 0; more--) {
       served.delete(apiVersion)
       await delay(100)
       answer = await apply()
@@ -52,9 +52,14 @@ export async function applyObjects({ request }: Pick<ControlPlane, 'request'>, o
 
 const base = (apiVersion: string): string => (apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`)
 
+/** What MutatingAdmissionPolicy says of a kind that it has not heard of yet. */
+const isNotKnownYet = ({ status, body }: ApiResponse): boolean =>
+  status === 503 && /delay between when CustomResourceDefinitions are created/.test((body as { message?: string }).message ?? '')
 /** A namespace that is not there is a 404 too, with its name. */
 const isNotServed = (answer: ApiResponse | undefined): boolean =>
-  answer === undefined || (answer.status === 404 && (answer.body as { details?: { name?: string } }).details?.name === undefined)
+  answer === undefined ||
+  isNotKnownYet(answer) ||
+  (answer.status === 404 && (answer.body as { details?: { name?: string } }).details?.name === undefined)
 
 const said = ({ status, body }: ApiResponse): string => `HTTP ${status}: ${(body as { message?: string }).message ?? String(body)}`
 
