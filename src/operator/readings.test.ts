@@ -11,6 +11,7 @@ import { testAddress } from './testing/fake-keys.ts'
 import { createFakeKube } from './testing/fake-kube.ts'
 import { createTestClock } from './testing/test-clock.ts'
 import { hoodi } from './testing/world.ts'
+import { placeName } from './transactions/names.ts'
 
 interface Has {
   readonly lanes?: object[]
@@ -49,9 +50,10 @@ function world({ lanes, records, places, conditions, suspend, leads = true, sync
       status,
     })
   for (const nonce of places ?? [])
-    kube
-      .collection<KubeObject>(signerNonce)
-      .create({ metadata: { name: `place-${nonce}` }, spec: { chainId: hoodi.chainId, address: address.toLowerCase(), nonce } })
+    kube.collection<KubeObject>(signerNonce).create({
+      metadata: { name: placeName({ chainId: hoodi.chainId, address }, nonce) },
+      spec: { chainId: hoodi.chainId, address: address.toLowerCase(), nonce },
+    })
   return createReadings({
     elector: { isHeld: () => leads, transitions: () => 0, annotations: () => ({}) },
     caches,
