@@ -29,8 +29,10 @@ export function createDrive(deps: LaneDeps) {
   ): Promise<{ readonly overtaken: boolean; readonly standing: Standing } | Admission> {
     const kind = deps.kindOf(of)
     try {
+      const asked = clock.monotonicMs()
       const overtaken = await kind.overtaken(of, moment.signal)
       if (overtaken !== undefined) return { overtaken: true, standing: standingOf(overtaken) }
+      memory.of(of).rivalsAt = asked
       return await deps.approvals.within(of, await kind.mayBeSigned(of, false, moment.signal), moment.signal)
     } catch (error) {
       moment.signal.throwIfAborted()

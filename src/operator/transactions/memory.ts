@@ -30,6 +30,8 @@ export interface RecordMemory {
   /** Where its transaction is mined, not final. */
   minedAt: bigint | undefined
   looks: number
+  /** When it was last seen that nothing of others stands against it, monotonic ms. */
+  rivalsAt: number | undefined
   /** Nodes disagree about what became of it: said instead of that it was sent, which it is again. */
   disputed: Standing | undefined
   /** What of it has to be approved, as it was asked last; null where nothing has. */
@@ -78,6 +80,7 @@ export function createMemory(onStanding: (record: string, standing: Standing) =>
           unseenSince: undefined,
           minedAt: undefined,
           looks: 0,
+          rivalsAt: undefined,
           disputed: undefined,
           plan: undefined,
         }

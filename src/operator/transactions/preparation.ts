@@ -25,7 +25,7 @@ export interface Ready {
 
 /** Asks everything that can refuse a record before it takes a place. */
 export function createPreparation(
-  deps: Pick<LaneDeps, 'kindOf' | 'importingFor' | 'approvals' | 'signing'>,
+  deps: Pick<LaneDeps, 'kindOf' | 'importingFor' | 'approvals' | 'signing' | 'memory' | 'clock'>,
   { followsClaim, follow }: Recall,
 ) {
   const allowedRemakes = ({ metadata }: RecordObject): number => {
@@ -61,8 +61,10 @@ export function createPreparation(
     // Before anything that its owner or a policy says: what was sent is followed, whoever may still sign.
     if (await followsClaim(moment, record)) return undefined
     const admission = await kind.mayBeSigned(record, false, signal)
+    const asked = deps.clock.monotonicMs()
     const overtaken = await kind.overtaken(record, signal)
     if (overtaken !== undefined) throw overtaken
+    deps.memory.of(record).rivalsAt = asked
     const approval = await deps.approvals.assertApproved(record, admission.approvable, signal)
     const { value } = await kind.value(record, admission, signal)
     const market = await moment.market()

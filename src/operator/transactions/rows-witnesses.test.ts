@@ -392,6 +392,25 @@ describe('others deposit for the key between the last look and ours', () => {
     },
   )
 
+  test('while ours is made, which takes long: it is not sent', async () => {
+    const world = worldOf(KEY)
+    const operator = world.start()
+    const submit = world.service.api.submitEthereumStake
+    let theirs = ''
+    world.service.api.submitEthereumStake = async (...call) => {
+      theirs ||= thieve(world)
+      world.clock.advance(2_000)
+      return submit(...call)
+    }
+    await world.visit(operator)
+    expect(world.chain.pool().filter(({ data }) => data !== '0x')).toEqual([])
+    await world.settle(operator, [KEY], 10)
+    expect(ours(world)).toEqual([])
+    expect(world.stalled()).toBe('PubkeyAlreadyDeposited')
+    expect(world.condition('Stalled')?.message).toContain(theirs)
+    expect(world.chain.violations).toEqual([])
+  })
+
   test('ours is suspended or deleted meanwhile: it is cancelled all the same', async () => {
     for (const change of [(world: World) => world.editSpec({ suspend: true }), (world: World) => world.stakes.remove(KEY)]) {
       const world = worldOf(KEY)

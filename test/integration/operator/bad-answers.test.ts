@@ -442,6 +442,11 @@ describe('a public key that somebody else has deposited for', () => {
     await applyAll(cluster, [stake(name)])
     await untilShows(cluster, name, 'ChainUnavailable', /RPC node refused the call/)
     await depositByOther(name, credentials)
+    // Until the operator has looked: what it was about to send when theirs was mined comes second, which is told as FrontRun.
+    if (at === 'eth_sendRawTransaction') {
+      const isCancelling = (record: Awaited<ReturnType<typeof recordOf>>) => record.status?.attempts?.at(-1)?.kind === 'Cancel'
+      await eventually('its cancel is written down', () => recordOf(cluster, name), isCancelling)
+    } else await untilStalls(cluster, name, 'PubkeyAlreadyDeposited', /did not make/)
     held.remove()
     const stalled = await untilStalls(
       cluster,
