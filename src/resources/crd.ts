@@ -56,7 +56,10 @@ function clean(node: JsonObject, path: string): JsonObject {
     }
   }
   if (typeof node.patternMessage === 'string' && typeof out.pattern === 'string') {
-    const rule = { rule: `self.matches(r'${out.pattern}')`, message: node.patternMessage }
+    const matches = `self.matches(r'${out.pattern}')`
+    // Where the schema's own bound is widened below, the rule has it, unless its pattern does.
+    const isBounded = typeof out.maxLength !== 'number' || out.maxLength >= SPOKEN_LENGTH || !/[*+]|,\}/.test(out.pattern)
+    const rule = { rule: isBounded ? matches : `size(self) <= ${out.maxLength} && ${matches}`, message: node.patternMessage }
     delete out.pattern
     // The rule says what is wanted. A bound of its own would say "Too long: may not be more than 14 bytes" to who wrote an amount in wei.
     delete out.minLength

@@ -41,7 +41,7 @@ export const dnsLabel = () =>
     .max(63)
     .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/)
 /** The name of a network, as a person writes it. */
-export const networkText = () => inWords(dnsLabel(), 'must be the name of a network: lower-case letters, digits and hyphens')
+export const networkText = () => inWords(dnsLabel(), 'must be the name of a network: at most 63 lower-case letters, digits and hyphens')
 /** RFC 1123 subdomain: the names of resources. */
 export const dnsSubdomain = () =>
   z
