@@ -147,10 +147,7 @@ export const stopRunbooks: Readonly<Record<string, Runbook>> = {
     ],
     mend: [
       'Tell the approvers, with the name of the resource. They look at the plan themselves: what you tell them about it proves nothing.',
-      {
-        does: 'An approver looks at it, and approves it or not:',
-        run: 'kubectl staking approve NAME -n NAMESPACE',
-      },
+      'An approver looks at it with `kubectl staking approve NAME -n NAMESPACE`, which shows the plan and asks, and approves it or not.',
       'What nobody wants: its owner deletes it, in Git first where it comes from there.',
     ],
     escalate: 'To the owner of the signer, who says in its policy who approves. At once, if an exit or a withdrawal has a deadline.',

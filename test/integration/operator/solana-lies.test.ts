@@ -95,7 +95,7 @@ describe('nothing is signed of a stake transaction', () => {
             stakeAuthorizationType: StakeAuthorizationLayout.Staker,
           }).instructions,
         ),
-      says: /Authorize/,
+      says: /authorize-staker/,
     },
     {
       with: 'a durable nonce',
