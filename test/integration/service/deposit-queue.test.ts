@@ -19,7 +19,8 @@ const silent = { info() {}, warn() {}, debug() {}, error() {} } as never
 
 const spec = async () => ({ slotDurationMs: 12_000, slotsPerEpoch: 32 })
 const genesis = async () => ({ genesisTime: 0 })
-const view = { slot: 64, epoch: 2, validators: new Map([[pubkeyOf(1), {}]]) }
+const withdrawalCredentials = `0x02${'00'.repeat(11)}${'22'.repeat(20)}` as const
+const view = { slot: 64, epoch: 2, validators: new Map([[pubkeyOf(1), { index: 1, withdrawalCredentials }]]) }
 
 test.each<{ what: string; access: object; reason: string }>([
   {
@@ -60,7 +61,7 @@ test.each<{ what: string; access: object; reason: string }>([
             key_index: BigInt(number),
             credentials_type: '0x02',
             pubkey: pubkeyOf(number),
-            deposit_data: '{}',
+            deposit_data: JSON.stringify({ pubkey: pubkeyOf(number), withdrawalCredentials, amountGwei: '32000000000', signature: '0x' }),
             unsigned_transaction: '{}',
           },
           ...{ external_reference: null, withdrawal_is_contract: null, created_at: new Date(0), status: 'confirmed', hash },
