@@ -15,8 +15,8 @@ import { giveWay, type SignedAttempt } from './signing.ts'
 import { type RecordObject, recordOf } from './store.ts'
 import { createTelling } from './telling.ts'
 
-/** A look at what others did to the same validator or key holds so long. */
-const RIVALS_MS = 1_000
+/** A look at what others did to the same validator or key holds so long, ms: a third of a slot. */
+const RIVALS_MS = 4_000
 
 export type Calls = ReturnType<typeof createCalls>
 

@@ -399,7 +399,7 @@ describe('others deposit for the key between the last look and ours', () => {
     let theirs = ''
     world.service.api.submitEthereumStake = async (...call) => {
       theirs ||= thieve(world)
-      world.clock.advance(2_000)
+      world.clock.advance(5_000)
       return submit(...call)
     }
     await world.visit(operator)
