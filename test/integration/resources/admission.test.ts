@@ -105,7 +105,8 @@ describe('an EthereumStake', () => {
       spec: { withdrawalAddress: `0x${'70'.repeat(40)}` },
       says: 'must be an Ethereum address: 0x and 40 hex digits',
     },
-    { what: 'a network in capitals', spec: { network: 'Hoodi' }, says: 'must be the name of a network: lower-case letters' },
+    { what: 'a network in capitals', spec: { network: 'Hoodi' }, says: 'must be the name of a network: at most 63 lower-case' },
+    { what: 'a network of 64 characters', spec: { network: 'a'.repeat(64) }, says: 'must be the name of a network: at most 63' },
     { what: 'no signer', spec: { signer: undefined }, says: 'spec.signer: Required value' },
     { what: 'a fee cap in words', spec: { maxFeePerGasGwei: '30 gwei' }, says: 'must be a plain decimal number of gwei' },
   ])('with $what is refused, and told why', async ({ spec, says }) => {
