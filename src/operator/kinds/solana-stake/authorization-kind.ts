@@ -1,18 +1,17 @@
-import type { SolanaTransaction } from '../../../resources/solana-stake.ts'
 import {
   type SolanaStakeAuthorization,
   type SolanaStakeAuthorizationStatus,
   solanaStakeAuthorization,
 } from '../../../resources/solana-stake-authorization.ts'
 import type { SagaKind } from '../../engine/saga-kind.ts'
+import { sameJson } from '../../kube/merge-patch.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
-import { showsLanding } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { ownAuthorization } from './authorization-records.ts'
 import { solanaStakeAuthorizationStatus } from './authorization-status.ts'
 import { type AuthorizationEffects, type AuthorizationView, authorizationSteps } from './authorization-steps.ts'
-import { isLive, mirrored } from './records.ts'
+import { isLive, shownOf } from './records.ts'
 import { isFinal } from './steps.ts'
 
 /** SolanaStakeAuthorization for the engine. */
@@ -53,7 +52,7 @@ export function solanaStakeAuthorizationKind({
           : { network: record.spec.network, stakeAccount: record.spec.subject as never, from: holders(from), to: holders(to) }),
         ...(shown === undefined ? {} : { transaction: shown }),
       }
-      return JSON.stringify(sorted(next)) === JSON.stringify(sorted(status)) ? status : next
+      return sameJson(next, status) ? status : next
     },
 
     decideDeletion(resource, _status, origin) {
@@ -74,34 +73,11 @@ export function solanaStakeAuthorizationKind({
   }
 }
 
-function shownOf(
-  log: TransactionLog,
-  record: RecordObject | undefined,
-  before: SolanaTransaction | undefined,
-): SolanaTransaction | undefined {
-  if (record === undefined) return undefined
-  if (record.status?.outcome === undefined) return mirrored(log, record, before)
-  // Where status shows something else, it is still to be read, and mirrored anew.
-  return before !== undefined && showsLanding(before, record) ? before : { attempt: before?.attempt ?? 0, state: 'Broadcast' }
-}
-
 type Holders = NonNullable<SolanaStakeAuthorizationStatus['from']>
 const holders = (given: NonNullable<RecordObject['spec']['handOver']>['from'] | undefined): Holders => ({
   ...(given?.stakeAuthority === undefined ? {} : { stakeAuthority: given.stakeAuthority.address }),
   ...(given?.withdrawAuthority === undefined ? {} : { withdrawAuthority: given.withdrawAuthority.address }),
 })
-
-/** With its fields in an order, so that two of the same value are the same text. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([, one]) => one !== undefined)
-      .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, one]) => [key, sorted(one)]),
-  )
-}
 
 /** Nothing of it is to be signed any more. */
 export const isSettledAuthorization = ({ status }: SolanaStakeAuthorization): boolean => isFinal(status?.transaction)

@@ -1,13 +1,10 @@
-import { SolanaError } from '../../../chains/solana/chain.ts'
 import { decodeMessage } from '../../../chains/solana/message.ts'
-import { plainMessage } from '../../../chains/solana/rpc-errors.ts'
 import { buildAuthorizationMessage, computeUnits } from '../../../chains/solana/stake.ts'
 import { lockText, lockupInForce } from '../../../chains/solana/stake-account.ts'
-import { describeFailure } from '../../../chains/solana/transaction-error.ts'
 import { formatSol, lamports } from '../../../lib/amounts.ts'
 import { ALLOW_REMAKES_ANNOTATION } from '../../../resources/meta.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
-import { type Halt, stall, wait } from '../../engine/verdict.ts'
+import { stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import { attemptsOf } from '../../transactions/protocol.ts'
 import { allowedBy } from '../../transactions/solana/attempt.ts'
@@ -17,12 +14,12 @@ import { newAuthority, verifyHandOver } from './authorization-verification.ts'
 import { type HandOver, successorsOf } from './authorization-wanted.ts'
 import { doneBefore, isHandedOver } from './authorization-witnesses.ts'
 import { alteration, authorityChanged, lookAt, metaOf, stakeStateOf } from './chain.ts'
+import { outOfStep, sinceSlotOf } from './message.ts'
 import { createMounted } from './mounted.ts'
 import { frameOf } from './own-transaction.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
-
-/** A blockhash lives 150 blocks; with two slots of three skipped, it is at most so many slots old. */
-const BLOCKHASH_SLOTS = 450n
+import { assertStays } from './signing.ts'
+import { simulated } from './simulation.ts'
 
 /** Makes the transaction of a hand-over from the operator's own reading of the chain, verified and simulated. */
 export function createAuthorizationMaking(
@@ -34,10 +31,9 @@ export function createAuthorizationMaking(
   /** Everybody who signs: a key that is missing, or whose remote signer is away, is told before anything is written. */
   async function assertKeys(message: Uint8Array, handOver: HandOver, signal: AbortSignal): Promise<void> {
     const { signers } = decodeMessage(message)
-    for (const signer of everybody(handOver)) {
-      if (!signers.includes(signer.spec.address)) continue
-      if (signer.metadata.deletionTimestamp !== undefined)
-        throw stall('SignerNotFound', `StakingSigner ${signer.metadata.name} is being deleted: nothing more is signed with its key.`)
+    const signing = everybody(handOver).filter(({ spec }) => signers.includes(spec.address))
+    assertStays(signing)
+    for (const signer of signing) {
       await addressOf(signer, signal)
       await deps.keys.probe?.(signer.spec.keyName, signal)
     }
@@ -109,22 +105,16 @@ export function createAuthorizationMaking(
         `${feePayer} has ${formatSol(balance)} SOL; the fee is ${formatSol(lamports(fee))}. Fund the address; it goes on by itself.`,
         30_000,
       )
-    await simulate(network, record, message, look.slot, signal)
-    const sinceSlot = look.slot > BLOCKHASH_SLOTS ? look.slot - BLOCKHASH_SLOTS : 0n
-    return { message, lastValidBlockHeight: frame.lastValidBlockHeight, sinceSlot: Number(sinceSlot) }
+    await assertHandsOver(network, record, message, look.slot, signal)
+    return { message, lastValidBlockHeight: frame.lastValidBlockHeight, sinceSlot: sinceSlotOf(look.slot) }
   }
 }
 
 /** Runs it on the chain's present state: the account must have the new authorities afterwards, and nothing else may change. @throws SolanaError, Halt */
-async function simulate({ chain }: SolanaNetwork, record: RecordObject, message: Uint8Array, atSlot: bigint, signal: AbortSignal) {
+async function assertHandsOver(network: SolanaNetwork, record: RecordObject, message: Uint8Array, atSlot: bigint, signal: AbortSignal) {
   const { subject } = record.spec
-  const before = await chain.account(subject, 'confirmed', signal)
-  const { failure, meaning, accounts } = await chain.simulate(message, { watch: [subject], minContextSlot: atSlot }, signal)
-  if (failure !== undefined) {
-    const code = meaning ?? 'failed'
-    throw new SolanaError(code, `${plainMessage(code)} (${describeFailure(failure)})`, { failure })
-  }
-  const after = accounts[0]
+  const before = await network.chain.account(subject, 'confirmed', signal)
+  const { after } = await simulated(network, message, subject, atSlot, signal)
   const keepsAll = after !== undefined && before !== undefined && after.lamports >= before.lamports
   if (!keepsAll || !isHandedOver(metaOf(stakeStateOf(after)), record.spec))
     throw stall(
@@ -139,10 +129,3 @@ export const everybody = (handOver: HandOver): readonly StakingSigner[] => [
   handOver.parties.withdrawer,
   ...successorsOf(handOver).flatMap(({ signer }) => signer ?? []),
 ]
-
-export const outOfStep = ({ config }: SolanaNetwork): Halt =>
-  wait(
-    'ChainUnavailable',
-    "The node does not know the transaction's blockhash: it lags, or the transaction has expired and is made anew once that is certain.",
-    config.pollIntervalMs,
-  )

@@ -1,21 +1,21 @@
 import { SolanaError } from '../../../chains/solana/chain.ts'
 import type { SolanaStakeAuthorization } from '../../../resources/solana-stake-authorization.ts'
-import { type Halt, stall, wait } from '../../engine/verdict.ts'
+import { stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import { assertOwnerAsks } from '../../transactions/owner.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { AddressesAsked } from './authorization-asked.ts'
-import { createAuthorizationMaking, everybody, outOfStep } from './authorization-making.ts'
+import { createAuthorizationMaking, everybody } from './authorization-making.ts'
 import { authorizationPlan, PURPOSE } from './authorization-records.ts'
 import { verifyHandOver } from './authorization-verification.ts'
 import type { AdmittedHandOver, WantedOf } from './authorization-wanted.ts'
 import { createAuthorizationWitnesses, isHandedOver } from './authorization-witnesses.ts'
 import { metaOf, stakeStateOf } from './chain.ts'
-import { messageOf } from './message.ts'
+import { messageOf, outOfStep } from './message.ts'
 import { isLive } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
-import { sign } from './signing.ts'
+import { notOurs, sign } from './signing.ts'
 
 /** How often it is looked whether what was signed before is over, in ms; its end wakes what waits. */
 const BEHIND_MS = 10_000
@@ -108,9 +108,3 @@ export function createAuthorizationKind(
       error instanceof SolanaError && error.code === 'blockhash-not-found' ? outOfStep(networkOf(record)) : error,
   }
 }
-
-const notOurs = ({ metadata }: RecordObject): Halt =>
-  stall(
-    'VerificationFailed',
-    `The attempt in StakingTransaction ${metadata.name} is not what was signed for it: somebody changed it, or a remote signer signs in another way each time. Nothing was sent.`,
-  )

@@ -12,14 +12,8 @@ export function createAuthorizationWitnesses(
 ): Pick<SolanaTransactionKind, 'seek' | 'proves'> {
   return {
     async seek(record, atSlot, signal) {
-      const { chain } = networkOf(record)
-      const past = (await chain.past(record.spec.subject, atSlot, signal)).filter(({ failed }) => !failed)
-      for (const { signature, slot } of past.slice(0, mostRead)) {
-        const bytes = await chain.message(signature, signal)
-        if (bytes !== undefined && does(instructionsNaming(bytes, record.spec.subject), record))
-          return { is: 'found', hash: signature, slot }
-      }
-      return { is: 'unknown' }
+      const found = await landedIn(networkOf(record), record, { atSlot, except: new Set() }, signal)
+      return found === undefined ? { is: 'unknown' } : { is: 'found', hash: found.signature, slot: found.slot }
     },
     async proves(record, { hash, message }, signal) {
       const bytes = messageOf({ message }) ?? (await networkOf(record).chain.message(hash, signal))
@@ -33,17 +27,28 @@ export function createAuthorizationWitnesses(
  * the authorities were handed on: where the log was lost, it would be done again, with a key that may have been given up for a reason.
  */
 export async function doneBefore(
-  { chain }: Pick<SolanaNetwork, 'chain'>,
+  network: Pick<SolanaNetwork, 'chain'>,
   record: RecordObject,
   ofSubject: readonly RecordObject[],
   atSlot: bigint,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const known = new Set(ofSubject.flatMap(({ status }) => [status?.outcome?.hash, ...(status?.attempts ?? []).map(({ hash }) => hash)]))
-  const past = (await chain.past(record.spec.subject, atSlot, signal)).filter(({ failed, signature }) => !failed && !known.has(signature))
-  for (const { signature } of past.slice(0, mostRead)) {
-    const bytes = await chain.message(signature, signal)
-    if (bytes !== undefined && does(instructionsNaming(bytes, record.spec.subject), record)) return signature
+  const except = new Set(ofSubject.flatMap(({ status }) => [status?.outcome?.hash, ...(status?.attempts ?? []).map(({ hash }) => hash)]))
+  return (await landedIn(network, record, { atSlot, except }, signal))?.signature
+}
+
+/** The newest transaction of the account's history that did what a record asks for, but for some. */
+async function landedIn(
+  { chain }: Pick<SolanaNetwork, 'chain'>,
+  record: RecordObject,
+  { atSlot, except }: { readonly atSlot: bigint; readonly except: ReadonlySet<string | undefined> },
+  signal: AbortSignal,
+) {
+  const { subject } = record.spec
+  const past = (await chain.past(subject, atSlot, signal)).filter(({ failed, signature }) => !failed && !except.has(signature))
+  for (const one of past.slice(0, mostRead)) {
+    const bytes = await chain.message(one.signature, signal)
+    if (bytes !== undefined && does(instructionsNaming(bytes, subject), record)) return one
   }
   return undefined
 }

@@ -1,15 +1,15 @@
 import { type SolanaAddress, type SolanaChain, SolanaError, type VoteAccountAnswer } from '../../../chains/solana/chain.ts'
-import type { SolanaProtocol, SolanaStake, SolanaStakeStatus, SolanaTransaction } from '../../../resources/solana-stake.ts'
+import type { SolanaProtocol, SolanaStake, SolanaStakeStatus } from '../../../resources/solana-stake.ts'
 import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
+import { sameJson } from '../../kube/merge-patch.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { type HandedOver, handedOver } from '../../transactions/solana/authorities.ts'
-import { showsLanding } from '../../transactions/solana/mirror.ts'
 import { lookAt, protocolOf } from './chain.ts'
 import { earnsNothing } from './chain-rules.ts'
 import { cancelFirst, decideSolanaDeletion } from './deletion.ts'
-import { isBegun, mirrored, type OwnSteps, ownSteps } from './records.ts'
+import { isBegun, type OwnSteps, ownSteps, shownOf } from './records.ts'
 import { requiredKeys } from './required-keys.ts'
 import type { SeenStakes } from './seen.ts'
 import { configured, createStanding } from './standing.ts'
@@ -93,7 +93,7 @@ export function solanaStakeKind(deps: {
         ...(protocol === undefined || isForeign ? {} : { protocol }),
         ...(next === undefined ? {} : { transactions: next }),
       }
-      return same(mirrored, status) ? status : mirrored
+      return sameJson(mirrored, status) ? status : mirrored
     },
 
     async decideDeletion(resource, status, origin, signal) {
@@ -142,13 +142,7 @@ export function solanaStakeKind(deps: {
 /** What status shows of the transactions, from the log alone. */
 function transactionsOf(log: TransactionLog, own: OwnSteps, shown: SolanaStakeStatus['transactions']): SolanaStakeStatus['transactions'] {
   const entries = kinds.flatMap((kind) => {
-    const record = own[kind]
-    const before = shown?.[kind]
-    if (record === undefined) return []
-    // What landed is held in the cache without its attempts: where status shows something else, it is still to be read, and mirrored anew.
-    if (record.status?.outcome !== undefined)
-      return [[kind, before !== undefined && showsLanding(before, record) ? before : unread(before)] as const]
-    const next = mirrored(log, record, before)
+    const next = shownOf(log, own[kind], shown?.[kind])
     return next === undefined ? [] : [[kind, next] as const]
   })
   return entries.length === 0 ? undefined : Object.fromEntries(entries)
@@ -200,21 +194,6 @@ function standingOf(answer: VoteAccountAnswer): NonNullable<SolanaProtocol['vali
   if (answer.kind !== 'vote-account') return 'Closed'
   if (answer.account.delinquent) return 'Delinquent'
   return earnsNothing(answer.account) === undefined ? 'Voting' : 'EarnsNothing'
-}
-
-/** It has landed, and status does not show that yet. */
-const unread = (before: SolanaTransaction | undefined): SolanaTransaction => ({
-  attempt: before?.attempt ?? 0,
-  ...(before?.reportedSignature === undefined ? {} : { reportedSignature: before.reportedSignature }),
-  state: 'Broadcast',
-})
-
-/** By value, whatever the order of the fields. */
-function same(a: unknown, b: unknown): boolean {
-  if (a === b) return true
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  const keys = new Set([...Object.keys(a), ...Object.keys(b)])
-  return [...keys].every((key) => same((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]))
 }
 
 /** Nothing is under way: a change of a signer or a namespace need not wake it. */

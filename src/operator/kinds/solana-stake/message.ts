@@ -1,6 +1,8 @@
 import { isAddress, type SolanaAddress } from '../../../chains/solana/addresses.ts'
 import { decodeInstruction } from '../../../chains/solana/instructions.ts'
 import { decodeMessage, MessageError } from '../../../chains/solana/message.ts'
+import { type Halt, wait } from '../../engine/verdict.ts'
+import type { SolanaNetwork } from '../../ports.ts'
 import type { ActionKind, StakeTerms } from './steps.ts'
 
 /** Blocks that a blockhash may live from now, twice over: nodes differ in height. A block height far beyond would have the operator wait for good. */
@@ -66,3 +68,15 @@ export function frameProblem(
     return `its last valid block height is far beyond the cluster's height of ${height}`
   return undefined
 }
+
+/** A blockhash lives 150 blocks; with two slots of three skipped, it is at most so many slots old. */
+const BLOCKHASH_SLOTS = 450n
+/** A slot before which a transaction that is made at this one can't have landed. */
+export const sinceSlotOf = (slot: bigint): number => Number(slot > BLOCKHASH_SLOTS ? slot - BLOCKHASH_SLOTS : 0n)
+
+export const outOfStep = ({ config }: SolanaNetwork): Halt =>
+  wait(
+    'ChainUnavailable',
+    "The node does not know the transaction's blockhash: it lags, or the transaction has expired and is made anew once that is certain.",
+    config.pollIntervalMs,
+  )

@@ -4,7 +4,7 @@ import type { StakingTransactionSpec, TransactionPurpose } from '../../../resour
 import type { SolanaNetwork } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { transactionName } from '../../transactions/names.ts'
-import { solanaMirror } from '../../transactions/solana/mirror.ts'
+import { showsLanding, solanaMirror } from '../../transactions/solana/mirror.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import type { ActionKind, SolanaPlan, StakeTerms } from './steps.ts'
@@ -80,3 +80,21 @@ export const mirrored = (
   record: RecordObject,
   shown: SolanaTransaction | undefined,
 ): SolanaTransaction | undefined => solanaMirror({ record, wasSent: (hash) => log.wasSent(record, hash) }, shown)
+
+/** The same for status. What has landed is held in the cache without its attempts: where status shows something else, it is still to be read, and mirrored anew. */
+export function shownOf(
+  log: Pick<TransactionLog, 'wasSent'>,
+  record: RecordObject | undefined,
+  before: SolanaTransaction | undefined,
+): SolanaTransaction | undefined {
+  if (record === undefined) return undefined
+  if (record.status?.outcome === undefined) return mirrored(log, record, before)
+  return before !== undefined && showsLanding(before, record) ? before : unread(before)
+}
+
+/** It has landed, and status does not show that yet. */
+const unread = (before: SolanaTransaction | undefined): SolanaTransaction => ({
+  attempt: before?.attempt ?? 0,
+  ...(before?.reportedSignature === undefined ? {} : { reportedSignature: before.reportedSignature }),
+  state: 'Broadcast',
+})

@@ -2,6 +2,8 @@ import type { SolanaAddress } from '../../../chains/solana/addresses.ts'
 import { encodeBase58 } from '../../../chains/solana/base58.ts'
 import { decodeMessage, joinTransaction } from '../../../chains/solana/message.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
+import { type Halt, stall } from '../../engine/verdict.ts'
+import type { RecordObject } from '../../transactions/store.ts'
 import type { Parties } from './parties.ts'
 import type { SolanaStakeDeps } from './request.ts'
 import type { ActionKind } from './steps.ts'
@@ -30,3 +32,17 @@ export function signersOf(kind: ActionKind, { payer, withdrawer, feePayer, stake
   if (kind === 'deactivation') return [payer]
   return feePayer === stakeAuthority ? [payer, withdrawer] : [withdrawer]
 }
+
+/** Nothing new is signed for a signer that is being deleted: it goes once what is open is settled. @throws Halt */
+export function assertStays(signers: readonly StakingSigner[]): void {
+  const leaving = signers.find(({ metadata }) => metadata.deletionTimestamp !== undefined)
+  if (leaving !== undefined)
+    throw stall('SignerNotFound', `StakingSigner ${leaving.metadata.name} is being deleted: nothing more is signed with its key.`)
+}
+
+/** An attempt that was signed anew, and is another one. */
+export const notOurs = ({ metadata }: RecordObject): Halt =>
+  stall(
+    'VerificationFailed',
+    `The attempt in StakingTransaction ${metadata.name} is not what was signed for it: somebody changed it, or a remote signer signs in another way each time. Nothing was sent.`,
+  )

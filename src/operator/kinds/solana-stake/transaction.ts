@@ -1,6 +1,5 @@
 import { SolanaError } from '../../../chains/solana/chain.ts'
-import type { StakingSigner } from '../../../resources/staking-signer.ts'
-import { type Halt, stall, wait } from '../../engine/verdict.ts'
+import { stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import { attemptsOf, closedOf } from '../../transactions/protocol.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
@@ -8,20 +7,17 @@ import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { type Admission, createStepAdmission } from './admission.ts'
 import { alteration, authorityChanged, isReached, lookAt, stakeStateOf } from './chain.ts'
 import { createSolanaStakeRules } from './chain-rules.ts'
-import { feePayerOf, messageOf } from './message.ts'
+import { feePayerOf, messageOf, outOfStep, sinceSlotOf } from './message.ts'
 import { createOwnTransactions } from './own-transaction.ts'
 import { assertPossible } from './possible.ts'
 import { actionOf, purposes, stepName } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { createServiceTransactions } from './service-transaction.ts'
-import { sign, signersOf } from './signing.ts'
+import { assertStays, notOurs, sign, signersOf } from './signing.ts'
 import { simulate } from './simulation.ts'
 import type { ActionKind } from './steps.ts'
 import { createSolanaVerification } from './verification.ts'
 import { createStepWitnesses } from './witnesses.ts'
-
-/** A blockhash lives 150 blocks; with two slots of three skipped, it is at most so many slots old. */
-const BLOCKHASH_SLOTS = 450n
 
 /** What the log asks of a stake's steps before it signs, sends and concludes. */
 export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequests): SolanaTransactionKind<Admission> {
@@ -76,12 +72,11 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
         const isTooLittle = error instanceof SolanaError && error.code === 'insufficient-delegation'
         throw (isTooLittle ? await rules.amountProblem(request, signal) : undefined) ?? explained(error, kind, network)
       })
-      const sinceSlot = look.slot > BLOCKHASH_SLOTS ? look.slot - BLOCKHASH_SLOTS : 0n
       return {
         ...(made.txId === undefined ? {} : { apiId: made.txId }),
         message,
         lastValidBlockHeight: made.lastValidBlockHeight,
-        sinceSlot: Number(sinceSlot),
+        sinceSlot: sinceSlotOf(look.slot),
       }
     },
 
@@ -118,19 +113,6 @@ function previousOf(record: RecordObject) {
   return { message: last.message, signature: last.hash, failed }
 }
 
-/** Nothing new is signed for a signer that is being deleted: it goes once what is open is settled. @throws Halt */
-function assertStays(signers: readonly StakingSigner[]): void {
-  const leaving = signers.find(({ metadata }) => metadata.deletionTimestamp !== undefined)
-  if (leaving !== undefined)
-    throw stall('SignerNotFound', `StakingSigner ${leaving.metadata.name} is being deleted: nothing more is signed with its key.`)
-}
-
-const notOurs = ({ metadata }: RecordObject): Halt =>
-  stall(
-    'VerificationFailed',
-    `The attempt in StakingTransaction ${metadata.name} is not what was signed for it: somebody changed it, or a remote signer signs in another way each time. Nothing was sent.`,
-  )
-
 /** A failure that a simulation tells, where more can be said of it than the table of errors does. */
 function explained(error: unknown, kind: ActionKind, network: SolanaNetwork): unknown {
   if (!(error instanceof SolanaError)) return error
@@ -142,10 +124,3 @@ function explained(error: unknown, kind: ActionKind, network: SolanaNetwork): un
     network.config.pollIntervalMs,
   )
 }
-
-const outOfStep = ({ config }: SolanaNetwork): Halt =>
-  wait(
-    'ChainUnavailable',
-    "The node does not know the transaction's blockhash: it lags, or the transaction has expired and is made anew once that is certain.",
-    config.pollIntervalMs,
-  )
