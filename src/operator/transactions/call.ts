@@ -11,12 +11,10 @@ import type { Standing } from './memory.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { feesFor, feesOf, highestFees, isBelowBaseFee, isTooCheap } from './price.ts'
 import { mayAttempt, openAttempts, PATIENCE_MS } from './protocol.ts'
+import { createRivals } from './rivals.ts'
 import { giveWay, type SignedAttempt } from './signing.ts'
 import { type RecordObject, recordOf } from './store.ts'
 import { createTelling } from './telling.ts'
-
-/** A look at what others did to the same validator or key holds so long, ms: a third of a slot. */
-const RIVALS_MS = 4_000
 
 export type Calls = ReturnType<typeof createCalls>
 
@@ -25,6 +23,7 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
   const { memory, signing, clock } = deps
   const tell = createTelling(deps)
   const followed = createFoundWatch(clock)
+  const rivals = createRivals(deps)
 
   /** Tells the staking API, reads owner and signer past the cache where it was never sent from here, and sends. */
   async function sendCall(
@@ -48,19 +47,9 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
       // The caps too are those of now.
       assertWithinCap(attempt, now.feeCap)
       await kind.value(of, now, moment.signal)
-      await assertNobodyCameFirst(of, moment.signal)
+      await rivals.assertStillNone(of, moment.signal)
     }
     await send(moment, of, attempt, raw, nodes)
-  }
-
-  /** ▸ Before it is sent for the first time: a slow machine, a remote key, a node that refused it or a long row of others may have taken long since the look. @throws Halt */
-  async function assertNobodyCameFirst(of: RecordObject, signal: AbortSignal): Promise<void> {
-    const known = memory.of(of)
-    const now = clock.monotonicMs()
-    if (known.rivalsAt !== undefined && now - known.rivalsAt <= RIVALS_MS) return
-    const overtaken = await deps.kindOf(of).overtaken(of, signal)
-    if (overtaken !== undefined) throw overtaken
-    known.rivalsAt = now
   }
 
   /** The price is above all that it may pay, and was for a while: a peak of a few blocks is waited for, however long it waits already. */

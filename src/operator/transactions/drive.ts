@@ -7,6 +7,7 @@ import type { Admission } from './kind.ts'
 import type { Standing } from './memory.ts'
 import { type LaneDeps, type Moment, somebodyWaits } from './moment.ts'
 import { isCancelling, wish } from './protocol.ts'
+import { createRivals } from './rivals.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 export type Drive = ReturnType<typeof createDrive>
@@ -18,6 +19,7 @@ export function createDrive(deps: LaneDeps) {
   const calls = createCalls(deps, delivery)
   const cancel = createCancel(deps, delivery)
   const followed = createFoundWatch(clock)
+  const rivals = createRivals(deps)
 
   const isSignerLeaving = ({ spec }: RecordObject): boolean =>
     [...deps.signers()].some(({ metadata }) => metadata.name === spec.signer && metadata.deletionTimestamp !== undefined)
@@ -29,10 +31,8 @@ export function createDrive(deps: LaneDeps) {
   ): Promise<{ readonly overtaken: boolean; readonly standing: Standing } | Admission> {
     const kind = deps.kindOf(of)
     try {
-      const asked = clock.monotonicMs()
-      const overtaken = await kind.overtaken(of, moment.signal)
+      const overtaken = await rivals.look(of, moment.signal)
       if (overtaken !== undefined) return { overtaken: true, standing: standingOf(overtaken) }
-      memory.of(of).rivalsAt = asked
       return await deps.approvals.within(of, await kind.mayBeSigned(of, false, moment.signal), moment.signal)
     } catch (error) {
       moment.signal.throwIfAborted()

@@ -10,6 +10,7 @@ import { assertOwnName } from './owner.ts'
 import { feesFor, standsARise } from './price.ts'
 import { backsOffUntil, mayTakePlace, remakesOf, testimony } from './protocol.ts'
 import type { Recall } from './recall.ts'
+import { createRivals } from './rivals.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 /** A record that may be signed for, at a known price: all that it needs is a place. */
@@ -28,6 +29,7 @@ export function createPreparation(
   deps: Pick<LaneDeps, 'kindOf' | 'importingFor' | 'approvals' | 'signing' | 'memory' | 'clock'>,
   { followsClaim, follow }: Recall,
 ) {
+  const rivals = createRivals(deps)
   const allowedRemakes = ({ metadata }: RecordObject): number => {
     const text = metadata.annotations?.[ALLOW_REMAKES_ANNOTATION] ?? ''
     return /^[0-9]{1,2}$/.test(text) ? Number(text) : 0
@@ -61,10 +63,8 @@ export function createPreparation(
     // Before anything that its owner or a policy says: what was sent is followed, whoever may still sign.
     if (await followsClaim(moment, record)) return undefined
     const admission = await kind.mayBeSigned(record, false, signal)
-    const asked = deps.clock.monotonicMs()
-    const overtaken = await kind.overtaken(record, signal)
+    const overtaken = await rivals.look(record, signal)
     if (overtaken !== undefined) throw overtaken
-    deps.memory.of(record).rivalsAt = asked
     const approval = await deps.approvals.assertApproved(record, admission.approvable, signal)
     const { value } = await kind.value(record, admission, signal)
     const market = await moment.market()
