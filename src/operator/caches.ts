@@ -95,3 +95,8 @@ export function createCaches(collection: Collections) {
 const byPlan = ({ spec }: StakingApproval): readonly string[] => [spec.planHash]
 const byStakeId = ({ status }: { readonly status?: { readonly stakeId?: string | undefined } }): readonly string[] =>
   status?.stakeId === undefined ? [] : [status.stakeId]
+
+/** The collections whose resources ask for something to be signed, each of a kind: whoever goes through them all knows a new kind by this. */
+export const sagasOf = ({ stakes, exits, withdrawals, solanaStakes, authorizations }: Pick<Caches, SagaName>) =>
+  [stakes, exits, withdrawals, solanaStakes, authorizations] as const
+export type SagaName = 'stakes' | 'exits' | 'withdrawals' | 'solanaStakes' | 'authorizations'

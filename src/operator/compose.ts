@@ -6,7 +6,7 @@ import { type SolanaStake, solanaStake } from '../resources/solana-stake.ts'
 import { type SolanaStakeAuthorization, solanaStakeAuthorization } from '../resources/solana-stake-authorization.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import type { TransactionOwner } from '../resources/staking-transaction.ts'
-import type { Caches } from './caches.ts'
+import { type Caches, sagasOf } from './caches.ts'
 import type { VisitLog } from './engine/deps.ts'
 import { createReconciler, type Reconciler } from './engine/reconcile.ts'
 import type { ObservationIntervals, SagaKind } from './engine/saga-kind.ts'
@@ -140,12 +140,7 @@ function composeGround(parts: OperatorParts) {
   const { caches, networks, clock, report, assertHeld, fieldManager } = parts
   const { signers } = caches
   const onPoint = parts.onPoint === undefined ? {} : { onPoint: parts.onPoint }
-  const sagas: Readonly<Record<string, Owned>> = Object.fromEntries(
-    [caches.stakes, caches.exits, caches.withdrawals, caches.solanaStakes, caches.authorizations].map((saga) => [
-      saga.kind,
-      saga as unknown as Owned,
-    ]),
-  )
+  const sagas: Readonly<Record<string, Owned>> = Object.fromEntries(sagasOf(caches).map((saga) => [saga.kind, saga as unknown as Owned]))
   const store = createSignerStore({
     client: signers.client,
     informer: signers.cache,
@@ -371,8 +366,9 @@ function composeSagas(ground: Ground, { requests, deposit, request, solana }: Ef
 type Hold = ReturnType<typeof createSignerHold>
 
 /** Who needs a signer's key yet. */
-function composeNeed({ stakes, exits, withdrawals, solanaStakes, authorizations, signers }: Caches): (signer: StakingSigner) => KeyNeed {
-  const sagas = [stakes, exits, withdrawals, solanaStakes, authorizations] as const
+function composeNeed(caches: Caches): (signer: StakingSigner) => KeyNeed {
+  const { stakes, solanaStakes, signers } = caches
+  const sagas = sagasOf(caches)
   return (signer) => ({
     controls: (signer.spec.chain === 'Solana' ? solanaStakes : stakes).controlledBy(signer.spec.address),
     hasUsers: sagas.some((saga) => saga.hasUnsettled(signer.metadata.name)),

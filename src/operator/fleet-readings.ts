@@ -2,7 +2,7 @@ import type { FeeMarket } from '../chains/ethereum/fees.ts'
 import { parseGweiAsWei } from '../lib/amounts.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { StakingSigner } from '../resources/staking-signer.ts'
-import type { Caches } from './caches.ts'
+import type { Caches, SagaName } from './caches.ts'
 import { createClaims } from './owners.ts'
 import { isCancelling } from './transactions/protocol.ts'
 import { isOpen as isOpenOnSolana } from './transactions/solana/holders.ts'
@@ -74,7 +74,7 @@ export function createPrices(clock: Clock) {
 }
 
 export function createFleetReadings(deps: {
-  readonly caches: Pick<Caches, 'stakes' | 'exits' | 'withdrawals' | 'solanaStakes' | 'authorizations' | 'records' | 'signers'>
+  readonly caches: Pick<Caches, SagaName | 'records' | 'signers'>
   readonly waits: Pick<Waits, 'all'>
   readonly prices: Prices
   readonly clock: Clock

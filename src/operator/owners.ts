@@ -1,5 +1,5 @@
 import type { TransactionOwner } from '../resources/staking-transaction.ts'
-import type { Caches } from './caches.ts'
+import { type Caches, type SagaName, sagasOf } from './caches.ts'
 import { readOrigin } from './engine/origin.ts'
 import type { KubeObject } from './kube/objects.ts'
 import type { RecordObject } from './transactions/store.ts'
@@ -14,15 +14,9 @@ export function isOwner(found: KubeObject | undefined, { kind, originUid }: Tran
  * Whether what a record was made for is there, by the caches: for what is told, not for what is decided. A record that was written before anything was signed
  * stays when its resource goes, and says nothing of what is to be paid any more. Of a kind that isn't known here it counts.
  */
-export function createClaims({
-  stakes,
-  exits,
-  withdrawals,
-  solanaStakes,
-  authorizations,
-}: Pick<Caches, 'stakes' | 'exits' | 'withdrawals' | 'solanaStakes' | 'authorizations'>): (record: RecordObject) => boolean {
+export function createClaims(caches: Pick<Caches, SagaName>): (record: RecordObject) => boolean {
   const find = new Map<string, (key: string) => KubeObject | undefined>(
-    [stakes, exits, withdrawals, solanaStakes, authorizations].map((saga) => [saga.kind, (key: string) => saga.cache.get(key)]),
+    sagasOf(caches).map((saga) => [saga.kind, (key: string) => saga.cache.get(key)]),
   )
   return ({ spec: { owner } }) => {
     const found = find.get(owner.kind)

@@ -3,7 +3,7 @@ import { formatWeiAsEth, wei } from '../lib/amounts.ts'
 import type { Clock } from '../lib/clock.ts'
 import { findCondition } from '../resources/conditions.ts'
 import { stakingSigner } from '../resources/staking-signer.ts'
-import type { Caches } from './caches.ts'
+import { type Caches, sagasOf } from './caches.ts'
 import type { Reconciled } from './compose.ts'
 import type { Controllers } from './controllers.ts'
 import { createFleetReadings, createPrices } from './fleet-readings.ts'
@@ -46,7 +46,7 @@ export function createReadings(deps: {
   readonly clock: Clock
 }): Readings {
   const { caches, networks, seen, clock } = deps
-  const { signers, stakes, exits, withdrawals, solanaStakes, authorizations, records, places } = caches
+  const { signers, records, places } = caches
   return {
     leader: () => deps.elector.isHeld(),
     knowsFleet: () => deps.elector.isHeld() && deps.collections.informers.every(([, informer]) => informer.hasSynced()),
@@ -66,8 +66,7 @@ export function createReadings(deps: {
         silentMs: informer.lastEventAt === undefined ? undefined : clock.monotonicMs() - informer.lastEventAt,
       })),
     *resources() {
-      for (const { kind, states } of [stakes, exits, withdrawals, solanaStakes, authorizations])
-        for (const state of states()) yield { kind, ...state }
+      for (const { kind, states } of sagasOf(caches)) for (const state of states()) yield { kind, ...state }
       for (const { status } of signers.cache.list()) {
         const [ready, stalled] = ['Ready', 'Stalled'].map((type) => findCondition(status?.conditions, type))
         yield {

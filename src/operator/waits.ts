@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import { type Condition, findCondition, OBSERVED } from '../resources/conditions.ts'
-import type { Caches } from './caches.ts'
+import { type Caches, type SagaName, sagasOf } from './caches.ts'
 import type { Collection } from './kube/collections.ts'
 import { cacheKey, type KubeObject } from './kube/objects.ts'
 import type { SagaCollection, SagaResource } from './saga-collection.ts'
@@ -74,17 +74,11 @@ export function createWaits(clock: Clock): Waits {
 }
 
 /** The waits of all kinds. To be called before the caches run. */
-export function followWaits(
-  { stakes, exits, withdrawals, solanaStakes, authorizations, signers }: Omit<Caches, 'records' | 'places'>,
-  clock: Clock,
-): Waits {
+export function followWaits(caches: Pick<Caches, SagaName | 'signers'>, clock: Clock): Waits {
   const waits = createWaits(clock)
-  for (const saga of [stakes, exits, withdrawals, solanaStakes, authorizations] as readonly Pick<
-    SagaCollection<SagaResource>,
-    'onChange'
-  >[])
+  for (const saga of sagasOf(caches) as readonly Pick<SagaCollection<SagaResource>, 'onChange'>[])
     waits.follow(saga, ({ status }) => sagaStandings(status?.conditions))
-  waits.follow(signers, ({ status }) => signerStandings(status?.conditions))
+  waits.follow(caches.signers, ({ status }) => signerStandings(status?.conditions))
   return waits
 }
 

@@ -1,7 +1,7 @@
 import { findCondition } from '../resources/conditions.ts'
 import type { StakingSigner } from '../resources/staking-signer.ts'
 import type { TransactionOwner } from '../resources/staking-transaction.ts'
-import type { Caches } from './caches.ts'
+import { type Caches, sagasOf } from './caches.ts'
 import type { Reconciled } from './compose.ts'
 import type { ValidatorRequestResource } from './kinds/validator-request/deps.ts'
 import { createRequestLookups, stakeStanding, standing } from './kinds/validator-request/requests.ts'
@@ -140,8 +140,7 @@ export function wireWakes(caches: Caches, queues: { readonly [Name in Reconciled
     for (const record of caches.records.cache.byIndex('owner', ownerKey({ kind, namespace, name })))
       if (record.metadata.deletionTimestamp !== undefined) wakeLane(record)
   }
-  for (const saga of [caches.stakes, caches.exits, caches.withdrawals, caches.solanaStakes, caches.authorizations])
-    saga.onChange(wakeHeld(saga.kind))
+  for (const saga of sagasOf(caches)) saga.onChange(wakeHeld(saga.kind))
 
   return {
     owner: wakeOwner,
