@@ -74,3 +74,20 @@ export async function untilEstablished({ request }: Pick<ControlPlane, 'request'
       throw new Error(`not established: ${missing.map(({ metadata }) => metadata.name).join(', ') || 'no definition'}`)
   }
 }
+
+/**
+ * Until the API server lets resources through that a MutatingAdmissionPolicy of the chart looks at: it rereads its schemas every ten seconds, and until then
+ * answers 503. While a person installs the chart, that passes with the start of the pods. @throws after half a minute
+ */
+export async function untilAdmitted({ request }: Pick<ControlPlane, 'request'>): Promise<void> {
+  for (const deadline = Date.now() + 30_000; ; await delay(200)) {
+    const answer = await request({
+      method: 'PATCH',
+      path: '/apis/staking.dev/v1alpha1/namespaces/default/ethereumstakes/not-there?fieldManager=tests&dryRun=All',
+      contentType: 'application/apply-patch+yaml',
+      body: { apiVersion: 'staking.dev/v1alpha1', kind: 'EthereumStake', metadata: { name: 'not-there' } },
+    })
+    if (!isNotKnownYet(answer)) return
+    if (Date.now() > deadline) throw new Error(`nothing is admitted: ${said(answer)}`)
+  }
+}
