@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Condition, isTrue } from '../../src/resources/conditions.ts'
+import { REQUESTED_BY_ANNOTATION } from '../../src/resources/meta.ts'
 import type { ApiResponse } from './api-request.ts'
 import type { ControlPlane } from './control-plane.ts'
 
@@ -76,18 +77,27 @@ export async function untilEstablished({ request }: Pick<ControlPlane, 'request'
 }
 
 /**
- * Until the API server lets resources through that a MutatingAdmissionPolicy of the chart looks at: it rereads its schemas every ten seconds, and until then
- * answers 503. While a person installs the chart, that passes with the start of the pods. @throws after half a minute
+ * Until the chart's policy writes down who asks, where it is installed: the API server has to hear of it and to reread its schemas, which it does every ten
+ * seconds, and in between it answers 503. While a person installs the chart, that passes with the start of the pods. @throws after half a minute
  */
-export async function untilAdmitted({ request }: Pick<ControlPlane, 'request'>): Promise<void> {
+export async function untilRecorded({ request }: Pick<ControlPlane, 'request'>): Promise<void> {
+  const policies = await request({ path: '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies' })
+  const installed = (policies.body as { items?: readonly { metadata: { name: string } }[] }).items ?? []
+  if (!installed.some(({ metadata }) => metadata.name === 'requesters.staking.dev')) return
   for (const deadline = Date.now() + 30_000; ; await delay(200)) {
     const answer = await request({
       method: 'PATCH',
-      path: '/apis/staking.dev/v1alpha1/namespaces/default/ethereumstakes/not-there?fieldManager=tests&dryRun=All',
+      path: '/apis/staking.dev/v1alpha1/namespaces/default/validatorexits/not-there?fieldManager=tests&dryRun=All',
       contentType: 'application/apply-patch+yaml',
-      body: { apiVersion: 'staking.dev/v1alpha1', kind: 'EthereumStake', metadata: { name: 'not-there' } },
+      body: {
+        apiVersion: 'staking.dev/v1alpha1',
+        kind: 'ValidatorExit',
+        metadata: { name: 'not-there' },
+        spec: { validator: { stakeRef: { name: 'not-there' } }, signer: 'not-there' },
+      },
     })
-    if (!isNotKnownYet(answer)) return
-    if (Date.now() > deadline) throw new Error(`nothing is admitted: ${said(answer)}`)
+    const { metadata } = answer.body as { metadata?: { annotations?: Readonly<Record<string, string>> } }
+    if (metadata?.annotations?.[REQUESTED_BY_ANNOTATION] !== undefined) return
+    if (Date.now() > deadline) throw new Error(`nobody is recorded: ${said(answer)}`)
   }
 }

@@ -5,7 +5,7 @@ import type { Anvil, AnvilOptions } from '../chains/anvil.ts'
 import type { BeaconSimulator } from '../chains/beacon/simulator.ts'
 import { type FaultyProxy, startFaultyHttp } from '../chains/faulty-http.ts'
 import { startFaultyRpc } from '../chains/faulty-rpc.ts'
-import { untilAdmitted, untilEstablished } from '../cluster/apply.ts'
+import { untilEstablished, untilRecorded } from '../cluster/apply.ts'
 import { installRights } from '../cluster/chart.ts'
 import { type ControlPlane, type ServiceAccount, startControlPlane } from '../cluster/control-plane.ts'
 import { freePort } from '../cluster/ports.ts'
@@ -175,7 +175,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     log(options.install === undefined ? 'installing the CRDs and the rights of the operator' : 'installing the chart')
     const serviceAccount = await (options.install ?? installRights)(cluster, networks)
     await untilEstablished(cluster)
-    if (options.install !== undefined) await untilAdmitted(cluster)
+    if (options.install !== undefined) await untilRecorded(cluster)
     const operatorKubeconfig = join(dir, 'operator.kubeconfig')
     writeFileSync(operatorKubeconfig, await cluster.kubeconfigFor(serviceAccount), { mode: 0o600 })
 
