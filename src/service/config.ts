@@ -127,6 +127,8 @@ export const serviceConfigFile = z.strictObject({
       timeoutMs: z.int().min(100).max(30_000).default(10_000),
       /** Endpoints of one account. */
       maxEndpoints: z.int().min(0).max(100).default(10),
+      /** Deliveries that wait for one endpoint; of more, the oldest are dropped, which the endpoint and its receiver are told. */
+      maxPending: z.int().min(100).max(1_000_000).default(10_000),
     })
     .prefault({}),
   /** Who asked what: every request that changes something, and who was refused it. */

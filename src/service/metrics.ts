@@ -19,6 +19,8 @@ export interface Metrics extends ScrapedMetrics {
   shed(): void
   /** An attempt to deliver a webhook. */
   webhook(outcome: 'delivered' | 'failed' | 'gone'): void
+  /** Deliveries of webhooks that were never made, and never will be. */
+  webhooksDropped(count: number): void
   /** Of the process: memory, processor, event loop. One process has one of them. */
   watchProcess(): void
 }
@@ -85,6 +87,11 @@ export function createMetrics(): Metrics {
     labelNames: ['outcome'],
     registers,
   })
+  const webhooksDropped = new Counter({
+    name: 'staking_service_webhook_deliveries_dropped_total',
+    help: 'Webhook deliveries that were given up: too many waited for an endpoint, or for too long, or it was disabled',
+    registers,
+  })
   return {
     registry,
     requestDuration: (method, route, status, seconds) => duration.observe({ method, route, status: String(status) }, seconds),
@@ -97,6 +104,7 @@ export function createMetrics(): Metrics {
     trackerPass: (network, at) => lastPass.set({ network }, at.getTime() / 1000),
     showNodes: (board) => registerNodeMetrics(registry, 'staking_service', board),
     shed: () => shed.inc(),
+    webhooksDropped: (count) => webhooksDropped.inc(count),
     webhook: (outcome) => webhookAttempts.inc({ outcome }),
     watchProcess: () => collectDefaultMetrics({ register: registry }),
     ...createScrapedMetrics(registry),

@@ -80,7 +80,7 @@ export interface ServiceDeps {
   /** How long a crashed instance holds an Idempotency-Key, in ms. Only tests want it shorter. */
   readonly leaseMs?: number
   /** How webhooks are tried again. Only tests want it quicker. */
-  readonly deliveries?: Partial<Pick<DelivererDeps, 'leaseMs' | 'pollMs' | 'retry'>>
+  readonly deliveries?: Partial<Pick<DelivererDeps, 'leaseMs' | 'pollMs' | 'retry' | 'maxPending'>>
   /** Shows the networks' nodes, for metrics. */
   readonly nodes?: NodeBoard
   /** Aborted when the service is about to end: it says so to those who ask whether it is ready. */
@@ -90,8 +90,15 @@ export interface ServiceDeps {
 export interface WebhookSettings extends WebhookPolicy {
   readonly timeoutMs: number
   readonly maxEndpoints: number
+  readonly maxPending: number
 }
-const defaultWebhookSettings: WebhookSettings = { allowHttp: false, allowAddresses: [], timeoutMs: 10_000, maxEndpoints: 10 }
+const defaultWebhookSettings: WebhookSettings = {
+  allowHttp: false,
+  allowAddresses: [],
+  timeoutMs: 10_000,
+  maxEndpoints: 10,
+  maxPending: 10_000,
+}
 
 export interface Service {
   readonly app: FastifyInstance
@@ -212,7 +219,10 @@ export async function createService(deps: ServiceDeps): Promise<Service> {
   const sender = createSender({ policy: webhooks, timeoutMs: webhooks.timeoutMs, userAgent: `staking-service/${deps.version}` })
   app.addHook('onClose', () => sender.close())
   metrics.onScrapeWebhooks(() => pendingDeliveries(store.db))
-  const deliverer = createDeliverer({ store, keys: deps.keys, sender, clock, log, metrics, leaseMs: leaseOf(webhooks), ...deps.deliveries })
+  const deliverer = createDeliverer({
+    ...{ store, keys: deps.keys, sender, clock, log, metrics, leaseMs: leaseOf(webhooks), maxPending: webhooks.maxPending },
+    ...deps.deliveries,
+  })
   serve(app, routes.listNetworks, async ({ caller }) => ({
     status: 200,
     body: {

@@ -149,11 +149,12 @@ export const serviceRunbooks: Readonly<Record<string, Runbook>> = {
   },
   StakingServiceWebhooksBehind: {
     money: 'No. Webhooks are news, and clients can ask for the same by `GET`.',
-    impact: 'Clients hear late. Each delivery is tried again for three days.',
+    impact:
+      'Clients hear late. Each delivery is tried again for three days; of more than 10,000 for one endpoint (`webhooks.maxPending`) the oldest are dropped, which the endpoint counts and its receiver is told.',
     look: [
       { shows: 'How attempts end.', query: 'sum by (outcome) (rate(staking_service_webhook_attempts_total[10m]))' },
       { shows: 'Whether the number still grows.', query: 'deriv(staking_service_webhook_deliveries_pending[30m])' },
-      serviceLog('Endpoints that were disabled, and deliveries that were given up.', 'webhook'),
+      serviceLog('Endpoints that were disabled, and deliveries that were given up or dropped.', 'webhook'),
     ],
     causes: [
       { seen: 'time-outs or refusals of one endpoint', cause: 'A client’s endpoint is down.' },

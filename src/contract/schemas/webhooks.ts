@@ -18,6 +18,7 @@ export const webhookTypes = [
   'withdrawal-request.payment',
   'solana-transaction.transaction',
   'solana-stake.cancellation',
+  'webhook-endpoint.dropped',
 ] as const
 
 /** An address of the account to which changes of its resources are delivered. */
@@ -32,6 +33,10 @@ export const webhookEndpoint = z
     disabledAt: time.optional(),
     /** Deliveries that are not made yet. */
     pending: z.int().min(0),
+    /** Deliveries that were never made and never will be: too many waited, or for too long. Who has any reads again what it follows. */
+    dropped: z.int().min(0).optional(),
+    /** When the last of them was dropped. */
+    droppedAt: time.optional(),
     lastDeliveredAt: time.optional(),
     /** Since then nothing could be delivered. */
     failingSince: time.optional(),
@@ -72,13 +77,14 @@ export const webhookEvent = z
     /** When it changed. */
     timestamp: time,
     data: z.object({
-      /** Of the stake or request, and of a transaction of a Solana stake. */
+      /** Of the stake or request, and of a transaction of a Solana stake; of the endpoint where that has missed deliveries. */
       id,
       /** Of the stake that a Solana transaction is of. */
       stakeId: id.optional(),
       /** Of the validator that a request is of. */
       pubkey: z.string().max(98).optional(),
-      network,
+      /** Left out where an endpoint has missed deliveries, which may be of any. */
+      network: network.optional(),
       status: z.string().max(64),
     }),
   })

@@ -18,6 +18,7 @@ import type { Database } from './schema.ts'
 import { solanaTables, withdrawalFeePayer } from './solana-migration.ts'
 import { unreportedRequests } from './unreported-requests-migration.ts'
 import { unreportedTurns } from './unreported-turns-migration.ts'
+import { webhookBounds } from './webhook-bounds-migration.ts'
 import { webhooks } from './webhooks-migration.ts'
 import { withdrawalContract } from './withdrawal-contract-migration.ts'
 
@@ -165,6 +166,7 @@ const migrations: Readonly<Record<string, Migration>> = {
   '0020_unreported_turns': unreportedTurns,
   '0021_keys_told': keysTold,
   '0022_requests_remembered': requestsRemembered,
+  '0023_webhook_bounds': webhookBounds,
 }
 
 /**

@@ -14,6 +14,9 @@ export interface WebhookEndpointsTable {
   failures: Generated<number>
   last_error: string | null
   last_delivered_at: Date | null
+  /** Deliveries that were never made, and never will be. */
+  dropped: Generated<bigint>
+  dropped_at: Generated<Date | null>
   /** Nothing is sent before. */
   rest_until: ColumnType<Date, Date | undefined, Date>
   /** One instance delivers at a time; one that died is superseded after this. */

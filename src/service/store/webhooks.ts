@@ -158,8 +158,15 @@ export interface FailedAttempt {
   readonly disableBecause: string | undefined
 }
 
-/** What failed is tried again later, or given up; with `disableBecause` the endpoint gets nothing any more, and what waits for it is dropped. */
-export const recordFailed = (db: Kysely<Database>, delivery: Pick<DeliveryRow, 'id' | 'endpoint_id'>, failed: FailedAttempt) =>
+/**
+ * What failed is tried again later, or given up; with `disableBecause` the endpoint gets nothing any more, and what waits for it is dropped.
+ * @returns how many deliveries are never made
+ */
+export const recordFailed = (
+  db: Kysely<Database>,
+  delivery: Pick<DeliveryRow, 'id' | 'endpoint_id'>,
+  failed: FailedAttempt,
+): Promise<bigint> =>
   db.transaction().execute(async (transaction) => {
     const later = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000}::double precision)`
     const { error, now, againInMs, restMs, disableBecause } = failed
@@ -174,18 +181,81 @@ export const recordFailed = (db: Kysely<Database>, delivery: Pick<DeliveryRow, '
       }))
       .where('id', '=', delivery.endpoint_id)
       .execute()
-    if (disableBecause !== undefined) {
-      await transaction.deleteFrom('webhook_deliveries').where('endpoint_id', '=', delivery.endpoint_id).execute()
-    } else if (againInMs === undefined) {
-      await transaction.deleteFrom('webhook_deliveries').where('id', '=', delivery.id).execute()
-    } else {
+    if (disableBecause === undefined && againInMs !== undefined) {
       await transaction
         .updateTable('webhook_deliveries')
         .set((set) => ({ attempts: set('attempts', '+', 1), next_at: later(againInMs) }))
         .where('id', '=', delivery.id)
         .execute()
+      return 0n
     }
+    const lost = transaction.deleteFrom('webhook_deliveries').where('endpoint_id', '=', delivery.endpoint_id).returning('type')
+    const all = await (disableBecause === undefined ? lost.where('id', '=', delivery.id) : lost).execute()
+    const count = BigInt(all.filter(({ type }) => type !== ofDropped).length)
+    await transaction
+      .updateTable('webhook_endpoints')
+      .set((set) => ({ dropped: set('dropped', '+', count), dropped_at: sql<Date>`now()` }))
+      .where('id', '=', delivery.endpoint_id)
+      .execute()
+    if (disableBecause === undefined) await tellOfDropped(transaction, delivery.endpoint_id)
+    return count
   })
+
+/** What tells a receiver that it has missed something. It is of all networks, and none of what is counted. */
+const ofDropped = 'webhook-endpoint.dropped'
+
+/** Has an endpoint told that it has missed something, unless that is waiting to be told already. */
+const tellOfDropped = (transaction: Transaction<Database>, endpointId: string) =>
+  sql`
+    insert into webhook_deliveries (endpoint_id, type, resource_id, network, status)
+      select ${endpointId}, ${ofDropped}, ${endpointId}, '', 'dropped'
+      where not exists (select from webhook_deliveries where endpoint_id = ${endpointId} and type = ${ofDropped})`.execute(transaction)
+
+/** How many of an endpoint's deliveries were dropped. */
+export interface Dropped {
+  readonly endpointId: string
+  readonly account: string
+  readonly count: bigint
+}
+
+/**
+ * Drops what waits beyond the newest `most` of an endpoint, and what is older than `before`: up to `limit` of it. The endpoint counts it, and its receiver is told with
+ * the next delivery that it has missed something. @returns what was dropped; nothing when there is no more
+ */
+export async function dropBeyond(
+  db: Kysely<Database>,
+  { most, before, limit }: { readonly most: number; readonly before: Date; readonly limit: number },
+): Promise<readonly Dropped[]> {
+  const { rows } = await sql<{ id: string; account: string; count: bigint }>`
+    with over as materialized (
+      select id, account,
+        (select place from webhook_deliveries where endpoint_id = endpoint.id order by place desc offset ${most} limit 1) as place
+      from webhook_endpoints endpoint
+      where exists (select from webhook_deliveries where endpoint_id = endpoint.id order by place desc offset ${most} limit 1)
+        or exists (select from webhook_deliveries where endpoint_id = endpoint.id and at < ${before})
+      -- The endpoint first, as whoever records an attempt does; one of which an attempt is recorded now has its turn next time.
+      for update skip locked
+    ), gone as (
+      delete from webhook_deliveries where id in (
+        select old.id from over, lateral (
+          select id from webhook_deliveries where endpoint_id = over.id and (place <= over.place or at < ${before}) order by place limit ${limit}
+        ) old limit ${limit}
+      ) returning id, endpoint_id, type
+    ), counted as (
+      select endpoint_id, count(*) filter (where type <> ${ofDropped}) as count from gone group by endpoint_id
+    ), noted as (
+      update webhook_endpoints set dropped = dropped + counted.count, dropped_at = now()
+        from counted where webhook_endpoints.id = counted.endpoint_id returning webhook_endpoints.id, account, counted.count
+    ), told as (
+      insert into webhook_deliveries (endpoint_id, type, resource_id, network, status)
+        select id, ${ofDropped}, id, '', 'dropped' from noted where not exists (
+          select from webhook_deliveries
+            where endpoint_id = noted.id and type = ${ofDropped} and id not in (select id from gone)
+        )
+    )
+    select id, account, count from noted`.execute(db)
+  return rows.map(({ id, ...row }) => ({ endpointId: id, ...row }))
+}
 
 export const pendingDeliveries = (db: Kysely<Database>): Promise<bigint> =>
   db

@@ -8,6 +8,7 @@ import type { ValidatorKeys } from '../seed.ts'
 import { isOutage, type Store } from '../store/database.ts'
 import {
   type DeliveryRow,
+  dropBeyond,
   type EndpointRow,
   giveBack,
   nextDelivery,
@@ -25,10 +26,12 @@ export interface DelivererDeps {
   readonly sender: Sender
   readonly clock: Clock
   readonly log: Logger
-  readonly metrics: Pick<Metrics, 'webhook'>
+  readonly metrics: Pick<Metrics, 'webhook' | 'webhooksDropped'>
   /** So long one instance has an endpoint to itself, in ms: longer than its turn takes, so that only one that died is superseded (see {@link leaseOf}). */
   readonly leaseMs: number
   readonly pollMs?: number
+  /** So many deliveries wait for one endpoint; of more, the oldest are dropped. */
+  readonly maxPending: number
   readonly retry?: Partial<RetryRules>
 }
 
@@ -59,6 +62,11 @@ export const leaseOf = ({ timeoutMs }: { readonly timeoutMs: number }): number =
 export const backoffMs = (failures: number, { firstMs, mostMs }: Pick<RetryRules, 'firstMs' | 'mostMs'>): number =>
   Math.min(firstMs * 3 ** Math.min(Math.max(failures - 1, 0), 20), mostMs)
 
+/** How often what is too much or too old is dropped, and how much by one statement. */
+const boundEveryMs = 30_000
+const dropAtOnce = 2_000
+const maxBoundTurns = 1_000
+
 /** An endpoint whose attempts fail rests before anything is tried there, but not for as long as one delivery that it alone refuses. */
 const maxRestMs = 60_000
 
@@ -70,7 +78,7 @@ export const eventOf = (delivery: DeliveryRow): WebhookEvent => ({
     id: delivery.resource_id,
     ...(delivery.stake_id === null ? {} : { stakeId: delivery.stake_id }),
     ...(delivery.pubkey === null ? {} : { pubkey: delivery.pubkey }),
-    network: delivery.network,
+    ...(delivery.network === '' ? {} : { network: delivery.network }),
     status: delivery.status,
   },
 })
@@ -78,6 +86,8 @@ export const eventOf = (delivery: DeliveryRow): WebhookEvent => ({
 export interface Deliverer {
   /** Goes once through what is due. @returns how many endpoints something was tried at. @throws the database's error */
   pass(signal: AbortSignal): Promise<number>
+  /** Drops what waits beyond what may, of every endpoint. @throws the database's error */
+  bound(signal: AbortSignal): Promise<void>
   /** Delivers until aborted. Never throws. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -87,7 +97,7 @@ export interface Deliverer {
  * come one after another.
  */
 export function createDeliverer(deps: DelivererDeps): Deliverer {
-  const { store, keys, sender, clock, log, metrics, leaseMs, pollMs = 1_000 } = deps
+  const { store, keys, sender, clock, log, metrics, leaseMs, maxPending, pollMs = 1_000 } = deps
   const { db } = store
   const rules: RetryRules = { ...defaultRetryRules, ...deps.retry }
 
@@ -113,11 +123,12 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
         : failingMs > rules.disableAfterMs
           ? `nothing could be delivered since ${endpoint.failing_since?.toISOString()}: ${sent.error}`
           : undefined
-    await recordFailed(db, delivery, {
+    const dropped = await recordFailed(db, delivery, {
       ...{ error: sent.error, now, disableBecause },
       againInMs: isOld ? undefined : jitter(backoffMs(delivery.attempts + 1, rules), Math.random, 0.2),
       restMs: jitter(Math.min(backoffMs(failures + 1, rules), maxRestMs), Math.random, 0.2),
     })
+    if (dropped > 0n) metrics.webhooksDropped(Number(dropped))
     const line = { endpointId: endpoint.id, account: endpoint.account, error: sent.error }
     if (disableBecause !== undefined) log.warn(line, 'a webhook endpoint is disabled')
     else if (isOld) log.warn({ ...line, deliveryId: delivery.id }, 'a webhook delivery is given up')
@@ -156,13 +167,41 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
     })
   }
 
+  async function bound(signal: AbortSignal): Promise<void> {
+    const before = new Date(clock.now().getTime() - rules.keepMs)
+    for (let turn = 0; turn < maxBoundTurns && !signal.aborted; turn++) {
+      const dropped = await dropBeyond(db, { most: maxPending, before, limit: dropAtOnce })
+      if (dropped.length === 0) return
+      for (const { endpointId, account, count } of dropped) {
+        if (count === 0n) continue
+        metrics.webhooksDropped(Number(count))
+        log.warn(
+          { endpointId, account, count: Number(count) },
+          'webhook deliveries are dropped: too many wait for the endpoint, or for too long',
+        )
+      }
+    }
+  }
+
+  /** Beside the deliveries: an endpoint that takes long holds it up no more than others. */
+  const boundAgain = (signal: AbortSignal) =>
+    again(clock, signal, {
+      work: () => bound(signal),
+      failed(error, failures) {
+        if (failures === 1) log.warn({ err: error }, 'webhook deliveries that are too many could not be dropped; it tries again')
+      },
+      waitMs: () => jitter(boundEveryMs),
+    })
+
   return {
+    bound,
     async pass(signal) {
       const begun = await begin(signal)
       await Promise.all(begun)
       return begun.length
     },
     async run(signal) {
+      const bounding = boundAgain(signal)
       await again(clock, signal, {
         work: () => begin(signal),
         failed(error, failures) {
@@ -174,7 +213,7 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
           return begun.length > 0 ? Math.min(waitMs, 100) : waitMs
         },
       })
-      await Promise.all(busy)
+      await Promise.all([bounding, ...busy])
     },
   }
 }

@@ -126,6 +126,7 @@ const endpointBody = (row: EndpointState): WebhookEndpointBody => ({
   ...(row.disabled_reason === null ? {} : { disabledReason: row.disabled_reason.slice(0, 255) }),
   ...(row.disabled_at === null ? {} : { disabledAt: row.disabled_at.toISOString() }),
   pending: Number(row.pending),
+  ...(row.dropped_at === null ? {} : { dropped: Number(row.dropped), droppedAt: row.dropped_at.toISOString() }),
   ...(row.last_delivered_at === null ? {} : { lastDeliveredAt: row.last_delivered_at.toISOString() }),
   ...(row.failing_since === null ? {} : { failingSince: row.failing_since.toISOString() }),
   ...(row.last_error === null ? {} : { lastError: row.last_error.slice(0, 255) }),

@@ -288,7 +288,7 @@ describe.each(both)('webhooks on $database', ({ open }) => {
         .where('url', '=', receiver.url)
         .execute()
     await service.service.deliverer.pass(new AbortController().signal)
-    expect(await state()).toMatchObject({ status: 'disabled', disabledReason: expect.stringMatching(reason), pending: 0 })
+    expect(await state()).toMatchObject({ status: 'disabled', disabledReason: expect.stringMatching(reason), pending: 0, dropped: 1 })
     await service.stake(key)
     expect((await state()).pending).toBe(0)
     receiver.answers = [200]
@@ -297,6 +297,89 @@ describe.each(both)('webhooks on $database', ({ open }) => {
     await service.stake(key)
     await service.service.deliverer.pass(new AbortController().signal)
     expect(receiver.received).toHaveLength(2)
+  })
+
+  test('of an endpoint that is down so many deliveries wait as may, the newest; it says how many were dropped, and its receiver is told', async () => {
+    const bounded = await startService(service.store, { webhooks, deliveries: { ...deliveries, maxPending: 3 } })
+    const { signal } = new AbortController()
+    try {
+      receiver = await startReceiver(503)
+      const { key, state, secret } = await account(receiver.url)
+      const other = await account(new URL('/ok', receiver.url).href)
+      const ids: string[] = []
+      for (let count = 0; count < 7; count++) ids.push((await service.stake(key)).body.stakeId)
+      await service.stake(other.key)
+      await bounded.service.deliverer.pass(signal)
+      expect(await state()).toMatchObject({ pending: 7 })
+      expect(await state()).not.toHaveProperty('dropped')
+      for (let turn = 0; turn < 2; turn++) {
+        await bounded.service.deliverer.bound(signal)
+        // Two of the newest, and what tells of the others.
+        expect(await state()).toMatchObject({ status: 'enabled', pending: 3, dropped: 5, droppedAt: expect.any(String) })
+      }
+      expect(await other.state()).not.toHaveProperty('dropped')
+      expect(bounded.logs()).toMatch(/webhook deliveries are dropped/)
+      const { endpointId } = await state()
+      receiver.answers = [200]
+      receiver.received.splice(0)
+      run(bounded)
+      await vi.waitFor(async () => expect(await state()).toMatchObject({ pending: 0, dropped: 5 }), patience)
+      const events = receiver.received.filter(({ path }) => path !== '/ok').map((one) => verify(secret, one))
+      expect(events.map(({ type, data }) => [type, data])).toEqual([
+        ...ids.slice(5).map((id) => ['ethereum-stake.transaction', { id, network: 'devnet', status: 'awaiting_submission' }]),
+        ['webhook-endpoint.dropped', { id: endpointId, status: 'dropped' }],
+      ])
+      const { text } = await bounded.call('GET', '/metrics')
+      expect(text).toMatch(/^staking_service_webhook_deliveries_dropped_total 5$/m)
+    } finally {
+      ending?.abort()
+      await running
+      await bounded.close()
+    }
+  })
+
+  test('a delivery that its receiver alone refuses is given up in the end, which is counted and told; so is what waits for too long', async () => {
+    const old = { ...deliveries, retry: { ...deliveries.retry, keepMs: 1 } }
+    const impatient = await startService(service.store, { webhooks, deliveries: old })
+    const { signal } = new AbortController()
+    try {
+      receiver = await startReceiver(400, 200)
+      const { key, state, secret } = await account(receiver.url)
+      await service.stake(key)
+      await new Promise((done) => setTimeout(done, 20))
+      await impatient.service.deliverer.pass(signal)
+      expect(await state()).toMatchObject({ pending: 1, dropped: 1, lastError: 'the endpoint answered 400' })
+      await vi.waitFor(async () => {
+        await service.service.deliverer.pass(signal)
+        expect(receiver.received).toHaveLength(2)
+      }, patience)
+      const told = receiver.received[1]
+      if (told === undefined) throw new Error('nothing was delivered')
+      expect(verify(secret, told).type).toBe('webhook-endpoint.dropped')
+      await service.stake(key)
+      await new Promise((done) => setTimeout(done, 20))
+      await impatient.service.deliverer.bound(signal)
+      expect(await state()).toMatchObject({ pending: 1, dropped: 2 })
+    } finally {
+      await impatient.close()
+    }
+  })
+
+  test('many instances drop together no more than there is too much of', async () => {
+    const all = await Promise.all(
+      Array.from({ length: 3 }, () => startService(service.store, { webhooks, deliveries: { ...deliveries, maxPending: 2 } })),
+    )
+    const { signal } = new AbortController()
+    try {
+      receiver = await startReceiver(503)
+      const { key, state } = await account(receiver.url)
+      for (let count = 0; count < 6; count++) await service.stake(key)
+      await Promise.all(all.map((one) => one.service.deliverer.bound(signal)))
+      await Promise.all(all.map((one) => one.service.deliverer.bound(signal)))
+      expect(await state()).toMatchObject({ pending: 2, dropped: 5 })
+    } finally {
+      await Promise.all(all.map((one) => one.close()))
+    }
   })
 
   test('after a rotation both secrets sign until the overlap ends; a repetition takes away none', async () => {
