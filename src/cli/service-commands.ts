@@ -302,6 +302,7 @@ interface PushFlags extends CommonFlags {
   readonly gasLimit?: bigint
   readonly slashingProtection?: string
   readonly again?: boolean
+  readonly withoutHistory?: boolean
 }
 
 const pushCommand = (): Command =>
@@ -325,6 +326,10 @@ const pushCommand = (): Command =>
       '--again',
       'also keys that were exported or pushed elsewhere: only when they run nowhere any more, for two validators with one key are slashed',
     )
+    .option(
+      '--without-history',
+      'with --again, without what the keys have signed elsewhere: only if they never ran, or their client has been off for three epochs for good',
+    )
     .action(async (flags: PushFlags) => {
       const { pushKeystores } = await import('../service/keymanager/push.ts')
       const { to, tokenFile, network, status, pubkey, feeRecipient, gasLimit, caFile, slashingProtection } = flags
@@ -338,6 +343,7 @@ const pushCommand = (): Command =>
         ...(gasLimit === undefined ? {} : { gasLimit }),
         ...(slashingProtection === undefined ? {} : { slashingProtectionFile: slashingProtection }),
         ...(flags.again === true ? { again: true } : {}),
+        ...(flags.withoutHistory === true ? { withoutHistory: true } : {}),
       })
       for (const { outcome, pubkey: key, stakeId } of pushed) write(`${outcome} ${key} ${stakeId}`)
       write(`the validator client holds ${pushed.length} keys`)
@@ -353,6 +359,8 @@ interface RecoverFlags extends CommonFlags {
   readonly out: string
   readonly passwordFile: string
   readonly pubkey: string
+  readonly again?: boolean
+  readonly withoutDatabase?: boolean
   readonly path?: string
   readonly account?: string
   readonly idempotencyKey?: string
@@ -369,6 +377,7 @@ const recoverCommand = (): Command =>
       'write the keystore of a validator that the database does not know any more, after a restore: by the path in the log, or by the request that made it',
     )
     .addOption(configOption())
+    .addOption(databaseOption())
     .requiredOption('--out <dir>', 'folder to write to; it is made if it is not there')
     .requiredOption('--password-file <file>', 'file whose first line protects the keystore')
     .requiredOption('--pubkey <pubkey>', 'the validator, as the chain shows it')
@@ -380,14 +389,19 @@ const recoverCommand = (): Command =>
     .option('--withdrawal-address <address>', 'withdrawalAddress of the request')
     .addOption(new Option('--credentials-type <type>', 'credentialsType of the request').choices(['0x01', '0x02']).default('0x02'))
     .addOption(new Option('--kdf <kdf>', 'key derivation of the keystore').choices(['scrypt', 'pbkdf2']).default('scrypt'))
+    .option('--again', 'although the key was exported, pushed or recovered before: only when it runs nowhere any more')
+    .option('--without-database', 'although no database can say where the key was taken to before, or note it')
     .action(async (flags: RecoverFlags) => {
       const { recoverKeystore } = await import('../service/recover.ts')
       const { path, file } = await recoverKeystore({
         config: flags.config,
+        ...flagsOf(flags),
         outDir: flags.out,
         passwordFile: flags.passwordFile,
         pubkey: flags.pubkey,
         kdf: flags.kdf,
+        ...(flags.again === true ? { again: true } : {}),
+        ...(flags.withoutDatabase === true ? { withoutDatabase: true } : {}),
         from: await keySource(flags),
       })
       write(`wrote ${file} (${path}) to ${flags.out}`)

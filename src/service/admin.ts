@@ -10,7 +10,7 @@ import { listAudit } from './store/audit-log.ts'
 import type { DatabaseConfig, Store } from './store/database.ts'
 import { DatabaseInUseError, openStore } from './store/database.ts'
 import { dismissMissing, missingStakesOf, type UnknownDeposit } from './store/missing-stakes.ts'
-import { claimPlace, exportsOf, noteProvisioned, stakeKeys } from './store/stakes.ts'
+import { claimPlace, exportsOf, type KeyExport, noteProvisioned, stakeKeys } from './store/stakes.ts'
 
 const scope = z.enum(['read', 'write'])
 const date = z.coerce.date()
@@ -33,6 +33,15 @@ const apiKeyInfo = z.object({
 })
 const madeKey = z.object({ info: apiKeyInfo, key: z.string() })
 const stakeKey = z.object({ stakeId: z.string(), network: z.string(), status: z.string(), pubkey: z.string(), keyIndex: z.string() })
+
+const keyExport = z.object({
+  pubkey: z.string(),
+  exportedAt: date,
+  place: z.string(),
+  places: z.array(z.string()),
+  provisionedAt: date.optional(),
+})
+export type KeyExported = z.output<typeof keyExport>
 
 const missingStake = z.object({
   network: z.string(),
@@ -73,12 +82,18 @@ const operations = {
   /** When and where the keys of these validators were exported to before. */
   exportsOf: {
     takes: z.object({ pubkeys: z.array(z.string()) }),
-    gives: z.array(z.object({ pubkey: z.string(), exportedAt: date, place: z.string() })),
+    gives: z.array(keyExport),
   },
   /** Writes down that keys go to a place, before they do; returns those that are elsewhere, and then writes nothing. */
   claimPlace: {
-    takes: z.object({ pubkeys: z.array(z.string()), at: date, place: z.string().max(4096), again: z.boolean() }),
-    gives: z.array(z.object({ pubkey: z.string(), exportedAt: date, place: z.string() })),
+    takes: z.object({
+      pubkeys: z.array(z.string()),
+      at: date,
+      place: z.string().max(4096),
+      again: z.boolean(),
+      gone: z.array(z.string()).optional(),
+    }),
+    gives: z.array(keyExport),
   },
   /** A consistent copy of the embedded database, into a folder that is not there yet. */
   backUp: { takes: z.object({ out: z.string() }), gives: z.object({}) },
@@ -116,8 +131,8 @@ export function createAdmin({ store, clock }: { store: Store; clock: Clock }): A
     },
     listApiKeys: async () => (await apiKeys.list()).map(copy),
     revokeApiKey: ({ keyId }) => apiKeys.revoke(keyId),
-    exportsOf: ({ pubkeys }) => exportsOf(store.db, pubkeys),
-    claimPlace: (given) => claimPlace(store.db, given),
+    exportsOf: async ({ pubkeys }) => (await exportsOf(store.db, pubkeys)).map(exportedOf),
+    claimPlace: async (given) => (await claimPlace(store.db, given)).map(exportedOf),
     noteProvisioned: async (given) => {
       await noteProvisioned(store.db, given)
       return {}
@@ -138,6 +153,11 @@ const copy = ({ scopes, networks, operations, addressRanges, ...info }: ApiKeyIn
   ...(networks === undefined ? {} : { networks: [...networks] }),
   ...(operations === undefined ? {} : { operations: [...operations] }),
   ...(addressRanges === undefined ? {} : { addressRanges: [...addressRanges] }),
+})
+const exportedOf = ({ provisionedAt, places, ...row }: KeyExport): KeyExported => ({
+  ...row,
+  places: [...places],
+  ...(provisionedAt === null ? {} : { provisionedAt }),
 })
 const missingStakeOf = (row: UnknownDeposit): MissingStake => ({
   network: row.network,

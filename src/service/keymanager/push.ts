@@ -3,10 +3,11 @@ import { readFile } from 'node:fs/promises'
 import { create, defaultPbkdfModule } from '@chainsafe/bls-keystore'
 import { isAddress } from 'viem'
 import { createBeaconChain } from '../../chains/ethereum/beacon-chain.ts'
+import type { EthereumNetworkConfig } from '../../chains/ethereum/networks.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import { createLogger } from '../../lib/log.ts'
 import { Secret } from '../../lib/secret.ts'
-import { asAdmin, type StakeKey } from '../admin.ts'
+import { asAdmin, type KeyExported, type StakeKey } from '../admin.ts'
 import { loadServiceConfig, type ServiceConfig, type ServiceOverrides } from '../config.ts'
 import { checkKeys, KeystoreError, refuseExported } from '../keystores.ts'
 import { keyPath, readSeedFile, type ValidatorKeys } from '../seed.ts'
@@ -32,6 +33,8 @@ export interface PushKeystoresOptions {
   readonly slashingProtectionFile?: string
   /** The keys were exported or pushed elsewhere before, and whoever asks knows that they don't run there any more. */
   readonly again?: boolean
+  /** What keys have signed that were elsewhere is not known, and whoever asks knows that it can't matter. */
+  readonly withoutHistory?: boolean
   readonly clock?: Clock
 }
 
@@ -47,7 +50,8 @@ const batchSize = 20
 
 /**
  * Gives the signing keys of stakes to a validator client, by the standard Keymanager API. A key must run in ONE place: what was exported or pushed elsewhere is
- * refused unless `again` says that this is known; the place is written down before the key is sent; and a key that the client has others sign with is refused.
+ * refused unless `again` says that this is known, and comes with what it has signed there; the place is written down before the key is sent; and a key that the
+ * client has others sign with is refused.
  * The same call again goes on where one was interrupted.
  * @throws KeystoreError, KeymanagerError. What was imported before stays, and is written down.
  */
@@ -71,10 +75,13 @@ export async function pushKeystores(options: PushKeystoresOptions): Promise<read
     const [local, remote] = await Promise.all([keymanager.keystores(), keymanager.remoteKeys()])
     refuseRemote(found, remote)
     const before = await asAdmin(config.database, clock, (admin) => admin.exportsOf({ pubkeys: found.map(({ pubkey }) => pubkey) }))
-    await claim(found, keymanager, config, options, clock)
+    if (options.again !== true) refuseExported(before.filter(({ place }) => place !== keymanager.place))
     const missing = found.filter(({ pubkey }) => !local.has(pubkey))
-    const given = new Set(before.map(({ pubkey }) => pubkey))
-    const slashingProtection = await slashingProtectionOf(missing, given, config, options, clock)
+    const gone = before.filter((one) => isGone(one, keymanager, local))
+    if (options.again !== true) refuseGone(gone)
+    // Before anything is written down: whoever is refused here has nothing that would let the next try pass.
+    const slashingProtection = await slashingProtectionOf(missing, { before, place: keymanager.place }, config, options, clock)
+    await claim(found, gone, keymanager, config, options, clock)
     for (let at = 0; at < missing.length; at += batchSize)
       await importBatch(missing.slice(at, at + batchSize), { keymanager, keys, slashingProtection })
     await verifyHeld(found, keymanager)
@@ -109,16 +116,30 @@ function refuseRemote(found: readonly StakeKey[], remote: ReadonlySet<string>): 
   )
 }
 
+/** It was seen to be held here, and is not any more. */
+const isGone = ({ pubkey, place, provisionedAt }: KeyExported, keymanager: Keymanager, local: ReadonlySet<string>): boolean =>
+  place === keymanager.place && provisionedAt !== undefined && !local.has(pubkey)
+
+/** @throws KeystoreError */
+function refuseGone([one]: readonly KeyExported[]): void {
+  if (one === undefined) return
+  throw new KeystoreError(
+    `the validator client does not hold the key of ${one.pubkey}, which was seen at ${one.place} on ${one.provisionedAt?.toISOString().slice(0, 19)}Z. If another client answers at this address now (a port-forward), its key still runs in the first one, and a key that runs in two places is slashed. Once it runs nowhere any more, say --again`,
+  )
+}
+
 /** Writes down where the keys go, before they do. @throws KeystoreError for those that are elsewhere */
 async function claim(
   found: readonly StakeKey[],
+  gone: readonly KeyExported[],
   { place }: Keymanager,
   { database }: ServiceConfig,
   { again = false }: PushKeystoresOptions,
   clock: Clock,
 ): Promise<void> {
   const pubkeys = found.map(({ pubkey }) => pubkey)
-  const elsewhere = await asAdmin(database, clock, (admin) => admin.claimPlace({ pubkeys, at: clock.now(), place, again }))
+  const left = gone.map(({ pubkey }) => pubkey)
+  const elsewhere = await asAdmin(database, clock, (admin) => admin.claimPlace({ pubkeys, at: clock.now(), place, again, gone: left }))
   refuseExported(elsewhere)
 }
 
@@ -153,27 +174,45 @@ async function verifyHeld(found: readonly StakeKey[], keymanager: Keymanager): P
     throw new KeystoreError(`the validator client does not list ${missing.pubkey} after its import: the same command again goes on`)
 }
 
-/** What the client is told that the keys have signed. @throws KeystoreError */
+/**
+ * What the client is told that the keys have signed. Of a key that was elsewhere, somebody must say it: a client that doesn't know signs the same slot or epoch
+ * again, and that is slashed. @throws KeystoreError
+ */
 async function slashingProtectionOf(
   missing: readonly StakeKey[],
-  given: ReadonlySet<string>,
+  { before, place }: { readonly before: readonly KeyExported[]; readonly place: string },
   config: ServiceConfig,
-  { slashingProtectionFile: file, network: name }: PushKeystoresOptions,
+  { slashingProtectionFile: file, withoutHistory = false, network: name }: PushKeystoresOptions,
   clock: Clock,
 ): Promise<string | undefined> {
   const pubkeys = missing.map(({ pubkey }) => pubkey)
   if (pubkeys.length === 0) return undefined
-  if (file !== undefined) return historyOf(pubkeys, await readText(file, 'the slashing protection file'), file)
-  const unused = pubkeys.filter((pubkey) => !given.has(pubkey))
   const network = config.networks.find((one) => one.name === name)
-  // Without a beacon node, nobody tells the genesis that it must name.
-  if (unused.length === 0 || network?.chain !== 'Ethereum' || network.beaconApiUrls.length === 0) return undefined
+  const root = async () => (network?.chain === 'Ethereum' ? genesisRootOf(network, clock) : undefined)
+  if (file !== undefined) return historyOf(pubkeys, await readText(file, 'the slashing protection file'), file, await root())
+  const given = new Map(before.map((one) => [one.pubkey, one]))
+  const mayHaveSigned = pubkeys.find((pubkey) => {
+    const one = given.get(pubkey)
+    return one !== undefined && (one.provisionedAt !== undefined || one.places.some((other) => other !== place))
+  })
+  if (mayHaveSigned !== undefined && !withoutHistory)
+    throw new KeystoreError(
+      `the key of ${mayHaveSigned} was elsewhere (${given.get(mayHaveSigned)?.places.join(', ')}): give what it has signed there, which its client exports (EIP-3076), as --slashing-protection. Only if it has never run, or the client that ran it has been off for three epochs and never starts again, say --without-history`,
+    )
+  const unused = pubkeys.filter((pubkey) => !given.has(pubkey))
+  const genesisRoot = unused.length === 0 ? undefined : await root()
+  return genesisRoot === undefined ? undefined : emptyHistory(unused, genesisRoot)
+}
+
+/** What slashing protection names its network by; undefined where no beacon node is configured that tells it. @throws KeystoreError */
+async function genesisRootOf(network: EthereumNetworkConfig, clock: Clock): Promise<string | undefined> {
+  if (network.beaconApiUrls.length === 0) return undefined
   const log = createLogger({ program: 'service', level: 'error' })
   const beacon = createBeaconChain({ network, urls: network.beaconApiUrls, clock, log, timeoutMs: 6_000 })
   const { genesisValidatorsRoot } = await beacon.genesis(AbortSignal.timeout(20_000)).catch(() => {
-    throw new KeystoreError(`no beacon node of ${name} tells its genesis, which slashing protection must name`)
+    throw new KeystoreError(`no beacon node of ${network.name} tells its genesis, which slashing protection must name`)
   })
-  return emptyHistory(unused, genesisValidatorsRoot)
+  return genesisValidatorsRoot
 }
 
 const readText = (file: string, what: string): Promise<string> =>

@@ -425,13 +425,31 @@ export async function seePayment(
   return { was: stake.status, ...(await retakeReference(transaction, stake)) }
 }
 
+/** Where a validator's key was taken to. */
+export interface KeyExport {
+  readonly pubkey: Pubkey
+  /** The last time. */
+  readonly exportedAt: Date
+  readonly place: string
+  /** All places that it was ever taken to. */
+  readonly places: readonly string[]
+  /** When a validator client was last seen to hold it, at its last place. */
+  readonly provisionedAt: Date | null
+}
+
 /** When and where the keys of validators were exported to before, the last time of each. */
-export async function exportsOf(db: Db, pubkeys: readonly string[]): Promise<{ pubkey: Pubkey; exportedAt: Date; place: string }[]> {
+export async function exportsOf(db: Db, pubkeys: readonly string[]): Promise<KeyExport[]> {
   if (pubkeys.length === 0) return []
   return db
     .selectFrom('keystore_exports')
     .distinctOn('pubkey')
-    .select(['pubkey', 'exported_at as exportedAt', 'place'])
+    .select([
+      'pubkey',
+      'exported_at as exportedAt',
+      'place',
+      sql<string[]>`array(select distinct place from keystore_exports one where one.pubkey = keystore_exports.pubkey)`.as('places'),
+      sql<Date | null>`(select keys_provisioned_at from ethereum_stakes where pubkey = keystore_exports.pubkey)`.as('provisionedAt'),
+    ])
     .where('pubkey', 'in', pubkeys as readonly Hex[])
     .orderBy('pubkey')
     .orderBy('exported_at', 'desc')
@@ -440,12 +458,17 @@ export async function exportsOf(db: Db, pubkeys: readonly string[]): Promise<{ p
 
 /**
  * Writes down that the keys of these validators go to a place, unless the last place of one of them is another: those are returned, and nothing is written. Of two
- * that do so at once, one comes first. With `again` they go whatever was before; of those that leave a place, no validator client is known to hold them.
+ * that do so at once, one comes first. With `again` they go whatever was before; of those that leave a place, or are `gone` from it, no validator client is known to
+ * hold them.
  */
 export const claimPlace = (
   db: Kysely<Database>,
-  { again, ...claim }: { pubkeys: readonly string[]; at: Date; place: string; again: boolean },
-): Promise<{ pubkey: Pubkey; exportedAt: Date; place: string }[]> =>
+  {
+    again,
+    gone = [],
+    ...claim
+  }: { pubkeys: readonly string[]; at: Date; place: string; again: boolean; gone?: readonly string[] | undefined },
+): Promise<KeyExport[]> =>
   db.transaction().execute(async (transaction) => {
     await sql`select pg_advisory_xact_lock(hashtextextended('places of validator keys', 0))`.execute(transaction)
     const before = await exportsOf(transaction, claim.pubkeys)
@@ -453,14 +476,11 @@ export const claimPlace = (
     if (elsewhere.length > 0 && !again) return elsewhere
     const here = new Set(again ? [] : before.map(({ pubkey }): string => pubkey))
     await rememberExports(transaction, { ...claim, pubkeys: claim.pubkeys.filter((pubkey) => !here.has(pubkey)) })
-    await forgetProvisioned(
-      transaction,
-      elsewhere.map(({ pubkey }) => pubkey),
-    )
+    await forgetProvisioned(transaction, [...elsewhere.map(({ pubkey }) => pubkey), ...gone])
     return []
   })
 
-const forgetProvisioned = (db: Db, pubkeys: readonly Pubkey[]) =>
+const forgetProvisioned = (db: Db, pubkeys: readonly string[]) =>
   db
     .updateTable('ethereum_stakes')
     .set({ keys_provisioned_at: null })

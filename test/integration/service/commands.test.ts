@@ -1,20 +1,25 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { decrypt } from '@chainsafe/bls-keystore'
 import { SecretKey } from '@chainsafe/blst'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { withdrawalCredentials } from '../../../src/chains/ethereum/deposit.ts'
 import { parseEth } from '../../../src/lib/amounts.ts'
 import { createLogger } from '../../../src/lib/log.ts'
 import type { Secret } from '../../../src/lib/secret.ts'
 import { apiKeysCreate, apiKeysList, apiKeysRename, apiKeysRevoke, apiKeysRotate, auditLogExport } from '../../../src/service/commands.ts'
+import { keyIndexOf } from '../../../src/service/key-index.ts'
 import { exportKeystores } from '../../../src/service/keystores.ts'
-import { recoverKeystore } from '../../../src/service/recover.ts'
+import { type KeySource, recoverKeystore } from '../../../src/service/recover.ts'
 import { runService } from '../../../src/service/run.ts'
+import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { freePort } from '../../cluster/ports.ts'
 import { callService, withdrawalAddress } from './harness.ts'
 import { type ServiceFiles, serviceFiles, spawnService } from './processes.ts'
+
+type LostRequest = Exclude<KeySource, { path: string }>
 
 let anvil: Anvil
 let files: ServiceFiles
@@ -210,10 +215,17 @@ describe('keystores', () => {
       withdrawalAddress,
       credentialsType: '0x02',
     } as const
-    // Without the database: its folder is not there.
-    const env = { STAKING_SERVICE_DATA_DIR: join(files.folder, 'nowhere') }
-    const recover = (outDir: string, from: Parameters<typeof recoverKeystore>[0]['from'], pubkey = stake.pubkey) =>
-      recoverKeystore({ ...base(), env, outDir: join(files.folder, outDir), from, pubkey })
+    // Without the database: its folder is not there, and is not made.
+    const dataDir = join(files.folder, 'nowhere')
+    const env = { STAKING_SERVICE_DATA_DIR: dataDir }
+    const without = { env, withoutDatabase: true }
+    const recover = (
+      outDir: string,
+      from: Parameters<typeof recoverKeystore>[0]['from'],
+      more: Partial<Parameters<typeof recoverKeystore>[0]> = without,
+    ) => recoverKeystore({ ...base(), pubkey: stake.pubkey, ...more, outDir: join(files.folder, outDir), from })
+    await expect(recover('recovered', request, { env })).rejects.toThrow(/there is no database in .*--without-database/)
+    expect(existsSync(dataDir)).toBe(false)
     const { path, file } = await recover('recovered', request)
     const keystore = JSON.parse(readFileSync(join(files.folder, 'recovered', file), 'utf8'))
     const secret = SecretKey.fromBytes(await decrypt(keystore, password))
@@ -223,7 +235,25 @@ describe('keystores', () => {
     await expect(recover('other', { ...request, idempotencyKey: 'keystores/1' })).rejects.toThrow(/no key of this request/)
     await expect(recover('other', { path: 'm/12381/3600/0/0/0' })).rejects.toThrow(/is not the one of/)
     await expect(recover('other', { path: 'm/44' })).rejects.toThrow(/not the path/)
+
+    // With a database, one place after the other: it knows the stakes and their keys, or it was restored and knows neither.
+    await expect(recover('other', request, {})).rejects.toThrow(/exported before/)
+    expect(readdirSync(join(files.folder, 'other'))).toEqual([])
+    const lost = { ...request, idempotencyKey: 'keystores/lost' }
+    const pubkey = pubkeyOf(lost)
+    await recover('first', lost, { pubkey })
+    await expect(recover('second', lost, { pubkey })).rejects.toThrow(/exported before: .*first\. .*--again/)
+    expect((await recover('second', lost, { pubkey, again: true })).file).toMatch(/^keystore-/)
+    // Now it is there.
+    await expect(recover('first', lost, { pubkey })).rejects.toThrow(/is there already/)
+    await expect(recover('third', lost, { pubkey })).rejects.toThrow(/exported before: .*second\./)
   })
+  /** Of a request whose stake the database doesn't know. */
+  function pubkeyOf({ network, account, idempotencyKey, amountGwei, credentialsType, withdrawalAddress: address }: LostRequest): string {
+    const keys = createValidatorKeys(parseSeed(files.seedHex, 'the seed'))
+    const order = { account, idempotencyKey, network, amountGwei, withdrawalCredentials: withdrawalCredentials(credentialsType, address) }
+    return keys.derive(keyIndexOf(keys, order, 0)).publicKey
+  }
 
   test('are chosen by network and status', async () => {
     expect(await exportKeystores({ ...base(), outDir: join(files.folder, 'none'), network: 'elsewhere' })).toEqual([])

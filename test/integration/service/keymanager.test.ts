@@ -122,16 +122,66 @@ describe.each(both)('keystores that are pushed, with $database', ({ database: na
       expect(await isProvisioned(path)).toBe(true)
       // It has left the first place, and did not come to the other.
       other.refusal = 'no room'
-      await expect(push([pubkey], { to: other.url, again: true })).rejects.toThrow('no room')
+      await expect(push([pubkey], { to: other.url, again: true, withoutHistory: true })).rejects.toThrow('no room')
       expect(await isProvisioned(path)).toBe(false)
       other.refusal = undefined
-      expect(await push([pubkey], { to: other.url, again: true })).toHaveLength(1)
+      // What it has signed at the first place is asked for still, though the second is its place now.
+      await expect(push([pubkey], { to: other.url })).rejects.toThrow(/was elsewhere .*--slashing-protection/)
+      expect(await push([pubkey], { to: other.url, withoutHistory: true })).toHaveLength(1)
       // Now it is there, and not at the first place any more.
       await expect(push([pubkey])).rejects.toThrow(new RegExp(`to keymanager ${other.url}`))
       expect(await isProvisioned(path)).toBe(true)
     } finally {
       await other.close()
     }
+  })
+
+  test('that were elsewhere come with what they have signed there, or somebody says that it can not matter', async () => {
+    const [{ pubkey, path }, present] = [await stake(), await stake()]
+    await push([pubkey, present.pubkey])
+    const other = await startFakeKeymanager()
+    try {
+      const to = other.url
+      // Refused, and nothing is written down that would let it pass the next time.
+      for (const again of [true, true])
+        await expect(push([pubkey], { to, again })).rejects.toThrow(
+          `the key of ${pubkey} was elsewhere (keymanager ${target.url}): give what`,
+        )
+      await expect(push([pubkey], { to })).rejects.toThrow(/exported before/)
+      await expect(push([pubkey], { to, withoutHistory: true })).rejects.toThrow(/exported before/)
+      expect(await isProvisioned(path)).toBe(true)
+      expect(other.calls.filter((call) => call.startsWith('POST'))).toEqual([])
+      const slashingProtectionFile = join(folder, 'moved.json')
+      const metadata = { interchange_format_version: '5', genesis_validators_root: `0x${'ab'.repeat(32)}` }
+      const data = [
+        { pubkey, signed_blocks: [{ slot: '9' }], signed_attestations: [{ source_epoch: '1', target_epoch: '2', signing_root: '0xab' }] },
+      ]
+      writeFileSync(slashingProtectionFile, JSON.stringify({ metadata, data }))
+      await push([pubkey], { to, again: true, slashingProtectionFile })
+      expect(other.protections).toEqual([{ metadata, data }])
+      // A key that the client holds already needs none.
+      expect(await push([present.pubkey], { again: true })).toMatchObject([{ outcome: 'present' }])
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('that a client was seen to hold and does not any more are not given to whoever answers at its address now', async () => {
+    const { pubkey, path } = await stake()
+    await push([pubkey])
+    // A port-forward leads to another client, say; the first one runs on.
+    target.keys.delete(pubkey)
+    await expect(push([pubkey])).rejects.toThrow(
+      /does not hold the key of 0x[0-9a-f]+, which was seen at keymanager .*port-forward.*--again/,
+    )
+    await expect(push([pubkey], { again: true })).rejects.toThrow(/--slashing-protection/)
+    expect(target.keys.has(pubkey)).toBe(false)
+    target.refusal = 'no room'
+    await expect(push([pubkey], { again: true, withoutHistory: true })).rejects.toThrow('no room')
+    expect(await isProvisioned(path)).toBe(false)
+    target.refusal = undefined
+    expect(await push([pubkey], { again: true, withoutHistory: true })).toMatchObject([{ outcome: 'imported' }])
+    expect(await isProvisioned(path)).toBe(true)
   })
 
   test('of several that are pushed to two places at once, one place gets them', async () => {
@@ -220,13 +270,20 @@ describe.each(both)('keystores that are pushed, with $database', ({ database: na
     try {
       const [unused, used] = [(await stake()).pubkey, (await stake()).pubkey]
       await push([used], { to: other.url })
-      await push([unused, used], { config, again: true })
+      await push([unused, used], { config, again: true, withoutHistory: true })
       expect(target.protections).toEqual([
         {
           metadata: { interchange_format_version: '5', genesis_validators_root: genesis.genesis_validators_root },
           data: [{ pubkey: unused, signed_blocks: [], signed_attestations: [] }],
         },
       ])
+      // A history is of this network, or is none of these keys'.
+      const slashingProtectionFile = join(folder, 'other-network.json')
+      const metadata = { interchange_format_version: '5', genesis_validators_root: `0x${'cd'.repeat(32)}` }
+      const fresh = (await stake()).pubkey
+      const data = [{ pubkey: fresh, signed_blocks: [], signed_attestations: [] }]
+      writeFileSync(slashingProtectionFile, JSON.stringify({ metadata, data }))
+      await expect(push([fresh], { config, slashingProtectionFile })).rejects.toThrow(/is of another network: .*0x(cd){32}.*0x(ab){32}/)
     } finally {
       server.close()
       await other.close()
