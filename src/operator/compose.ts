@@ -456,6 +456,7 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
     onAlarm,
     ...onPoint,
   })
+  const limits = createSolanaLimiter({ store: transactions, memory, clock })
   const solanaRecord = createSolanaLog({
     store: transactions,
     network: (genesisHash) =>
@@ -466,8 +467,9 @@ function composeLog(ground: Ground, { deposit, request, solana }: EffectsOfKinds
     approvals,
     kindOf: ({ spec }) =>
       [solana.steps, solana.authorization.handOvers].find(({ purposes }) => purposes.includes(spec.purpose)) ?? solana.steps,
-    limits: createSolanaLimiter({ store: transactions, memory, clock }),
-    countedUntil: limiter.countedUntil,
+    limits,
+    countedUntil: async (record, network, signal) =>
+      limiter.countedUntil(record, network === undefined ? 0 : await limits.timeFor(record, network.chain, signal)),
     ownerExists,
     signers: () => caches.signers.cache.list(),
     onAlarm,

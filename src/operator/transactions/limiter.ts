@@ -7,8 +7,8 @@ import { Halt, stall, wait } from '../engine/verdict.ts'
 import {
   type Asked,
   amountOf,
+  inTurn,
   type Limit,
-  lastUseMs,
   limitsOf,
   type Over,
   overLimit,
@@ -18,6 +18,7 @@ import {
   type Use,
   usesOf,
 } from './limits.ts'
+import { createKeeping } from './limits-keep.ts'
 import type { Moment } from './moment.ts'
 import { laneKey } from './names.ts'
 import { forgottenPlaces, type Place } from './protocol.ts'
@@ -32,6 +33,8 @@ export interface Room {
   readonly isLimited: boolean
   /** Why a record would have to wait by what is used now; undefined where it fits. */
   over(record: RecordObject, signer: StakingSigner | undefined): Halt | undefined
+  /** Those that wait, the oldest first, in their turn: what namespaces share goes to those that have used least of it. */
+  inTurn(waiting: readonly RecordObject[], couldGo: (record: RecordObject) => boolean): readonly RecordObject[]
   /** Gives the room out, in order. */
   pass(): Pass
 }
@@ -69,9 +72,6 @@ export const longestOf = (limits: readonly Limit[]): number => limits.reduce((mo
 
 /** Holds what a lane signs within the limits of its signer, by the log alone: it remembers nothing from one look to the next. */
 export function createLimiter({ store, signers, clock }: LimiterDeps) {
-  const signersOf = (record: Pick<RecordObject, 'spec'>): readonly StakingSigner[] =>
-    [...signers()].filter(({ spec }) => spec.chain === record.spec.chain && sameHex(spec.address, record.spec.from))
-
   /**
    * What counts in a lane now, by the uid of its record. ▸ A place is the admission: one that was taken for a record counts from then on, whether the record
    * names it yet or not, since whoever took it may have signed for it.
@@ -126,6 +126,14 @@ export function createLimiter({ store, signers, clock }: LimiterDeps) {
           return found && limitReached(record, signer, found, now.clockMs)
         })
       },
+      inTurn(waiting, couldGo) {
+        const asked = waiting.map((record) => ({
+          amount: amountOf(record) ?? 0n,
+          namespace: record.spec.owner.namespace,
+          couldGo: couldGo(record),
+        }))
+        return inTurn(own.flatMap(limitsIn), [...uses.values()].flat(), asked, now).flatMap((index) => waiting[index] ?? [])
+      },
       pass() {
         const taken = new Map(uses)
         const held = new Map<string, Over>()
@@ -163,19 +171,7 @@ export function createLimiter({ store, signers, clock }: LimiterDeps) {
     if (found !== undefined) throw limitReached(record, signer, found, now.clockMs)
   }
 
-  /** Until when a limit counts a record that nobody needs otherwise, as a sentence; undefined where none does. What may land is held for that anyway. */
-  function countedUntil(record: RecordObject): string | undefined {
-    const last = lastUseMs(record)
-    if (last === undefined) return undefined
-    for (const signer of signersOf(record)) {
-      const until = last + longestOf(limitsIn(signer))
-      if (until > clock.now().getTime())
-        return `A limit of StakingSigner ${signer.metadata.name} (spec.policy.limits) counts it${Number.isFinite(until) ? ` until ${timestamp(new Date(until))}` : ''}.`
-    }
-    return undefined
-  }
-
-  return { look, assertStill, countedUntil, signersOf }
+  return { look, assertStill, ...createKeeping({ signers, clock }) }
 }
 
 /** Whether a record says what became of a place that was taken for it. */
@@ -193,7 +189,12 @@ async function mayHaveLanded({ chain, lane, counts, signal }: LookedAt, { spec }
   return to !== undefined && sameHex(to, spec.call?.to ?? '') && sameHex(data, spec.call?.data ?? '')
 }
 
-const unlimited: Room = { isLimited: false, over: () => undefined, pass: () => ({ ask: () => undefined, reserve: () => {} }) }
+const unlimited: Room = {
+  isLimited: false,
+  over: () => undefined,
+  inTurn: (waiting) => waiting,
+  pass: () => ({ ask: () => undefined, reserve: () => {} }),
+}
 
 /** What was landed of a record before: it may be asked for once more where that came to nothing. */
 const landedOf = (record: RecordObject): readonly Use[] => usesOf(record, false).filter(({ isOpen }) => !isOpen)

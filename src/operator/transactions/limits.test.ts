@@ -1,6 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import type { StakingTransactionSpec, StakingTransactionStatus, TransactionPurpose } from '../../resources/staking-transaction.ts'
-import { amountOf, type Limit, limitsOf, overLimit, presentOf, sinceMs, type Use, usedOf, usesOf } from './limits.ts'
+import {
+  amountOf,
+  countedUntilMs,
+  inTurn,
+  type Limit,
+  limitsOf,
+  overLimit,
+  presentOf,
+  sinceMs,
+  type Use,
+  usedOf,
+  usesOf,
+} from './limits.ts'
 
 /** What counts for a limit, and whether one more fits. */
 
@@ -214,6 +226,74 @@ describe('one more', () => {
     expect(overLimit([limit({ maxCount: 1 })], [old], asked, at(23))).toMatchObject({ freesAtMs: 1_024 * HOUR })
     expect(overLimit([limit({ maxCount: 1 })], [old], asked, at(24))).toBeUndefined()
     expect(sinceMs(at(2), HOUR)).toBe(2 * HOUR)
+  })
+})
+
+describe('whose turn it is', () => {
+  const waits = (namespace: string, change: { amount?: bigint; couldGo?: boolean } = {}) => ({
+    amount: 32n,
+    namespace,
+    couldGo: true,
+    ...change,
+  })
+  const of = (...namespaces: string[]) => namespaces.map((namespace) => waits(namespace))
+  test.each<{
+    what: string
+    limits?: readonly Limit[]
+    uses?: readonly Use[]
+    waiting: readonly ReturnType<typeof waits>[]
+    expected: readonly number[]
+  }>([
+    { what: 'of one namespace, the oldest first', waiting: of('a', 'a', 'a'), expected: [0, 1, 2] },
+    { what: 'of two, by turns', waiting: of('a', 'a', 'a', 'b', 'b'), expected: [0, 3, 1, 4, 2] },
+    {
+      what: 'whoever has used less of it goes first',
+      uses: [use(1, { namespace: 'a' }), use(2, { namespace: 'a' })],
+      waiting: of('a', 'b', 'b', 'b'),
+      expected: [1, 2, 0, 3],
+    },
+    {
+      what: 'what was used so long ago that it counts no more is forgotten',
+      uses: [use(-30, { namespace: 'a' })],
+      waiting: of('a', 'b'),
+      expected: [0, 1],
+    },
+    {
+      what: 'by amounts where there is a total',
+      limits: [limit({ maxTotal: 320n })],
+      waiting: [waits('a', { amount: 300n }), waits('a', { amount: 10n }), ...of('b', 'b', 'b')],
+      expected: [0, 2, 3, 4, 1],
+    },
+    {
+      what: 'what could not go, or never fits, counts for nobody',
+      limits: [limit({ maxCount: 4, maxTotal: 100n })],
+      waiting: [waits('a', { couldGo: false }), waits('a', { couldGo: false }), waits('a', { amount: 101n }), ...of('a', 'b')],
+      expected: [0, 1, 2, 3, 4],
+    },
+    {
+      what: 'a limit for each namespace is nobody else’s',
+      limits: [limit({ maxCount: 1, per: 'Namespace' })],
+      waiting: of('a', 'a', 'b'),
+      expected: [0, 1, 2],
+    },
+  ])('$what', ({ limits = [limit({ maxCount: 10 })], uses = [], waiting, expected }) => {
+    expect(inTurn(limits, uses, waiting, present(4))).toEqual(expected)
+  })
+})
+
+describe('a record is counted until', () => {
+  const landed = record({ attempts: [call(1, 1, { blockAt: at(1) })], outcome: { is: 'Landed', hash: '0x11', nonce: 1 } } as never)
+  test.each([
+    { what: 'its window is over by both clocks', clock: 10, block: 10, expected: 25 },
+    { what: 'the blocks say so, where the clock ran ahead', clock: 100, block: 10, expected: 115 },
+    { what: 'the clock says so, where the chain has no time', clock: 10, block: 0, expected: 25 },
+  ])('$what', ({ clock, block, expected }) => {
+    expect(countedUntilMs(landed, 24 * HOUR, presentOf(clock * HOUR, block * 3_600))).toBe(expected * HOUR)
+  })
+  test('it has come to something, while it may land', () => {
+    const open = record({ place: 1, attempts: [call(1, 1)] } as never)
+    expect(countedUntilMs(open, HOUR, present(1_000))).toBe(Number.POSITIVE_INFINITY)
+    expect(countedUntilMs(record({}), HOUR, present(1))).toBeUndefined()
   })
 })
 

@@ -176,6 +176,12 @@ export function lastUseMs(record: Given): number | undefined {
   return Math.max(...uses.map(({ atMs, blockMs = 0, isOpen }) => (isOpen ? Number.POSITIVE_INFINITY : Math.max(atMs, blockMs))))
 }
 
+/** Until when a window counts a record, Unix ms by the clock; infinity while it may land; undefined where nothing of it counts. */
+export function countedUntilMs(record: Given, windowMs: number, now: Present): number | undefined {
+  const ends = usesOf(record, false).map((use) => (use.isOpen ? Number.POSITIVE_INFINITY : endMs(use, { windowMs }, now)))
+  return ends.length === 0 ? undefined : Math.max(...ends)
+}
+
 /** The time as limits have it, Unix ms: by the clock of whoever leads, and by the latest block, where there are blocks. */
 export interface Present {
   readonly clockMs: number
@@ -190,7 +196,7 @@ export const presentOf = (clockMs: number, blockSeconds: number): Present => ({
 export const sinceMs = ({ clockMs, blockMs = clockMs }: Present, windowMs: number): number => Math.min(clockMs, blockMs) - windowMs
 
 /** ▸ A window is over when both clocks say so, each by what it said at the signature: one that is set wrong, or stands far off, opens nothing. By the clock. */
-function endMs({ atMs, blockMs }: Use, { windowMs }: Limit, now: Present): number {
+function endMs({ atMs, blockMs }: Use, { windowMs }: Pick<Limit, 'windowMs'>, now: Present): number {
   const byClock = atMs + windowMs
   if (blockMs === undefined || now.blockMs === undefined) return byClock
   return Math.max(byClock, now.clockMs + blockMs + windowMs - now.blockMs)
@@ -234,6 +240,49 @@ export function overLimit(limits: readonly Limit[], uses: readonly Use[], asked:
   })
   const rank = ({ isAlone, freesAtMs }: Over): number => (isAlone ? Number.POSITIVE_INFINITY : (freesAtMs ?? Number.MAX_SAFE_INTEGER))
   return over.toSorted((a, b) => rank(b) - rank(a))[0]
+}
+
+/**
+ * ▸ Whose turn it is where namespaces share limits: theirs that have used the least share, each one's oldest first. So a namespace that asks for a thousand takes
+ * nobody else's turn. What could not go now, for whatever reason of its own, takes nobody's, not even its own namespace's.
+ * @returns places in `waiting`, in their turn
+ */
+export function inTurn(
+  limits: readonly Limit[],
+  uses: readonly Use[],
+  waiting: readonly (Asked & { readonly couldGo: boolean })[],
+  now: Present,
+): readonly number[] {
+  const shared = limits.filter(({ per }) => per === 'Signer')
+  const has = new Map<string, { count: number; total: bigint }[]>()
+  const usedBy = (namespace: string) => {
+    const known = has.get(namespace) ?? shared.map(() => ({ count: 0, total: 0n }))
+    has.set(namespace, known)
+    return known
+  }
+  const add = (used: { count: number; total: bigint }, amount: bigint): void => {
+    used.count += 1
+    used.total += amount
+  }
+  for (const use of uses)
+    for (const [index, used] of usedBy(use.namespace).entries()) {
+      const limit = shared[index]
+      if (limit !== undefined && counts(use, limit, use.namespace, now)) add(used, use.amount)
+    }
+  const shareOf = (namespace: string): number =>
+    Math.max(
+      0,
+      ...usedBy(namespace).map(({ count, total }, index) => {
+        const { maxCount, maxTotal } = shared[index] ?? {}
+        return Math.max(maxCount === undefined ? 0 : count / maxCount, maxTotal === undefined ? 0 : Number(total) / Number(maxTotal))
+      }),
+    )
+  const turns = waiting.map(({ namespace, amount, couldGo }, index) => {
+    const share = shareOf(namespace)
+    if (couldGo && !shared.some((limit) => isOver(limit, 1, amount))) for (const used of usedBy(namespace)) add(used, amount)
+    return { index, share }
+  })
+  return turns.toSorted((a, b) => a.share - b.share || a.index - b.index).map(({ index }) => index)
 }
 
 /** What of a limit is used, by the namespace that is counted; undefined for all of the signer. */

@@ -65,7 +65,7 @@ export function createRecordEnd(deps: LaneDeps) {
   /** Somebody deletes it. */
   async function letGo(moment: Moment, record: RecordObject): Promise<void> {
     const { signal, network } = moment
-    const why = (await claim(record, signal)) ?? (await openEnd(moment, record)) ?? deps.limiter.countedUntil(record)
+    const why = (await claim(record, signal)) ?? (await openEnd(moment, record)) ?? deps.limiter.countedUntil(record, moment.blockSeconds)
     if (why !== undefined) return hold(record, why, signal)
     await store.releaseRecord(record, signal)
     memory.forget(record)
@@ -79,7 +79,7 @@ export function createRecordEnd(deps: LaneDeps) {
     const isDue =
       since !== undefined &&
       clock.now().getTime() - Date.parse(since) >= deps.retentionMs &&
-      deps.limiter.countedUntil(record) === undefined
+      !deps.limiter.mayBeCounted(record, moment.blockSeconds)
     // Past the cache only where it is about to change something.
     if (since !== undefined && !isDue && !(await deps.ownerExists(record.spec.owner, false, signal))) return
     if ((await claimant(record, signal)) !== undefined) {

@@ -183,6 +183,42 @@ describe('what was signed counts', () => {
     expect(world.records.list()).toHaveLength(1)
   })
 
+  test.each<[string, (world: World) => void, RegExp]>([
+    ['a clock that is set forward by more than that', (world) => world.clock.setBack(-100 * DAY), /counts it by the chain's own time/],
+    ['limits that can not be read', (world) => world.editPolicy({ limits: [{ window: '60d', maxSum: '1' }] as never }), /can't be read/],
+    ['a signer that is made anew', (world) => world.signers.vanish('signer-1'), /^$/],
+  ])('for longer than records are kept otherwise, whatever is wrong then: %s', async (_what, befall, held) => {
+    const world = worldOf([limit({ maxCount: 1, window: '60d' })])
+    const [first = '', second = ''] = exits(2)
+    addExits(world, [first])
+    const operator = world.start()
+    await rounds(world, operator, [first], 4)
+    world.remove(first)
+    await rounds(world, operator, [first], 1)
+    const lane = laneKey({ chainId: hoodi.chainId, address: addressOf(0) })
+    for (let days = 0; days < 45; days += 5) {
+      world.clock.advance(5 * DAY)
+      await operator.reconcile('records', lane)
+    }
+    const before = world.signers.get('signer-1')
+    befall(world)
+    for (let look = 0; look < 3; look++) {
+      world.clock.advance(HOUR)
+      await operator.reconcile('records', lane)
+    }
+    expect(world.records.list()).toHaveLength(1)
+    // Nor when somebody deletes it, as long as there is a signer whose limits count it.
+    for (const { metadata } of held.test('') ? [] : world.records.list()) world.records.remove(metadata.name)
+    for (let look = 0; look < 3; look++) await operator.reconcile('records', lane)
+    expect(world.records.list().map(({ status }) => status?.held ?? '')).toEqual([expect.stringMatching(held)])
+    if (before !== undefined && world.signers.get('signer-1') === undefined) world.addSigner('signer-1', {}, before.spec.policy)
+    world.editPolicy({ limits: [limit({ maxCount: 1, window: '60d' })] })
+    addExits(world, [second], 1)
+    await rounds(world, operator, [second], 3)
+    expect(signedNow(world)).toBe(1)
+    expect(reasonOf(world, second)).toBe('LimitReached')
+  })
+
   test('once, however often its price is raised; and no more when its cancel is final', async () => {
     const world = worldOf([limit({ maxCount: 1 })])
     world.addStake('team-a/first')
@@ -342,6 +378,52 @@ describe('with two leaders', () => {
       expect(world.chain.deposits(), `after an end at ${points[fatal]}`).toHaveLength(1)
       expect(waiting(world, keys), `after an end at ${points[fatal]}`).toHaveLength(1)
     }
+  })
+})
+
+describe('a limit that namespaces share', () => {
+  /** Each resource by itself, then their lane: nobody is served for having been looked at first. */
+  async function together(world: World, operator: Operator, of: readonly string[], count: number): Promise<void> {
+    for (let round = 0; round < count; round++) {
+      for (const key of of)
+        for (let step = 0; step < 8; step++) {
+          const result = await operator.visit(key)
+          if (typeof result === 'symbol' || result.kind !== 'again') break
+        }
+      for (let look = 0; look < 3; look++) await operator.visitLanes()
+      world.chain.mine()
+      world.clock.advance(POLL)
+    }
+  }
+  const signedFor = (world: World, keys: readonly string[]) => keys.filter((key) => world.record(key)?.status?.attempts !== undefined)
+
+  test.each<[string, Partial<SignerLimit>]>([
+    ['a count', { maxCount: 4 }],
+    ['a total', { maxTotalEth: '128' }],
+  ])('is not used up by one that asks for everything first: each has its turn (%s)', async (_what, of) => {
+    const world = worldOf([limit(of)])
+    const [many, few] = [exits(20, 'team-a'), exits(2, 'team-b')]
+    addExits(world, many)
+    const operator = world.start()
+    for (const key of many) await operator.visit(key)
+    world.clock.advance(1_000)
+    addExits(world, few, 30)
+    await together(world, operator, [...many, ...few], 1)
+    expect([signedFor(world, many).length, signedFor(world, few)]).toEqual([2, few])
+  })
+
+  test('goes on with whoever has used least of it, whoever has waited longest', async () => {
+    const world = worldOf([limit({ maxCount: 3 })])
+    const many = exits(8, 'team-a')
+    addExits(world, many)
+    const operator = world.start()
+    await together(world, operator, many, 4)
+    expect(signedFor(world, many)).toHaveLength(3)
+    const [one = ''] = exits(1, 'team-b')
+    addExits(world, [one], 30)
+    world.editPolicy({ limits: [limit({ maxCount: 4 })] })
+    await together(world, operator, [...many, one], 2)
+    expect([signedFor(world, many).length, signedFor(world, [one])]).toEqual([3, [one]])
   })
 })
 

@@ -7,7 +7,7 @@ import type { Drive } from './drive.ts'
 import { each } from './each.ts'
 import { forgottenBy } from './forgotten.ts'
 import { affordable } from './funds.ts'
-import { verdictOf } from './hindrance.ts'
+import { isHeldBack, verdictOf } from './hindrance.ts'
 import type { Room } from './limiter.ts'
 import type { LaneDeps, Moment } from './moment.ts'
 import { placeName } from './names.ts'
@@ -80,7 +80,7 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
   }
 
   /**
-   * The oldest that may go, as many as one look takes, and the nonces that some of them go on with. Those that may not hold no other's turn: however many
+   * The first that may go, as many as one look takes, and the nonces that some of them go on with. Those that may not hold no other's turn: however many
    * there are, they are passed over.
    */
   async function firstReady(moment: Moment, room: Room, waiting: readonly RecordObject[]) {
@@ -109,7 +109,8 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     const { lane } = moment
     const waiting = moment.records.filter(({ status }) => status?.place === undefined && status?.outcome === undefined)
     const room = await deps.limiter.look(moment)
-    const { ready, resumed, isCut } = await firstReady(moment, room, worthAsking(deps, room, waiting))
+    const inTurn = room.inTurn(waiting, ({ metadata }) => !isHeldBack(memory.standing(metadata.name)))
+    const { ready, resumed, isCut } = await firstReady(moment, room, worthAsking(deps, room, inTurn))
     if (ready.length === 0) return false
 
     const uidOf = ({ record }: Ready): string => record.metadata.uid

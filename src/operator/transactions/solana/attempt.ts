@@ -27,7 +27,7 @@ export interface SolanaLogDeps {
   /** What the policies of whoever signs want approved. */
   readonly approvals: Approvals
   /** Until when a limit counts a record that nobody needs otherwise, as a sentence. */
-  readonly countedUntil: (record: RecordObject) => string | undefined
+  readonly countedUntil: (record: RecordObject, network: SolanaNetwork | undefined, signal: AbortSignal) => Promise<string | undefined>
   readonly ownerExists: LaneDeps['ownerExists']
   readonly signers: LaneDeps['signers']
   readonly onAlarm?: LaneDeps['onAlarm']

@@ -128,7 +128,7 @@ function worldOf(status: StakingTransactionStatus = {}) {
       },
       approvals: { assertApproved: async () => undefined, within: async (_record, admission) => admission },
       limits: createSolanaLimiter({ store: { signedSince: () => [], readRecords: async () => {}, unsettledOf: () => [] }, memory, clock }),
-      countedUntil: () => undefined,
+      countedUntil: async () => undefined,
       ownerExists: async () => true,
       signers: () => [],
       network: (genesis) =>

@@ -85,7 +85,7 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
         (await claim(record, signal)) ??
         deps.kindOf(record).keeps?.(record) ??
         (await openEnd(deps, record, network, signal)) ??
-        deps.countedUntil(record)
+        (await deps.countedUntil(record, network, signal))
       if (why !== undefined) return await hold(record, why, signal)
       await store.releaseRecord(record, signal)
       memory.forget(record)

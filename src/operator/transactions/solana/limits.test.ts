@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { SignerLimit } from '../../../resources/signer-limits.ts'
-import { createSolanaWorld, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
+import { type StakingTransaction, stakingTransaction } from '../../../resources/staking-transaction.ts'
+import type { KubeObject } from '../../kube/objects.ts'
+import { createSolanaWorld, KEY, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
 
 /** Rolling limits of whoever pays for Solana stakes: there are no places, so that an attempt which is written down is the claim. */
 
@@ -61,6 +63,36 @@ describe('a clock that is wrong', () => {
     world.cluster.state.timeBehindMs = DAY
     await rounds(world, world.start(), 3)
     expect(paid(world)).toBe(2)
+  })
+
+  test('far ahead lets no record go that somebody deletes: by the cluster’s time it counts', async () => {
+    const world = createSolanaWorld()
+    world.addSigners()
+    world.editPolicy({ limits: [limit({ window: '60d', maxCount: 1 })] })
+    world.addStake()
+    const operator = world.start()
+    await world.settle(operator)
+    for (const desiredState of ['Inactive', 'Withdrawn'] as const) {
+      world.editSpec({ desiredState })
+      await world.settle(operator)
+    }
+    const records = world.collection<StakingTransaction & KubeObject>(stakingTransaction)
+    const paying = () => records.list().filter(({ spec }) => spec.purpose === 'SolanaStake')
+    world.stakes.remove(KEY)
+    await world.visit(operator)
+    expect(world.stakes.get(KEY)).toBeUndefined()
+    world.cluster.expire()
+    world.cluster.settle()
+    world.clock.advance(100 * DAY)
+    world.cluster.state.timeBehindMs = 100 * DAY
+    for (const { metadata } of paying()) records.remove(metadata.name)
+    for (const { metadata } of paying()) await operator.visitRecord(metadata.name)
+    expect(paying().map(({ status }) => status?.held)).toEqual([
+      expect.stringMatching(/^A limit of StakingSigner payer .* counts it by the chain's own time/),
+    ])
+    world.cluster.state.timeBehindMs = 0
+    for (const { metadata } of paying()) await operator.visitRecord(metadata.name)
+    expect(paying()).toEqual([])
   })
 
   test('a day behind when it was signed, and put right afterwards, opens nothing either', async () => {
