@@ -8,9 +8,9 @@ const VALID_FOR = /^[1-9][0-9]{0,8}[smhd]$/
 const coins = (unit: 'ETH' | 'SOL') =>
   inWords(z.string().min(1).max(20).regex(COINS), `must be a plain decimal number of ${unit} such as "320" or "0.5"`)
 
-/** Groups that hold everybody, and the user that is nobody: no approver is meant by them. */
-const EVERYBODY = ['system:authenticated', 'system:unauthenticated']
-const NOBODY = 'system:anonymous'
+/** Groups that hold everybody, or every pod of the cluster, and the user that is nobody: no approver is meant by them. */
+export const EVERYBODY: readonly string[] = ['system:authenticated', 'system:unauthenticated', 'system:serviceaccounts']
+export const NOBODY = 'system:anonymous'
 
 /** The name of a user or a group, as the API server has it. A control character would make one name look like several. */
 const principal = () =>
@@ -27,7 +27,7 @@ const approver = cel(
   z.strictObject({
     group: cel(principal(), {
       rule: `!(self in ['${EVERYBODY.join("', '")}'])`,
-      message: 'everybody is in this group: name the group of those who may approve',
+      message: 'everybody is in this group, or every pod: name the group of those who may approve',
     })
       .optional()
       .describe('Name of a group: any of its members.'),
@@ -59,7 +59,7 @@ export const signerApproval = cel(
       .meta(listSet)
       .optional()
       .describe(
-        'What has to be approved. Left out, everything that the key signs but cancels. With SolanaWithdrawal, also a SolanaAuthorization that hands the withdraw authority over.',
+        'What has to be approved. Left out, everything that the key signs but cancels. With SolanaWithdrawal, also a SolanaAuthorization that hands the withdraw authority over; with SolanaDeactivation, one that hands any authority over.',
       ),
     by: z.array(approver).min(1).max(16).describe('Who may approve: any of these. Whoever has asked for it never may.'),
     count: z.int().min(1).max(16).default(1).describe('How many different users have to approve.'),

@@ -167,6 +167,9 @@ describe('a policy', () => {
     ['a time of more than a year', { by, validFor: '366d' }],
     ['a field that nobody knows', { by, unless: 'friday' }],
     ['a name of several lines', { by: [{ user: 'carol\nbob' }] }],
+    ['everybody who has logged in', { by: [{ group: 'system:authenticated' }] }],
+    ['every pod of the cluster', { by: [{ group: 'system:serviceaccounts' }, { user: 'carol' }] }],
+    ['whoever has no credentials', { by: [{ user: 'system:anonymous' }] }],
   ])('that names %s is no policy, and admits nothing', (_what, given, chain) => {
     expect(spec(given, chain)).toEqual({ problem: expect.stringMatching(/^policy\.approval/) })
   })

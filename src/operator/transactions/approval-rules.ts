@@ -2,7 +2,7 @@ import { AmountError, parseEth } from '../../lib/amounts.ts'
 import { timeMs } from '../../resources/conditions.ts'
 import { type ObjectMeta, REQUESTED_BY_ANNOTATION } from '../../resources/meta.ts'
 import type { Plan } from '../../resources/plan.ts'
-import { type ApproverRule, type SignerApproval, signerApproval } from '../../resources/signer-approval.ts'
+import { type ApproverRule, EVERYBODY, NOBODY, type SignerApproval, signerApproval } from '../../resources/signer-approval.ts'
 import type { StakingApproval } from '../../resources/staking-approval.ts'
 import type { StakingSignerSpec } from '../../resources/staking-signer.ts'
 import { windowMs } from './limits.ts'
@@ -45,6 +45,8 @@ export function requirementOf({
   if (validForMs === undefined) return { problem: 'policy.approval.validFor is no time of at most a year, such as "7d"' }
   if (by.some(({ group, user }) => (group === undefined) === (user === undefined)))
     return { problem: 'policy.approval.by has an entry without one of group and user' }
+  if (by.some(({ group = '', user }) => EVERYBODY.includes(group) || user === NOBODY))
+    return { problem: 'policy.approval.by names everybody, every pod, or nobody in particular' }
   const named = by.map(({ group, user }) => (user === undefined ? `group ${group}` : `user ${person(user)}`))
   if (new Set(named).size < named.length) return { problem: 'policy.approval.by names somebody twice' }
   if (by.every(({ user }) => user !== undefined) && count > by.length)
@@ -63,15 +65,24 @@ function amountOf(text: string | undefined): bigint | undefined | null {
 }
 
 /**
- * Whether a policy asks for the approval of a plan. What moves all that is there has no amount, and is above any. ▸ Who gets the withdraw authority can withdraw:
- * where withdrawals have to be approved, that has to be as well.
+ * Whether a policy asks for the approval of a plan. What moves all that is there has no amount, and is above any. ▸ Who gets an authority can do what it is for,
+ * under a policy of its own: where withdrawals have to be approved, a hand-over of the withdraw authority has to be as well, and where deactivations have to be,
+ * one of either (whoever has the withdraw authority replaces the other).
  */
 export function isRequired(
   { kinds, above }: Requirement,
-  { purpose, amount, newWithdrawAuthority }: Pick<Plan, 'purpose' | 'amount' | 'newWithdrawAuthority'>,
+  {
+    purpose,
+    amount,
+    newStakeAuthority,
+    newWithdrawAuthority,
+  }: Pick<Plan, 'purpose' | 'amount' | 'newStakeAuthority' | 'newWithdrawAuthority'>,
 ): boolean {
   const isNamed =
-    kinds === undefined || kinds.includes(purpose) || (newWithdrawAuthority !== undefined && kinds.includes('SolanaWithdrawal'))
+    kinds === undefined ||
+    kinds.includes(purpose) ||
+    (newWithdrawAuthority !== undefined && kinds.includes('SolanaWithdrawal')) ||
+    ((newStakeAuthority ?? newWithdrawAuthority) !== undefined && kinds.includes('SolanaDeactivation'))
   if (!isNamed) return false
   return above === undefined || amount === undefined || BigInt(amount) > above
 }

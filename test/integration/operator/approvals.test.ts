@@ -239,6 +239,31 @@ describe('the API server refuses', () => {
     expect(stderr).toMatch(words)
   })
 
+  test('of a hand-over of authorities too: whoever has asked, and who has not the verb approve; another user approves it', async () => {
+    const name = 'hand-over'
+    await createOk('erin', {
+      apiVersion: 'staking.dev/v1alpha1',
+      kind: 'SolanaStakeAuthorization',
+      metadata: { name, namespace: NAMESPACE },
+      spec: { stakeRef: { name: 'solana-1' }, withdrawAuthority: { signer: 'next' } },
+    })
+    const { stdout } = await as('erin', ['get', 'solauth', name, '-n', NAMESPACE, '-o', 'json'])
+    const { metadata } = JSON.parse(stdout) as { readonly metadata: { readonly uid: string; readonly annotations: Record<string, string> } }
+    const requestedBy = metadata.annotations[REQUESTED_BY_ANNOTATION]?.split('\n') ?? []
+    expect(requestedBy).toEqual(['erin'])
+    const resourceRef = { kind: 'SolanaStakeAuthorization', name, uid: metadata.uid }
+    const by = (user: string) => create(user, approvalOf(plan, user, { resourceRef, requestedBy }))
+    expect(await by('erin')).toMatchObject({ stderr: expect.stringMatching(/erin has asked for it, and may not approve it/) })
+    expect(await by('dave')).toMatchObject({
+      stderr: expect.stringMatching(/dave may not approve SolanaStakeAuthorization default\/hand-over: that takes the verb approve/),
+    })
+    expect(await by('bob')).toMatchObject({ code: 0 })
+    // Nor does who changes it afterwards go unrecorded.
+    await as('alice', ['patch', 'solauth', name, '-n', NAMESPACE, '--type=merge', '-p', '{"spec":{"maxPriorityFeeLamports":"1"}}'])
+    const later = await as('erin', ['get', 'solauth', name, '-n', NAMESPACE, '-o', 'json'])
+    expect((JSON.parse(later.stdout) as { metadata: typeof metadata }).metadata.annotations[REQUESTED_BY_ANNOTATION]).toBe('erin\nalice')
+  })
+
   test('an amount without quotes, with the name of its field', async () => {
     const { code, stderr } = await create('alice', stake('unquoted', { amountEth: 32 as unknown as string }))
     expect(code).not.toBe(0)
@@ -464,6 +489,7 @@ describe('a signer is refused with a word', () => {
     ['an entry that is both', { by: [{ user: 'a', group: 'b' }] }, /write either group or user/],
     ['somebody twice', { by: [...by, ...by] }, /names somebody twice/],
     ['everybody', { by: [{ group: 'system:authenticated' }] }, /everybody is in this group/],
+    ['every pod of the cluster', { by: [{ group: 'system:serviceaccounts' }] }, /everybody is in this group, or every pod/],
     ['more than the users that it names', { by: [{ user: 'bob' }], count: 2 }, /is more than the users that by names/],
     ['SOL', { by, aboveSol: '1' }, /of an Ethereum signer it is in ETH/],
     ['wei', { by, aboveEth: '32000000000000000000' }, /must be a plain decimal number of ETH/],

@@ -506,6 +506,22 @@ test('where withdrawals have to be approved, so has a hand-over of the withdraw 
   expect(handOvers(world)).toEqual([`authorize-staker ${nextPayer}`])
 })
 
+test.each([
+  ['stake', { stakeAuthority: { signer: 'payer-2' } }],
+  ['withdraw', { withdrawAuthority: { signer: 'withdrawer-2' } }],
+] as const)(
+  'where deactivations have to be approved, so has a hand-over of the %s authority, whose new key may be asked for none',
+  async (_role, spec) => {
+    const { world, operator } = await twoPairs()
+    const approval = { by: [{ user: 'bob' }], count: 1, validFor: '7d', kinds: ['SolanaDeactivation'] }
+    for (const name of ['payer', 'withdrawer']) world.editPolicy({ approval }, name)
+    world.addAuthorization(spec, HAND_OVER, { annotations: { [REQUESTED_BY_ANNOTATION]: 'alice' } })
+    await settle(world, operator, HAND_OVER, 3)
+    expect(says(world)).toBe('False ApprovalRequired')
+    expect(handOvers(world)).toEqual([])
+  },
+)
+
 describe('only planned', () => {
   test('it is verified and shown, and nothing is written or signed; applied, it is done once', async () => {
     const { world, operator } = await twoPairs()
