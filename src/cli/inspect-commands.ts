@@ -132,7 +132,9 @@ function statusCommand(version: string): Command {
             if (fresh.length > 0 || look === 0)
               write(show(flags.output, [], [], { kind, namespace, name: metadata.name, phase: status?.phase, moments, hidden }))
           } else if (look === 0) {
-            write(`${resource.kind} ${namespace}/${resource.metadata.name}: ${resource.status?.phase ?? 'not looked at yet'}\n\n`)
+            write(
+              `${oneLine(`${resource.kind} ${namespace}/${resource.metadata.name}: ${resource.status?.phase ?? 'not looked at yet'}`)}\n\n`,
+            )
             write(colored(table(timelineColumns, fresh), fresh))
             for (const part of hidden) write(`\nYou may not read its ${part}: they are not shown.\n`)
           } else if (fresh.length > 0) write(colored(table(timelineColumns, fresh), fresh, false))
@@ -251,10 +253,10 @@ function conclude(
   const unknown = groups.flatMap(({ verdicts }) => verdicts).filter(({ holds }) => holds === 'unknown').length
   if (format === 'table') {
     for (const { what, verdicts } of groups) {
-      write(`${what}\n`)
+      write(`${oneLine(what)}\n`)
       for (const { rule, holds, says } of verdicts)
         write(
-          `  ${holds === true ? paint('green', 'holds  ') : holds === false ? paint('red', 'BROKEN ') : paint('dim', 'unknown')}  ${rule}: ${says}\n`,
+          `  ${holds === true ? paint('green', 'holds  ') : holds === false ? paint('red', 'BROKEN ') : paint('dim', 'unknown')}  ${oneLine(`${rule}: ${says}`)}\n`,
         )
     }
     write(

@@ -17,6 +17,11 @@ const withCode = (error: Error, fields: object) => Object.assign(error, fields)
 test.each([
   { what: 'a mistake of the configuration', error: new ConfigError('a: b\n  c: d'), says: 'error: a: b c: d' },
   {
+    what: 'what a server says to steer the terminal',
+    error: Object.assign(new Error('the API server says: \u001b[2Jno\u202eon\u009b31m'), { name: 'InspectError' }),
+    says: 'error: the API server says:  [2Jno on 31m',
+  },
+  {
     what: 'a file that cannot be written',
     error: withCode(new Error("EACCES: permission denied, mkdir '/out'"), { code: 'EACCES', syscall: 'mkdir', path: '/out' }),
     says: "error: EACCES: permission denied, mkdir '/out'",

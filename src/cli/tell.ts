@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
+import { oneLine as plain } from '../inspect/output.ts'
 
 /** Errors whose message is all that a person needs: what was wrong, where, what to do. */
 const told = new Set([
@@ -43,4 +44,5 @@ export function tellInOneLine(command: Command): Command {
   return command
 }
 
-const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, ' ')
+/** A server may be quoted in it: nothing of that steers the terminal. */
+const oneLine = (text: string): string => plain(text.trim().replace(/\s*\n\s*/g, ' '))

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type Column, csv, painter, table } from './output.ts'
+import { parse } from 'yaml'
+import { type Column, csv, json, painter, table, yaml } from './output.ts'
 
 interface Row {
   readonly name: string
@@ -20,6 +21,31 @@ describe('a table', () => {
   test('lets no text of others steer the terminal, or begin a line', () => {
     expect(table(columns, [{ name: 'a\u001b[31mred\nfake row\u009b' }])).toBe('NAME\na [31mred fake row \n'.replace(' \n', '\n'))
   })
+  test('lets none be read in another order than it has', () => {
+    expect(table(columns, [{ name: 'alice\u202eevil\u202c bob' }])).toBe('NAME\nalice evil  bob\n')
+  })
+})
+
+describe('JSON and YAML', () => {
+  const given = {
+    at: 'x\u001b[31m',
+    c1: '\u009b31mred',
+    turned: 'a\u202eb',
+    plain: 'é, 32 ETH',
+    list: [{ deep: 'line\nnext\u0085\u2066' }],
+  }
+  test.each([
+    ['JSON', json, (text: string): unknown => JSON.parse(text)],
+    ['YAML', yaml, (text: string): unknown => parse(text)],
+  ] as const)('as %s, no text of others steers the terminal, and each is there as it is', (_what, print, read) => {
+    const text = print(given)
+    expect(text).not.toMatch(/[^\P{Cc}\n]|[\u202a-\u202e\u2066-\u2069]/u)
+    expect(read(text)).toEqual(given)
+    expect(text).toContain('é, 32 ETH')
+  })
+  test('what steers nothing is written as before', () => {
+    expect(yaml({ a: 'b', c: '0x12' })).toBe('a: b\nc: "0x12"\n')
+  })
 })
 
 describe('CSV', () => {
@@ -28,6 +54,9 @@ describe('CSV', () => {
     ['a quote', 'say "x"', '"say ""x"""'],
     ['a formula', '=1+1', "'=1+1"],
     ['another', '@SUM(A1)', "'@SUM(A1)"],
+    ['one behind white space', '\t=1+1', "' =1+1"],
+    ['one in full width', '＝1+1', "'＝1+1"],
+    ['a semicolon, which parts cells elsewhere', 'a;=1+1', '"a;=1+1"'],
   ])('%s', (_what, note, cell) => {
     expect(csv(columns, [{ name: 'n', note }])).toBe(`NAME,NOTE\r\nn,${cell}\r\n`)
   })

@@ -33,15 +33,30 @@ export function csv<Row>(columns: readonly Column<Row>[], rows: readonly Row[]):
   return lines.map((line) => `${line.map(quoted).join(',')}\r\n`).join('')
 }
 
-export const json = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`
-export const yaml = (value: unknown): string => stringify(value)
+export const json = (value: unknown): string => `${escaped(JSON.stringify(value, undefined, 2))}\n`
+export const yaml = (value: unknown): string =>
+  // A text in double quotes has the escapes of JSON; whatever steers is in one, or nowhere.
+  escaped(
+    stringify(value, (_key, one: unknown) => one, steers.test(JSON.stringify(value) ?? '') ? { defaultStringType: 'QUOTE_DOUBLE' } : {}),
+  )
 
-/** Others write what is shown: nothing of it may steer the terminal, or end a line. */
-const plain = (cell: string | number | undefined): string => String(cell ?? '').replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+/**
+ * What steers a terminal: control characters, and those that turn the order of what follows (a name in them reads as another). Those of JSON's own layout are not
+ * meant here.
+ */
+const steers = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
+const escaped = (text: string): string =>
+  text.replaceAll(new RegExp(steers, 'g'), (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+/** Others write what is shown: nothing of it may steer the terminal, turn the order of its characters, or end a line. */
+const plain = (cell: string | number | undefined): string =>
+  String(cell ?? '').replaceAll(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+/gu, ' ')
 
 const quoted = (cell: string): string => {
-  const safe = /^[=+\-@]/.test(cell) ? `'${cell}` : cell
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+  // Full-width signs too: a spreadsheet of a Japanese system reads them as the others.
+  const safe = /^\s*[=+\-@＝＋－＠]/.test(cell) ? `'${cell}` : cell
+  // A semicolon parts cells where the comma parts decimals: what stands behind it would begin one.
+  return /[",;\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
 export type Paint = (color: 'green' | 'yellow' | 'red' | 'dim', text: string) => string

@@ -320,6 +320,19 @@ describe('without a cluster', () => {
     expect(exitCodeOf(plan, { strict: true })).toBe(0)
   })
 
+  test('a kind that its own group does not have is refused: the cluster would refuse it', async () => {
+    const plan = await planned([
+      { apiVersion: 'staking.dev/v1alpha1', kind: 'EtheriumStake', metadata: { name: 'mistyped' } },
+      { apiVersion: 'staking.dev/v9', kind: 'Nothing', metadata: { name: 'other' } },
+    ])
+    expect(plan.resources.map(({ action, refusals }) => `${action}: ${refusals[0]?.message}`)).toEqual([
+      expect.stringMatching(/^refused: there is no kind EtheriumStake in staking\.dev: its kinds are EthereumStake, /),
+      expect.stringMatching(/^refused: there is no kind Nothing in staking\.dev/),
+    ])
+    expect(plan.resources.flatMap(({ refusals }) => refusals.map(({ message }) => message)).join()).not.toMatch(/SignerNonce/)
+    expect(exitCodeOf(plan, { strict: false })).toBe(2)
+  })
+
   test('a Solana stake is told, and a suspended stake pays nothing yet', async () => {
     const plan = await planned([solanaSigner('staker'), solanaStake('sol-1'), signer(), stake('later', { suspend: true })])
     expect(one(plan, 'sol-1')).toMatchObject({

@@ -98,6 +98,11 @@ async function entriesOf(manifests: readonly Manifest[], namespace: string, view
     const draft = emptyDraft()
     const entry = { manifest, definition, namespace: at, name, draft }
     if (definition === undefined) {
+      if (isOurs && !ofOperator.some(({ kind }) => kind === object.kind))
+        refuse(draft, {
+          by: 'schema',
+          message: `there is no kind ${object.kind} in ${GROUP}: its kinds are ${plannable.map(({ kind }) => kind).join(', ')}`,
+        })
       entries.push({ ...entry, object, live: undefined, isLiveKnown: false })
       continue
     }
@@ -231,6 +236,7 @@ async function planned(entry: Entry, view: ClusterView | undefined, context: Pla
   const { kind, apiVersion } = manifest.object
   const place = { source: manifest.source, kind, ...(namespace === undefined ? {} : { namespace }), name }
   if (definition === undefined) {
+    if (draft.refusals.length > 0) return { ...place, action: 'refused', changes: [], ...draft }
     draft.does.push(
       ofOperator.some((one) => one.kind === kind)
         ? `a ${kind} is written by the operator alone, and is no part of a plan`
