@@ -115,3 +115,14 @@ test('of a hand-over of authorities it is told who gets them', () => {
   expect(handedTo({ stakeAuthority: { address: staker }, withdrawAuthority: { address: withdrawer } })).toBe(withdrawer)
   expect(handedTo({ stakeAuthority: { address: staker } })).toBe(staker)
 })
+
+test('what was signed for a resource of another namespace is told as that, though the record is somebody else’s now', () => {
+  const signedFor = {
+    attempts: [attempt('0x1', 4, { namespace: 'team-b' }), attempt('0x2', 5, { namespace: 'team-a' }), attempt('0x3', 6)],
+  }
+  expect(auditTrail([record(signedFor)], []).map(({ namespace, resource, hash }) => [hash, namespace, resource])).toEqual([
+    ['0x1', 'team-b', ''],
+    ['0x2', 'team-a', 'validator-1'],
+    ['0x3', 'team-a', 'validator-1'],
+  ])
+})

@@ -12,8 +12,9 @@ export interface AuditEntry {
   /** The address that signed. */
   readonly from: string
   readonly purpose: string
+  /** Of the resource that it was signed for. */
   readonly namespace: string
-  /** The resource that it was made for. */
+  /** That resource; empty where the record has passed to one of another namespace since, and does not say which it was. */
   readonly resource: string
   readonly resourceKind: string
   /** In words, such as `32 ETH`. A cancel moves nothing. */
@@ -90,14 +91,16 @@ function entriesOf(record: StakingTransaction): readonly AuditEntry[] {
   const { spec, metadata, status } = record
   return (status?.attempts ?? []).map((attempt): AuditEntry => {
     const { result, block } = resultOf(record, attempt)
+    // A record may have passed to another resource since: one of another namespace has not signed it.
+    const isOwners = attempt.namespace === undefined || attempt.namespace === spec.owner.namespace
     return {
       at: attempt.at,
       network: spec.network,
       signer: spec.signer,
       from: spec.from,
       purpose: spec.purpose,
-      namespace: spec.owner.namespace,
-      resource: spec.owner.name,
+      namespace: attempt.namespace ?? spec.owner.namespace,
+      resource: isOwners ? spec.owner.name : '',
       resourceKind: spec.owner.kind,
       amount: attempt.kind === 'Cancel' ? '0 ETH' : spec.amount,
       to: attempt.kind === 'Cancel' ? spec.from : (spec.call?.to ?? successorOf(spec)),

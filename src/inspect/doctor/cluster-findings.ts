@@ -2,6 +2,7 @@ import { createApprovalChecks } from '../../operator/approval-checks.ts'
 import { type CustomResourceDefinition, createCrdGuard, customResourceDefinitions } from '../../operator/crd-guard.ts'
 import { type Lease, leases } from '../../operator/kube/lease.ts'
 import { definitionOf } from '../../operator/saga-collection.ts'
+import { isSuspended } from '../../operator/suspension.ts'
 import { findCondition } from '../../resources/conditions.ts'
 import { kinds } from '../../resources/kinds.ts'
 import { GROUP, SUSPEND_ANNOTATION } from '../../resources/meta.ts'
@@ -57,9 +58,9 @@ export async function lookAtLeader(
               `${holderIdentity} renewed it ${Math.round(-ageS)} s in the future: its clock or this one is wrong (NTP)`,
             )
           : ok('cluster', about, `${holderIdentity} leads`),
-    ...(stopped === undefined || stopped === 'false'
-      ? []
-      : [warning('cluster', about, `all signing is stopped by the annotation ${SUSPEND_ANNOTATION}=${stopped}`)]),
+    ...(isSuspended(lease.metadata.annotations ?? {})
+      ? [warning('cluster', about, `all signing is stopped by the annotation ${SUSPEND_ANNOTATION}=${stopped ?? ''}`)]
+      : []),
   ]
 }
 

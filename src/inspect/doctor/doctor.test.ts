@@ -4,6 +4,9 @@ import { parse } from 'yaml'
 import { ethereumNetworkConfig } from '../../chains/ethereum/networks.ts'
 import { solanaNetworkConfig } from '../../chains/solana/networks.ts'
 import { RpcFailure } from '../../lib/rpc-failure.ts'
+import { isSuspended } from '../../operator/suspension.ts'
+import type { Cluster } from '../cluster.ts'
+import { lookAtLeader } from './cluster-findings.ts'
 import { compareNodes, lookAtEthereumNode } from './ethereum-node.ts'
 import type { Finding } from './finding.ts'
 import { operatorRules, type Rule } from './permissions.ts'
@@ -133,4 +136,24 @@ test('the permissions that are asked for are those that the chart gives', () => 
       )
       .toSorted()
   expect(flat(operatorRules)).toEqual(flat(parse(readFileSync(file, 'utf8')) as Rule[]))
+})
+
+describe('the lease', () => {
+  const leaderWith = (annotations: Readonly<Record<string, string>>) => {
+    const spec = { holderIdentity: 'operator-1', renewTime: new Date(NOW - 1_000).toISOString() }
+    const cluster = { get: async () => ({ metadata: { name: 'staking-operator', annotations }, spec }) } as unknown as Cluster
+    return lookAtLeader(cluster, { namespace: 'staking-system', name: 'staking-operator' }, NOW, never)
+  }
+  test.each([
+    ['true', true],
+    ['', true],
+    ['no', true],
+    ['false', false],
+    ['False', false],
+    [' false ', false],
+  ])('with the annotation %o says that signing is stopped where the operator takes it for that', async (value, isStopped) => {
+    const findings = await leaderWith({ 'staking.dev/suspend': value })
+    expect(troubles(findings)).toEqual(isStopped ? [`warning: all signing is stopped by the annotation staking.dev/suspend=${value}`] : [])
+    expect(isSuspended({ 'staking.dev/suspend': value })).toBe(isStopped)
+  })
 })

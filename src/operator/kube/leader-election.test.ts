@@ -19,8 +19,17 @@ function candidate(
   server: MemoryServer<Lease>,
   clock: Fake,
   work: (signal: AbortSignal) => Promise<void> = untilAborted,
+  times: { readonly leaseDurationMs?: number; readonly renewDeadlineMs?: number; readonly retryPeriodMs?: number } = {},
 ) {
-  const elector = createLeaderElector({ client: server.client, namespace: 'ns', name: 'operator', identity, clock, random: () => 0.5 })
+  const elector = createLeaderElector({
+    client: server.client,
+    namespace: 'ns',
+    name: 'operator',
+    identity,
+    clock,
+    random: () => 0.5,
+    ...times,
+  })
   const stop = new AbortController()
   const state: { leads: boolean; signal?: AbortSignal; end?: string } = { leads: false }
   const running = elector
@@ -374,6 +383,23 @@ describe('what people write at the lease', () => {
     }
     expect(first.state).toMatchObject({ leads: true })
     first.elector.assertHeld()
+  })
+
+  test('the leader knows within a second or so, however seldom it renews, and renews no more often for that', async () => {
+    const { clock, server } = setUp()
+    const slow = { leaseDurationMs: 60_000, renewDeadlineMs: 40_000, retryPeriodMs: 20_000 }
+    const first = candidate('first', server, clock, untilAborted, slow)
+    await settle()
+    const renewals = new Set<string | undefined>()
+    for (let n = 0; n < 30; n++) {
+      await clock.advance(700)
+      await annotate(server, { told: String(n) })
+      await clock.advance(1_100)
+      expect(first.elector.annotations()).toMatchObject({ told: String(n) })
+      renewals.add((await lease(server)).spec?.renewTime)
+    }
+    expect(renewals.size).toBe(3)
+    expect(first.state).toMatchObject({ leads: true })
   })
 
   test('whoever comes to lead knows before it begins', async () => {

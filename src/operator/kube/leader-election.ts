@@ -46,7 +46,7 @@ export interface LeaderElector {
   transitions(): number | undefined
   /** Who holds the lease, by the name that it goes by, without the random part, as it was seen last; undefined while nobody does, or before that. */
   leader(): string | undefined
-  /** The annotations of the lease, at most half a retry period old while this process leads: people tell the leader something by them. */
+  /** The annotations of the lease, at most half a retry period old, and at most a second or so, while this process leads: people tell the leader something by them. */
   annotations(): Readonly<Record<string, string>>
   /** This process must not lead, nor come to: `run` resolves 'lost'. For what makes all that it knows worthless. */
   lose(why: string): void
@@ -142,6 +142,8 @@ export function createLeaderElector(options: LeaderElectorOptions): LeaderElecto
 }
 
 const tellEveryMs = 60_000
+/** How often the lease is read at least while it is held, ms: an emergency stop stands there. */
+const LOOK_MS = 1_000
 
 /** Takes the lease, renews it while it can be renewed, and gives it up. */
 function createRenewal({
@@ -187,11 +189,16 @@ function createRenewal({
 
   /** Renews until aborted, or until the lease is another's or its deadline has passed. */
   async function renew(signal: AbortSignal): Promise<void> {
-    for (let isLook = true; ; isLook = !isLook) {
-      await clock.sleep(Math.min(retryPeriodMs / 2, Math.max(0, heldFor())), signal)
+    let looks = 0
+    for (;;) {
+      const every = Math.min(retryPeriodMs / 2, LOOK_MS)
+      await clock.sleep(Math.min(every, Math.max(0, heldFor())), signal)
       if (heldFor() <= 0) return
+      looks += 1
       try {
-        // Between two renewals it is only read: what people write there is heard sooner.
+        // Between two renewals it is only read: what people write there is heard within LOOK_MS, however seldom it is renewed.
+        const isLook = (looks + 1) * every <= retryPeriodMs
+        if (!isLook) looks = 0
         const isOurs = isLook ? (await lease.holder(signal)) === identity : await lease.attempt(signal)
         if (!isOurs) return
       } catch (error) {
