@@ -78,6 +78,8 @@ export function createRemoteHttp({
     const connect = {
       timeout: 10_000,
       minVersion: 'TLSv1.2' as const,
+      // Whatever the process's environment says (NODE_TLS_REJECT_UNAUTHORIZED): who has a key is known by its certificate alone.
+      rejectUnauthorized: true,
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined ? {} : { cert }),
       ...(key === undefined ? {} : { key }),

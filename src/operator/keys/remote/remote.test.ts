@@ -2,12 +2,14 @@ import { createPrivateKey, sign } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createAuthority } from '../../../../test/cluster/certificates.ts'
 import type { Address, UnsignedTransaction } from '../../../chains/ethereum/chain.ts'
 import { addressOf } from '../../../chains/solana/addresses.ts'
 import { encodeOffchainMessage } from '../../../chains/solana/challenge.ts'
@@ -160,6 +162,44 @@ describe('Web3Signer', () => {
     // eth_accounts is answered rightly.
     const error = await errorOf(signWith(keys))
     expect([error.code, error.message]).toEqual([code, expect.stringMatching(says)])
+  })
+
+  describe('by https', () => {
+    const [authority, stranger] = [createAuthority(), createAuthority('another')]
+    async function secure(issuer: typeof authority): Promise<string> {
+      const { cert, key: own } = issuer.issue({ names: ['web3signer.signing'] })
+      const server = createHttpsServer({ cert, key: own }, web3signer(560048)).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      servers.push(server)
+      return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+    }
+    const caFile = () => {
+      writeFileSync(join(dir, 'ca.crt'), authority.cert)
+      return join(dir, 'ca.crt')
+    }
+    test('is asked where its certificate is of the named authority, and has its name', async () => {
+      const url = await secure(authority)
+      for (const serverName of ['web3signer.signing', undefined]) {
+        const keys = await open({ web3signer: { url, address, tls: { caFile: caFile(), ...(serverName && { serverName }) } } })
+        expect((await signWith(keys)).hash).toMatch(/^0x/)
+      }
+    })
+    test.each([
+      { what: 'of another name', issuer: authority, serverName: 'web3signer.elsewhere', env: undefined },
+      { what: 'of another authority', issuer: stranger, serverName: undefined, env: undefined },
+      { what: 'of another name, though the environment would take any', issuer: authority, serverName: 'web3signer.elsewhere', env: '0' },
+      { what: 'of another authority, though the environment would take any', issuer: stranger, serverName: undefined, env: '0' },
+    ])('one $what is asked nothing', async ({ issuer, serverName, env }) => {
+      if (env !== undefined) vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', env)
+      try {
+        const url = await secure(issuer)
+        const keys = await open({ web3signer: { url, address, tls: { caFile: caFile(), ...(serverName && { serverName }) } } })
+        const error = await errorOf(signWith(keys))
+        expect([error.code, error.message]).toEqual(['unavailable', expect.stringMatching(/cannot be reached \([A-Z_]+\)/)])
+      } finally {
+        vi.unstubAllEnvs()
+      }
+    })
   })
 
   const answering = (text: (id: number) => string, status = 200): RequestListener => {
