@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /**
  * `unit`: beside the source, pure, offline, no processes. Files of one worker share what they import: loading viem, web3.js and the Kubernetes client for
- * each file anew took a third of the time. So a unit test keeps no state in a module.
+ * each file anew took a third of the time. So a unit test keeps no state in a module. `npm run check` leaves out those with the tag `whole`.
  * `integration`: the real API server, chains, databases. Files share nothing but the machine (free ports, folders of their own), and wait more
  * than they compute: three at a time fill two cores.
  */
@@ -16,6 +16,13 @@ export default defineConfig({
           include: ['src/**/*.test.ts', 'scripts/**/*.test.ts'],
           testTimeout: 10_000,
           isolate: false,
+          tags: [
+            {
+              name: 'whole',
+              description:
+                'a whole life, ended at every point of it, or a whole world in memory: seconds, so `npm test` runs it and `npm run check` does not',
+            },
+          ],
         },
       },
       {

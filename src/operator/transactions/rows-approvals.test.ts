@@ -440,7 +440,9 @@ describe('what approvals rest on', () => {
   })
 })
 
-test('ended at every single point, with the approval revoked at that moment: nothing is sent that was not sent before', async () => {
+test('ended at every single point, with the approval revoked at that moment: nothing is sent that was not sent before', {
+  tags: 'whole',
+}, async () => {
   let points = 0
   const story = async (endAt: number) => {
     const world = worldOf(KEY)

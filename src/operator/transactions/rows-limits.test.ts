@@ -349,7 +349,7 @@ describe('with two leaders', () => {
     expect(paid).toBeLessThanOrEqual(100n * ETH)
   })
 
-  test('ended at every single point and followed by another, no more is signed than the limit', async () => {
+  test('ended at every single point and followed by another, no more is signed than the limit', { tags: 'whole' }, async () => {
     const points: string[] = []
     const keys = ['team-a/one', 'team-a/two']
     const begin = () => {

@@ -50,7 +50,9 @@ test('the signature stands in the log before anything is sent', async () => {
   expect(BigInt(`0x${signature.slice(66, 130)}`) <= CURVE_ORDER >> 1n).toBe(true)
 })
 
-test('ended at every single point of its life and started again, it has paid once, with transactions that all stand in the log', async () => {
+test('ended at every single point of its life and started again, it has paid once, with transactions that all stand in the log', {
+  tags: 'whole',
+}, async () => {
   const counting = kmsWorld()
   const points: string[] = []
   await counting.world.settle(counting.world.start((point) => void points.push(point)))
@@ -278,7 +280,7 @@ test('an answer that comes after the lease was lost is dropped: it is neither wr
   assertOnce(world, KEY)
 })
 
-test('one that hangs holds up no other lane, and is asked in vain once, not once for each', async () => {
+test('one that hangs holds up no other lane, and is asked in vain once, not once for each', { tags: 'whole' }, async () => {
   const kms = createFakeKms(firstKey)
   const mounted = createFakeKeys()
   const world = createWorld({

@@ -37,7 +37,10 @@ function assertBoughtOnce(world: World, count: number, mayCancel = false): void 
   expect(all).toEqual(all.map((_, nonce) => nonce))
 }
 
-test('ended at every single point of its life and started again, the operator has bought one stake with one transaction', async () => {
+test('ended at every single point of its life and started again, the operator has bought one stake with one transaction', {
+  tags: 'whole',
+  timeout: 120_000,
+}, async () => {
   const counting = worldWith(1)
   const points: string[] = []
   await counting.settle(counting.start((point) => void points.push(point)))
@@ -61,7 +64,7 @@ test('ended at every single point of its life and started again, the operator ha
       throw new Error(`after an end at ${points[fatal]}`, { cause: error })
     }
   }
-}, 120_000)
+})
 
 /** All resources at the same time, in rounds, until all are Ready; an operator that was ended is followed by another. */
 async function runTogether(world: World, keys: readonly string[], around: () => Around, random: () => number): Promise<void> {
@@ -142,7 +145,7 @@ describe('five stakes of one signer at the same time', { timeout: 60_000 }, () =
     assertBoughtOnce(world, 5, true)
   })
 
-  test.each(seeds)('whatever else befalls them, are each bought once (seed %i)', async (seed) => {
+  test.each(seeds)('whatever else befalls them, are each bought once (seed %i)', { tags: 'whole' }, async (seed) => {
     const world = createWorld({ depth: 3, bumpAfterMs: 20_000 })
     world.addSigner()
     const keys = keysOf(5)

@@ -94,7 +94,10 @@ const counting = (tell: (count: number) => void): Around => {
   }
 }
 
-test('set to Plan at any point of its life, a stake is paid once or not at all, and once in the end', async () => {
+test('set to Plan at any point of its life, a stake is paid once or not at all, and once in the end', {
+  tags: 'whole',
+  timeout: 60_000,
+}, async () => {
   let calls = 0
   const life = createWorld()
   life.addSigner()
@@ -128,7 +131,7 @@ test('set to Plan at any point of its life, a stake is paid once or not at all, 
     world.assertMoney({ deposits: 1 })
   }
   expect(unpaid).toBeGreaterThan(5)
-}, 60_000)
+})
 
 test.each([
   ['before anything was made', 'before api.createEthereumStake'],

@@ -543,7 +543,10 @@ describe('only planned', () => {
     expect(handOvers(world)).toEqual(bothDone)
   })
 
-  test('set to Plan at any call of its life, it is handed over once or not at all, and once in the end', async () => {
+  test('set to Plan at any call of its life, it is handed over once or not at all, and once in the end', {
+    tags: 'whole',
+    timeout: 60_000,
+  }, async () => {
     let calls = 0
     const counting =
       (tell: (count: number) => void): Around =>
@@ -573,7 +576,7 @@ describe('only planned', () => {
       expect(handOvers(world), `at call ${at}`).toEqual(bothDone)
     }
     expect(unsigned).toBeGreaterThan(2)
-  }, 60_000)
+  })
 })
 
 describe('to an address that no signer has', () => {
@@ -723,7 +726,7 @@ describe('ended and restored', () => {
     }
   }
 
-  test('at every point: it is handed over once, and the money is where the new key says', async () => {
+  test('at every point: it is handed over once, and the money is where the new key says', { tags: 'whole', timeout: 120_000 }, async () => {
     const points: string[] = []
     let handedOverAt = 0
     {
@@ -750,7 +753,7 @@ describe('ended and restored', () => {
         throw new Error(`after an end at ${points[fatal]}`, { cause: error })
       }
     }
-  }, 120_000)
+  })
 
   test('its record is lost with etcd after it landed: the chain says that it is done, and nothing is signed again', async () => {
     const { world, operator } = await twoPairs()
@@ -845,6 +848,7 @@ describe('ended and restored', () => {
   const noAnswer = () => new SolanaError('unavailable', 'no answer')
   test.each([1, 2, 3, 4])(
     'whatever befalls two leaders, it is handed over once and withdrawn by the new key (seed %i)',
+    { tags: 'whole', timeout: 60_000 },
     async (seed) => {
       const { world } = await twoPairs()
       world.addAuthorization(both)
@@ -886,6 +890,5 @@ describe('ended and restored', () => {
         throw new Error(`seed ${seed}: ${(error as Error).message}\n${log.join('\n')}`)
       }
     },
-    60_000,
   )
 })

@@ -56,7 +56,10 @@ const counting = (tell: (count: number) => void): Around => {
   }
 }
 
-test('set to Plan at any point of its life, a Solana stake is paid once or not at all, and once in the end', async () => {
+test('set to Plan at any point of its life, a Solana stake is paid once or not at all, and once in the end', {
+  tags: 'whole',
+  timeout: 60_000,
+}, async () => {
   let calls = 0
   const life = stakeWorld()
   await life.settle(
@@ -83,4 +86,4 @@ test('set to Plan at any point of its life, a Solana stake is paid once or not a
     world.assertMoney({ funded: 1, withdrawn: 0 })
   }
   expect(unpaid).toBeGreaterThan(5)
-}, 60_000)
+})
