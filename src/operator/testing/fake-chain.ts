@@ -35,6 +35,18 @@ interface Block {
 const GAS_USED = 56_000n
 const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
+/** Who signed which bytes: to recover that costs more than all else of a sending, and a life that is lived again and again sends the same. */
+const senders = new Map<Hex, Promise<Address>>()
+const MOST_SENDERS = 5_000
+function senderOf(raw: Hex): Promise<Address> {
+  const known = senders.get(raw)
+  if (known !== undefined) return known
+  if (senders.size >= MOST_SENDERS) senders.clear()
+  const recovered = recoverTransactionAddress({ serializedTransaction: raw as `0x02${string}` }).then((address) => address as Address)
+  senders.set(raw, recovered)
+  return recovered
+}
+
 /**
  * An Ethereum network in memory: nonces, balances, a pool with the nodes' rules for replacements, blocks, finality at a depth, reorgs, the deposit
  * contract and the EIP-7002 contract. What was ever sent may still be mined: `mine` can choose a version that the pool has replaced, as another node's would.
@@ -166,7 +178,7 @@ export function createFakeChain(options: {
     const parsed = parseTransaction(raw)
     if (parsed.type !== 'eip1559' || parsed.to == null) throw new ChainError('rejected', 'not a transaction that this project makes')
     if (parsed.chainId !== chainId) throw new ChainError('wrong-chain', 'another chain id')
-    const from = await recoverTransactionAddress({ serializedTransaction: raw as `0x02${string}` })
+    const from = await senderOf(raw)
     const transaction: PoolTransaction = {
       hash: keccak256(raw),
       from,
