@@ -5,7 +5,7 @@ import { parseAllDocuments } from 'yaml'
 import { applyObjects } from './apply.ts'
 import type { ControlPlane, ServiceAccount } from './control-plane.ts'
 import { findHelm } from './helm.ts'
-import { type RunResult, runToEnd } from './run.ts'
+import { BRIEF_GO, type RunResult, runToEnd } from './run.ts'
 
 const repository = join(import.meta.dirname, '../..')
 export const chart = join(repository, 'charts/staking-operator')
@@ -27,6 +27,7 @@ export async function startHelm(kubeconfig: string | undefined, signal: AbortSig
   const helm = await findHelm({ env: process.env, log: (line) => console.log(line), signal })
   const dir = mkdtempSync(join(tmpdir(), 'chart-'))
   const env = {
+    ...BRIEF_GO,
     HELM_CACHE_HOME: join(dir, 'cache'),
     HELM_CONFIG_HOME: join(dir, 'config'),
     HELM_DATA_HOME: join(dir, 'data'),

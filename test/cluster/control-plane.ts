@@ -10,7 +10,7 @@ import { type Etcd, startEtcd } from './etcd.ts'
 import { kubeconfig } from './kubeconfig.ts'
 import { freePort } from './ports.ts'
 import type { RunningProcess } from './process.ts'
-import { type RunResult, runToEnd } from './run.ts'
+import { BRIEF_GO, type RunResult, runToEnd } from './run.ts'
 
 export interface ControlPlaneOptions {
   /** Also start kube-controller-manager: namespaces then end, garbage is collected, cluster roles aggregate. Default false. */
@@ -146,7 +146,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
           ...(given.asGroups ?? []).map((group) => `--as-group=${group}`),
           ...args,
         ],
-        env: { KUBECONFIG: undefined },
+        env: { ...BRIEF_GO, KUBECONFIG: undefined },
         ...(given.input === undefined ? {} : { input: given.input }),
         signal: AbortSignal.timeout(given.timeoutMs ?? 60_000),
       })
