@@ -1,6 +1,6 @@
 import { readPlan } from '../../src/resources/plan.ts'
 import { runToEnd } from '../../test/cluster/run.ts'
-import { mainEntry } from '../../test/stack/stack.ts'
+import { kubectlEntry } from '../../test/stack/stack.ts'
 import { isReady, named, nameOf, readyReason } from './resources.ts'
 import type { Scene } from './scene.ts'
 
@@ -65,18 +65,7 @@ export async function playApproval(
   const approve = (kubeconfig: string) =>
     runToEnd({
       command: process.execPath,
-      args: [
-        mainEntry.replace(/main\.ts$/, 'kubectl-staking.ts'),
-        'approve',
-        STAKE,
-        '-n',
-        NAMESPACE,
-        '--plan',
-        plan.hash,
-        '--yes',
-        '--kubeconfig',
-        kubeconfig,
-      ],
+      args: [kubectlEntry, 'approve', STAKE, '-n', NAMESPACE, '--plan', plan.hash, '--yes', '--kubeconfig', kubeconfig],
       env: {},
       signal: AbortSignal.timeout(60_000),
     })

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { programFile } from '../stack/programs.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { findHelm } from './helm.ts'
 import { runToEnd } from './run.ts'
@@ -145,8 +146,8 @@ function kubectlScript(kubectl: string, pod: Pod | undefined): string {
     shift 3 # --, node, the program
     if [ "$1" = doctor ]; then exec env ${Object.entries(pod.doctorEnv ?? {})
       .map(([name, value]) => quoted(`${name}=${value}`))
-      .join(' ')} ${quoted(process.execPath)} ${quoted(join(repository, 'src/main.ts'))} "$@"; fi
-    exec ${quoted(process.execPath)} ${quoted(join(repository, 'src/main.ts'))} "$@" --config ${quoted(pod.serviceConfig)} ;;
+      .join(' ')} ${quoted(process.execPath)} ${quoted(programFile('src/main.ts'))} "$@"; fi
+    exec ${quoted(process.execPath)} ${quoted(programFile('src/main.ts'))} "$@" --config ${quoted(pod.serviceConfig)} ;;
 esac
 `
   return `#!/bin/bash\n${instead}exec ${quoted(kubectl)} "$@"\n`

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
+import { programFile } from '../stack/programs.ts'
 import { applyAll, getStake, SIGNER, seen } from '../stack/resources.ts'
 import { type Stack, startStack } from '../stack/stack.ts'
 import { dropLease } from './exactly-once.ts'
@@ -60,7 +61,7 @@ export async function startPointsStack(): Promise<PointsStack> {
   const stack = await startStack({
     startOperator: false,
     bumpAfterMs: 300,
-    operatorEntry: new URL('operator-at-point.ts', import.meta.url).pathname,
+    operatorEntry: programFile('test/crash/operator-at-point.ts'),
     operatorEnv: { STAKING_POINTS_FILE: pointsFile, STAKING_TARGET_FILE: targetFile },
     // The lease of a dead operator is taken away; on a machine under load no living one should lose it.
     operatorArgs: [

@@ -10,6 +10,7 @@ import { type RunningProcess, startProcess } from '../cluster/process.ts'
 import { startToxiproxy, type Toxiproxy } from '../cluster/toxiproxy.ts'
 import { createRandom, type Random } from '../crash/random.ts'
 import { type ServiceFiles, serviceFiles } from '../integration/service/processes.ts'
+import { folderDatabase } from '../stack/memory-database.ts'
 import { createClients, type Known } from './clients.ts'
 import { startReceiver, undelivered, untilDelivered } from './deliveries.ts'
 import { differences } from './differences.ts'
@@ -159,7 +160,8 @@ async function withServer(anvil: Anvil, toxiproxy: Toxiproxy): Promise<Setup> {
 
 async function withEmbedded(anvil: Anvil): Promise<Setup> {
   const files = serviceFiles(anvil, settings)
-  return { files, env: {}, config: { kind: 'embedded', dataDir: join(files.folder, 'data') } }
+  await folderDatabase(files.dataDir)
+  return { files, env: {}, config: { kind: 'embedded', dataDir: files.dataDir } }
 }
 
 /** An instance of the service, as a process. One that ends without being told to, or says that it did not expect something, is a violation. */

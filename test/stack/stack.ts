@@ -13,6 +13,7 @@ import type { Exit } from '../cluster/process.ts'
 import { type EthereumSource, ethereumNetwork, type StackBeaconOptions, startStackEthereum } from './ethereum.ts'
 import { writeKey, writeSolanaKey } from './keys.ts'
 import { createProgram, type Program } from './program.ts'
+import { programFile } from './programs.ts'
 import { startStackService } from './service.ts'
 import { SOLANA_NETWORK, type StackSolana, type StackSolanaOptions, solanaNetwork, startStackSolana } from './solana.ts'
 import { writeJson } from './write-json.ts'
@@ -47,7 +48,7 @@ export interface StackOptions {
   readonly restartOperator?: boolean
   /** Starts the operator at once. Default true. */
   readonly startOperator?: boolean
-  /** The program that runs as operator and service. Default: its source. */
+  /** The program that runs as operator and service. Default: `mainEntry`. */
   readonly entry?: string
   /** What runs as the operator. Default: the program itself. Crash tests bring an entry of their own. */
   readonly operatorEntry?: string
@@ -94,8 +95,8 @@ export interface NetworksDocument {
   readonly networks: readonly Readonly<Record<string, unknown>>[]
 }
 
-const repository = new URL('../..', import.meta.url).pathname
-export const mainEntry = join(repository, 'src/main.ts')
+export const mainEntry = programFile('src/main.ts')
+export const kubectlEntry = programFile('src/kubectl-staking.ts')
 
 /**
  * The whole system from one checkout: the real API server and etcd, a real EVM with the real deposit contract, the staking service, and the

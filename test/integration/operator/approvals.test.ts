@@ -10,7 +10,7 @@ import { chart, installChart, startHelm } from '../../cluster/chart.ts'
 import { runToEnd } from '../../cluster/run.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
 import { applyAll, eventually, getSigner, getStake, SIGNER, seen, signer, stake, validatorExit } from '../../stack/resources.ts'
-import { mainEntry, NETWORK } from '../../stack/stack.ts'
+import { kubectlEntry, NETWORK } from '../../stack/stack.ts'
 import { deleteStake, recordOf, untilGone, untilPaidOnce, untilShows, useStack } from './harness.ts'
 
 /** Approvals on a real API server, with the admission policies of the chart, by users as it knows them. */
@@ -152,7 +152,7 @@ test('a stake waits with its plan, is approved by another user with the real com
   const approve = (...args: readonly string[]) =>
     runToEnd({
       command: process.execPath,
-      args: [join(mainEntry, '../kubectl-staking.ts'), 'approve', ...args, '--kubeconfig', kubeconfig],
+      args: [kubectlEntry, 'approve', ...args, '--kubeconfig', kubeconfig],
       env: COMPILE_CACHE,
       signal: AbortSignal.timeout(60_000),
     })

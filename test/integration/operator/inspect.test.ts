@@ -6,7 +6,7 @@ import { parse, stringify } from 'yaml'
 import { runToEnd } from '../../cluster/run.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
 import { applyAll, getStake, signer, stake, untilReady, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
-import { mainEntry, NETWORK } from '../../stack/stack.ts'
+import { kubectlEntry, mainEntry, NETWORK } from '../../stack/stack.ts'
 import { useStack } from './harness.ts'
 
 /** What looks and changes nothing, against a real cluster, chain and staking API. */
@@ -15,7 +15,7 @@ const stack = useStack()
 const cli = (...args: readonly string[]) =>
   runToEnd({
     command: process.execPath,
-    args: [join(mainEntry, '../kubectl-staking.ts'), ...args],
+    args: [kubectlEntry, ...args],
     env: {
       ...COMPILE_CACHE,
       KUBECONFIG: stack().cluster.adminKubeconfigPath,
@@ -164,7 +164,7 @@ describe('doctor', () => {
 
 test('bash completes what there is', async () => {
   const script = (await cli('completion', 'bash')).stdout
-  const program = `kubectl-staking() { '${process.execPath}' '${join(mainEntry, '../kubectl-staking.ts')}' "$@"; }`
+  const program = `kubectl-staking() { '${process.execPath}' '${kubectlEntry}' "$@"; }`
   const { stdout } = await runToEnd({
     command: 'bash',
     args: [

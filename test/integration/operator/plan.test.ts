@@ -23,7 +23,7 @@ import {
   validatorWithdrawal,
   WITHDRAWAL_ADDRESS,
 } from '../../stack/resources.ts'
-import { mainEntry, NETWORK } from '../../stack/stack.ts'
+import { kubectlEntry, mainEntry, NETWORK } from '../../stack/stack.ts'
 
 /** A plan against a real API server that writes down every request, and a real chain. */
 let cluster: ControlPlane
@@ -114,7 +114,7 @@ async function onServer(
 const cli = (...args: readonly string[]) =>
   runToEnd({
     command: process.execPath,
-    args: [join(mainEntry, '../kubectl-staking.ts'), 'plan', ...args],
+    args: [kubectlEntry, 'plan', ...args],
     env: { ...COMPILE_CACHE, KUBECONFIG: cluster.adminKubeconfigPath },
     signal: AbortSignal.timeout(60_000),
   })

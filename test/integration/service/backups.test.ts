@@ -7,6 +7,8 @@ import { apiKeysCreate } from '../../../src/service/commands.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { runToEnd } from '../../cluster/run.ts'
+import { folderDatabase } from '../../stack/memory-database.ts'
+import { programFile } from '../../stack/programs.ts'
 import { callService, type Response, withdrawalAddress } from './harness.ts'
 import { type Call, createPayer } from './payer.ts'
 import { type ServiceFiles, serviceFiles, spawnService } from './processes.ts'
@@ -24,7 +26,7 @@ afterAll(async () => {
 const run = (command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   runToEnd({ command, args: [...args], env: { NODE_NO_WARNINGS: '1', ...env }, signal: AbortSignal.timeout(90_000) })
 const cli = (files: ServiceFiles, ...args: readonly string[]) =>
-  run(process.execPath, [join(import.meta.dirname, '../../../src/main.ts'), 'service', ...args, '--config', files.config])
+  run(process.execPath, [programFile('src/main.ts'), 'service', ...args, '--config', files.config])
 const succeeds = async (ending: ReturnType<typeof run>) => {
   const { code, stdout, stderr } = await ending
   expect({ code, stderr }).toMatchObject({ code: 0 })
@@ -41,6 +43,7 @@ interface Way {
 
 async function embedded(files: ServiceFiles): Promise<Way> {
   const out = join(files.folder, 'backup')
+  await folderDatabase(files.dataDir)
   return {
     env: {},
     backUp: async () => {

@@ -16,6 +16,7 @@ import { runService } from '../../../src/service/run.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { freePort } from '../../cluster/ports.ts'
+import { folderDatabase } from '../../stack/memory-database.ts'
 import { callService, withdrawalAddress } from './harness.ts'
 import { type ServiceFiles, serviceFiles, spawnService } from './processes.ts'
 
@@ -86,6 +87,7 @@ test('beside a running service a key is renamed and rotated, and the audit log i
 test('health and metrics have a port of their own, if they are given one, with what the process and its queue do', async () => {
   const port = await freePort()
   const apart = serviceFiles(anvil, { operations: { host: '127.0.0.1', port } })
+  await folderDatabase(apart.dataDir)
   const ending = new AbortController()
   const listening = Promise.withResolvers<string>()
   const log = createLogger({ program: 'service', level: 'warn', destination: { write: () => undefined } })
@@ -134,6 +136,7 @@ test.each([
 
 test('a request that has begun is served to its end when the service is asked to stop', async () => {
   const files = serviceFiles(anvil, { drainMs: 1_000 })
+  await folderDatabase(files.dataDir)
   const key = (await apiKeysCreate({ config: files.config, account: 'graceful' })).key.reveal()
   const { process: service, url } = await spawnService(files.config)
   const answers = Array.from({ length: 10 }, (_, count) =>

@@ -8,6 +8,7 @@ import { apiKeysCreate } from '../../../src/service/commands.ts'
 import { loadServiceConfig } from '../../../src/service/config.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
+import { folderDatabase } from '../../stack/memory-database.ts'
 import { callService, withdrawalAddress } from './harness.ts'
 import { type ServiceFiles, serviceFiles, spawnService } from './processes.ts'
 
@@ -21,7 +22,14 @@ afterAll(async () => {
 })
 
 describe.each([
-  { database: 'the embedded database', rounds: 3, configure: async (_files: ServiceFiles) => ({}) },
+  {
+    database: 'the embedded database',
+    rounds: 3,
+    configure: async ({ dataDir }: ServiceFiles) => {
+      await folderDatabase(dataDir)
+      return {}
+    },
+  },
   {
     database: 'PostgreSQL',
     rounds: 1,

@@ -7,18 +7,22 @@ import type { Anvil } from '../../chains/anvil.ts'
 import { freePort } from '../../cluster/ports.ts'
 import { type RunningProcess, startProcess } from '../../cluster/process.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
+import { programFile } from '../../stack/programs.ts'
 import { networkConfig } from './harness.ts'
 
 export interface ServiceFiles {
   readonly folder: string
   readonly config: string
   readonly seedHex: string
+  /** Of the embedded database. */
+  readonly dataDir: string
   remove(): void
 }
 
-/** A folder with a configuration, a seed and the embedded database. */
+/** A folder with a configuration and a seed, where the embedded database will be. */
 export function serviceFiles(anvil: Anvil, more: object = {}): ServiceFiles {
   const folder = mkdtempSync(join(tmpdir(), 'staking-service-'))
+  const dataDir = join(folder, 'data')
   const seedHex = randomBytes(32).toString('hex')
   writeFileSync(join(folder, 'seed'), `${seedHex}\n`)
   const config = join(folder, 'service.yaml')
@@ -26,7 +30,7 @@ export function serviceFiles(anvil: Anvil, more: object = {}): ServiceFiles {
     config,
     stringify({
       listen: { host: '127.0.0.1', port: 0 },
-      database: { dataDir: join(folder, 'data') },
+      database: { dataDir },
       seedFile: join(folder, 'seed'),
       networks: [{ ...networkConfig('devnet', { rpcUrls: [anvil.url] }) }],
       trackerIntervalMs: 100,
@@ -34,7 +38,7 @@ export function serviceFiles(anvil: Anvil, more: object = {}): ServiceFiles {
       ...more,
     }),
   )
-  return { folder, config, seedHex, remove: () => rmSync(folder, { recursive: true, force: true }) }
+  return { folder, config, seedHex, dataDir, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 /** The service as a process of its own. */
@@ -47,7 +51,7 @@ export async function spawnService(
   const process_ = await startProcess({
     name: 'staking service',
     command: process.execPath,
-    args: [join(import.meta.dirname, 'child.ts'), config],
+    args: [programFile('test/integration/service/child.ts'), config],
     env: { ...COMPILE_CACHE, ...env, STAKING_SERVICE_PORT: String(port), NODE_NO_WARNINGS: '1' },
     readyTimeoutMs: 120_000,
     readyWhen: async () => (await fetch(`${url}/readyz`)).ok,

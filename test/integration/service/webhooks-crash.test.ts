@@ -6,6 +6,7 @@ import { apiKeysCreate } from '../../../src/service/commands.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { startReceiver, undelivered } from '../../soak/deliveries.ts'
+import { folderDatabase } from '../../stack/memory-database.ts'
 import { callService, withdrawalAddress } from './harness.ts'
 import { type ServiceFiles, serviceFiles, spawnService } from './processes.ts'
 
@@ -23,7 +24,14 @@ const hash = () => `0x${randomBytes(32).toString('hex')}`
 const patience = { timeout: 120_000, interval: 200 }
 
 describe.each([
-  { database: 'the embedded database', rounds: 3, configure: async (_files: ServiceFiles) => ({}) },
+  {
+    database: 'the embedded database',
+    rounds: 3,
+    configure: async ({ dataDir }: ServiceFiles) => {
+      await folderDatabase(dataDir)
+      return {}
+    },
+  },
   {
     database: 'PostgreSQL',
     rounds: 2,
