@@ -71,7 +71,7 @@ export type Helm = Awaited<ReturnType<typeof startHelm>>
 
 const RELEASE = 'staking-operator'
 /** Who the operator is in a cluster that the chart was installed in. */
-const OPERATOR = { namespace: 'staking-system', name: 'staking-operator' } as const satisfies ServiceAccount
+export const OPERATOR = { namespace: 'staking-system', name: 'staking-operator' } as const satisfies ServiceAccount
 
 /** The chart as people install it, by a real Helm. @returns whom the operator runs as */
 export async function installChart(cluster: ControlPlane, values: object, signal: AbortSignal): Promise<ServiceAccount> {

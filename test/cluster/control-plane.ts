@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,6 +17,8 @@ export interface ControlPlaneOptions {
   readonly controllerManager?: boolean
   /** Where it keeps its files; they stay there, and a later start finds the cluster as it was. Default: a temporary folder, removed by `stop`. */
   readonly dir?: string
+  /** A folder that another one has left (its `dir`): this one begins as a copy of that cluster. */
+  readonly begins?: string
   /** Found by `findAssets` when left out. */
   readonly assets?: ControlPlaneAssets
   /** More flags for kube-apiserver, such as `--watch-cache=false`. */
@@ -93,6 +95,8 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   const assets = options.assets ?? (await findAssets({ env: process.env, log, signal: options.signal ?? AbortSignal.timeout(45 * 60_000) }))
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'staking-control-plane-'))
   mkdirSync(dir, { recursive: true, mode: 0o700 })
+  // Without what etcd only keeps in reserve.
+  if (options.begins !== undefined) cpSync(options.begins, dir, { recursive: true, filter: (file) => !/\.(log|tmp)$/.test(file) })
   const port = await freePort()
   const url = `https://127.0.0.1:${port}`
   const adminToken = randomBytes(32).toString('hex')

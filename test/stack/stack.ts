@@ -7,9 +7,10 @@ import { type FaultyProxy, startFaultyHttp } from '../chains/faulty-http.ts'
 import { startFaultyRpc } from '../chains/faulty-rpc.ts'
 import { untilEstablished, untilRecorded } from '../cluster/apply.ts'
 import { installRights } from '../cluster/chart.ts'
-import { type ControlPlane, type ServiceAccount, startControlPlane } from '../cluster/control-plane.ts'
+import { type ControlPlane, type ControlPlaneOptions, type ServiceAccount, startControlPlane } from '../cluster/control-plane.ts'
 import { freePort } from '../cluster/ports.ts'
 import type { Exit } from '../cluster/process.ts'
+import { type StackCluster, startInstalled } from './cluster.ts'
 import { type EthereumSource, ethereumNetwork, type StackBeaconOptions, startStackEthereum } from './ethereum.ts'
 import { writeKey, writeSolanaKey } from './keys.ts'
 import { createProgram, type Program } from './program.ts'
@@ -121,12 +122,16 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   try {
     log('starting etcd, kube-apiserver and the chains')
     // Each says how to end it as soon as it is there: what started beside one that failed is ended too.
-    const [cluster, chains, solana] = await allOf(
-      startControlPlane({
-        controllerManager: options.controllerManager ?? false,
-        log,
-        ...(options.signal === undefined ? {} : { signal: options.signal }),
-      }).then(ending((each) => each.stop())),
+    const controlPlane: ControlPlaneOptions = {
+      controllerManager: options.controllerManager ?? false,
+      log,
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    }
+    const [{ cluster, installed }, chains, solana] = await allOf(
+      (options.install === undefined
+        ? startInstalled(controlPlane)
+        : startControlPlane(controlPlane).then((empty): StackCluster => ({ cluster: empty }))
+      ).then(ending((each) => each.cluster.stop())),
       startStackEthereum(options).then(ending((each) => each.stop())),
       options.solana === undefined
         ? undefined
@@ -174,7 +179,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     writeNetworks(networks)
 
     log(options.install === undefined ? 'installing the CRDs and the rights of the operator' : 'installing the chart')
-    const serviceAccount = await (options.install ?? installRights)(cluster, networks)
+    const serviceAccount = installed ?? (await (options.install ?? installRights)(cluster, networks))
     await untilEstablished(cluster)
     if (options.install !== undefined) await untilRecorded(cluster)
     const operatorKubeconfig = join(dir, 'operator.kubeconfig')
