@@ -76,15 +76,32 @@ export interface Promised {
 /** Blocks after which what is mined, and not judged, is no longer taken for what the beacon chain is about to show. */
 const shownWithin = 32n
 
+/** A validator, for an account. */
+interface ValidatorOf {
+  readonly account: string
+  readonly network: string
+  readonly pubkey: Pubkey
+}
+
+/** What the state of the beacon chain that a new request is judged by shows of its validator. */
+export interface ShownOfValidator {
+  readonly epoch: number
+  /** Its withdrawals that wait to be paid. */
+  readonly pending: readonly { readonly amountGwei: Gwei; readonly withdrawableEpoch: number }[]
+}
+
 /**
- * What an account's requests of a validator ask for that no state of the beacon chain shows yet: in no block, submitted or made after `since`; or mined a moment ago;
- * or mined, and waiting in the contract's queue, which may be long. Until the transaction ends, nobody else makes one of them.
+ * What an account's requests of a validator ask for that the state of the beacon chain doesn't show: in no block, submitted or made after `since`; or mined a moment ago;
+ * or mined, and waiting in the contract's queue, which may be long; or accepted by a later state than the one that is judged by, which a node that is a little behind
+ * has told, or which was read before another request came to its end. Until the transaction ends, nobody else makes one of them.
  */
 export async function lockPromised(
   transaction: Transaction<Database>,
-  { account, pubkey, since }: { account: string; pubkey: Pubkey; since: Date },
+  { since, shown, ...validator }: ValidatorOf & { since: Date; shown: ShownOfValidator },
 ): Promise<Promised> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`withdrawals of ${account} ${pubkey}`}, 0))`.execute(transaction)
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`withdrawals of ${validator.account} ${validator.pubkey}`}, 0))`.execute(
+    transaction,
+  )
   const all = await transaction
     .selectFrom('ethereum_requests')
     .select((select) => [
@@ -94,8 +111,9 @@ export async function lockPromised(
       sql<bigint>`coalesce(sum(amount_gwei), 0)::bigint`.as('gwei'),
       sql<string>`min(id)`.as('first'),
     ])
-    .where('account', '=', account)
-    .where('pubkey', '=', pubkey)
+    .where('account', '=', validator.account)
+    .where('network', '=', validator.network)
+    .where('pubkey', '=', validator.pubkey)
     .where('settled', '=', false)
     .where('consensus_status', '=', 'pending')
     .where((where) =>
@@ -108,7 +126,8 @@ export async function lockPromised(
     )
     .groupBy(['kind', sql`2`])
     .execute()
-  const withdrawals = all.filter(({ kind }) => kind === 'withdrawal')
+  const decided = await acceptedOf(transaction, validator, shown.epoch)
+  const withdrawals = [...all.filter(({ kind }) => kind === 'withdrawal'), ...unseenOf(decided, shown)]
   const sum = (values: readonly bigint[]) => values.reduce((one, other) => one + other, 0n)
   return {
     withdrawals: {
@@ -116,8 +135,38 @@ export async function lockPromised(
       gwei: sum(withdrawals.map(({ gwei }) => gwei)),
       first: withdrawals.map(({ first }) => first).sort()[0],
     },
-    exitOnItsWay: all.find(({ kind, reported }) => kind === 'exit' && reported)?.first,
+    exitOnItsWay: (all.find(({ kind, reported }) => kind === 'exit' && reported) ?? decided.find(({ kind }) => kind === 'exit'))?.first,
   }
+}
+
+interface Accepted {
+  readonly kind: RequestKind
+  readonly first: string
+  readonly gwei: bigint | null
+  readonly epoch: bigint | null
+}
+
+/** Exits that were accepted, and withdrawals that can't have been paid by an epoch. */
+const acceptedOf = (db: Db, { account, network, pubkey }: ValidatorOf, epoch: number): Promise<readonly Accepted[]> =>
+  db
+    .selectFrom('ethereum_requests')
+    .select(['kind', 'id as first', 'payable_gwei as gwei', 'withdrawable_epoch as epoch'])
+    .where('account', '=', account)
+    .where('network', '=', network)
+    .where('pubkey', '=', pubkey)
+    .where('consensus_status', '=', 'accepted')
+    .where((where) => where.or([where('kind', '=', 'exit'), where('withdrawable_epoch', '>', BigInt(epoch))]))
+    .execute()
+
+/** Accepted withdrawals that a state's queue doesn't have, which is older then: nothing leaves the queue before its epoch. */
+function unseenOf(accepted: readonly Accepted[], { pending }: ShownOfValidator) {
+  const left = pending.map(({ amountGwei, withdrawableEpoch }) => `${amountGwei} ${withdrawableEpoch}`)
+  return accepted.flatMap(({ kind, first, gwei: amount, epoch }) => {
+    if (kind === 'exit' || amount === null || epoch === null) return []
+    const at = left.indexOf(`${amount} ${epoch}`)
+    if (at !== -1) left.splice(at, 1)
+    return at === -1 ? [{ count: 1n, gwei: amount, first }] : []
+  })
 }
 
 /** A page of a validator's requests of one kind, the newest first, and one row more where there are more. */

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { BeaconChain, WithdrawalView } from '../../../src/chains/ethereum/beacon.ts'
+import type { Pubkey } from '../../../src/chains/ethereum/chain.ts'
 import { databases } from './harness.ts'
 import { createPayer } from './payer.ts'
 import { ETH, eventually, startTracked, startValidatorChain, type TrackedService, type ValidatorChain } from './validators.ts'
@@ -62,6 +64,39 @@ describe.each(both)('withdrawals of one validator on $database', ({ open }) => {
     })
     expect((await ask(pubkey, 3n)).status).toBe(201)
     expect(await ask(pubkey, 1n)).toMatchObject(over)
+  })
+
+  test('count, too, when a beacon node that is behind does not show them yet, though they were accepted', async () => {
+    const pubkey = chain.fresh()
+    const old: { view?: WithdrawalView } = {}
+    const before = (beacon: BeaconChain): BeaconChain => ({
+      ...beacon,
+      withdrawalView: async (of, at, signal) => (at === 'head' && of === pubkey && old.view) || beacon.withdrawalView(of, at, signal),
+    })
+    const behind = await startTracked(running.service.store, chain, { before })
+    const post = (kind: 'withdrawal' | 'exit', body: object) =>
+      behind.service.call('POST', `/v1/ethereum/validators/${pubkey}/${kind}-requests`, {
+        ...{ key, idempotencyKey: randomBytes(8).toString('hex'), body },
+      })
+    try {
+      const beacon = behind.service.networks.get('devnet')?.validators?.beacon
+      const view = await beacon?.withdrawalView(pubkey as Pubkey, 'head', AbortSignal.timeout(10_000))
+      const { body } = await ask(pubkey, 5n)
+      const transactionHash = await createPayer(chain.anvil).pay(body.unsignedTransaction)
+      await running.service.call('PUT', `${path(pubkey)}/${body.requestId}/submission`, { key, body: { transactionHash } })
+      await eventually(async () => (await running.service.call('GET', `${path(pubkey)}/${body.requestId}`, { key })).body, {
+        consensus: { status: 'accepted' },
+      })
+      if (view === undefined) throw new Error('there is no beacon chain')
+      old.view = view
+      const refused = await post('withdrawal', { amountGwei: String(4n * ETH) })
+      expect(refused).toMatchObject(over)
+      expect(refused.body.detail).toContain('of 8000000000 gwei that are available, 5000000000 gwei are promised')
+      expect(await post('exit', {})).toMatchObject({ status: 422, body: { errors: [{ code: 'pending-withdrawals' }] } })
+      expect((await post('withdrawal', { amountGwei: String(3n * ETH) })).status).toBe(201)
+    } finally {
+      await behind.stop()
+    }
   })
 
   test('that are cancelled are not promised any more', async () => {

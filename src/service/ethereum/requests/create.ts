@@ -22,7 +22,7 @@ import { newId } from '../../ids.ts'
 import { orMadeBefore, refuseReused } from '../../made-before.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Database, Store } from '../../store/database.ts'
-import { insertRequest, lockPromised, lockRequest, madeUnder, type RequestRow } from '../../store/requests.ts'
+import { insertRequest, lockPromised, lockRequest, madeUnder, type RequestRow, type ShownOfValidator } from '../../store/requests.ts'
 import { holderOf, referenceExists } from '../../store/stakes.ts'
 import { unsignedTransaction } from './body.ts'
 import { asDetails } from './broken-rules.ts'
@@ -84,7 +84,7 @@ export function createRequest(
       const network = await locate(account, pubkey, signal)
       if (network === undefined) throw validationFailed(asDetails(judged(undefined, request)))
       const { name, chainId } = network.config
-      const { sender, available } = await allowedSender(network, request, signal)
+      const { sender, available, shown } = await allowedSender(network, request, signal)
       const queued = kind === 'exit' ? await queuedDeposits(network.validators.beacon, pubkey, signal) : undefined
       const fee = await readRequestFee({ head: network.chain.head, call: network.validators.reads.call }, signal).catch(
         (error: unknown) => {
@@ -101,7 +101,7 @@ export function createRequest(
       const now = clock.now()
       const id = newId(now)
       const stored = await commit(async (transaction) => {
-        await refuseBesidePromised(transaction, { account, request, available, now })
+        await refuseBesidePromised(transaction, { account, network: name, request, available, shown, now })
         return write(
           await insertRequest(transaction, {
             id,
@@ -143,11 +143,24 @@ export function createRequest(
  */
 async function refuseBesidePromised(
   transaction: Transaction<Database>,
-  given: { readonly account: string; readonly request: ValidatorRequest; readonly available: Gwei; readonly now: Date },
+  given: {
+    readonly account: string
+    readonly network: string
+    readonly request: ValidatorRequest
+    readonly available: Gwei
+    readonly shown: ShownOfValidator
+    readonly now: Date
+  },
 ): Promise<void> {
-  const { account, request, available, now } = given
+  const { account, network, request, available, shown, now } = given
   const { kind, pubkey } = request
-  const { withdrawals, exitOnItsWay } = await lockPromised(transaction, { account, pubkey, since: new Date(now.getTime() - promiseMs) })
+  const { withdrawals, exitOnItsWay } = await lockPromised(transaction, {
+    account,
+    network,
+    pubkey,
+    since: new Date(now.getTime() - promiseMs),
+    shown,
+  })
   const unseen = 'that the beacon chain does not show yet'
   if (kind === 'exit') {
     if (withdrawals.first === undefined) return
@@ -168,12 +181,12 @@ async function refuseBesidePromised(
 /** So long a request that was never submitted keeps what it asks for: it can't be cancelled, and must not keep it for ever. */
 const promiseMs = 7 * 24 * 60 * 60_000
 
-/** The address that may send the request now, and how much is available. @throws ProblemError `validation-failed` with every rule that it breaks, `chain-unavailable` */
+/** The address that may send the request now, how much is available, and what the state that says so shows. @throws ProblemError `validation-failed` with every rule that it breaks, `chain-unavailable` */
 async function allowedSender(
   network: NetworkWithValidators,
   request: ValidatorRequest,
   signal: AbortSignal,
-): Promise<{ readonly sender: Address; readonly available: Gwei }> {
+): Promise<{ readonly sender: Address; readonly available: Gwei; readonly shown: ShownOfValidator }> {
   const { beacon } = network.validators
   try {
     const [view, spec] = await Promise.all([beacon.withdrawalView(request.pubkey, 'head', signal), beacon.spec(signal)])
@@ -181,7 +194,9 @@ async function allowedSender(
     if (broken.length > 0) throw validationFailed(asDetails(broken))
     const address = withdrawalAddressOf(view.validator?.withdrawalCredentials ?? '0x')
     if (address === undefined) throw new Error('credentials without an address have passed the rules')
-    return { sender: getAddress(address), available: withdrawalCapacity({ ...view, spec }).availableGwei }
+    const pending = view.pendingPartialWithdrawals.filter(({ validatorIndex }) => validatorIndex === view.validator?.index)
+    const shown = { epoch: view.epoch, pending }
+    return { sender: getAddress(address), available: withdrawalCapacity({ ...view, spec }).availableGwei, shown }
   } catch (error) {
     throw error instanceof BeaconError ? beaconUnavailable(network.config.name, error) : error
   }
