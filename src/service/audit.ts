@@ -47,7 +47,8 @@ const useEveryMs = 60_000
 /** Of what waits while the database is away; beyond that, the oldest is forgotten. */
 const maxWaiting = 10_000
 const pruneEveryMs = 3_600_000
-const pruneAtOnce = 10_000
+/** One statement's; where there is more, the next turn goes on: more is written in an hour than one statement takes away. */
+const pruneAtOnce = 5_000
 const maxPathLength = 2_048
 /** What a proxy tells may be any text. */
 const maxAddressLength = 64
@@ -102,7 +103,10 @@ export function createAudit(deps: { store: Store; clock: Clock; log: Logger; set
       const now = clock.monotonicMs()
       if (prunedAt !== undefined && now - prunedAt < pruneEveryMs) return
       prunedAt = now
-      await pruneAudit(db, new Date(clock.now().getTime() - settings.keepDays * 86_400_000), pruneAtOnce)
+      const { numDeletedRows } = await pruneAudit(db, new Date(clock.now().getTime() - settings.keepDays * 86_400_000), pruneAtOnce)
+      if (numDeletedRows < BigInt(pruneAtOnce)) return
+      prunedAt = undefined
+      soon()
     } catch (error) {
       log.debug({ err: error }, 'the audit log could not be completed now; it tries again')
       outcomes = [...taken.outcomes, ...outcomes].slice(-maxWaiting)

@@ -13,7 +13,7 @@ import { sendProblem } from './problems.ts'
 import { requestIdOf } from './request-id.ts'
 import { createTlsServer } from './tls-server.ts'
 import { traceRequests } from './traces.ts'
-import { givenTwice, isDecodable, jsonOf } from './well-formed.ts'
+import { framingFault, givenTwice, isDecodable, jsonOf } from './well-formed.ts'
 
 const bodyLimitBytes = 64 * 1024
 const maxHeaderBytes = 16 * 1024
@@ -52,6 +52,12 @@ function bareAnswer(code: ProblemCode, detail: string): string {
     'connection: close',
   ]
   return `${head.join('\r\n')}\r\n\r\n${body}`
+}
+
+/** What Node answers by itself, or not at all, in a form that no client of this service knows. */
+function answerToOddities({ server }: FastifyInstance): void {
+  server.on('checkExpectation', ({ socket }) => socket.end(bareAnswer('invalid-request', 'of expectations, 100-continue alone is met')))
+  server.on('connect', (_request, socket) => socket.end(bareAnswer('invalid-request', 'this is no proxy')))
 }
 
 /** By the error codes of Node's HTTP server. */
@@ -141,6 +147,11 @@ export function createApp({
     reply.header('x-request-id', request.id)
     reply.header('cache-control', 'no-store')
     if (stopping.aborted) reply.header('connection', 'close')
+    const fault = framingFault(request.raw)
+    if (fault !== undefined) {
+      reply.header('connection', 'close')
+      return done(new ProblemError('invalid-request', fault))
+    }
     const twice = givenTwice(request.raw.rawHeaders)
     if (twice === undefined) return done()
     const detail = `a request has one ${twice}: this one has several`
@@ -152,6 +163,7 @@ export function createApp({
     done(new ProblemError('invalid-request', detail, { errors: [{ pointer: '/query', code: 'invalid-encoding', detail }] }))
   })
   app.server.maxConnections = limits.maxConnections
+  answerToOddities(app)
   const admission = admit(app, limits, metrics, stopped)
   app.addHook('onResponse', (request, reply, done) => {
     const { method, waitedMs } = request
@@ -194,6 +206,8 @@ export function createOperationsApp(log: Logger, limits: HttpLimits): FastifyIns
 
 const serverOptions = ({ requestTimeoutMs }: HttpLimits): ServerOptions => ({
   headersTimeout: requestTimeoutMs,
+  // The answer to a request without one is a problem, as all are.
+  requireHostHeader: false,
   // Node looks every 30 s otherwise, whatever the time-outs are.
   connectionsCheckingInterval: Math.min(1_000, Math.ceil(requestTimeoutMs / 4)),
   maxHeaderSize: maxHeaderBytes,

@@ -66,7 +66,7 @@ export function answerAtHand(app: FastifyInstance, kinds: readonly AnswersAtHand
     const { url = '', headers } = request
     if (request.method !== 'GET' || url.length !== prefix.length + idLength || !url.startsWith(prefix)) return false
     if (deps.stopping.aborted || unusual.some((name) => headers[name] !== undefined)) return false
-    if (givenTwice(request.rawHeaders) !== undefined) return false
+    if (headers.host === undefined || givenTwice(request.rawHeaders) !== undefined) return false
     const caller = deps.apiKeys.recall(keyOf(request))
     if (caller === undefined || !mayAsk(caller, request)) return false
     if (!caller.scopes.includes(route.scope as Scope) || caller.operations?.includes(operation) === false) return false

@@ -57,6 +57,11 @@ export const pathOf = (request: FastifyRequest): string => request.url.split('?'
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = asProblem(error)
   if (known === undefined) request.log.error({ err: error, requestId: request.id }, 'a request failed for a reason that was not expected')
+  if (isOutage(error))
+    request.log.warn(
+      { requestId: request.id, reason: known?.message, sqlState: sqlStateOf(error) },
+      'the database could not serve a request',
+    )
   const { code, message, errors, existingId, retryAfterSeconds, headers } =
     known ?? new ProblemError('internal-error', 'the request could not be served')
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
@@ -74,8 +79,7 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
 
 function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
-  if (error instanceof DatabaseUnavailableError) return databaseUnavailable(error)
-  if (isOutage(error)) return databaseUnavailable({ kind: 'away' })
+  if (isOutage(error)) return databaseUnavailable(error)
   if (error instanceof ChainError) return chainUnavailable('the network', error)
   if (error instanceof BeaconError) return beaconUnavailable('the network', error)
   // The request's own time-out: whatever it waited for was a chain.
@@ -105,12 +109,27 @@ function asProblem(error: unknown): ProblemError | undefined {
     : undefined
 }
 
-const databaseUnavailable = ({ kind }: Pick<DatabaseUnavailableError, 'kind'>): ProblemError =>
-  new ProblemError(
-    'service-unavailable',
-    kind === 'busy' ? 'too many requests wait for the database' : "the service's database does not answer",
-    { retryAfterSeconds: kind === 'busy' ? 1 : 5 },
-  )
+function databaseUnavailable(error: unknown): ProblemError {
+  if (error instanceof DatabaseUnavailableError && error.kind === 'busy')
+    return new ProblemError('service-unavailable', 'too many requests wait for the database', { retryAfterSeconds: 1 })
+  const said = answeredBy[sqlStateOf(error) ?? '']
+  return new ProblemError('service-unavailable', said ?? "the service's database does not answer", { retryAfterSeconds: 5 })
+}
+
+/** By SQLSTATE, what a database says that does answer, and can't serve: it takes another mend than one that is away. */
+const answeredBy: Readonly<Record<string, string>> = {
+  '25006': "the service's database takes no writes: it is a standby",
+  '53100': "the disk of the service's database is full",
+  '53200': "the service's database is out of memory",
+  '53300': "the service's database takes no more connections",
+}
+
+function sqlStateOf(error: unknown): string | undefined {
+  for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++) {
+    if ('code' in current && typeof current.code === 'string' && /^[0-9A-Z]{5}$/.test(current.code)) return current.code
+  }
+  return undefined
+}
 
 interface ValidationProblem {
   readonly keyword: string

@@ -17,6 +17,7 @@ test.each([
   { 'content-type': 'application/json; charset=utf-16' },
   { 'content-type': 'application/json; charset=' },
   { 'content-type': 'application/json; charset=utf-8; charset=utf-16' },
+  { 'content-type': "application/json; charset*=utf-16''x" },
   { 'content-type': 'application/json', 'content-encoding': 'gzip' },
 ])('%j is not', (headers) => {
   expect(() => jsonOf(headers, body)).toThrow(/send the body/)

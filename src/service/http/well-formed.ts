@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { JsonError, parseJson } from '../../contract/json.ts'
 import { ProblemError } from '../errors.ts'
 
@@ -17,7 +17,7 @@ export function jsonOf(headers: IncomingHttpHeaders, body: Buffer): unknown {
 
 /** Whoever else reads it may take the last charset of several for the one that counts. */
 const saysUtf8 = (contentType = ''): boolean =>
-  [...contentType.matchAll(/;\s*charset\s*=\s*"?([^";\s]*)"?/gi)].every(([, charset = '']) => /^utf-?8$/i.test(charset))
+  [...contentType.matchAll(/;\s*charset\*?\s*=\s*"?([^";\s]*)"?/gi)].every(([, charset = '']) => /^utf-?8$/i.test(charset))
 
 /** Of these a request has one: Node takes the first of several, and whatever stands before the service may take another. */
 const single: ReadonlySet<string> = new Set(['authorization', 'content-type', 'host'])
@@ -35,6 +35,16 @@ export function givenTwice(rawHeaders: readonly string[]): string | undefined {
     seen += `${known} `
   }
   return undefined
+}
+
+/**
+ * What is wrong with how a request comes; undefined when nothing is. Of a body under a transfer coding that isn't undone here, whoever else reads it would make another
+ * one; and every answer has its form, also that to a request which names no host.
+ */
+export function framingFault({ headers, httpVersion }: Pick<IncomingMessage, 'headers' | 'httpVersion'>): string | undefined {
+  if (headers.host === undefined && httpVersion === '1.1') return 'a request of HTTP/1.1 has the header Host'
+  const coding = headers['transfer-encoding']
+  return coding === undefined || /^chunked$/i.test(coding) ? undefined : 'of transfer codings, chunked alone is taken'
 }
 
 /** Whether the query is text: `%ff` and halves of surrogate pairs are none. */

@@ -75,12 +75,12 @@ export function listAudit(
 /** Nothing is older than Unix time; and the year 0, which RFC 3339 has, databases don't. */
 const known = (time: Date): Date => new Date(Math.max(0, time.getTime()))
 
-/** Forgets up to `limit` entries that are older than `before`. */
+/** Forgets up to `limit` entries that are older than `before`, and says how many. */
 export const pruneAudit = (db: Kysely<Database>, before: Date, limit: number) =>
   db
     .deleteFrom('audit_log')
     .where('id', 'in', (query) => query.selectFrom('audit_log').select('id').where('at', '<', before).orderBy('at').limit(limit))
-    .execute()
+    .executeTakeFirstOrThrow()
 
 /** When keys were last used. */
 export const noteUses = (db: Kysely<Database>, uses: ReadonlyMap<string, Date>) =>

@@ -188,6 +188,31 @@ describe.each([
     expect(text).toMatch(/"code":"invalid-request"/)
   })
 
+  test.each([
+    { what: 'names no host', head: ['GET /v1/networks HTTP/1.1'], says: 'a request of HTTP/1.1 has the header Host' },
+    {
+      what: 'has a body under a coding that is not undone',
+      head: ['POST /v1/ethereum/stakes HTTP/1.1', 'host: x', 'content-type: application/json', 'transfer-encoding: gzip, chunked'],
+      body: '2\r\n{}\r\n0\r\n\r\n',
+      says: 'of transfer codings, chunked alone is taken',
+    },
+    {
+      what: 'expects what nobody knows',
+      head: ['GET /v1/networks HTTP/1.1', 'host: x', 'expect: 200-ok'],
+      says: 'of expectations, 100-continue alone is met',
+    },
+    { what: 'takes it for a proxy', head: ['CONNECT example:443 HTTP/1.1', 'host: x'], says: 'this is no proxy' },
+  ])('whose request $what is answered with a problem, as all are, and closed', async ({ head, body = '', says }) => {
+    const key = await service.key()
+    const fields = [...head, `authorization: Bearer ${key}`, 'idempotency-key: odd']
+    const { text, ms } = await raw(service.url, (socket) => socket.write(`${fields.join('\r\n')}\r\n\r\n${body}`))
+    expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+    expect(text).toMatch(/content-type: application\/problem\+json/i)
+    expect(text).toMatch(/x-request-id: /i)
+    expect(text).toContain(`"detail":"${says}"`)
+    expect(ms).toBeLessThan(5_000)
+  })
+
   test('is one of a bounded number, and is served again when others have gone', async () => {
     const { hostname, port } = new URL(service.url)
     const idle = Array.from({ length: 20 }, () => connect(Number(port), hostname).on('error', () => undefined))
