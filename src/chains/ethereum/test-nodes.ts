@@ -8,6 +8,8 @@ export interface TestTransaction {
   readonly hash: Hash
   readonly from: Address
   readonly nonce: number
+  /** Fields and signature that have its hash, as a node shows them; without, it is proven by no node alone. */
+  readonly signed?: Readonly<Record<string, unknown>>
   readonly logs?: readonly { readonly address: Address; readonly data: Hex; readonly topics?: readonly Hex[] }[]
 }
 export interface TestBlock {
@@ -180,13 +182,14 @@ function blockAnswer(node: TestNode, number: number, whole: boolean): unknown {
   }
 }
 
-const transactionAnswer = ({ hash, from, nonce }: TestTransaction, number?: number, block?: TestBlock) => ({
+const transactionAnswer = ({ hash, from, nonce, signed = {} }: TestTransaction, number?: number, block?: TestBlock) => ({
   hash,
   from: from.toLowerCase(),
   to: `0x${'aa'.repeat(20)}`,
   nonce: toHex(nonce),
   input: '0x',
   value: '0x1',
+  ...signed,
   blockNumber: number === undefined ? null : toHex(number),
   blockHash: block?.hash ?? null,
 })

@@ -1,18 +1,20 @@
+import { keccak256, parseTransaction, toHex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { expect, test } from 'vitest'
-import {
-  chainOfBlocks,
-  chainOverNodes,
-  createTestNode,
-  receiptAnswer,
-  type TestNode,
-  testHash,
-  testSender,
-} from '../../chains/ethereum/test-nodes.ts'
+import type { Hash } from '../../chains/ethereum/chain.ts'
+import { chainOfBlocks, chainOverNodes, createTestNode, receiptAnswer, type TestNode, testHash } from '../../chains/ethereum/test-nodes.ts'
 import { observe } from './observe.ts'
 import { outcomeOf } from './outcome.ts'
 
 const never = new AbortController().signal
-const transaction = { hash: testHash(1), from: testSender, nonce: 0 }
+const account = privateKeyToAccount(generatePrivateKey())
+/** A signed one: a node alone that shows it proves it. */
+const raw = await account.signTransaction({
+  ...{ type: 'legacy', chainId: 5, nonce: 0, to: `0x${'aa'.repeat(20)}`, value: 1n, gas: 21_000n, gasPrice: 9n },
+})
+const { r, s, v = 0n } = parseTransaction(raw)
+const signed = { type: '0x0', chainId: '0x5', gas: toHex(21_000), gasPrice: '0x9', r, s, v: toHex(v) }
+const transaction = { hash: keccak256(raw) as Hash, from: account.address, nonce: 0, signed }
 const row = { hash: transaction.hash, submitted_at: new Date(0), sender: null, nonce: null }
 const blocks = chainOfBlocks(100, { 50: [transaction] })
 const without = chainOfBlocks(100)
