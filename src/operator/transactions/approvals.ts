@@ -43,6 +43,8 @@ export interface ApprovalDeps {
   readonly clock: Pick<Clock, 'now'>
 }
 export type Approvals = ReturnType<typeof createApprovals>
+/** The chain's own time, Unix seconds; 0 where it has none. Asked for only where something may be approved. */
+export type ChainTime = () => Promise<number> | number
 
 /** How often who waits for an approval looks again at most, in ms: an approval wakes it. */
 const LOOK_MS = 60_000
@@ -73,10 +75,10 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
     asked: readonly Asked[],
     approvals: readonly StakingApproval[],
     policies: PoliciesInForce,
+    nowMs: number,
     denied: ReadonlySet<string> = new Set(),
   ): readonly Voice[] {
     const hash = planHash(plan)
-    const nowMs = clock.now().getTime()
     const isProven = timeMs(metadata.creationTimestamp ?? '') >= policies.requestersSinceMs
     const heard = new Map<string, Voice>()
     for (const one of asked) {
@@ -98,12 +100,13 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
     asked: readonly Asked[],
     found: readonly StakingApproval[],
     policies: PoliciesInForce,
+    nowMs: number,
     signal: AbortSignal,
   ) {
     const allowed = new Set<string>()
     const denied = new Set<string>()
     for (;;) {
-      const voices = assertMet(of, asked, found, policies, denied)
+      const voices = assertMet(of, asked, found, policies, nowMs, denied)
       const next = voices.filter(({ approval }) => !allowed.has(approval))
       if (next.length === 0) return voices
       for (const { user, groups, approval } of next)
@@ -114,10 +117,16 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
   /**
    * What a policy asks for is there, now: by the cache first, so that what waits costs nobody anything, and then by the API server's own answers. Asked
    * before a place is taken, and again right before the first broadcast.
+   * ▸ An approval is over when either the operator's clock or the chain's time says so: a clock that is set back keeps none alive.
    * @returns what is to be written down with the attempt; undefined where no policy asks for anything
    * @throws Halt (ApprovalRequired, ApprovalUnproven)
    */
-  async function assertApproved(record: RecordObject, of: Approvable, signal: AbortSignal): Promise<AttemptApproval | undefined> {
+  async function assertApproved(
+    record: RecordObject,
+    of: Approvable,
+    chainTime: ChainTime,
+    signal: AbortSignal,
+  ): Promise<AttemptApproval | undefined> {
     const asked = askedFor(of)
     const { plan } = of
     memory.of(record).plan = asked.length === 0 ? null : withHash(plan)
@@ -125,11 +134,12 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
     const { namespace } = plan.resource
     const hash = planHash(plan)
     // Whatever the policies are like: most of those that wait have no approval at all.
-    assertMet(of, asked, [...cached(hash)], { approvalsSinceMs: 0, requestersSinceMs: 0 })
+    assertMet(of, asked, [...cached(hash)], { approvalsSinceMs: 0, requestersSinceMs: 0 }, clock.now().getTime())
+    const nowMs = Math.max(clock.now().getTime(), (await chainTime()) * 1_000)
     const policies = await checks.policies(signal)
     if ('missing' in policies) throw unprotected(policies.missing)
     const found = (await read(namespace, hash, signal)).filter(({ spec }) => spec.planHash === hash)
-    const voices = await permitted(of, asked, found, policies, signal)
+    const voices = await permitted(of, asked, found, policies, nowMs, signal)
     return {
       planHash: hash,
       approvers: voices.map(({ user }) => user),
@@ -145,13 +155,13 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
      * An admission within what the open attempts of a record were approved for. A cap that was raised since takes an approval of its own: without one the
      * transaction goes on within the old.
      */
-    async within(record: RecordObject, admission: Admission, signal: AbortSignal): Promise<Admission> {
+    async within(record: RecordObject, admission: Admission, chainTime: ChainTime, signal: AbortSignal): Promise<Admission> {
       const approved = approvalOf(record)
       if (approved === undefined) return admission
       const { plan } = admission.approvable
       if (isAbove(plan.maxFeePerGasWei, approved.maxFeePerGasWei) || isAbove(plan.maxRequestFeeWei, approved.maxRequestFeeWei)) {
         try {
-          const approval = await assertApproved(record, admission.approvable, signal)
+          const approval = await assertApproved(record, admission.approvable, chainTime, signal)
           return approval === undefined ? admission : { ...admission, approval }
         } catch {
           signal.throwIfAborted()

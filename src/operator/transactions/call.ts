@@ -39,9 +39,10 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
     if (!known.told.has(key) && (await tell(of, attempt, moment.signal))) known.told.add(key)
     const raw = await signing.again(of, signer, attempt, moment.signal).catch(giveWay(known))
     if (!known.sent.has(key)) {
-      const now = await deps.approvals.within(of, await kind.mayBeSigned(of, true, moment.signal), moment.signal)
+      const chainTime = (): number => moment.blockSeconds
+      const now = await deps.approvals.within(of, await kind.mayBeSigned(of, true, moment.signal), chainTime, moment.signal)
       // Taken back, it is not sent. What was sent before may land anyway: the approval is not asked for again.
-      if (!wasBroadcast(of)) await deps.approvals.assertApproved(of, now.approvable, moment.signal)
+      if (!wasBroadcast(of)) await deps.approvals.assertApproved(of, now.approvable, chainTime, moment.signal)
       // What was sent before, by whoever led, stays within its limit, whatever that is now.
       if (known.freshPlace) await deps.limiter.assertStill(moment, of, now.signer)
       // The caps too are those of now.

@@ -33,7 +33,8 @@ export function createDrive(deps: LaneDeps) {
     try {
       const overtaken = await rivals.look(of, moment.signal)
       if (overtaken !== undefined) return { overtaken: true, standing: standingOf(overtaken) }
-      return await deps.approvals.within(of, await kind.mayBeSigned(of, false, moment.signal), moment.signal)
+      const admission = await kind.mayBeSigned(of, false, moment.signal)
+      return await deps.approvals.within(of, admission, () => moment.blockSeconds, moment.signal)
     } catch (error) {
       moment.signal.throwIfAborted()
       return { overtaken: false, standing: standingOf(error) }

@@ -65,7 +65,7 @@ export function createPreparation(
     const admission = await kind.mayBeSigned(record, false, signal)
     const overtaken = await rivals.look(record, signal)
     if (overtaken !== undefined) throw overtaken
-    const approval = await deps.approvals.assertApproved(record, admission.approvable, signal)
+    const approval = await deps.approvals.assertApproved(record, admission.approvable, () => moment.blockSeconds, signal)
     const { value } = await kind.value(record, admission, signal)
     const market = await moment.market()
     const fees = feesFor(market, admission.feeCap, undefined)

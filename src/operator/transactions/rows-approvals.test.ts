@@ -100,6 +100,17 @@ describe.each(kinds)('%s', (key) => {
         }),
       'it is for a resource of this name that is gone',
     ],
+    [
+      'that has expired by the time of the blocks, where the clock was set back',
+      (world, plan) => {
+        const approval = world.approvals.approve(plan, 'bob', { expiresAt: '2030-01-03T00:00:00Z' })
+        world.clock.advance(3 * 86_400_000)
+        world.chain.mine()
+        world.clock.setBack(2.5 * 86_400_000)
+        return approval
+      },
+      'it has expired',
+    ],
     ['that has expired', (world, plan) => world.approvals.approve(plan, 'bob', { expiresAt: '2030-01-01T00:00:00Z' }), 'it has expired'],
     [
       'that is older than the policy lets it be',

@@ -85,6 +85,14 @@ describe.each(steps)('$purpose', (step) => {
       (world, plan) =>
         world.approvals.approve(plan, 'bob', { resourceRef: { kind: 'SolanaStake', name: plan.resource.name, uid: 'of-before' } }),
     ],
+    [
+      'that has expired by the cluster’s time, where the clock was set back',
+      (world, plan) => {
+        const inADay = new Date(world.clock.now().getTime() + 86_400_000).toISOString()
+        world.approvals.approve(plan, 'bob', { expiresAt: inADay })
+        world.cluster.state.timeBehindMs = -2 * 86_400_000
+      },
+    ],
     ['that has expired', (world, plan) => world.approvals.approve(plan, 'bob', { expiresAt: '2030-01-01T00:00:00Z' })],
     [
       'by who has lost the verb approve',

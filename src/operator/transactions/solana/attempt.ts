@@ -13,6 +13,7 @@ import { assertOwnName } from '../owner.ts'
 import { attemptsOf, closedOf } from '../protocol.ts'
 import { spanOf } from '../span.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../store.ts'
+import { chainSeconds } from './chain-time.ts'
 import type { Heights, Signed, SolanaTransactionKind } from './kind.ts'
 import type { SolanaLimiter } from './limiter.ts'
 import { type Looks, tooMany, withAttempt, withOutcome } from './rules.ts'
@@ -97,7 +98,7 @@ export function createAttempts(deps: SolanaLogDeps) {
       const now = await kind.mayBeSigned(record, true, new Map(), signal)
       await deps.limits.assertStill(record, kind.payerOf(now), network.chain, signal)
       // ▸ Taken back before it was sent, it is not sent: it expires by itself.
-      await deps.approvals.assertApproved(record, kind.approvableOf(now), signal)
+      await deps.approvals.assertApproved(record, kind.approvableOf(now), () => chainSeconds(network.chain, signal), signal)
     }
     deps.assertMayAct()
     deps.onPoint?.('before send', record.metadata.name)
@@ -141,7 +142,8 @@ export function createAttempts(deps: SolanaLogDeps) {
     }
     const visit = new Map<string, unknown>()
     const admission = await kind.mayBeSigned(record, false, visit, signal)
-    const approval = await deps.approvals.assertApproved(record, kind.approvableOf(admission), signal)
+    const chainTime = (): Promise<number> => chainSeconds(network.chain, signal)
+    const approval = await deps.approvals.assertApproved(record, kind.approvableOf(admission), chainTime, signal)
     const blockSeconds = await deps.limits.timeFor(record, network.chain, signal)
     deps.limits.assertRoom(record, kind.payerOf(admission), blockSeconds)
     const made = await kind.obtain(record, admission, heightsOf(looks), visit, signal)
