@@ -5,7 +5,13 @@ import { definitionOf } from '../operator/saga-collection.ts'
 import { REQUESTED_BY_ANNOTATION } from '../resources/meta.ts'
 import { readPlan, type ShownPlan } from '../resources/plan.ts'
 import type { LimitUse } from '../resources/signer-limits.ts'
-import { approvableKinds, STAKING_APPROVAL_API, type StakingApproval, stakingApproval } from '../resources/staking-approval.ts'
+import {
+  approvableKinds,
+  MOST_REQUESTERS,
+  STAKING_APPROVAL_API,
+  type StakingApproval,
+  stakingApproval,
+} from '../resources/staking-approval.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
 import type { Cluster } from './cluster.ts'
 import { InspectError } from './error.ts'
@@ -78,7 +84,8 @@ export async function approve(
       planHash: plan.hash,
       approver: user,
       approverGroups: [...groups],
-      requestedBy: [...requestedBy],
+      // Of more, the operator goes by the annotation, which has all of them.
+      requestedBy: requestedBy.slice(0, MOST_REQUESTERS),
       ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.toISOString() }),
     },
   }

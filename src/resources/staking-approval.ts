@@ -17,6 +17,9 @@ const userName = () =>
     'must be a name of at most 256 characters without control characters',
   )
 
+/** Names that an approval repeats of those who have asked: admission refuses any of them at once. */
+export const MOST_REQUESTERS = 32
+
 const spec = z.strictObject({
   resourceRef: z
     .strictObject({
@@ -36,7 +39,7 @@ const spec = z.strictObject({
   requestedBy: z
     .array(userName())
     .min(1)
-    .max(32)
+    .max(MOST_REQUESTERS)
     .meta(listSet)
     .describe('Who has asked for it, by the annotation staking.dev/requested-by of the resource. None of them may approve.'),
   expiresAt: time().optional().describe("When it stops to count, if that is before the signer's policy.approval.validFor."),
