@@ -175,9 +175,11 @@ export type TransactionClaim = z.output<typeof claim>
 const status = z.object({
   observedGeneration: observedGeneration(),
   state: z
-    .enum(['Waiting', 'Open', 'Landed', 'Reverted', 'FrontRun'])
+    .enum(['Waiting', 'Unclaimed', 'Open', 'Landed', 'Reverted', 'FrontRun'])
     .optional()
-    .describe('Waiting (nothing can land), Open (an attempt may land), or its outcome. For people: derived from the rest.'),
+    .describe(
+      'Waiting (nothing of it can land), Unclaimed (nor is a resource there that it was made for, so that nothing will), Open (an attempt may land), or its outcome. For people: derived from the rest.',
+    ),
   place: wholeNumber().optional().describe('The nonce in use. A place of the lane that no transaction names is a filler.'),
   attempts: z.array(attempt).max(96).optional().describe('Every version that was ever signed, oldest first. None is ever forgotten.'),
   closed: z.array(closed).max(96).optional().describe('Earlier places, each proven closed by what used its nonce.'),

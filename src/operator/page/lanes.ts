@@ -33,7 +33,11 @@ const entryOf = (record: RecordObject): LaneEntry => ({ record, state: laneOf(re
 
 /** The lanes of a signer: of each network that its status names or that a transaction without an outcome is for, in the order of their names. */
 export function lanesOf({ status }: Pick<StakingSigner, 'status'>, records: readonly RecordObject[]): readonly LaneView[] {
-  const byNetwork = Map.groupBy(records.map(entryOf), ({ record }) => record.spec.network)
+  // The resource of an unclaimed one is gone: it waits for nothing.
+  const byNetwork = Map.groupBy(
+    records.filter(({ status }) => status?.state !== 'Unclaimed').map(entryOf),
+    ({ record }) => record.spec.network,
+  )
   const lanes = status?.lanes ?? []
   const networks = [...new Set([...lanes.map(({ network }) => network), ...byNetwork.keys()])].sort(compareTexts)
   return networks.map((network) => {

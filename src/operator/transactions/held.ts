@@ -31,6 +31,20 @@ export function createHolding(deps: {
 
   return {
     claimant,
+    /**
+     * Says of a record that waits whether anybody waits for it: the resource of one that was never sent may have been deleted. For people only: nothing
+     * is decided by it, and whoever claims it again has it wait again.
+     */
+    async tellClaim(record: RecordObject, signal: AbortSignal): Promise<void> {
+      const { state = 'Waiting', place, outcome } = record.status ?? {}
+      if (place !== undefined || outcome !== undefined || (state !== 'Waiting' && state !== 'Unclaimed')) return
+      let isClaimed = false
+      for (const owner of ownersOf(record)) isClaimed ||= await deps.ownerExists(owner, false, signal)
+      if (isClaimed === (state === 'Waiting')) return
+      // Past the cache, only where it is about to change something.
+      const now = (await claimant(record, signal)) === undefined ? 'Unclaimed' : 'Waiting'
+      if (now !== state) await deps.store.writeStatus(record, { ...record.status, state: now }, signal)
+    },
     /** Why a resource keeps it; undefined where none does. */
     async claim(record: RecordObject, signal: AbortSignal): Promise<string | undefined> {
       const owner = await claimant(record, signal)

@@ -71,9 +71,10 @@ export function createLane(deps: LaneDeps): (key: string, signal: AbortSignal) =
     for (const record of unfinished(lane)) memory.stand(record, verdict)
   }
 
-  /** Deletes what nothing needs any more, now and then. What somebody else deletes is looked at each time. */
+  /** Deletes what nothing needs any more, now and then. What somebody else deletes, and what nobody waits for, is looked at each time. */
   async function prune(moment: Moment): Promise<void> {
     await end.letGo(moment)
+    await end.tellClaims(moment)
     const key = laneKey(moment.lane)
     const now = deps.clock.monotonicMs()
     if (now < (pruneAt.get(key) ?? Number.NEGATIVE_INFINITY)) return

@@ -30,7 +30,9 @@ export function createKeeping({ signers, clock }: { readonly signers: () => Iter
     for (const { metadata, spec } of signersOf(record)) {
       const limits = limitsOf(spec)
       const isUnreadable = 'problem' in limits
-      const until = untilOf(record, isUnreadable ? MAX_WINDOW_MS : limits.reduce((most, one) => Math.max(most, one.windowMs), 0), now)
+      const windowMs = isUnreadable ? MAX_WINDOW_MS : limits.reduce((most, one) => Math.max(most, one.windowMs), 0)
+      // Without a limit nothing counts, though the time of its block be ahead of our clock.
+      const until = windowMs === 0 ? undefined : untilOf(record, windowMs, now)
       if (until === undefined) continue
       return isUnreadable
         ? `The limits of StakingSigner ${metadata.name} can't be read (${limits.problem}), and may count it${until}.`

@@ -241,3 +241,56 @@ describe('somebody deletes the records by hand', () => {
     expect(world.record()?.status?.held).toContain(RECORD_FINALIZER)
   })
 })
+
+describe('what its state says of a record that was never sent', () => {
+  /** As the definition has it of one that nobody has written yet. */
+  const stateOf = (record: { readonly status?: { readonly state?: string | undefined } } | undefined) =>
+    record && (record.status?.state ?? 'Waiting')
+  /** A cap that no price is under: the record is made, and nothing is signed. */
+  async function waiting(key: string): Promise<{ world: World; operator: Operator }> {
+    const world = createWorld()
+    world.addSigner()
+    if (key === EXIT) world.addExit(key, { maxRequestFeeGwei: '0' })
+    else world.addStake(key, { maxFeePerGasGwei: '0.000000001' })
+    const operator = world.start()
+    await world.settle(operator, [key], 6)
+    await look(operator)
+    expect(stateOf(world.record(key))).toBe('Waiting')
+    return { world, operator }
+  }
+
+  test.each([KEY, EXIT])(
+    '%s: Waiting while somebody waits for it, Unclaimed once its resource is gone, and Waiting when it is back',
+    async (key) => {
+      const { world, operator } = await waiting(key)
+      const name = recordName(world, key)
+      const record = () => world.records.list().find(({ metadata }) => metadata.name === name)
+      const { metadata, ...rest } = world.object(key) as NonNullable<ReturnType<World['object']>>
+      world.remove(key)
+      await world.visit(operator, key)
+      expect(world.object(key)).toBeUndefined()
+      await look(operator)
+      expect(record()?.status?.state).toBe('Unclaimed')
+      const { resourceVersion } = record()?.metadata ?? {}
+      for (let times = 0; times < 3; times++) await look(operator)
+      expect(record()?.metadata.resourceVersion).toBe(resourceVersion)
+      const { resourceVersion: _rv, deletionTimestamp: _gone, ...kept } = metadata
+      const collection = key === EXIT ? world.exits : world.stakes
+      collection.create({ ...rest, metadata: { ...kept, uid: 'another-uid' } } as never)
+      await look(operator)
+      expect(stateOf(record())).toBe('Waiting')
+      expect(world.chain.deposits()).toHaveLength(0)
+    },
+  )
+})
+
+test('without limits nothing counts, though the chain’s clock is ahead of ours', async () => {
+  const world = worldOf([EXIT])
+  const operator = await settled(world, [EXIT])
+  await deleted(world, operator, EXIT)
+  // As of a chain whose blocks are of tomorrow.
+  world.clock.advance(-86_400_000)
+  world.records.remove(recordName(world, EXIT))
+  await look(operator)
+  expect(world.record(EXIT)?.status?.held ?? '').not.toContain('limit')
+})

@@ -49,7 +49,7 @@ export async function prunePlaces(deps: LaneDeps, moment: Moment): Promise<boole
 export function createRecordEnd(deps: LaneDeps) {
   const { store, memory, clock } = deps
 
-  const { claim, claimant, hold } = createHolding(deps)
+  const { claim, claimant, hold, tellClaim } = createHolding(deps)
 
   /** ▸ Why something of it may land, or is not proven to be over; undefined where nothing can. */
   async function openEnd(moment: Moment, record: RecordObject): Promise<string | undefined> {
@@ -130,6 +130,11 @@ export function createRecordEnd(deps: LaneDeps) {
     isAnyGoing: (lane: LaneId): boolean => goingByThemselves(lane).next().done !== true,
     async letGo(moment: Moment): Promise<void> {
       for (const record of store.liveIn(moment.lane).filter(isBeingDeleted)) await guarded(moment, record, () => letGo(moment, record))
+    },
+    /** Of those that wait, which nobody waits for any more. */
+    async tellClaims(moment: Moment): Promise<void> {
+      for (const record of store.liveIn(moment.lane).filter((one) => !isBeingDeleted(one)))
+        await guarded(moment, record, () => tellClaim(record, moment.signal))
     },
     async retire(moment: Moment): Promise<void> {
       const over = [...goingByThemselves(moment.lane)].filter((record) => !isBeingDeleted(record))

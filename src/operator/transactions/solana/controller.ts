@@ -32,7 +32,7 @@ const MAX_CONCLUSIONS = 3
 export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: AbortSignal) => Promise<Result> {
   const { store, memory } = deps
   const act = createConclusions(deps)
-  const { claim, hold } = createHolding(deps)
+  const { claim, hold, tellClaim } = createHolding(deps)
   const finality = createFinalityWatch(deps.clock)
 
   /** What is waited for in vain, as finality itself has stopped, is told as that: in the condition, and once to whoever owns the key that pays. */
@@ -73,11 +73,15 @@ export function createSolanaLog(deps: SolanaLogDeps): (name: string, signal: Abo
     }
   }
 
-  /** ▸ A record that somebody deletes goes once no resource needs it and nothing of it can land: without it the step would be done once more. */
+  /**
+   * ▸ A record that somebody deletes goes once no resource needs it and nothing of it can land: without it the step would be done once more. Of another
+   * that waits, whether anybody waits for it is told.
+   */
   async function letGo(name: string, network: SolanaNetwork | undefined, signal: AbortSignal): Promise<void> {
     const known = store.record(name)
-    if (known === undefined || !isBeingDeleted(known)) return
+    if (known === undefined) return
     try {
+      if (!isBeingDeleted(known)) return await tellClaim(known, signal)
       // The cache holds what has landed without its attempts.
       const record = await store.read(name, signal)
       if (record === undefined || !isBeingDeleted(record)) return
