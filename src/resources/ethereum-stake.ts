@@ -27,7 +27,7 @@ import {
 const ETH = /^(0|[1-9][0-9]{0,3})(\.[0-9]{1,9})?$/
 const ethText = inWords(
   z.string().min(1).max(14).regex(ETH),
-  'must be a plain decimal number of ETH such as "32" or "32.5", with at most 9 decimals (1 gwei)',
+  'must be a plain decimal number of ETH such as "32" or "32.5", with at most 9 decimals (1 gwei), not of gwei or wei',
 )
 export const gweiDecimalText = () =>
   inWords(
@@ -36,8 +36,14 @@ export const gweiDecimalText = () =>
       .min(1)
       .max(20)
       .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/),
-    'must be a plain decimal number of gwei such as "30" or "2.5"',
+    'must be a plain decimal number of gwei such as "30" or "2.5", not of wei',
   )
+/** A cap on what a gas unit may cost. A base fee is at least 7 wei (EIP-1559), so that a cap of 0 would stop what it is for without a word. */
+export const gasPriceText = () =>
+  cel(gweiDecimalText(), {
+    rule: "!self.matches(r'^0([.]0+)?$')",
+    message: 'must be more than 0, or nothing is ever sent: leave it out, or write a cap such as "100". To stop, set spec.suspend',
+  })
 
 const spec = z.object({
   network: immutable(networkText(), 'network').describe("Name of a network in the operator's configuration, such as mainnet or hoodi."),
@@ -84,9 +90,7 @@ const spec = z.object({
       'Compounding (0x02: balance may grow to 2048 ETH, partial withdrawals on request) or Execution (0x01: 32 ETH, everything above is swept).',
     ),
   signer: immutable(dnsSubdomain(), 'signer').describe('Name of the StakingSigner whose key pays the deposit.'),
-  maxFeePerGasGwei: gweiDecimalText()
-    .optional()
-    .describe('Highest fee per gas in gwei for this stake; the signer’s own cap holds as well.'),
+  maxFeePerGasGwei: gasPriceText().optional().describe('Highest fee per gas in gwei for this stake; the signer’s own cap holds as well.'),
   adopt: adoption(),
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),
   mode: mode(),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { lastColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
-import { gweiDecimalText } from './ethereum-stake.ts'
+import { gasPriceText, gweiDecimalText } from './ethereum-stake.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
 import {
   cel,
@@ -22,6 +22,7 @@ import {
 } from './schema.ts'
 import { signerApproval } from './signer-approval.ts'
 import { LIMITS_SHOWN, limitUse, signerLimits } from './signer-limits.ts'
+import { LEAST_LAMPORTS } from './solana-stake.ts'
 
 const labelText = () => z.string().max(317)
 const labelValue = () => z.string().max(63)
@@ -123,7 +124,7 @@ const policy = z.strictObject({
     .describe(
       'What other users have to approve before it is signed (StakingApproval). What lacks that waits (ApprovalRequired), and holds nobody. Left out, nothing.',
     ),
-  maxFeePerGasGwei: gweiDecimalText()
+  maxFeePerGasGwei: gasPriceText()
     .default('100')
     .describe('Highest fee per gas in gwei, also for replacements of a stuck transaction. Ethereum only.'),
   maxRequestFeeGwei: gweiDecimalText()
@@ -309,6 +310,11 @@ export const stakingSigner = {
     {
       rule: "self.chain != 'Solana' || !self.policy.maxPerTransaction.contains('.')",
       message: 'must be a whole number of lamports for a Solana signer (1 SOL is 1000000000)',
+      fieldPath: '.policy.maxPerTransaction',
+    },
+    {
+      rule: `self.chain != 'Solana' || self.policy.maxPerTransaction.contains('.') || self.policy.maxPerTransaction == '0' || size(self.policy.maxPerTransaction) >= ${LEAST_LAMPORTS.length}`,
+      message: `of a Solana signer it is in lamports, and 0 or at least ${LEAST_LAMPORTS}: 10 SOL is "10000000000"`,
       fieldPath: '.policy.maxPerTransaction',
     },
     {

@@ -195,7 +195,7 @@ describe('what an earlier version has left', () => {
 
   test('that is Active stays so, whatever its policy admits now, and though it is suspended: nothing is signed to take it in', async () => {
     const world = await activeBefore()
-    world.editPolicy({ maxPerTransaction: '1', allowedNamespaces: { names: [] } })
+    world.editPolicy({ maxPerTransaction: '100000', allowedNamespaces: { names: [] } })
     world.editSpec({ suspend: true })
     const signed = world.keys.signed.length
     const operator = world.start()

@@ -238,7 +238,7 @@ describe('without a cluster', () => {
       'a successor that does not admit the namespace',
       [
         solanaSigner('staker', { allowedSuccessors: [NEXT] }),
-        { ...nextSigner, spec: { ...nextSigner.spec, policy: { allowedNamespaces: {}, maxPerTransaction: '1' } } },
+        { ...nextSigner, spec: { ...nextSigner.spec, policy: { allowedNamespaces: {}, maxPerTransaction: '0' } } },
         solanaStake('one'),
         handOver({ stakeAuthority: { signer: 'next' } }),
       ],

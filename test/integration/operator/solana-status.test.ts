@@ -305,7 +305,7 @@ describe('what somebody writes into status never has anything else signed:', () 
 describe('who is not allowed', () => {
   test.each<{ why: string; policy: object; reason: string }>([
     { why: 'by its namespace', policy: { allowedNamespaces: { names: ['team-b'] } }, reason: 'NamespaceNotAllowed' },
-    { why: 'so much', policy: { maxPerTransaction: '1' }, reason: 'OverLimit' },
+    { why: 'so much', policy: { maxPerTransaction: '100000' }, reason: 'OverLimit' },
     { why: 'that destination', policy: { allowedWithdrawalAddresses: [wallet().address] }, reason: 'WithdrawalAddressNotAllowed' },
   ])('$why has nothing signed', async ({ policy, reason }) => {
     const { world, key, operator } = newWorld({}, policy)

@@ -108,6 +108,12 @@ describe('an EthereumStake', () => {
     { what: 'a network in capitals', spec: { network: 'Hoodi' }, says: 'must be the name of a network: at most 63 lower-case' },
     { what: 'a network of 64 characters', spec: { network: 'a'.repeat(64) }, says: 'must be the name of a network: at most 63' },
     { what: 'no signer', spec: { signer: undefined }, says: 'spec.signer: Required value' },
+    { what: 'a fee cap of nothing', spec: { maxFeePerGasGwei: '0' }, says: 'must be more than 0, or nothing is ever sent' },
+    {
+      what: 'a fee cap of nothing with decimals',
+      spec: { maxFeePerGasGwei: '0.000' },
+      says: 'must be more than 0, or nothing is ever sent',
+    },
     { what: 'a fee cap in words', spec: { maxFeePerGasGwei: '30 gwei' }, says: 'must be a plain decimal number of gwei' },
   ])('with $what is refused, and told why', async ({ spec, says }) => {
     const { code, stderr } = await apply(stake(next(), spec))
@@ -238,6 +244,16 @@ describe('a StakingSigner', () => {
       what: 'gwei for ETH',
       spec: { policy: { maxPerTransaction: '32000000000' } },
       says: 'it is in ETH, and under a million: 32 ETH is "32"',
+    },
+    {
+      what: 'SOL for lamports',
+      spec: { chain: 'Solana', address: '4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T', policy: { maxPerTransaction: '10' } },
+      says: 'it is in lamports, and 0 or at least 100000: 10 SOL is "10000000000"',
+    },
+    {
+      what: 'a fee cap of nothing',
+      spec: { policy: { maxFeePerGasGwei: '0' } },
+      says: 'must be more than 0, or nothing is ever sent',
     },
     {
       what: 'gwei for ETH in a limit',

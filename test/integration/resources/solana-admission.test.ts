@@ -33,7 +33,7 @@ const patch = (name: string, spec: unknown) => cluster.kubectl(['patch', 'solsta
 
 test.each([
   { what: '5 SOL', spec: {} },
-  { what: 'one lamport, as far as the API server can tell', spec: { amountLamports: '1' } },
+  { what: 'what no cluster takes today, as far as the API server can tell', spec: { amountLamports: '100000' } },
   { what: 'all lamports of 64 bits', spec: { amountLamports: '18446744073709551615' } },
   {
     what: 'everything',
@@ -52,7 +52,9 @@ test.each([
   { what: 'white space', spec: { amountLamports: '5 ' }, says: 'must be a whole number of lamports' },
   { what: 'nothing', spec: { amountLamports: '' }, says: 'spec.amountLamports' },
   { what: 'a number for text', spec: { amountLamports: 5_000_000_000 }, says: 'must be of type string' },
-  { what: 'more than 64 bits', spec: { amountLamports: '18446744073709551616' }, says: 'is more lamports than can be' },
+  { what: 'SOL for lamports', spec: { amountLamports: '5' }, says: 'must be at least 100000 lamports: it is in lamports' },
+  { what: 'many SOL for lamports', spec: { amountLamports: '99999' }, says: '5 SOL is "5000000000"' },
+  { what: 'more than 64 bits', spec: { amountLamports: '18446744073709551616' }, says: 'must be at most 18446744073709551615 lamports' },
   { what: 'a vote account that is not base58', spec: { voteAccount: `0${address.slice(1)}` }, says: 'must be a Solana address in base58' },
   { what: 'an Ethereum destination', spec: { destination: `0x${'1'.repeat(40)}` }, says: 'must be a Solana address in base58' },
   ...[
