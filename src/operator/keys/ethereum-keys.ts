@@ -2,6 +2,7 @@ import { bytesToHex, keccak256 } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { Hex } from '../../chains/ethereum/chain.ts'
 import { toSerialize } from '../../chains/ethereum/signed-transaction.ts'
+import { wrongShape } from '../../lib/secret-shape.ts'
 import { shareNextCallBy } from '../../lib/shared-call.ts'
 import { type EthereumKeys, KeyError } from '../ports.ts'
 import { decryptKeystore } from './ethereum-keystore.ts'
@@ -89,7 +90,10 @@ function parsePrivateKey(content: Buffer, shown: string): Hex {
   if (text === '') throw new KeyError('malformed', `${shown} is empty: it must hold a private key of 64 hex digits`)
   const match = /^(?:0x)?([0-9a-fA-F]{64})$/.exec(text)
   if (match === null)
-    throw new KeyError('malformed', `${shown} must hold a private key of 64 hex digits, with or without 0x, and nothing else`)
+    throw new KeyError(
+      'malformed',
+      `${shown} must hold a private key of 64 hex digits, with or without 0x, and nothing else${wrongShape(content)}`,
+    )
   return `0x${match[1]}`
 }
 

@@ -3,6 +3,7 @@ import { addressOf, type SolanaAddress } from '../../chains/solana/addresses.ts'
 import { decodeBase58, encodeBase58 } from '../../chains/solana/base58.ts'
 import { encodeOffchainMessage, mayBeTransaction } from '../../chains/solana/challenge.ts'
 import { decodeMessage } from '../../chains/solana/message.ts'
+import { wrongShape } from '../../lib/secret-shape.ts'
 import { shareNextCallBy } from '../../lib/shared-call.ts'
 import { KeyError, type SolanaKeys } from '../ports.ts'
 import { type FileLimits, type KeyFiles, readKeyFiles } from './key-files.ts'
@@ -74,7 +75,10 @@ function parseKeypair(content: Buffer, shown: string): Uint8Array {
     value = JSON.parse(content.toString('utf8'))
   } catch {
     // JSON.parse's own message quotes the content.
-    throw new KeyError('malformed', `${shown} must hold the 64 numbers that solana-keygen writes, as JSON, or the same 64 bytes in base58`)
+    throw new KeyError(
+      'malformed',
+      `${shown} must hold the 64 numbers that solana-keygen writes, as JSON, or the same 64 bytes in base58${wrongShape(content)}`,
+    )
   }
   if (!Array.isArray(value) || value.length !== 64 || !value.every((byte) => Number.isInteger(byte) && byte >= 0 && byte <= 255))
     throw new KeyError('malformed', `${shown} must hold an array of 64 numbers from 0 to 255, as solana-keygen writes it`)
@@ -83,7 +87,8 @@ function parseKeypair(content: Buffer, shown: string): Uint8Array {
 
 function parseBase58(content: Buffer, shown: string): Uint8Array {
   const bytes = decodeBase58(content.toString('latin1').trim())
-  if (bytes?.length !== 64) throw new KeyError('malformed', `${shown} must hold a private key of 64 bytes in base58, and nothing else`)
+  if (bytes?.length !== 64)
+    throw new KeyError('malformed', `${shown} must hold a private key of 64 bytes in base58, and nothing else${wrongShape(content)}`)
   return bytes
 }
 

@@ -9,6 +9,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Logger } from '../../lib/log.ts'
 import { createHttpAgent } from '../../lib/network-defaults.ts'
 import { Secret } from '../../lib/secret.ts'
+import { wrongShape } from '../../lib/secret-shape.ts'
 import { shareNextCall } from '../../lib/shared-call.ts'
 import { type EthereumNetwork, KeyError, type Networks, type SolanaNetwork } from '../ports.ts'
 import { type NetworksFile, NetworksFileError, readNetworksFile, type StakingApiConfig } from './networks-file.ts'
@@ -179,16 +180,21 @@ function chainOf<Config extends { name: string }, Chain>(
 
 /** @throws KeyError; the message names the file and never quotes it. */
 export async function readApiKey(path: string): Promise<Secret> {
-  let text: string
+  let content: Buffer
   try {
-    text = (await readFile(path, 'utf8')).trim()
+    content = await readFile(path)
   } catch (error) {
     throw new KeyError(
       'api-key',
       `The API key file ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'}). Mount the Secret that holds it.`,
     )
   }
-  if (!/^[\x21-\x7e]{8,512}$/.test(text))
-    throw new KeyError('api-key', `The API key file ${path} does not hold an API key: one line of printable characters.`)
+  const text = content.toString('utf8').trim()
+  // No token of RFC 6750 has quotes.
+  if (!/^[\x21-\x7e]{8,512}$/.test(text) || /["'`]/.test(text))
+    throw new KeyError(
+      'api-key',
+      `The API key file ${path} does not hold an API key, one line of printable characters${wrongShape(content)}.`,
+    )
   return new Secret(text)
 }
