@@ -342,6 +342,16 @@ describe('while the history is read', () => {
     expect(chain.log.length).toBeGreaterThan(2)
     expect(chain.log.length).toBeLessThan(11)
   })
+  test('what takes no time is not logged, however often somebody waits for it', async () => {
+    const chain = createChain({ latest: 100, settled: 90, deposits: [] })
+    let now = 0
+    const history = chain.history({ clock: { ...systemClock, monotonicMs: () => now } })
+    for (let times = 0; times < 5; times++) {
+      await history.depositsFor(pubkey(1), never)
+      now += 60_000
+    }
+    expect(chain.log).toEqual([])
+  })
 })
 
 async function createRetry<T>(call: () => Promise<T>): Promise<T> {

@@ -94,6 +94,8 @@ export function createDepositHistory(options: {
       else forget(wrong)
     }
     if (next.latest < settledTo) throw new ChainError('unavailable', `a node of ${network} lags behind the deposit history`)
+    // What is soon read is not told, however often it is.
+    progressAt = clock.monotonicMs()
     let index = nextIndex
     const changing: { pubkey: Pubkey; block: bigint }[] = []
 

@@ -273,7 +273,7 @@ async function fill({ definition, namespace = '', name, draft, live }: Entry, ob
     refuse(draft, {
       by: 'operator',
       reason: 'CopiedResource',
-      message: `The annotation staking.dev/origin says that this is a copy of ${origin.of}. To start afresh, leave it out.`,
+      message: `${origin.says} To start afresh, leave it out.`,
     })
     return
   }

@@ -35,6 +35,12 @@ describe('the annotation', () => {
   ])('with $what marks a copy', ({ annotation }) => {
     expect(readOrigin('EthereumStake', meta(annotation)).is).toBe('foreign')
   })
+  test.each(['foo', `${uid}/team-a`, '', `${uid}/a/b/c`])('edited to %j is said to be that, and names no resource', (annotation) => {
+    expect(readOrigin('EthereumStake', meta(annotation))).toEqual({
+      is: 'foreign',
+      says: expect.stringMatching(/was edited, and can't be read/),
+    })
+  })
   test('that is missing is no copy', () => {
     expect(readOrigin('EthereumStake', meta())).toEqual({ is: 'absent' })
   })

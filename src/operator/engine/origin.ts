@@ -24,17 +24,25 @@ export const originAnnotation = (meta: Pick<ObjectMeta, 'uid' | 'namespace' | 'n
 export type OriginReading =
   | { readonly is: 'absent' }
   | { readonly is: 'own'; readonly origin: Origin }
-  /** The annotation names another resource, or can't be read. */
-  | { readonly is: 'foreign'; readonly of: string }
+  /** The annotation names another resource, or can't be read. `says`: which, as a sentence. */
+  | { readonly is: 'foreign'; readonly says: string }
+
+const unreadable = {
+  is: 'foreign',
+  says: `The annotation ${ORIGIN_ANNOTATION} was edited, and can't be read: UID/NAMESPACE/NAME is what the operator writes.`,
+} as const
 
 /** Reads the origin annotation. One that names another namespace or name marks a copy; it never reaches the other resource's stake. */
 export function readOrigin(kind: string, meta: ObjectMeta): OriginReading {
   const text = meta.annotations?.[ORIGIN_ANNOTATION]
   if (text === undefined) return { is: 'absent' }
   const [uid = '', namespace, name, ...rest] = text.split('/')
-  if (rest.length > 0 || !uidPattern.test(uid)) return { is: 'foreign', of: 'something that is not an origin' }
+  if (namespace === undefined || name === undefined || rest.length > 0 || !uidPattern.test(uid)) return unreadable
   if (namespace !== (meta.namespace ?? '') || name !== meta.name)
-    return { is: 'foreign', of: `${String(namespace).slice(0, 63)}/${String(name).slice(0, 253)}` }
+    return {
+      is: 'foreign',
+      says: `The annotation ${ORIGIN_ANNOTATION} says that this is a copy of ${namespace.slice(0, 63)}/${name.slice(0, 253)}.`,
+    }
   return { is: 'own', origin: { uid, kind, namespace, name } }
 }
 

@@ -120,7 +120,7 @@ async function visitResource<R extends KubeObject, S extends AnyStatus, View, Ef
   if (halted !== undefined) return halted
   draft.learn(kind.mirror?.(draft.resource, draft.status, originIn(kind.kind, draft.resource, origin)) ?? draft.status)
 
-  if (origin.is === 'foreign') return visitCopy(context, origin.of, isDeleted)
+  if (origin.is === 'foreign') return visitCopy(context, origin.says, isDeleted)
   if (isDeleted) return visitDeleted(context, origin.is === 'own' ? origin.origin : undefined)
   if ((origin.is === 'absent' || !isFinalized) && !(await draft.mark())) return { kind: 'done' }
   const own = readOrigin(kind.kind, draft.resource.metadata)
@@ -154,7 +154,7 @@ async function takeIn<R extends KubeObject, S extends AnyStatus, View, Effects e
 /** One whose annotation names another resource: it goes by its evidence, like any other, and does nothing. */
 async function visitCopy<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable>(
   { kind, draft, signal }: Context<R, S, View, Effects>,
-  of: string,
+  says: string,
   isDeleted: boolean,
 ): Promise<Result> {
   // An annotation that somebody changed doesn't let a stake that holds money go.
@@ -166,7 +166,7 @@ async function visitCopy<R extends KubeObject, S extends AnyStatus, View, Effect
   const { name, namespace = '' } = draft.resource.metadata
   const { verdict } = stall(
     'CopiedResource',
-    `The annotation ${ORIGIN_ANNOTATION} says that this is a copy of ${of}. To start afresh, remove it: kubectl annotate ${kind.kind.toLowerCase()} ${name} -n ${namespace} ${ORIGIN_ANNOTATION}- ; to take over an existing stake, remove it and set spec.adopt.stakeId.`,
+    `${says} To start afresh, remove it: kubectl annotate ${kind.kind.toLowerCase()} ${name} -n ${namespace} ${ORIGIN_ANNOTATION}- ; to take over an existing stake, remove it and set spec.adopt.stakeId.`,
     false,
   )
   await draft.flush({ at: 'halted', step: kind.steps(draft.resource)[0]?.name ?? '', verdict: verdict as Halted })

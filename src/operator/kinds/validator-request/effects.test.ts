@@ -736,6 +736,10 @@ describe('what is paid of an accepted withdrawal', () => {
       message: expect.stringContaining('0.6 ETH were paid to the withdrawal address in block 77'),
     })
     expect(world.requestStatus(WITHDRAWAL).phase).toBe('Paid')
+    // What an event says of it is how things stand now, not what was to come.
+    expect(message(world, WITHDRAWAL)).toMatch(
+      /^0\.6 ETH were paid to the withdrawal address in block 77, for a withdrawal of [0-9.]+ ETH of validator 0x/,
+    )
     // Then nothing is asked any more.
     await becomes(payment('void'))
     expect(world.condition('Paid', WITHDRAWAL)).toMatchObject({ status: 'True' })

@@ -126,7 +126,7 @@ const voidMessage = (status: ValidatorRequestStatus): string =>
 function readiness(resource: RequestResource, status: ValidatorRequestStatus, progress: Progress): Readiness {
   if (isDecided(status) && isVoid(status) && progress.at !== 'deleting') return ended('PaymentVoid', voidMessage(status))
   if (isDecided(status) && isAccepted(status) && progress.at !== 'deleting')
-    return reached(say('True', 'Accepted', acceptedMessage(resource, status)))
+    return reached(say('True', 'Accepted', presentMessage(resource, status)))
   if (progress.at === 'settled')
     return status.transaction?.state === 'Failed'
       ? ended('TransactionReverted', revertedMessage(status))
@@ -136,6 +136,14 @@ function readiness(resource: RequestResource, status: ValidatorRequestStatus, pr
     isNew: status.conditions === undefined && status.transaction === undefined,
     mayLand: mayLand(status),
   })
+}
+
+/** Where it stands: accepted, and paid where it was. */
+function presentMessage(resource: RequestResource, status: ValidatorRequestStatus): string {
+  const paid = paidStatement(status)
+  return paid.reason === 'Paid'
+    ? `${paid.message.slice(0, -1)}, for ${wordsOf(resource)} of validator ${status.validator?.pubkey ?? ''}.`
+    : acceptedMessage(resource, status)
 }
 
 function acceptedMessage(resource: RequestResource, status: ValidatorRequestStatus): string {
