@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import './cli/node-version.ts'
 import { Command } from 'commander'
 import { approveCommand } from './cli/approve-command.ts'
 import { addCompletion } from './cli/completion.ts'

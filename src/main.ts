@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import './cli/node-version.ts'
 import { Command } from 'commander'
 import { adoptCommand } from './cli/adopt-command.ts'
 import { approveCommand } from './cli/approve-command.ts'

@@ -1,8 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Finding } from '../inspect/doctor/finding.ts'
-import { type Column, csv, json, type OutputFormat, oneLine, outputFormats, painter, table, yaml } from '../inspect/output.ts'
-import type { Moment } from '../inspect/timeline.ts'
+import {
+  type Column,
+  csv,
+  json,
+  leftOut,
+  type OutputFormat,
+  oneLine,
+  outputFormats,
+  painter,
+  table,
+  tableRows,
+  yaml,
+} from '../inspect/output.ts'
+import { type Moment, timelineColumns } from '../inspect/timeline.ts'
 import { moment, stopSignal } from './arguments.ts'
 import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
 import { planCommand } from './plan-command.ts'
@@ -17,12 +29,17 @@ const networksOption = () =>
 
 const write = (text: string) => process.stdout.write(text)
 const paint = painter(process.stdout, process.env)
+/** Undefined where it is no terminal: a pipe gets whole lines. */
+const terminalWidth = (): number | undefined => (process.stdout.isTTY ? process.stdout.columns : undefined)
 
 function show<Row>(format: OutputFormat, columns: readonly Column<Row>[], rows: readonly Row[], whole: unknown): string {
   if (format === 'json') return json(whole)
   if (format === 'yaml') return yaml(whole)
   if (format === 'csv') return csv(columns, rows)
-  return table(columns, rows, { wide: format === 'wide' })
+  const look = { wide: format === 'wide', width: terminalWidth() }
+  const left = leftOut(columns, rows, look)
+  if (left.length > 0) process.stderr.write(`The terminal is too narrow for ${left.join(', ')}: -o wide shows all.\n`)
+  return table(columns, rows, look)
 }
 
 /** What looks at a cluster and changes nothing, for `staking-operator` and `kubectl staking` alike. */
@@ -112,13 +129,13 @@ function statusCommand(version: string): Command {
     .addOption(contextOption())
     .option('-n, --namespace <name>', "namespace (default: the context's)")
     .option('-w, --watch', 'go on, and print what is new')
-    .addOption(outputOption('table', 'json', 'yaml'))
+    .addOption(outputOption('table', 'wide', 'json', 'yaml'))
     .action(
       async (
         target: string,
         flags: ClusterFlags & { readonly namespace?: string; readonly watch?: true; readonly output: OutputFormat },
       ) => {
-        const [{ readLife }, { timelineColumns }] = await Promise.all([import('../inspect/life.ts'), import('../inspect/timeline.ts')])
+        const { readLife } = await import('../inspect/life.ts')
         const signal = stopSignal()
         const cluster = await open(flags, version)
         const namespace = flags.namespace ?? cluster.namespace
@@ -127,7 +144,9 @@ function statusCommand(version: string): Command {
           const { resource, moments, hidden } = await readLife(cluster, target, namespace, signal)
           const fresh = moments.filter((one) => !told.has(identity(one)))
           for (const one of fresh) told.add(identity(one))
-          if (flags.output !== 'table') {
+          const isTable = flags.output === 'table' || flags.output === 'wide'
+          const lines = (withTitle: boolean) => colored(fresh, { wide: flags.output === 'wide', withTitle })
+          if (!isTable) {
             const { kind, metadata, status } = resource
             if (fresh.length > 0 || look === 0)
               write(show(flags.output, [], [], { kind, namespace, name: metadata.name, phase: status?.phase, moments, hidden }))
@@ -135,9 +154,9 @@ function statusCommand(version: string): Command {
             write(
               `${oneLine(`${resource.kind} ${namespace}/${resource.metadata.name}: ${resource.status?.phase ?? 'not looked at yet'}`)}\n\n`,
             )
-            write(colored(table(timelineColumns, fresh), fresh))
+            write(lines(true))
             for (const part of hidden) write(`\nYou may not read its ${part}: they are not shown.\n`)
-          } else if (fresh.length > 0) write(colored(table(timelineColumns, fresh), fresh, false))
+          } else if (fresh.length > 0) write(lines(false))
           if (flags.watch !== true) break
           await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined)
         }
@@ -150,11 +169,11 @@ function statusCommand(version: string): Command {
 const identity = ({ at, what, text }: Moment): string => `${at} ${what} ${text}`
 
 /** Lines of warnings in yellow. */
-function colored(text: string, moments: readonly Moment[], withTitle = true): string {
-  const lines = text.split('\n')
-  const shown = withTitle ? lines : lines.slice(1)
-  const offset = withTitle ? 1 : 0
-  return shown.map((line, index) => (moments[index - offset]?.isWarning === true ? paint('yellow', line) : line)).join('\n')
+function colored(moments: readonly Moment[], { wide, withTitle }: { readonly wide: boolean; readonly withTitle: boolean }): string {
+  const rows = tableRows(timelineColumns, moments, { wide, width: terminalWidth() })
+    .map((row, index) => (moments[index - 1]?.isWarning === true ? paint('yellow', row) : row))
+    .slice(withTitle ? 0 : 1)
+  return rows.map((row) => `${row}\n`).join('')
 }
 
 function logCommand(version: string): Command {

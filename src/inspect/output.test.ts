@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { type Column, csv, json, painter, table, yaml } from './output.ts'
+import { type AuditEntry, auditColumns } from './audit-trail.ts'
+import { type Column, csv, json, leftOut, painter, table, yaml } from './output.ts'
+import { type Moment, timelineColumns } from './timeline.ts'
 
 interface Row {
   readonly name: string
@@ -45,6 +47,60 @@ describe('JSON and YAML', () => {
   })
   test('what steers nothing is written as before', () => {
     expect(yaml({ a: 'b', c: '0x12' })).toBe('a: b\nc: "0x12"\n')
+  })
+})
+
+describe('on a terminal of 80 columns', () => {
+  const hash = `0x${'4f'.repeat(32)}`
+  const entry = {
+    at: '2030-01-01T00:00:00Z',
+    network: 'hoodi',
+    signer: 'solana-withdrawer',
+    purpose: 'SolanaDeactivation',
+    namespace: 'team-a',
+    resource: 'validator-1',
+    amount: 'whole balance',
+    nonce: 12,
+    action: 'Call',
+    hash,
+    result: 'Landed',
+    block: 259_348,
+  } as AuditEntry
+  const widest = (text: string) => Math.max(...text.split('\n').map(({ length }) => length))
+
+  test('the audit trail leaves out what it can do without, and says which', () => {
+    const text = table(auditColumns, [entry], { width: 80 })
+    expect(widest(text)).toBeLessThanOrEqual(80)
+    for (const part of ['2030-01-01', 'SolanaDeactivation', 'validator-1', 'whole balance', 'Landed']) expect(text).toContain(part)
+    expect(leftOut(auditColumns, [entry], { width: 80 })).toEqual(['NETWORK', 'SIGNER', 'NONCE', 'NAMESPACE', 'BLOCK', 'HASH'])
+    expect(leftOut(auditColumns, [entry], { width: 250 })).toEqual([])
+  })
+  test.each([
+    ['into a pipe', {}],
+    ['with -o wide', { wide: true, width: 80 }],
+  ])('nothing is left out %s', (_what, look) => {
+    expect(table(auditColumns, [entry], look)).toContain(hash)
+    expect(leftOut(auditColumns, [entry], look)).toEqual([])
+  })
+
+  const moment = (text: string): Moment => ({ at: '2030-01-01T00:00:00Z', what: 'Confirmed=True', text, isWarning: false })
+  test('a timeline is wrapped between words', () => {
+    const words =
+      'Succeeded: The stake has ended: validator 0 has left, and its balance was withdrawn to the withdrawal address of its owner.'
+    const text = table(timelineColumns, [moment(words)], { width: 80 })
+    expect(widest(text)).toBeLessThanOrEqual(80)
+    expect(text.split('\n').slice(1).join(' ').replaceAll(/\s+/g, ' ')).toContain(words)
+    expect(text.split('\n')[2]).toMatch(/^ {38}\S/)
+  })
+  test('a hash stays whole, to be copied, and so does what is longer than the terminal', () => {
+    const text = table(timelineColumns, [moment(`Succeeded: Transaction ${hash} was sent.`), moment(`key 0x${'ab'.repeat(48)}`)], {
+      width: 80,
+    })
+    expect(text.split('\n')).toContain(`${' '.repeat(14)}${hash}`)
+    expect(text.split('\n')).toContain(`    0x${'ab'.repeat(48)}`)
+  })
+  test('one that is too narrow for any wrapping gets lines as they are', () => {
+    expect(table(timelineColumns, [moment('a b c')], { width: 40 })).toContain('a b c')
   })
 })
 

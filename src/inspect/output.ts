@@ -9,22 +9,92 @@ export interface Column<Row> {
   readonly title: string
   readonly cell: (row: Row) => string | number | undefined
   readonly wide?: boolean
+  /** Where a terminal is too narrow for all columns, those that yield are left out, the lowest number first. One without stays. */
+  readonly yields?: number
 }
 
+interface Look {
+  readonly wide?: boolean
+  /** Columns of the terminal. Left out, lines are as long as they are, as for a pipe. */
+  readonly width?: number | undefined
+}
+
+const GAP = '  '
+/** The last column is wrapped, where there is room for this much of it. */
+const LEAST_WRAPPED = 24
+/** How far what is too long for its column may move to the left. */
+const LEAST_INDENT = 4
+
 /** Lines of a table, two spaces between columns and `-` for nothing, as kubectl prints them. */
-export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], { wide = false } = {}): string {
-  const shown = columns.filter((column) => wide || column.wide !== true)
-  const lines = [shown.map(({ title }) => title), ...rows.map((row) => shown.map(({ cell }) => plain(cell(row)) || '-'))]
-  const widths = shown.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)))
-  return lines
-    .map(
-      (line) =>
-        `${line
-          .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
+export const table = <Row>(columns: readonly Column<Row>[], rows: readonly Row[], look: Look = {}): string =>
+  tableRows(columns, rows, look)
+    .map((row) => `${row}\n`)
     .join('')
+
+/** The same, row by row, the titles first. A row has several lines where the terminal is narrow. */
+export function tableRows<Row>(columns: readonly Column<Row>[], rows: readonly Row[], look: Look = {}): readonly string[] {
+  const shown = shownOf(columns, rows, look)
+  const last = shown.at(-1)
+  const indent = totalOf(shown) - (last?.width ?? 0)
+  const width = look.wide === true ? undefined : look.width
+  return [undefined, ...rows].map((_, row) => {
+    const before = shown.slice(0, -1).map((column) => `${(column.cells[row] ?? '').padEnd(column.width)}${GAP}`)
+    const text = last?.cells[row] ?? ''
+    const lines = width === undefined || width - indent < LEAST_WRAPPED ? [text] : wrapped(text, indent, width)
+    return `${before.join('')}${lines.join('\n')}`.trimEnd()
+  })
+}
+
+/** Titles of the columns that a terminal is too narrow for. */
+export function leftOut<Row>(columns: readonly Column<Row>[], rows: readonly Row[], look: Look): readonly string[] {
+  const shown = new Set(shownOf(columns, rows, look).map(({ title }) => title))
+  return columns.filter(({ title, wide }) => wide !== true && !shown.has(title)).map(({ title }) => title)
+}
+
+interface Shown {
+  readonly title: string
+  readonly cells: readonly string[]
+  readonly yields: number
+  readonly width: number
+}
+
+const totalOf = (shown: readonly Shown[]): number => shown.reduce((sum, { width }) => sum + width, GAP.length * (shown.length - 1))
+
+function shownOf<Row>(columns: readonly Column<Row>[], rows: readonly Row[], { wide = false, width }: Look): readonly Shown[] {
+  let shown = columns
+    .filter((column) => wide || column.wide !== true)
+    .map(({ title, cell, yields = Number.POSITIVE_INFINITY }): Shown => {
+      const cells = [title, ...rows.map((row) => plain(cell(row)) || '-')]
+      return { title, cells, yields, width: Math.max(...cells.map(({ length }) => length)) }
+    })
+  while (!wide && width !== undefined && totalOf(shown) > width) {
+    const next = Math.min(...shown.map(({ yields }) => yields))
+    if (next === Number.POSITIVE_INFINITY) break
+    shown = shown.filter(({ yields }) => yields !== next)
+  }
+  return shown
+}
+
+/**
+ * Breaks a text at blanks, each further line below the first. What is longer than a line stays whole, so that a hash can be copied: it begins further to the
+ * left where it fits so, and otherwise goes over the edge.
+ */
+function wrapped(text: string, indent: number, width: number): readonly string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    const room = width - indent
+    const next = line === '' ? word : `${line} ${word}`
+    if (next.length <= room || (lines.length === 0 && line === '')) line = next
+    else {
+      lines.push(line)
+      line = word
+    }
+  }
+  lines.push(line)
+  return lines.map((one, index) =>
+    index === 0 ? one : `${' '.repeat(Math.min(indent, Math.max(LEAST_INDENT, width - one.length)))}${one}`,
+  )
 }
 
 /** RFC 4180. A cell that a spreadsheet would take for a formula gets an apostrophe (OWASP, CSV injection). */

@@ -38,6 +38,12 @@ test('a stake that was made before is adopted, by its place; comments and all el
   expect(written).toBe(text.replace('amountEth: "32"\n', 'amountEth: "32"\n  adopt:\n    stakeId: st_1\n'))
 })
 
+test('lists and maps on one line stay as they were written, with blanks inside or without', async () => {
+  const dense = text.replaceAll('{ ', '{').replaceAll(' }', '}').replace('# ours', '# ours\n  labels: {tier: [a, b]}')
+  const { text: written } = await adopted(known({ 'EthereumStake/team-a/validator-1': ['st_1'] }), dense)
+  expect(written).toBe(dense.replace('amountEth: "32"\n', 'amountEth: "32"\n  adopt:\n    stakeId: st_1\n'))
+})
+
 describe('is left as it is', () => {
   test.each<[string, StakesNamed, string, RegExp]>([
     ['one that nobody has made', known({}), 'new', /knows no stake of EthereumStake\/team-a\/validator-1/],

@@ -35,7 +35,8 @@ export function readManifests(text: string, path: string, namespace: string): Ma
   return {
     path,
     stakes: documents.flatMap((one) => stakeOf(one as Document, namespace)),
-    text: () => documents.map((one) => one.toString({ lineWidth: 0 })).join(''),
+    // As the file has it, so that a diff shows what was adopted and nothing else.
+    text: () => documents.map((one) => one.toString({ lineWidth: 0, flowCollectionPadding: !/[[{][^\s\]}]/.test(text) })).join(''),
   }
 }
 
