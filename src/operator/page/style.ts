@@ -60,11 +60,11 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 caption { text-align: left; padding: 0.6rem 0.9rem; color: var(--soft); font-size: 0.87rem }
 th, td { text-align: left; vertical-align: top; padding: 0.5rem 0.9rem; border-top: 1px solid var(--line); overflow-wrap: break-word }
 thead th { font-size: 0.85rem; color: var(--soft); font-weight: 600; white-space: nowrap; overflow-wrap: normal }
-tbody th { font-weight: 600; min-width: 7rem; overflow-wrap: anywhere }
+tbody th { font-weight: 600; min-width: 10.5rem; overflow-wrap: anywhere }
 tbody th .soft { font-weight: 400 }
 td.any { overflow-wrap: anywhere; min-width: 6rem }
 td.tight { white-space: nowrap; overflow-wrap: normal }
-td.wide { min-width: 16rem }
+td.wide { min-width: 16rem; width: 32%; overflow-wrap: anywhere }
 td.number { text-align: right; white-space: nowrap }
 thead th.number { text-align: right }
 tbody tr:hover { background: var(--ground) }

@@ -217,7 +217,11 @@ export function exampleFleet({ leads = true } = {}) {
       phase: 'Broadcast',
       network: 'mainnet',
       validator: { network: 'mainnet', pubkey: hex(48, 'b2') },
-      conditions: waiting('AwaitingConsensus', 'The request is final; the consensus layer has not decided on it yet.', '11:50:00'),
+      conditions: waiting(
+        'AwaitingConsensus',
+        `The request for validator ${hex(48, 'b1')} is final; the consensus layer has not decided on it yet.`,
+        '11:50:00',
+      ),
     },
     '11:45:00',
   )
