@@ -57,7 +57,8 @@ export const questions: readonly Question[] = [
   {
     asks: 'Is a transaction stuck, or lost?',
     run: `kubectl get stx --sort-by=.metadata.creationTimestamp -o wide | grep -v ' Landed '`,
-    shows: '`Open` may still land: look at its age. `Waiting` is not signed yet, and of `Unclaimed` the resource is gone. `Reverted` and `FrontRun` came to nothing.',
+    shows:
+      '`Open` may still land: look at its age. `Waiting` is not signed yet, and of `Unclaimed` the resource is gone. `Reverted` and `FrontRun` came to nothing.',
     alerts: ['StakingTransactionsDontLand', 'StakingTransactionsLost'],
     query: 'max by (signer, network, purpose, state) (staking_operator_transactions_open_oldest_seconds)',
   },
