@@ -113,7 +113,7 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
 
   /** Only a graceful end makes anvil write its state: ask for it instead, before every end. */
   const saveState = async (): Promise<void> => {
-    const state = await callRpc<Hex>(url, 'anvil_dumpState', [true], 60_000)
+    const state = await callRpc<Hex>(url, 'anvil_dumpState', [true], 300_000)
     writeFileSync(stateFile, gunzipSync(Buffer.from(state.slice(2), 'hex')))
   }
   const crash = async (): Promise<void> => {
