@@ -227,6 +227,17 @@ describe('one more', () => {
     expect(overLimit([limit({ maxCount: 1 })], [old], asked, at(24))).toBeUndefined()
     expect(sinceMs(at(2), HOUR)).toBe(2 * HOUR)
   })
+
+  test.each([
+    { what: 'the window has passed by the chain', clock: 26, block: 26, freesAt: undefined },
+    { what: 'not yet', clock: 20, block: 20, freesAt: 25 },
+    { what: 'the chain stands still', clock: 26, block: 3, freesAt: 48 },
+    { what: 'the chain tells no time', clock: 26, block: 0, freesAt: 74 },
+    { what: 'a chain ahead of the clock, which may be the one that is wrong', clock: 26, block: 27, freesAt: 74 },
+  ])('signed by a clock that was ahead for a moment, by two days: $what', ({ clock, block, freesAt }) => {
+    const found = overLimit([limit({ maxCount: 1 })], [use(50, { blockMs: HOUR })], asked, presentOf(clock * HOUR, block * 3_600))
+    expect(found?.freesAtMs).toBe(freesAt === undefined ? undefined : freesAt * HOUR)
+  })
 })
 
 describe('whose turn it is', () => {

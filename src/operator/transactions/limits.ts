@@ -195,11 +195,20 @@ export const presentOf = (clockMs: number, blockSeconds: number): Present => ({
 /** A time that is before any from which something counts that is so old at most. */
 export const sinceMs = ({ clockMs, blockMs = clockMs }: Present, windowMs: number): number => Math.min(clockMs, blockMs) - windowMs
 
-/** ▸ A window is over when both clocks say so, each by what it said at the signature: one that is set wrong, or stands far off, opens nothing. By the clock. */
+/** How far ahead of a right clock the chain's time may be, ms: blocks have the time of their slot, by their maker's clock. */
+const BLOCK_AHEAD_MS = 60_000
+
+/**
+ * When a window lets go of what was signed for, Unix ms by the clock. ▸ It is over when both clocks say so, each by what it said at the signature: one that is set
+ * wrong, or stands far off, opens nothing. What was signed later than now was signed by a clock that was ahead, unless this one is behind; it is not behind where
+ * the chain is not ahead of it. Then the chain's time alone tells, so that a clock which was wrong for a moment costs nobody hours.
+ */
 function endMs({ atMs, blockMs }: Use, { windowMs }: Pick<Limit, 'windowMs'>, now: Present): number {
   const byClock = atMs + windowMs
   if (blockMs === undefined || now.blockMs === undefined) return byClock
-  return Math.max(byClock, now.clockMs + blockMs + windowMs - now.blockMs)
+  const byChain = now.clockMs + blockMs + windowMs - now.blockMs
+  const wasAhead = atMs > now.clockMs && now.blockMs <= now.clockMs + BLOCK_AHEAD_MS
+  return wasAhead ? byChain : Math.max(byClock, byChain)
 }
 
 const counts = (use: Use, limit: Limit, namespace: string, now: Present): boolean =>
