@@ -96,6 +96,7 @@ export async function fleetSoak(options: FleetSoakOptions): Promise<FleetResult>
     say('the faults are over')
     quiet.abort()
     await busy
+    await oracle.endLimit()
     await users.finish()
     await users.applyAll()
     const begun = performance.now()
@@ -202,7 +203,7 @@ async function settle(
 
 /** Reads for the oracle: raw data of the chains, and objects as JSON. What the objects claim must be there, so they are read first. */
 function createOracle({ cluster, anvil, beacon, solana }: Fleet, users: Users) {
-  const terms: Terms = { ...TERMS, depositContract: anvil.depositContract.toLowerCase(), ...CAPS, limit: LIMIT }
+  let terms: Terms = { ...TERMS, depositContract: anvil.depositContract.toLowerCase(), ...CAPS, limit: LIMIT }
   const source = { rpcUrl: anvil.url, depositContract: terms.depositContract, requestContract: terms.requestContract }
   const objects = async (): Promise<readonly KubernetesObject[]> => {
     const lists = await Promise.all(
@@ -225,6 +226,11 @@ function createOracle({ cluster, anvil, beacon, solana }: Fleet, users: Users) {
   }
   return {
     look,
+    /** The owner of the key is about to take the limit away. */
+    async endLimit(): Promise<void> {
+      const { timestamp } = await anvil.rpc<{ readonly timestamp: string }>('eth_getBlockByNumber', ['latest', false])
+      terms = { ...terms, limit: { ...LIMIT, until: Number(timestamp) } }
+    },
     async lookAtAll(): Promise<LastEvidence> {
       const evidence = await look()
       return {

@@ -13,7 +13,11 @@ export interface Terms {
   readonly maxFeePerGasWei: bigint
   readonly maxRequestFeeWei: bigint
   /** At its highest: how many deposits, exits and withdrawals may be signed within so many seconds. */
-  readonly limit: { readonly count: number; readonly seconds: number }
+  readonly limit: {
+    readonly count: number
+    readonly seconds: number /** Unix time in s, by the chain: from then on there is none. */
+    readonly until?: number
+  }
 }
 
 /** What can be judged at any moment. Objects were read before the chains: what they claim must be there. */

@@ -353,3 +353,12 @@ test.each<{ readonly what: string; readonly object: KubernetesObject }>([
     object: ready('SolanaStake', 'sol', { status: { conditions: [{ type: 'Ready', status: 'True', reason: 'Succeeded', message: '' }] } }),
   },
 ])('$what is no violation', ({ object }) => expect(lastViolations(withObject(object))).toEqual([]))
+
+test('a limit that was taken away is broken by nothing that lands afterwards', () => {
+  const { terms } = good
+  const evidence = { ...good, sent: [...good.sent, sent(4, {}), sent(5, {})] }
+  const until = (seconds: number) => lastViolations({ ...evidence, terms: { ...terms, limit: { ...terms.limit, until: seconds } } })
+  const broken = expect.stringMatching(/landed within 30 s/)
+  expect(until(Math.max(...evidence.sent.map(({ blockTime }) => blockTime)))).toContainEqual(broken)
+  expect(until(0)).not.toContainEqual(broken)
+})

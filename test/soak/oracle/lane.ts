@@ -31,7 +31,9 @@ function wrongOf({ to, valueWei, input, from, maxFeePerGasWei }: Sent, terms: La
  * is not on the chain.)
  */
 export function overLimit({ sent, terms: { limit, depositContract, requestContract } }: LastEvidence): readonly string[] {
-  const counted = sent.filter(({ to }) => to === depositContract || to === requestContract)
+  const counted = sent.filter(
+    ({ to, blockTime }) => (to === depositContract || to === requestContract) && blockTime <= (limit.until ?? Number.POSITIVE_INFINITY),
+  )
   return counted.flatMap((first, index) => {
     const within = counted.slice(index).filter(({ blockTime }) => blockTime < first.blockTime + limit.seconds)
     return within.length <= 2 * limit.count
