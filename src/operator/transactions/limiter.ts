@@ -10,6 +10,7 @@ import {
   inTurn,
   type Limit,
   limitsOf,
+  longestOf,
   type Over,
   overLimit,
   type Present,
@@ -68,7 +69,6 @@ const limitsIn = ({ spec }: StakingSigner): readonly Limit[] => {
   const limits = limitsOf(spec)
   return 'problem' in limits ? [] : limits
 }
-export const longestOf = (limits: readonly Limit[]): number => limits.reduce((most, { windowMs }) => Math.max(most, windowMs), 0)
 
 /** Holds what a lane signs within the limits of its signer, by the log alone: it remembers nothing from one look to the next. */
 export function createLimiter({ store, signers, clock }: LimiterDeps) {

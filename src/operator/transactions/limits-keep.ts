@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { sameHex } from '../../lib/hex.ts'
 import { timestamp } from '../../resources/conditions.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
-import { countedUntilMs, limitsOf, MAX_WINDOW_MS, type Present, presentOf } from './limits.ts'
+import { countedUntilMs, limitsOf, longestOf, MAX_WINDOW_MS, type Present, presentOf } from './limits.ts'
 import type { RecordObject } from './store.ts'
 
 /** For how long records are kept, beyond what else needs them, as a limit counts them. */
@@ -30,7 +30,7 @@ export function createKeeping({ signers, clock }: { readonly signers: () => Iter
     for (const { metadata, spec } of signersOf(record)) {
       const limits = limitsOf(spec)
       const isUnreadable = 'problem' in limits
-      const windowMs = isUnreadable ? MAX_WINDOW_MS : limits.reduce((most, one) => Math.max(most, one.windowMs), 0)
+      const windowMs = isUnreadable ? MAX_WINDOW_MS : longestOf(limits)
       // Without a limit nothing counts, though the time of its block be ahead of our clock.
       const until = windowMs === 0 ? undefined : untilOf(record, windowMs, now)
       if (until === undefined) continue

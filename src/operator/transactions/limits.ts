@@ -169,6 +169,9 @@ export function usesOf(record: Given, isClaimed: boolean): readonly Use[] {
   return isClaimed || status.place !== undefined ? [...dropped, use(undefined, true)] : dropped
 }
 
+/** The longest window of limits, ms; 0 without any. */
+export const longestOf = (limits: readonly Limit[]): number => limits.reduce((most, { windowMs }) => Math.max(most, windowMs), 0)
+
 /** When a record was signed for last, Unix ms; infinity while it may land; undefined where nothing of it counts. */
 export function lastUseMs(record: Given): number | undefined {
   const uses = usesOf(record, false)
