@@ -101,7 +101,12 @@ test('what the operator has not seen is not healthy: without an operator, Flux w
 
 test('healthy is what is Ready: the signer, and the stake whose deposit is final', async () => {
   await stack().operator.start()
-  const applied = await eventually('the Kustomization is ready', kustomization, (value) => ready(value)?.status === 'True')
+  // Flux writes its conditions by one request and the rest of the status by the next: what is seen between them says Ready without a revision.
+  const applied = await eventually(
+    'the Kustomization is ready, and says of what',
+    kustomization,
+    (value) => ready(value)?.status === 'True' && value.status?.lastAppliedRevision !== undefined,
+  )
   expect(applied.status?.lastAppliedRevision).toMatch(/^main@sha1:/)
   const { cluster } = stack()
   expect(seen(await getSigner(cluster)).ready).toBe('True')
