@@ -69,6 +69,11 @@ describe.each([KEY, EXIT, WITHDRAWAL])('%s', (key) => {
         times.set(count, (times.get(count) ?? 0) + 1)
         expect(given.chain.violations, `set back at ${points[fatal]}`).toEqual([])
         expect(count, `set back at ${points[fatal]}`).toBeLessThanOrEqual(1)
+        // It comes to its end, or says what a person has to look at: nothing is asked for again for ever.
+        expect(
+          given.ready(key) || given.stalled(key) !== '',
+          `set back at ${points[fatal]}: ${given.condition('Ready', key)?.message}`,
+        ).toBe(true)
       }
       // It is paid nearly always: what is lost is asked for again, and a person is asked seldom.
       expect(times.get(1) ?? 0).toBeGreaterThan(points.length / 2)

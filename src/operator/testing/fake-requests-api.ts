@@ -26,6 +26,8 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
   const byKey = new Map<string, { readonly fingerprint: string; readonly id: string; readonly body: FakeRequestBody }>()
   const byReference = new Map<string, string>()
   const calls: { readonly method: string; readonly pubkey: string }[] = []
+  /** Requests made in all: an id is never given twice, even where the database was lost. */
+  let made = 0
   const state = {
     /** Whose credentials the validators have. */
     withdrawalAddress: '0x' as Address,
@@ -93,7 +95,7 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     }
     const broken = state.broken(request)
     if (broken.length > 0) throw rulesBroken(...broken)
-    const id = createHash('sha256').update(`request ${stored.size}`).digest('hex').slice(0, 32)
+    const id = createHash('sha256').update(`request ${made++}`).digest('hex').slice(0, 32)
     const feeWei = wei(fake.state.requestFee)
     const body = {
       requestId: id,

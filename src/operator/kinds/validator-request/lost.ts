@@ -9,7 +9,7 @@ import type { ValidatorRequestDeps } from './deps.ts'
 import { refusalOf } from './refusal.ts'
 import { type RequestBody, type RequestType, typeOf } from './request-type.ts'
 import type { RequestService } from './service.ts'
-import type { FoundValidator, RequestOrder } from './steps.ts'
+import type { FoundValidator, Renamed, RequestOrder } from './steps.ts'
 
 /**
  * Requests that the staking API does not know any more (404) though their transaction has landed, as after a restore of its database. Only the staking API
@@ -40,7 +40,7 @@ export function createLostRequests(deps: Pick<ValidatorRequestDeps, 'assertMayAc
       'AwaitingConsensus',
       `The staking API did not know the request any more (404). It was made again as ${requestId}, and transaction ${lost.hash}, which is final, is reported under it. Nothing is asked for again.`,
       1_000,
-    ).with({ requestId })
+    ).with({ requestId } satisfies Renamed)
   }
 
   /**

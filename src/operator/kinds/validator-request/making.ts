@@ -1,7 +1,7 @@
 import type { Hash } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { externalReference } from '../../engine/origin.ts'
-import { Halt, stall, wait } from '../../engine/verdict.ts'
+import { Halt, retry, stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { blockHashIn, hashIn, pubkeyOf } from '../../transactions/ethereum-texts.ts'
@@ -15,7 +15,7 @@ import { requestSpec } from './records.ts'
 import { type RequestBody, typeOf } from './request-type.ts'
 import { rulesIn } from './rules.ts'
 import { isGone, type RequestService } from './service.ts'
-import type { FoundValidator, RequestOrder, RequestPlan } from './steps.ts'
+import type { FoundValidator, Renamed, RequestOrder, RequestPlan } from './steps.ts'
 import type { RequestTargets } from './target.ts'
 
 /** From a verified request to its record: made anew, or taken over from who has no more use for it. */
@@ -49,17 +49,17 @@ export function createMaking(
 
   /**
    * The staking API has no request of the id in status (404): its database was set back, or somebody wrote another id. The request is asked for again, under its own
-   * key; nothing is signed for that. @returns never: @throws the wait in which status learns the right id
+   * key; nothing is signed for that. @returns never: @throws the retry in which status learns the right id
    */
   async function forgotten({ order, validator, requestId }: RequestPlan, network: EthereumNetwork, signal: AbortSignal): Promise<never> {
     deps.assertMayAct()
     const again = await service.create(order, validator, network, signal)
     if (again.requestId === requestId) throw givenAndDenied(requestId)
-    throw wait(
+    // An API that goes on forgetting is asked at growing delays.
+    throw retry(
       'InProgress',
       `The staking API has no request ${requestId} (404): its database was set back, or somebody changed status.requestId. It has made ${again.requestId} for this resource. Nothing was signed for either yet.`,
-      1_000,
-    ).with({ requestId: again.requestId, verifiedCalldata: undefined })
+    ).with({ requestId: again.requestId } satisfies Renamed)
   }
 
   /** Makes the request's record, or takes over one that its former owner has no more use for. @throws Halt */

@@ -50,8 +50,8 @@ export type Consensus =
   | (Omit<ConsensusFields, 'status' | 'rules'> & { readonly status: 'Accepted' })
   | { readonly status: 'Dropped'; readonly rules: [string, ...string[]] }
 
-/** The staking API had lost the request and has made it again: nothing was reported under the new id. */
-interface Renamed {
+/** The staking API had lost the request and has made it again: nothing was verified or reported under the new id. */
+export interface Renamed {
   readonly requestId: string
 }
 
@@ -62,8 +62,8 @@ export type ValidatorRequestEffects = {
     /** Of one that is only planned no request is made: it would hold what others may ask for. */
     result: { requestId?: string; validator?: FoundValidator; plan?: ShownPlan }
   }
-  readonly verifyRequest: { args: RequestPlan; result: { verifiedCalldata: Hex } }
-  readonly followRequest: { args: RequestPlan; result: { transaction: EthereumTransaction | undefined; plan?: ShownPlan } }
+  readonly verifyRequest: { args: RequestPlan; result: { verifiedCalldata: Hex } | Renamed }
+  readonly followRequest: { args: RequestPlan; result: { transaction: EthereumTransaction | undefined; plan?: ShownPlan } | Renamed }
   readonly reportRequest: {
     args: { order: RequestOrder; validator: FoundValidator; requestId: string; hash: Hash }
     result: { reportedHash: Hash } | Renamed
@@ -102,6 +102,10 @@ function renamed({ transaction, ...status }: ValidatorRequestStatus, { requestId
   const { reportedHash: _elsewhere, ...unreported } = transaction
   return { ...status, requestId, transaction: unreported }
 }
+/** Nothing was signed for it yet: what the staking API has under the new id is verified like the first. */
+function madeAgain({ verifiedCalldata: _before, ...status }: ValidatorRequestStatus, again: Renamed): ValidatorRequestStatus {
+  return renamed(status, again)
+}
 /** There may be something to watch: status has all that the look needs. */
 const isUnderWay = ({ validator, requestId }: ValidatorRequestStatus): boolean => validator !== undefined && requestId !== undefined
 
@@ -139,7 +143,8 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
     done: (status) => isFinal(status) || status.verifiedCalldata !== undefined,
     effect: 'verifyRequest',
     args: planOf,
-    absorb: (status, { verifiedCalldata }) => ({ ...status, verifiedCalldata }),
+    absorb: (status, result) =>
+      'requestId' in result ? madeAgain(status, result) : { ...status, verifiedCalldata: result.verifiedCalldata },
   }),
   step({
     name: 'Transaction',
@@ -148,7 +153,9 @@ export const validatorRequestSteps: readonly ValidatorRequestStep[] = [
     effect: 'followRequest',
     args: planOf,
     watches: isUnderWay,
-    absorb: (status, { transaction, plan }) => {
+    absorb: (status, result) => {
+      if ('requestId' in result) return madeAgain(status, result)
+      const { transaction, plan } = result
       const { transaction: _before, plan: _planned, ...rest } = status
       return { ...rest, ...(plan === undefined ? {} : { plan }), ...(transaction === undefined ? {} : { transaction }) }
     },
