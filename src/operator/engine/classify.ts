@@ -96,7 +96,10 @@ function ofStakingApi(error: StakingApiError): Verdict {
     )
   }
   if (error.status === 404)
-    return stalled('RequestRefused', 'The staking API does not know this (404): it was created with another account or another database.')
+    return stalled(
+      'RequestRefused',
+      "The staking API does not know this (404): its database was set back, the operator's API key is another account's than the one that it was created with, or the URL is not the staking API's. Nothing is signed for it. Whoever runs the staking API must look; it is asked again.",
+    )
   if (error.status !== undefined && error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429) {
     return stalled('RequestRefused', `The staking API refused the request (${error.status}).`)
   }

@@ -9,6 +9,7 @@ import { type LaneDeps, type Moment, somebodyWaits } from './moment.ts'
 import { isCancelling, wish } from './protocol.ts'
 import { createRivals } from './rivals.ts'
 import { type RecordObject, recordOf } from './store.ts'
+import { ForgottenHalt } from './telling.ts'
 
 export type Drive = ReturnType<typeof createDrive>
 
@@ -47,6 +48,7 @@ export function createDrive(deps: LaneDeps) {
     const found = await hindrance(moment, of)
     let standing: Standing
     let isOvertaken = false
+    let isForgotten = false
     if ('signer' in found) {
       // Once its cancel is written down, nothing else of it is sent under this nonce.
       if (isCancelling(recordOf(of))) return cancel(moment, of, undefined)
@@ -57,6 +59,7 @@ export function createDrive(deps: LaneDeps) {
       } catch (error) {
         moment.signal.throwIfAborted()
         standing = standingOf(error)
+        isForgotten = error instanceof ForgottenHalt
       }
     } else {
       standing = found.standing
@@ -72,6 +75,7 @@ export function createDrive(deps: LaneDeps) {
       maybeSent: !known.freshPlace,
       somebodyWaits:
         isOvertaken ||
+        isForgotten ||
         // Another resource of the same purpose gets the record once nothing of it can land; a signer that is being deleted waits for its lane.
         standing.reason === 'OwnerGone' ||
         isSignerLeaving(now) ||

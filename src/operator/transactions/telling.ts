@@ -1,11 +1,26 @@
 import { StakingApiError } from '../../contract/client-error.ts'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
-import { wait } from '../engine/verdict.ts'
+import { Halt, wait } from '../engine/verdict.ts'
 import { hashIn, senderOf } from './ethereum-texts.ts'
 import type { LaneDeps } from './moment.ts'
 import { disregardedIn, testimony } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
+
+/**
+ * The staking API has forgotten what a transaction was signed for (404), as after a restore of its database: it can't be told, so nothing is sent. What asks for the
+ * transaction waits for its place to be given up like anybody behind it: it is asked for anew then.
+ */
+export class ForgottenHalt extends Halt {
+  constructor(hash: string) {
+    super({
+      kind: 'wait',
+      reason: 'ServiceUnavailable',
+      message: `The staking API does not know any more what transaction ${hash} was signed for (404): its database was set back, or the operator's API key is another account's now. Nothing is sent that it can't be told of. Bring back the data or the key; if that isn't done soon, the transaction's nonce is cancelled, and it is asked for anew.`,
+      afterMs: 12_000,
+    })
+  }
+}
 
 /** Tells the staking API the hash of an attempt, before it is sent. */
 export function createTelling(deps: Pick<LaneDeps, 'kindOf'>) {
@@ -33,6 +48,7 @@ export function createTelling(deps: Pick<LaneDeps, 'kindOf'>) {
       await deps.kindOf(of).tell(of, { hash, from: senderOf(of), nonce: attempt.nonce ?? 0 }, signal)
       return true
     } catch (error) {
+      if (error instanceof StakingApiError && error.status === 404) throw new ForgottenHalt(hash)
       if (!(error instanceof StakingApiError) || error.status !== 409) throw error
       if (error.code === 'already-submitted' && (await insistsOnDisregarded(of, signal))) return false
       throw wait(
