@@ -32,6 +32,8 @@ export interface TransactionLog {
    * @returns the record as it then is; undefined where it may not
    */
   drop(record: RecordObject, hash: string, signal: AbortSignal): Promise<RecordObject | undefined>
+  /** The staking API has what has landed under another id now. @returns the record as it then is */
+  renamed(record: RecordObject, apiId: string, signal: AbortSignal): Promise<RecordObject>
   /**
    * Attempts of a Solana record that was never begun, which somebody else knows of: they are followed from now on. Nothing is changed where it has begun.
    * @returns the record as it then is
@@ -115,6 +117,12 @@ export function createTransactionLog(deps: {
       deps.assertMayAct()
       const status = withDropped(recordOf(record), record.spec.owner, hash)
       return status && store.writeStatus(record, status, signal)
+    },
+
+    async renamed(record, apiId, signal) {
+      if (record.status?.outcome === undefined) throw new Error(`${record.metadata.name} has no outcome`)
+      deps.assertMayAct()
+      return store.writeSpec(record, { apiId }, signal)
     },
 
     async ensure(name, spec, signal, givesWay) {

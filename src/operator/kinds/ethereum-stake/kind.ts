@@ -12,6 +12,7 @@ import { isBegun } from '../../transactions/owner.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { cancelFirst, type Deletion, decideDeletion, isConfirmedByPerson, type LoggedDeposit } from './deletion.ts'
+import { createStakeLook } from './made-again.ts'
 import { ownDeposit } from './records.ts'
 import { ethereumStakeStatus, isConfirmed, isDone, isEarning, wasSlashed } from './status.ts'
 import { type EthereumStakeEffects, type EthereumStakeView, ethereumStakeSteps, undoStake } from './steps.ts'
@@ -27,6 +28,7 @@ export function ethereumStakeKind(deps: {
 }): SagaKind<EthereumStake, EthereumStakeStatus, EthereumStakeView, EthereumStakeEffects> {
   const { log, networks, intervals } = deps
   const { chainHas, unseen } = createUnlogged({ log, networks })
+  const look = createStakeLook({ log })
 
   /** The record of this resource, by its place and its origin; without an origin, by its place alone. */
   const recordFor = ({ metadata }: EthereumStake, uid: string | undefined): RecordObject | undefined =>
@@ -102,7 +104,7 @@ export function ethereumStakeKind(deps: {
         const { transaction: _gone, ...rest } = status
         return rest
       }
-      const { validator, consensus } = await network.api.ethereumStake(status.stakeId, signal)
+      const { stakeId, validator, consensus } = await look(status.stakeId, resource, record, network, signal)
       const { pubkey } = status.depositData
       // What the service says of another validator is no news of this one.
       if (validator.pubkey.toLowerCase() !== pubkey.toLowerCase()) return status
@@ -110,6 +112,7 @@ export function ethereumStakeKind(deps: {
       const { consensus: _before, ...undecided } = status
       return {
         ...undecided,
+        stakeId,
         ...(decided === undefined ? {} : { consensus: decided }),
         validator: {
           pubkey,

@@ -23,6 +23,18 @@ export interface EthereumStakeDeps extends EthereumDeps {
 /** What a stake asks for, checked: its network, amount, address, and the signer that its policy admits, as they all stand now. */
 export type DepositRequests = ReturnType<typeof createDepositRequests>
 
+const credentialsTypeOf = ({ credentialsType }: StakeRequest): '0x01' | '0x02' => (credentialsType === 'Execution' ? '0x01' : '0x02')
+
+/** How the stake is asked for: each time the same, so that the staking API gives the same one. */
+export const creationOf = (request: StakeRequest, amountGwei: Gwei, withdrawalAddress: Address) => ({
+  idempotencyKey: request.idempotencyKey,
+  network: request.network,
+  amountGwei,
+  withdrawalAddress,
+  credentialsType: credentialsTypeOf(request),
+  externalReference: request.externalReference,
+})
+
 /** What the staking API has said of the stake. */
 const saidOf = visitNote<EthereumStakeBody>('stake')
 
@@ -57,8 +69,6 @@ export function createDepositRequests(deps: SignerAdmissionDeps) {
     return address
   }
 
-  const credentialsTypeOf = (request: StakeRequest): '0x01' | '0x02' => (request.credentialsType === 'Execution' ? '0x01' : '0x02')
-
   /** The signer, admitted by its policy for this resource as both stand now. */
   const admittedSigner = (request: StakeRequest, signal: AbortSignal, fresh = false): Promise<StakingSigner> =>
     admitted(
@@ -76,17 +86,7 @@ export function createDepositRequests(deps: SignerAdmissionDeps) {
     const { api } = networkOf(request.network)
     const body =
       request.adoptStakeId === undefined
-        ? await api.createEthereumStake(
-            {
-              idempotencyKey: request.idempotencyKey,
-              network: request.network,
-              amountGwei: amountOf(request),
-              withdrawalAddress: addressOf(request),
-              credentialsType: credentialsTypeOf(request),
-              externalReference: request.externalReference,
-            },
-            signal,
-          )
+        ? await api.createEthereumStake(creationOf(request, amountOf(request), addressOf(request)), signal)
         : await api.ethereumStake(request.adoptStakeId, signal)
     return saidOf.write(visit, body)
   }
