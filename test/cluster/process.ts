@@ -42,7 +42,7 @@ export interface RunningProcess {
   alive(): boolean
   /** Sends a signal; nothing when it is gone. SIGSTOP and SIGCONT freeze and wake it. */
   kill(signal: NodeJS.Signals): void
-  /** The stop signal, then SIGKILL after `graceMs` (default 10,000). */
+  /** The stop signal, then SIGKILL after `graceMs` (default 30,000). */
   stop(graceMs?: number): Promise<Exit>
   /** stdout and stderr in the order they came; of very much output, the last 8 MB. */
   output(): string
@@ -126,7 +126,7 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
     kill: (signal) => {
       if (alive()) child.kill(signal)
     },
-    stop: async (graceMs = 10_000) => {
+    stop: async (graceMs = 30_000) => {
       if (!alive()) return exited
       child.kill(options.stopSignal ?? 'SIGTERM')
       child.kill('SIGCONT') // a frozen one takes no other signal

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { freePort } from '../../cluster/ports.ts'
+import { firstPortOf, freePort } from '../../cluster/ports.ts'
 import { type ProcessOptions, startProcess } from '../../cluster/process.ts'
 import { birthOf } from '../../cluster/reaper.ts'
 
@@ -33,11 +33,11 @@ test.each([
   {
     given: 'is not ready in time',
     script: 'echo because; exec sleep 20',
-    message: /not ready within 300 ms \(last answer: not yet\):\nbecause/,
+    message: /not ready within 3000 ms \(last answer: not yet\):\nbecause/,
   },
 ])('starting one that $given fails, quoting its last lines', async ({ script, message }) => {
   const notYet = () => Promise.reject(new Error('not yet'))
-  await expect(sh(script, { readyWhen: notYet, readyTimeoutMs: 300 })).rejects.toThrow(message)
+  await expect(sh(script, { readyWhen: notYet, readyTimeoutMs: 3_000 })).rejects.toThrow(message)
 })
 
 test('starting a program that is not there fails', async () => {
@@ -52,7 +52,7 @@ test('one that ignores SIGTERM is stopped by SIGKILL', async () => {
 test('a frozen one can be stopped', async () => {
   const process = await sh('echo up; exec sleep 20', { readyWhen: ({ output }) => output().includes('up') })
   process.kill('SIGSTOP')
-  expect(await process.stop(2_000)).toEqual({ code: null, signal: 'SIGTERM' })
+  expect(await process.stop(20_000)).toEqual({ code: null, signal: 'SIGTERM' })
 })
 
 test('waiting for a line that never comes ends with the process', async () => {
@@ -83,7 +83,7 @@ test.runIf(process.platform === 'linux')('it dies with the one who started it, e
     setInterval(() => {}, 1000)`)
   expect(birthOf(pid)).toBeDefined()
   starter.kill('SIGKILL')
-  await expect.poll(() => birthOf(pid), { timeout: 5_000 }).toBeUndefined()
+  await expect.poll(() => birthOf(pid), { timeout: 30_000 }).toBeUndefined()
 })
 
 test('--stop ends what was left behind, and leaves alone what is in use', async () => {
@@ -104,7 +104,7 @@ test('--stop ends what was left behind, and leaves alone what is in use', async 
     starter.kill('SIGKILL')
     await once(starter, 'exit')
     expect(controlplaneStop()).toContain(`ended sleep (${pid})`)
-    await expect.poll(() => birthOf(pid), { timeout: 5_000 }).toBeUndefined()
+    await expect.poll(() => birthOf(pid), { timeout: 30_000 }).toBeUndefined()
     expect(existsSync(scratch)).toBe(false)
     expect(controlplaneStop()).toContain('nothing was left behind')
   } finally {
@@ -115,7 +115,10 @@ test('--stop ends what was left behind, and leaves alone what is in use', async 
 })
 
 test('free ports differ and lie below those of outgoing connections', async () => {
-  const ports = await Promise.all(Array.from({ length: 5 }, freePort))
-  expect(new Set(ports).size).toBe(5)
+  const ports = await Promise.all(Array.from({ length: 200 }, freePort))
+  expect(new Set(ports).size).toBe(200)
   for (const port of ports) expect(port).toBeLessThan(32_768)
+  const workers = ['1', '2', '3', undefined].map(firstPortOf)
+  expect(new Set(workers).size).toBe(workers.length)
+  for (const port of ports) expect(port - firstPortOf(process.env.VITEST_POOL_ID)).toBeLessThan(2_500)
 })
