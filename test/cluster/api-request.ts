@@ -8,9 +8,11 @@ export interface ApiRequest {
   readonly body?: unknown
   /** Default `application/json`; a PATCH needs its own. */
   readonly contentType?: string
+  /** Default `application/json`. */
+  readonly accept?: string
   /** Instead of the administrator's. */
   readonly token?: string
-  /** Default 10,000. */
+  /** Default 30,000. */
   readonly timeoutMs?: number
 }
 
@@ -23,7 +25,15 @@ export interface ApiResponse {
 /** One request to an API server, on a connection of its own unless an agent keeps them. @throws when it can't be reached or takes too long. */
 export function apiRequest(
   server: { readonly url: string; readonly caPem: string; readonly token: string; readonly agent?: Agent },
-  { method = 'GET', path, body, contentType = 'application/json', token = server.token, timeoutMs = 10_000 }: ApiRequest,
+  {
+    method = 'GET',
+    path,
+    body,
+    contentType = 'application/json',
+    accept = 'application/json',
+    token = server.token,
+    timeoutMs = 30_000,
+  }: ApiRequest,
 ): Promise<ApiResponse> {
   const payload = body === undefined ? undefined : JSON.stringify(body)
   return new Promise((resolve, reject) => {
@@ -36,7 +46,7 @@ export function apiRequest(
         signal: AbortSignal.timeout(timeoutMs),
         headers: {
           authorization: `Bearer ${token}`,
-          accept: 'application/json',
+          accept,
           ...(payload === undefined ? {} : { 'content-type': contentType, 'content-length': Buffer.byteLength(payload) }),
         },
       },

@@ -64,27 +64,57 @@ const isNotServed = (answer: ApiResponse | undefined): boolean =>
 
 const said = ({ status, body }: ApiResponse): string => `HTTP ${status}: ${(body as { message?: string }).message ?? String(body)}`
 
-/** Until every definition of the cluster is served, which it is a moment after it was applied. @throws after half a minute */
+interface Definition {
+  readonly metadata: { readonly name: string }
+  readonly spec: {
+    readonly group: string
+    readonly names: { readonly plural: string }
+    readonly versions: readonly { readonly name: string; readonly served: boolean }[]
+  }
+  readonly status?: { readonly conditions?: readonly Condition[] }
+}
+interface Discovery {
+  readonly items?: readonly {
+    readonly metadata?: { readonly name?: string }
+    readonly versions?: readonly { readonly version: string; readonly resources?: readonly { readonly resource: string }[] }[]
+  }[]
+}
+/** What kubectl and the controllers ask for: every group with all its resources in one answer. */
+const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+
+/**
+ * Until every definition of the cluster is served and found: in each of its versions by its path, and by those who ask what there is. The API server
+ * writes Established first, and does both a moment later, each by itself. @throws after 90 seconds
+ */
 export async function untilEstablished({ request }: Pick<ControlPlane, 'request'>): Promise<void> {
-  for (const deadline = Date.now() + 30_000; ; await delay(50)) {
-    const { body } = await request({ path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions' })
-    const { items } = body as { items: readonly { metadata: { name: string }; status?: { conditions?: readonly Condition[] } }[] }
-    const missing = items.filter(({ status }) => !isTrue(status?.conditions, 'Established'))
+  const definitions = async () => (await request({ path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions' })).body
+  const isServed = async (group: string, version: string, plural: string): Promise<boolean> =>
+    (await request({ path: `/apis/${group}/${version}/${plural}?limit=1` })).status === 200
+  for (const deadline = Date.now() + 90_000; ; await delay(50)) {
+    const { items = [] } = (await definitions()) as { items?: readonly Definition[] }
+    const found = (await request({ path: '/apis', accept: AGGREGATED })).body as Discovery
+    const missing: string[] = []
+    for (const { metadata, spec, status } of items)
+      for (const version of spec.versions.filter(({ served }) => served).map(({ name }) => name)) {
+        const versions = found.items?.find((group) => group.metadata?.name === spec.group)?.versions ?? []
+        const isFound = versions.find((one) => one.version === version)?.resources?.some(({ resource }) => resource === spec.names.plural)
+        if (!isTrue(status?.conditions, 'Established') || isFound !== true || !(await isServed(spec.group, version, spec.names.plural)))
+          missing.push(`${metadata.name} ${version}`)
+      }
     if (items.length > 0 && missing.length === 0) return
-    if (Date.now() > deadline)
-      throw new Error(`not established: ${missing.map(({ metadata }) => metadata.name).join(', ') || 'no definition'}`)
+    if (Date.now() > deadline) throw new Error(`not served: ${missing.join(', ') || 'no definition'}`)
   }
 }
 
 /**
  * Until the chart's policy writes down who asks, where it is installed: the API server has to hear of it and to reread its schemas, which it does every ten
- * seconds, and in between it answers 503. While a person installs the chart, that passes with the start of the pods. @throws after half a minute
+ * seconds, and in between it answers 503. While a person installs the chart, that passes with the start of the pods. @throws after 90 seconds
  */
 export async function untilRecorded({ request }: Pick<ControlPlane, 'request'>): Promise<void> {
   const policies = await request({ path: '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies' })
   const installed = (policies.body as { items?: readonly { metadata: { name: string } }[] }).items ?? []
   if (!installed.some(({ metadata }) => metadata.name === 'requesters.staking.dev')) return
-  for (const deadline = Date.now() + 30_000; ; await delay(200)) {
+  for (const deadline = Date.now() + 90_000; ; await delay(200)) {
     const answer = await request({
       method: 'PATCH',
       path: '/apis/staking.dev/v1alpha1/namespaces/default/validatorexits/not-there?fieldManager=tests&dryRun=All',

@@ -1,6 +1,7 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { untilEstablished } from './apply.ts'
 import { cacheDir } from './cache-dir.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { ensureGoPrograms, goModuleSource } from './go-program.ts'
@@ -43,7 +44,7 @@ export interface Flux {
 /** Installs Flux's definitions in the cluster and runs its two controllers beside it. */
 export async function startFlux(cluster: ControlPlane, assets: FluxAssets): Promise<Flux> {
   for (const name of Object.keys(programs)) await cluster.kubectlOk(['apply', '--server-side', '-f', join(assets.definitions, name)])
-  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
+  await untilEstablished(cluster)
   await cluster.kubectlOk(['create', 'namespace', 'flux-system'])
   const dir = mkdtempSync(join(tmpdir(), 'flux-'))
   const running: RunningProcess[] = []

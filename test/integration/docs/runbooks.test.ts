@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { questions } from '../../../scripts/alerts/questions.ts'
 import { headings, runbookPages } from '../../../scripts/alerts/runbooks/pages.ts'
 import { repository } from '../../../scripts/docs/pages.ts'
+import { untilEstablished } from '../../cluster/apply.ts'
 import { blocksOf, type Commands, pageCommands } from '../../cluster/page-commands.ts'
 import { applyAll, eventually, getSigner, OTHER_ADDRESS, SIGNER, seen, signer, stake, untilReason } from '../../stack/resources.ts'
 import { NETWORK } from '../../stack/stack.ts'
@@ -141,7 +142,7 @@ const definitionOf = (plural: string, kind: string) => ({
 test('the page on monitoring switches the alerts on, and each leads to its own runbook', { timeout: 240_000 }, async () => {
   const { cluster } = stack()
   await applyAll(cluster, [definitionOf('servicemonitors', 'ServiceMonitor'), definitionOf('prometheusrules', 'PrometheusRule')])
-  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd', '-l', '!none', '--all', '--timeout=60s'])
+  await untilEstablished(cluster)
   const reader = await pageCommands(
     cluster,
     { page: 'docs/how-to/monitor.md', placeholders: { 'WITHDRAWAL-ADDRESS': OTHER_ADDRESS, 'network: hoodi': `network: ${NETWORK}` } },

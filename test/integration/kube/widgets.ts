@@ -1,6 +1,7 @@
 import type { KubeApi } from '../../../src/operator/kube/api.ts'
 import type { KubeObject, NewObject } from '../../../src/operator/kube/objects.ts'
 import type { ResourceClient, ResourceDefinition } from '../../../src/operator/kube/resource-client.ts'
+import { untilEstablished } from '../../cluster/apply.ts'
 import type { ControlPlane } from '../../cluster/control-plane.ts'
 
 /** A custom resource of these tests' own. */
@@ -48,7 +49,7 @@ export const widget = (name: string, spec: Widget['spec'] = {}, namespace = 'def
 
 export async function installWidgets(cluster: ControlPlane): Promise<void> {
   await cluster.apply(widgetCrd)
-  await cluster.kubectlOk(['wait', '--for=condition=Established', 'crd/widgets.test.kube-runtime.dev', '--timeout=30s'])
+  await untilEstablished(cluster)
 }
 
 export const widgetClient = (api: KubeApi): ResourceClient<Widget> => api.resource<Widget>(widgets)
