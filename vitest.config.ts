@@ -30,8 +30,9 @@ export default defineConfig({
           name: 'integration',
           include: ['test/**/*.test.ts'],
           globalSetup: ['test/stack/prepared.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 180_000,
+          // It costs something where a test fails only, and a machine may be a third as fast as the one it was written on.
+          testTimeout: 240_000,
+          hookTimeout: 300_000,
           pool: 'forks',
         },
       },

@@ -120,12 +120,14 @@ export async function getStake(cluster: ControlPlane, name: string, space = 'def
 }
 
 export async function getStakes(cluster: ControlPlane): Promise<readonly EthereumStake[]> {
-  const { body } = await cluster.request({ path: '/apis/staking.dev/v1alpha1/ethereumstakes' })
+  const { status, body } = await cluster.request({ path: '/apis/staking.dev/v1alpha1/ethereumstakes' })
+  if (status !== 200) throw new Error(`GET ethereumstakes: ${status}`)
   return (body as { items: EthereumStake[] }).items
 }
 
 export async function getSigner(cluster: ControlPlane, name = SIGNER): Promise<StakingSigner> {
-  const { body } = await cluster.request({ path: `/apis/staking.dev/v1alpha1/stakingsigners/${name}` })
+  const { status, body } = await cluster.request({ path: `/apis/staking.dev/v1alpha1/stakingsigners/${name}` })
+  if (status !== 200) throw new Error(`GET ${name}: ${status}`)
   return body as StakingSigner
 }
 
@@ -167,14 +169,52 @@ export function seen(resource: Shown | undefined): Seen {
 
 const withoutManagedFields = (key: string, value: unknown): unknown => (key === 'managedFields' ? undefined : value)
 
-/** Looks again and again until `check` holds. @throws with what was seen last when `timeoutMs` pass. */
-export async function eventually<T>(what: string, look: () => Promise<T>, check: (value: T) => boolean, timeoutMs = 60_000): Promise<T> {
+/**
+ * Looks again and again until `check` holds. A look that fails counts as "not yet": an API server is busy for a moment, a record is not there yet. An assertion
+ * within `look` fails at once: it says what has to hold all the while.
+ * @throws with what was seen last when `timeoutMs` pass.
+ */
+export const eventually = <T>(what: string, look: () => Promise<T>, check: (value: T) => boolean, timeoutMs?: number): Promise<T> =>
+  lookUntil(what, look, (value) => (check(value) ? undefined : 'not so yet'), timeoutMs)
+
+/**
+ * As `eventually`, until an assertion no longer fails. What belongs together is asserted together: a line after the wait may look at what a later request writes.
+ * @throws with the assertion that failed last
+ */
+export const untilHolds = <T>(what: string, look: () => Promise<T>, assertion: (value: T) => void, timeoutMs?: number): Promise<T> =>
+  lookUntil(
+    what,
+    look,
+    (value) => {
+      try {
+        assertion(value)
+        return undefined
+      } catch (error) {
+        return String(error)
+      }
+    },
+    timeoutMs,
+  )
+
+async function lookUntil<T>(
+  what: string,
+  look: () => Promise<T>,
+  missing: (value: T) => string | undefined,
+  timeoutMs = 60_000,
+): Promise<T> {
   const deadline = Date.now() + timeoutMs
   for (;;) {
-    const value = await look()
-    if (check(value)) return value
-    if (Date.now() > deadline)
-      throw new Error(`${what}: not within ${timeoutMs} ms; last seen: ${JSON.stringify(value, withoutManagedFields, 1)?.slice(0, 6_000)}`)
+    let last: string
+    try {
+      const value = await look()
+      const lacks = missing(value)
+      if (lacks === undefined) return value
+      last = `${lacks}; last seen: ${JSON.stringify(value, withoutManagedFields, 1)?.slice(0, 6_000)}`
+    } catch (error) {
+      if (error instanceof Error && error.name === 'AssertionError') throw error
+      last = String(error)
+    }
+    if (Date.now() > deadline) throw new Error(`${what}: not within ${timeoutMs} ms: ${last}`)
     await delay(150)
   }
 }
@@ -212,7 +252,9 @@ export async function getOne<K extends keyof Kinds>(
   space = 'default',
 ): Promise<Kinds[K] | undefined> {
   const { status, body } = await cluster.request({ path: `/apis/staking.dev/v1alpha1/namespaces/${space}/${plural}/${name}` })
-  return status === 200 ? (body as Kinds[K]) : undefined
+  if (status === 404) return undefined
+  if (status !== 200) throw new Error(`GET ${plural} ${name}: ${status}`)
+  return body as Kinds[K]
 }
 
 /** A resource of any kind, until it is as asked for. @throws with what was seen last when `timeoutMs` (default 60,000) pass. */
@@ -238,7 +280,8 @@ export async function eventsOf(
   name: string,
   space = 'default',
 ): Promise<readonly { readonly type: string; readonly reason: string; readonly note: string }[]> {
-  const { body } = await cluster.request({ path: `/apis/events.k8s.io/v1/namespaces/${space}/events` })
+  const { status, body } = await cluster.request({ path: `/apis/events.k8s.io/v1/namespaces/${space}/events` })
+  if (status !== 200) throw new Error(`GET events: ${status}`)
   return (body as { items: { type: string; reason: string; note: string; regarding?: { name?: string } }[] }).items.filter(
     (event) => event.regarding?.name === name,
   )

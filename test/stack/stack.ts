@@ -86,7 +86,7 @@ export interface Stack {
   /** The operator's networks, before they are written: tests change and write them again. */
   readonly networks: NetworksDocument
   writeNetworks(networks: NetworksDocument): void
-  /** Everything the two programs have logged. */
+  /** Everything the two programs have logged, in whole lines: a pipe may bring the last one in pieces. */
   logs(): string
   stop(): Promise<void>
 }
@@ -250,7 +250,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       operatorMetrics,
       networks,
       writeNetworks,
-      logs: () => ['operator.log', 'service.log'].map((file) => readIfThere(join(dir, file))).join('\n'),
+      logs: () => ['operator.log', 'service.log'].map((file) => wholeLines(join(dir, file))).join('\n'),
       stop,
     }
   } catch (error) {
@@ -259,9 +259,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   }
 }
 
-const readIfThere = (path: string): string => {
+const wholeLines = (path: string): string => {
   try {
-    return readFileSync(path, 'utf8')
+    const text = readFileSync(path, 'utf8')
+    return text.slice(0, text.lastIndexOf('\n') + 1)
   } catch {
     return ''
   }

@@ -15,7 +15,7 @@ export function apiThrough(cluster: ControlPlane, port: number, requestTimeoutMs
 export const portOf = (cluster: ControlPlane): number => Number(new URL(cluster.url).port)
 
 /** Polls until it is so. @throws after `timeoutMs`. */
-export async function until(what: string, isSo: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
   const signal = AbortSignal.timeout(timeoutMs)
   while (!(await isSo())) {
     if (signal.aborted) throw new Error(`not within ${timeoutMs} ms: ${what}`)

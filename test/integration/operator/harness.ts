@@ -89,7 +89,7 @@ export const untilShows = async (
   name: string,
   reason: string,
   text: RegExp,
-  { space = 'default', timeoutMs = 30_000 } = {},
+  { space = 'default', timeoutMs = 60_000 } = {},
 ): Promise<EthereumStake> =>
   (await eventually(
     `stake ${name} shows ${reason} ${text}`,
@@ -115,7 +115,6 @@ export async function untilStalls(
     `a Warning event of ${name} with ${reason}`,
     () => eventsOf(cluster, name, options.space),
     (events) => events.some((event) => event.type === 'Warning' && event.reason === reason && text.test(event.note)),
-    10_000,
   )
   return stake
 }
@@ -196,7 +195,7 @@ export const patchStatus = (cluster: ControlPlane, name: string, status: unknown
 export const patchSigner = (cluster: ControlPlane, name: string, spec: unknown) =>
   patch(cluster, `/apis/staking.dev/v1alpha1/stakingsigners/${name}`, { spec })
 
-export const untilGone = (cluster: ControlPlane, name: string, { space = 'default', timeoutMs = 20_000 } = {}) =>
+export const untilGone = (cluster: ControlPlane, name: string, { space = 'default', timeoutMs = 60_000 } = {}) =>
   eventually(
     `stake ${name} is gone`,
     () => getStake(cluster, name, space),

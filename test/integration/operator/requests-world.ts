@@ -187,12 +187,12 @@ export const untilShows = <K extends keyof Kinds>(
   name: string,
   reason: string,
   text: RegExp,
-  { space, timeoutMs = 30_000 }: Where = {},
+  { space, timeoutMs = 60_000 }: Where = {},
 ): Promise<Kinds[K]> =>
   untilSeen(cluster, plural, name, `shows ${reason} ${text}`, (now) => now.reason === reason && text.test(now.message), timeoutMs, space)
 
 export const untilPhase = ({ cluster }: RequestsWorld, plural: RequestPlural, name: string, phase: string) =>
-  untilSeen(cluster, plural, name, `is ${phase}`, (now) => now.phase === phase, 30_000)
+  untilSeen(cluster, plural, name, `is ${phase}`, (now) => now.phase === phase)
 
 /** Waits until it waits: with a reason and a text for people, and nobody is needed. */
 export async function untilWaits<K extends RequestPlural>(
@@ -229,7 +229,6 @@ export async function untilStalls<K extends RequestPlural>(
     `a Warning event of ${name} with ${reason}`,
     () => eventsOf(world.cluster, name, where.space),
     (events) => events.some((event) => event.type === 'Warning' && event.reason === reason && text.test(event.note)),
-    10_000,
   )
   return resource
 }
@@ -266,7 +265,7 @@ export async function serviceRequest(
   pubkey: string = resource.status?.validator?.pubkey ?? '',
 ) {
   const client = clientOf(stack)
-  const signal = AbortSignal.timeout(10_000)
+  const signal = AbortSignal.timeout(60_000)
   const kind = plural === 'validatorexits' ? 'ValidatorExit' : 'ValidatorWithdrawal'
   const ask = {
     params: { pubkey: pubkey as Hex },
@@ -286,7 +285,7 @@ export async function serviceRequest(
 export const deleteRequest = ({ cluster }: RequestsWorld, plural: RequestPlural, name: string, space = 'default') =>
   cluster.kubectlOk(['delete', plural, name, '-n', space, '--wait=false', '--ignore-not-found'])
 
-export const untilGone = ({ cluster }: RequestsWorld, plural: RequestPlural, name: string, { space, timeoutMs = 30_000 }: Where = {}) =>
+export const untilGone = ({ cluster }: RequestsWorld, plural: RequestPlural, name: string, { space, timeoutMs = 60_000 }: Where = {}) =>
   eventually(
     `${plural} ${name} is gone`,
     () => getOne(cluster, plural, name, space),
