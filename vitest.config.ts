@@ -14,7 +14,8 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'scripts/**/*.test.ts'],
-          testTimeout: 10_000,
+          testTimeout: 30_000,
+          expect: { poll: { timeout: 20_000 } },
           isolate: false,
           tags: [
             {
@@ -33,6 +34,7 @@ export default defineConfig({
           // It costs something where a test fails only, and a machine may be a third as fast as the one it was written on.
           testTimeout: 240_000,
           hookTimeout: 300_000,
+          expect: { poll: { timeout: 30_000 } },
           pool: 'forks',
         },
       },

@@ -223,8 +223,10 @@ describe('a broadcast', () => {
   test('goes to every node on the right chain, and to no other', async () => {
     const { chain, seen } = chainOver([takes, { ...takes, eth_chainId: { result: '0x1' } }, takes])
     await chain.broadcast(raw, never)
+    const sent = () => seen.filter((call) => call.endsWith('eth_sendRawTransaction'))
+    await expect.poll(sent).toHaveLength(2)
     await new Promise((resolve) => setTimeout(resolve, 5))
-    expect(seen.filter((call) => call.endsWith('eth_sendRawTransaction'))).toEqual(['1:eth_sendRawTransaction', '3:eth_sendRawTransaction'])
+    expect(sent().toSorted()).toEqual(['1:eth_sendRawTransaction', '3:eth_sendRawTransaction'])
   })
 
   test.each<{ name: string; nodes: NodeScript[]; expected: string }>([

@@ -333,9 +333,9 @@ describe('a watch', () => {
     const { client } = await setUp(
       (_seen, response) => {
         response.writeHead(200).flushHeaders()
-        setTimeout(() => response.write(line('ADDED', thing)), 300)
+        setTimeout(() => response.write(line('ADDED', thing)), 1_500)
       },
-      { requestTimeoutMs: 100 },
+      { requestTimeoutMs: 1_000 },
     )
     const bug = new Error('a bug')
     const watching = client.watch(

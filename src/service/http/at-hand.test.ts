@@ -101,8 +101,21 @@ test('a plain GET of what is at hand is answered at once, with all that an answe
   expect(wholeWay).not.toHaveBeenCalled()
   expect(used).toHaveBeenCalledWith('key_1')
   expect(entered).toHaveBeenCalledTimes(1)
-  await vi.waitFor(() => expect(requestDuration).toHaveBeenCalledWith('GET', '/v1/ethereum/stakes/:stakeId', 200, expect.any(Number)))
-  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ requestId: 'mine', method: 'GET', path, status: 200, account: 'acme', keyId: 'key_1' })
+  // Both are told once it has ended, which is after the client has it.
+  await vi.waitFor(
+    () => {
+      expect(requestDuration).toHaveBeenCalledWith('GET', '/v1/ethereum/stakes/:stakeId', 200, expect.any(Number))
+      expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+        requestId: 'mine',
+        method: 'GET',
+        path,
+        status: 200,
+        account: 'acme',
+        keyId: 'key_1',
+      })
+    },
+    { timeout: 20_000 },
+  )
 })
 
 test.each([tag, `W/${tag}`, `"other", ${tag}`, '*'])('who has it already (%s) is told so, without a body', async (known) => {

@@ -37,7 +37,7 @@ test('a signer that answers, however slowly, serves all that wait for a turn', a
 })
 
 test('one that hangs costs all of them one time-out together, and only sixteen calls', async () => {
-  const { gate, codeOf } = gateOf(500)
+  const { gate, codeOf } = gateOf(1_500)
   let asked = 0
   const begin = performance.now()
   const codes = await Promise.all(
@@ -56,7 +56,8 @@ test('one that hangs costs all of them one time-out together, and only sixteen c
   )
   expect(new Set(codes)).toEqual(new Set(['unavailable']))
   expect(asked).toBe(16)
-  expect(performance.now() - begin).toBeLessThan(1_900)
+  // One after another, they would take four of them.
+  expect(performance.now() - begin).toBeLessThan(5_500)
 })
 
 test('left alone, it is tried by a single call, and an answer lets all others through', async () => {
