@@ -22,7 +22,7 @@ const expected = new Set(['201', '503 service-unavailable', '503 chain-unavailab
 
 /** Starts a service and ends it while clients ask, again and again on the same database. @param given `databaseUrl`: undefined: the embedded database. */
 export async function drains(given: { anvil: Anvil; databaseUrl: string | undefined; times: number }): Promise<readonly DrainOutcome[]> {
-  const files = serviceFiles(given.anvil, { drainMs: 1_500 })
+  const files = serviceFiles(given.anvil, { drainMs: 3_000 })
   try {
     const urlFile = join(files.folder, 'url')
     if (given.databaseUrl !== undefined) writeFileSync(urlFile, given.databaseUrl)

@@ -134,8 +134,8 @@ describe.each([
 
       service = await spawnService(files.config, way.env)
       await expect.poll(readiness, within).toMatchObject({ status: 'ready', missingStakes: { devnet: 1 } })
-      expect(await metrics()).toContain('staking_service_missing_stakes{network="devnet"} 1')
-      expect(service.process.output()).toMatch(new RegExp(`"pubkey":"${paid.body.depositData.pubkey}".*was it restored from an older copy`))
+      await expect.poll(metrics, within).toContain('staking_service_missing_stakes{network="devnet"} 1')
+      await service.process.waitForOutput(new RegExp(`"pubkey":"${paid.body.depositData.pubkey}".*was it restored from an older copy`))
       const listed = await way.missing()
       expect(listed.code).toBe(1)
       expect(listed.stdout.trimEnd().split('\n').slice(1)).toEqual([

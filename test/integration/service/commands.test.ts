@@ -113,7 +113,7 @@ test('health and metrics have a port of their own, if they are given one, with w
 test('two services never share one embedded database', async () => {
   const { process: service } = await spawnService(files.config)
   try {
-    await expect(runService({ config: files.config, version: '0' }, AbortSignal.timeout(10_000))).rejects.toThrow(
+    await expect(runService({ config: files.config, version: '0' }, AbortSignal.timeout(60_000))).rejects.toThrow(
       /in use by another process/,
     )
   } finally {

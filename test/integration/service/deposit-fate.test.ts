@@ -12,7 +12,7 @@ let running: TrackedService | undefined
 beforeAll(async () => {
   chain = await startValidatorChain()
   store = await openStore(await memoryDatabase())
-}, 60_000)
+})
 afterAll(async () => {
   await running?.stop()
   await store?.close()
@@ -72,4 +72,4 @@ test('a deposit that was signed for another fork is dropped when its turn has pa
   // It stays said.
   await restart({ beaconUrls: [] })
   expect((await running?.service.call('GET', wrong.path, { key }))?.body.consensus).toMatchObject({ status: 'dropped' })
-}, 120_000)
+})

@@ -10,7 +10,7 @@ import { memoryDatabase } from '../../stack/memory-database.ts'
 let store: Store
 beforeAll(async () => {
   store = await openStore(await memoryDatabase())
-}, 60_000)
+})
 afterAll(() => store?.close())
 
 const pubkeyOf = (number: number) => `0x${number.toString(16).padStart(96, '0')}` as const

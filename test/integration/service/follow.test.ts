@@ -108,7 +108,7 @@ describe.each(both)('following a resource on $database', ({ open }) => {
     const waiting = Array.from({ length: 4 }, () => wait(path, tag))
     await untilWaiting(service, 4)
     const { connections } = service.store
-    await vi.waitFor(() => expect(connections?.().busy ?? 0).toBe(0))
+    await vi.waitFor(() => expect(connections?.().busy ?? 0).toBe(0), { timeout: 20_000 })
     const others = await Promise.all(Array.from({ length: 5 }, () => service.call('GET', path, { key })))
     expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
     await report(path)

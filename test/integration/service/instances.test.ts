@@ -13,7 +13,7 @@ let instances: readonly TestService[]
 let key: string
 const database = (): DatabaseConfig => ({ kind: 'postgres', url: new Secret(url), poolSize: 5 })
 let url: string
-const leaseMs = 1_000
+const leaseMs = 3_000
 
 beforeAll(async () => {
   postgres = await startPostgres()
@@ -149,28 +149,29 @@ test('each reported hash is followed by one instance, and by another within 30 s
     body: { transactionHash },
   })
   expect(reported.status).toBe(200)
-  const looks: number[] = []
+  const looks: { readonly index: number; readonly at: number }[] = []
   const hold = Promise.withResolvers<never>()
   hold.promise.catch(() => undefined)
   trackers.forEach(({ one }, index) => {
     const trace = one.chain.trace
     one.chain.trace = (hashes, signal) => {
       if (!hashes.includes(transactionHash)) return trace(hashes, signal)
-      looks.push(index)
+      looks.push({ index, at: performance.now() })
       // Whoever takes it first never comes back.
       return looks.length === 1 ? hold.promise : trace(hashes, signal)
     }
   })
   const tracking = trackers.map(({ one, gone }) => one.service.tracker.run(AbortSignal.any([gone.signal, ending.signal])))
   try {
-    await expect.poll(() => looks.length, { timeout: 20_000 }).toBe(1)
-    const begun = performance.now()
-    trackers[looks[0] ?? 0]?.gone.abort()
-    await expect.poll(() => looks.length, { timeout: 30_000 }).toBeGreaterThan(1)
-    expect(performance.now() - begun).toBeLessThan(30_000)
-    expect(looks[1]).not.toBe(looks[0])
+    await expect.poll(() => looks.length, { timeout: 60_000 }).toBeGreaterThanOrEqual(1)
+    const first = looks[0] ?? expect.fail()
+    trackers[first.index]?.gone.abort()
+    await expect.poll(() => looks.length, { timeout: 60_000 }).toBeGreaterThan(1)
+    const second = looks[1] ?? expect.fail()
+    expect(second.index).not.toBe(first.index)
+    expect(second.at - first.at).toBeLessThan(30_000)
     // The others had looked past it while it was held.
-    expect(performance.now() - begun).toBeGreaterThan(pollIntervalMs / 2)
+    expect(second.at - first.at).toBeGreaterThan(pollIntervalMs / 2)
   } finally {
     hold.reject(new Error('gone'))
     ending.abort()
@@ -188,9 +189,9 @@ test('the service survives a crash of its database', async () => {
   expect(down).toMatchObject({ status: 503, body: { code: 'service-unavailable' } })
   expect((await fetch(`${instances[0]?.url}/readyz`)).status).toBe(503)
   await postgres.restart()
-  const deadline = Date.now() + 20_000
-  while ((await post(0, newKey())).status !== 201 && Date.now() < deadline) await new Promise((done) => setTimeout(done, 100))
-  expect((await post(1, newKey())).status).toBe(201)
+  // Each has connections of its own, and learns by itself that the database is back.
+  for (const count of instances.keys())
+    await expect.poll(async () => (await post(count, newKey())).status, { timeout: 60_000, interval: 100 }).toBe(201)
   expect(instances.map((one) => one.logs()).join('')).not.toContain(new URL(url).password)
 })
 

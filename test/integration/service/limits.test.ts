@@ -5,7 +5,7 @@ import { callService, type Response, startService, type TestService } from './ha
 let service: TestService
 let key: string
 beforeAll(async () => {
-  service = await startService(await memoryDatabase(), { rateLimit: { max: 3, windowMs: 2_000, maxUnauthenticated: 2 } })
+  service = await startService(await memoryDatabase(), { rateLimit: { max: 3, windowMs: 6_000, maxUnauthenticated: 2 } })
   key = await service.key()
 })
 afterAll(() => service?.close())

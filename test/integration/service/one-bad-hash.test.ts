@@ -11,7 +11,7 @@ import { memoryDatabase } from '../../stack/memory-database.ts'
 let store: Store
 beforeAll(async () => {
   store = await openStore(await memoryDatabase())
-}, 60_000)
+})
 afterAll(() => store?.close())
 
 const hex = (number: number, bytes: number) => `0x${number.toString(16).padStart(bytes * 2, '0')}` as const
@@ -115,7 +115,7 @@ test('beside others, it is looked at again, and everything else goes on', async 
     { id: 's1', block_number: null },
     { id: 's2', block_number: 15n },
   ])
-}, 60_000)
+})
 
 test('alone, it is said that nodes don’t tell, after everything else was looked at', async () => {
   for (const table of ['ethereum_stake_hashes', 'ethereum_request_hashes'] as const)
@@ -126,4 +126,4 @@ test('alone, it is said that nodes don’t tell, after everything else was looke
   const { tracker, passed } = trackers()
   await expect(tracker.pass(network, never)).rejects.toThrow('no usable answer')
   expect(passed).toEqual(everything)
-}, 60_000)
+})

@@ -11,6 +11,7 @@ import { signalTree } from '../../cluster/signal-tree.ts'
 import { memoryDatabase } from '../../stack/memory-database.ts'
 import { type Ask, callService, type Response, startService, type TestService, withdrawalAddress } from './harness.ts'
 import { serviceFiles } from './processes.ts'
+import { countStalls } from './stalls.ts'
 
 /** A database that is stopped, frozen, or asked too much. What was asked meanwhile is asked again by its client, with the same Idempotency-Key. */
 let postgres: Postgres
@@ -27,6 +28,7 @@ const server = async (): Promise<DatabaseConfig> => {
   return { kind: 'postgres', url: new Secret(url), poolSize: 5 }
 }
 const embedded = memoryDatabase
+const stalls = countStalls()
 const body = { network: 'devnet', amountEth: 32, withdrawalAddress }
 const post = (service: TestService, key: string, idempotencyKey: string, more: Ask = {}): Promise<Response> =>
   callService(service.url, 'POST', '/v1/ethereum/stakes', { key, idempotencyKey, body, ...more })
@@ -68,7 +70,7 @@ describe('PostgreSQL', () => {
         const midway = Array.from({ length: 4 }, (_, count) => post(service, key, `midway/${count}`))
         while (service.chain.calls < calls + 4) await new Promise((done) => setTimeout(done, 5))
         await begin()
-        const begun = performance.now()
+        const begun = performance.now() - stalls()
         resolve()
         service.chain.hold = Promise.resolve()
         const asked = [
@@ -80,7 +82,7 @@ describe('PostgreSQL', () => {
           expect(answer).toMatchObject(unavailable)
           expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/)
         }
-        expect(performance.now() - begun).toBeLessThan(5_500)
+        expect(performance.now() - stalls() - begun).toBeLessThan(5_500)
         expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
         expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
         await end()
@@ -113,11 +115,11 @@ describe('PostgreSQL', () => {
       const midway = post(service, key, 'midway')
       while (service.chain.calls === calls) await new Promise((done) => setTimeout(done, 5))
       signalTree(postgres.pid(), 'SIGSTOP')
-      const begun = performance.now()
+      const begun = performance.now() - stalls()
       service.chain.failing = 'unavailable'
       resolve()
       expect(await midway).toMatchObject({ status: 503, body: { code: 'chain-unavailable' } })
-      expect(performance.now() - begun).toBeLessThan(5_500)
+      expect(performance.now() - stalls() - begun).toBeLessThan(5_500)
       signalTree(postgres.pid(), 'SIGCONT')
       service.chain.failing = undefined
       expect((await insist(() => post(service, key, 'midway'))).status).toBe(201)

@@ -14,7 +14,7 @@ let store: Store
 
 beforeAll(async () => {
   store = await openStore(await memoryDatabase())
-}, 60_000)
+})
 afterAll(() => store?.close())
 
 const insert = (id: string, hash: `0x${string}`, account = 'main') =>
@@ -84,7 +84,7 @@ test('of two withdrawals alike, of which one was paid, one is paid and the other
     ['paid', 330n],
     ['paid', 330n],
   ])
-}, 60_000)
+})
 
 test('another account that follows the same transaction takes no payment away', async () => {
   const tracker = createPaymentTracker({ store, log: silent })
@@ -98,7 +98,7 @@ test('another account that follows the same transaction takes no payment away', 
     ['paid', 330n],
     ['paid', 330n],
   ])
-}, 60_000)
+})
 
 test.each([
   { what: 'that pays it', paid: { 2000: [2n * eth] }, expected: ['paid', 2000n] },
@@ -144,4 +144,4 @@ test('nodes of the execution layer that are behind the beacon chain have not sho
     ['waiting', null],
     ['paid', 380n],
   ])
-}, 60_000)
+})

@@ -10,7 +10,7 @@ const { both, stop } = databases('promised')
 let chain: ValidatorChain
 beforeAll(async () => {
   chain = await startValidatorChain()
-}, 60_000)
+})
 afterAll(async () => {
   await Promise.all([stop(), chain?.stop()])
 })

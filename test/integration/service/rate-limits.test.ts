@@ -7,7 +7,7 @@ import { memoryDatabase } from '../../stack/memory-database.ts'
 let store: Store
 beforeAll(async () => {
   store = await openStore(await memoryDatabase())
-}, 120_000)
+})
 afterAll(() => store?.close())
 
 test('a limit that was lowered below what was taken refuses, and asks once', async () => {

@@ -25,7 +25,7 @@ beforeAll(async () => {
   store = await openStore(await memoryDatabase())
   running = await startTracked(store, chain)
   key = await running.service.key()
-}, 60_000)
+})
 afterEach(() => chain.simulator.setBehind(0))
 afterAll(async () => {
   for (const other of others) await other.stop()
@@ -98,7 +98,7 @@ test('a stake shows its validator from the deposit to the exit, and its rules te
   await eventually(() => read(exitPath), { status: 'confirmed', consensus: { status: 'accepted' } })
   const leaving = await eventually(() => read(path), { validator: { exitEpoch: expect.any(Number) } })
   expect(leaving.validator.status).toMatch(/^(active_exiting|exited_unslashed)$/)
-}, 90_000)
+})
 
 test('a new key that the beacon chain knows is skipped, though the deposit contract has no log of it', async () => {
   const seed = randomBytes(32).toString('hex')

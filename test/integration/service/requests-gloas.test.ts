@@ -57,7 +57,7 @@ beforeAll(async () => {
   store = await openStore(await memoryDatabase())
   running = await startTracked(store, chain, { config: { rpcUrls: [front.url], confirmations: 6 }, before: late })
   key = await running.service.key()
-}, 60_000)
+})
 afterEach(() => {
   missed = undefined
 })
@@ -99,7 +99,7 @@ describe('from Gloas on, a request', () => {
     expect(await row()).toMatchObject({ consensus_slot: BigInt(slot + 1), consensus_root: expect.stringMatching(/^0xaa/), settled: false })
     await chain.anvil.mine(8)
     await eventually(row, { status: 'confirmed', settled: true, payable_gwei: 3n * ETH })
-  }, 90_000)
+  })
 
   test('is judged anew when the block that processed it leaves the chain, while the block that handed it on stays', async () => {
     const { slot, read, row } = await sent(3n * ETH)
@@ -112,7 +112,7 @@ describe('from Gloas on, a request', () => {
     expect(await row()).toMatchObject({ block_hash, consensus_slot: BigInt(slot + 2), consensus_root: expect.stringMatching(/^0xbb/) })
     await chain.anvil.mine(8)
     await eventually(row, { status: 'confirmed', settled: true, payable_gwei: 2n * ETH })
-  }, 90_000)
+  })
 
   test('is not settled by a block that has left the chain after it was judged, however deep its own is', async () => {
     const { slot, row } = await sent(3n * ETH)
@@ -122,5 +122,5 @@ describe('from Gloas on, a request', () => {
     await chain.anvil.mine(8)
     await eventually(row, { settled: true })
     expect(await row()).toMatchObject({ payable_gwei: 2n * ETH, consensus_root: expect.stringMatching(/^0xbb/) })
-  }, 90_000)
+  })
 })

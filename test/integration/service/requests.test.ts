@@ -26,7 +26,7 @@ beforeAll(async () => {
   running = await startTracked(store, chain)
   key = await running.service.key()
   other = await running.service.key({ account: 'other' })
-}, 60_000)
+})
 afterAll(async () => {
   await running?.stop()
   await store?.close()

@@ -207,7 +207,10 @@ describe.each(both)('webhooks on $database', ({ open }) => {
     receiver = await startReceiver('hold')
     const at = (path: string) => receiver.received.filter((one) => one.path === path)
     const held = () => receiver.received.filter((one) => one.path !== '/ok')
-    const patient = await startService(service.store, { webhooks: { ...webhooks, timeoutMs: 30_000 }, deliveries })
+    const patient = await startService(service.store, {
+      webhooks: { ...webhooks, timeoutMs: 180_000 },
+      deliveries: { ...deliveries, leaseMs: 240_000 },
+    })
     try {
       const slow = await account(receiver.url)
       for (let count = 0; count < 5; count++) {
@@ -220,7 +223,7 @@ describe.each(both)('webhooks on $database', ({ open }) => {
       await vi.waitFor(() => expect(held()).toHaveLength(2), patience)
       for (let count = 1; count <= 3; count++) {
         await service.stake(other.key)
-        await vi.waitFor(() => expect(at('/ok')).toHaveLength(count), { ...patience, timeout: 10_000 })
+        await vi.waitFor(() => expect(at('/ok')).toHaveLength(count), patience)
       }
       // Two of its endpoints are served at the same time, and none of them has come to an end.
       expect(held()).toHaveLength(2)
@@ -240,7 +243,7 @@ describe.each(both)('webhooks on $database', ({ open }) => {
     await service.service.deliverer.pass(new AbortController().signal)
     expect(await state()).toMatchObject({ pending: 0 })
     expect(receiver.received).toHaveLength(3)
-    expect(receiver.open()).toBeLessThan(2)
+    await vi.waitFor(() => expect(receiver.open()).toBeLessThan(2), patience)
   })
 
   test('an endpoint that is deleted while its deliveries are under way gets nothing without a signature', async () => {
