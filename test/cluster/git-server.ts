@@ -11,7 +11,8 @@ export interface GitServer {
   readonly url: string
   /** The work tree: what it holds when `commit` is called is what is served. */
   readonly tree: string
-  commit(message: string): Promise<void>
+  /** Returns the commit. */
+  commit(message: string): Promise<string>
   stop(): Promise<void>
 }
 
@@ -20,10 +21,11 @@ export async function startGitServer(signal: AbortSignal): Promise<GitServer> {
   const dir = mkdtempSync(join(tmpdir(), 'git-server-'))
   const tree = join(dir, 'tree')
   mkdirSync(tree)
-  const git = async (...args: readonly string[]): Promise<void> => {
+  const git = async (...args: readonly string[]): Promise<string> => {
     const identity = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'commit.gpgsign=false']
-    const { code, stderr } = await runToEnd({ command: 'git', args: [...identity, ...args], cwd: tree, signal })
+    const { code, stdout, stderr } = await runToEnd({ command: 'git', args: [...identity, ...args], cwd: tree, signal })
     if (code !== 0) throw new Error(`git ${args.join(' ')}: ${stderr}`)
+    return stdout.trim()
   }
   await git('init', '--quiet', '--bare', '--initial-branch=main', join(dir, 'stakes.git'))
   await git('init', '--quiet', '--initial-branch=main')
@@ -38,6 +40,7 @@ export async function startGitServer(signal: AbortSignal): Promise<GitServer> {
       await git('add', '--all')
       await git('commit', '--quiet', '--message', message)
       await git('push', '--quiet', 'origin', 'main')
+      return git('rev-parse', 'HEAD')
     },
     async stop() {
       server.closeAllConnections()
