@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { isTrue } from '../../src/resources/conditions.ts'
 import type { EthereumStake } from '../../src/resources/ethereum-stake.ts'
 import type { Program } from '../stack/program.ts'
@@ -10,7 +10,9 @@ import { expectExactlyOnce, untilAllReady } from './exactly-once.ts'
 import { chooseSeed, createRandom } from './random.ts'
 
 /** Two operators over one real Lease. Safety does not rest on it: whatever happens to it, each stake is bought once. */
-const LEASE = ['--lease-duration', '4s', '--renew-deadline', '3s', '--retry-period', '500ms']
+const LEASE = ['--lease-duration', '8s', '--renew-deadline', '6s', '--retry-period', '500ms']
+/** One that a busy machine keeps: where who leads is not to change by itself. */
+const LONG_LEASE = ['--lease-duration', '90s', '--renew-deadline', '60s', '--retry-period', '500ms']
 /** Each of the two is frozen once. */
 const FREEZES = 2
 const TIMEOUT = { timeout: 400_000 }
@@ -19,24 +21,31 @@ const SLOW_MS = 150_000
 describe('two operators', () => {
   let stack: Stack
   let other: Program
+  const started = new Set<Program>()
   const stopped = new Set<Program>()
-  beforeEach(async () => {
+  const begin = async (operatorArgs: readonly string[]) => {
+    started.clear()
     stopped.clear()
-    stack = await startStack({ anvil: { mining: 1 }, startOperator: false, operatorArgs: LEASE })
+    stack = await startStack({ anvil: { mining: 1 }, startOperator: false, operatorArgs })
     await applyAll(stack.cluster, [signer()])
     other = await replicaOf(stack)
     // So that who starts first leads.
-    await stack.operator.start()
-    await untilLeads(stack.operatorMetrics)
-    await other.start()
-  }, 180_000)
+    for (const one of [stack.operator, other]) {
+      await one.start()
+      started.add(one)
+      await untilLeads(stack.operatorMetrics)
+    }
+  }
   afterEach(async () => {
-    other?.process().kill('SIGCONT')
-    await other?.kill()
+    if (other !== undefined && started.has(other)) {
+      other.process().kill('SIGCONT')
+      await other.kill()
+    }
     await stack?.stop()
   })
 
   test('only one acts: the other fills its caches, is ready, and writes nothing', TIMEOUT, async () => {
+    await begin(LONG_LEASE)
     await applyAll(stack.cluster, some(0, 6))
     await allReady(6)
     expect(await metric(stack.operatorMetrics, 'staking_operator_status_writes_total')).toBeGreaterThan(0)
@@ -64,9 +73,9 @@ describe('two operators', () => {
       const seed = chooseSeed()
       console.log(`seed ${seed}; again with STAKING_TEST_SEED=${seed}`)
       const random = createRandom(seed)
-      let [leader, standby] = [stack.operator, other]
+      await begin(LEASE)
       for (let round = 0; round < FREEZES; round++) {
-        await untilLeads(metricsOf(leader))
+        await leaderAndStandby()
         await applyAll(stack.cluster, some(round * 6, round * 6 + 3))
         // In the middle of it: some transactions are being prepared, others sent or reported.
         await eventually(
@@ -76,6 +85,7 @@ describe('two operators', () => {
           SLOW_MS,
         )
         await delay(random.between(0, 400))
+        const [leader, standby] = await leaderAndStandby()
         const frozen = leader.process()
         frozen.kill('SIGSTOP')
         stopped.add(leader)
@@ -87,7 +97,7 @@ describe('two operators', () => {
         frozen.kill('SIGCONT')
         expect((await frozen.exited).code).toBe(1)
         await leader.start()
-        ;[leader, standby] = [standby, leader]
+        stopped.delete(leader)
       }
       await allReady(FREEZES * 6)
       await expectExactlyOnce(stack, FREEZES * 6)
@@ -95,6 +105,7 @@ describe('two operators', () => {
   )
 
   test('a leader that cannot reach the API server ends; started again it goes on where it was', TIMEOUT, async () => {
+    await begin(LEASE)
     stopped.add(other)
     await other.stop()
     await applyAll(stack.cluster, some(0, 4))
@@ -120,15 +131,38 @@ describe('two operators', () => {
     )
   const isUnderWay = ({ status }: EthereumStake) => status?.conditions !== undefined && !isTrue(status.conditions, 'Ready')
   /** An operator that lost its lease because the machine was too slow ends, and is started again, as a kubelet does. */
-  const allReady = (count: number) =>
-    untilAllReady(stack, count, async () => {
-      for (const one of [stack.operator, other]) if (!stopped.has(one) && !one.process().alive()) await one.start()
-    })
+  const tend = async () => {
+    for (const one of started) if (!stopped.has(one) && !one.process().alive()) await one.start()
+  }
+  const allReady = (count: number) => untilAllReady(stack, count, tend)
+  const untilLeads = (url: string) =>
+    eventually(
+      `${url} leads`,
+      async () => {
+        await tend()
+        return leads(url)
+      },
+      (is) => is,
+      SLOW_MS,
+    )
+  /** Whoever has lost it to the other meanwhile is the standby now. */
+  async function leaderAndStandby(): Promise<readonly [Program, Program]> {
+    const found = await eventually(
+      'one of them leads',
+      async () => {
+        await tend()
+        return (await leads(stack.operatorMetrics)) ? stack.operator : (await leads(metricsOf(other))) ? other : undefined
+      },
+      (one) => one !== undefined,
+      SLOW_MS,
+    )
+    return found === other ? [other, stack.operator] : [stack.operator, other]
+  }
 })
 
 /** The sum over all its label values. */
 async function metric(url: string, name: string): Promise<number> {
-  const text = await (await fetch(url, { signal: AbortSignal.timeout(2_000) })).text()
+  const text = await (await fetch(url, { signal: AbortSignal.timeout(20_000) })).text()
   return text
     .split('\n')
     .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
@@ -136,10 +170,3 @@ async function metric(url: string, name: string): Promise<number> {
 }
 
 const leads = async (url: string): Promise<boolean> => (await metric(url, 'staking_operator_leader')) === 1
-const untilLeads = (url: string) =>
-  eventually(
-    `${url} leads`,
-    () => leads(url).catch(() => false),
-    (is) => is,
-    SLOW_MS,
-  )

@@ -57,7 +57,7 @@ describe.each([EXIT, WITHDRAWAL])('%s', (key) => {
         throw new Error(`after an end at ${points[fatal]}`, { cause: error })
       }
     }
-  }, 120_000)
+  })
 
   test('deleted after an end at any point, it is asked for once or not at all, and no exit is left at the staking API to be sent', async () => {
     const counting = worldWith(key)
@@ -104,7 +104,7 @@ describe.each([EXIT, WITHDRAWAL])('%s', (key) => {
           ).toEqual(record?.attempts?.map(() => 0).slice(0, 1))
         }
     }
-  }, 120_000)
+  })
 })
 
 const noAnswer = () => new ChainError('unavailable', 'no answer')
@@ -112,7 +112,7 @@ const noAnswer = () => new ChainError('unavailable', 'no answer')
 const ten = Array.from({ length: 10 }, (_, index) => `${index % 2 === 0 ? 'exit' : 'withdrawal'}:team-a/one-${index}`)
 const seeds = Array.from({ length: Number(process.env.FUZZ_SEEDS ?? 3) }, (_, seed) => seed)
 
-describe('five exits and five withdrawals of one signer at the same time', { timeout: 60_000 }, () => {
+describe('five exits and five withdrawals of one signer at the same time', { timeout: 240_000 }, () => {
   test.each(seeds)('whatever befalls them, are each asked for once (seed %i)', async (seed) => {
     const world = createWorld({ depth: 3, bumpAfterMs: 20_000 })
     world.addSigner()

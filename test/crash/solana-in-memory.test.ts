@@ -49,19 +49,19 @@ test('ended at every point of its life and started again, the operator has funde
       throw new Error(`after an end at ${points[fatal]}`, { cause: error })
     }
   }
-}, 120_000)
+})
 
 test('deleted after an end at any point before its stake is active, it holds its money, or goes with nothing staked', async () => {
   const ends = await deletedAfterEach()
   expect(Math.min(ends.held, ends.gone)).toBeGreaterThan(5)
-}, 120_000)
+})
 
 const noAnswer = () => new SolanaError('unavailable', 'no answer')
 
 /** More of them on demand: FUZZ_SEEDS=500. */
 const seeds = Array.from({ length: Number(process.env.FUZZ_SEEDS ?? 4) }, (_, seed) => seed)
 
-describe('whatever befalls it', { timeout: 60_000 }, () => {
+describe('whatever befalls it', { timeout: 240_000 }, () => {
   test.each(seeds)('it is funded once, and all comes back but the fees (seed %i)', async (seed) => {
     const world = stakeWorld()
     const random = seededRandom(4000 + seed)
