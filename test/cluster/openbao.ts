@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Agent, fetch } from 'undici'
 import { withLock } from './assets-lock.ts'
 import { cacheDir } from './cache-dir.ts'
@@ -16,6 +16,9 @@ export interface OpenBao {
   readonly url: string
   /** The authority of its certificate. */
   readonly caFile: string
+  /** Where its command line is, and what has that ask this server as its root. */
+  readonly bin: string
+  readonly env: Readonly<Record<string, string>>
   /** One call as its root. @throws where it is not answered with 2xx */
   call(method: 'GET' | 'POST' | 'PUT', path: string, body?: object): Promise<Record<string, unknown>>
   /** One call with a token, and the status that it is answered with. */
@@ -63,6 +66,8 @@ export async function startOpenBao(signal: AbortSignal): Promise<OpenBao> {
   return {
     url,
     caFile: caFile(),
+    bin: dirname(command),
+    env: { BAO_ADDR: url, BAO_CACERT: caFile(), BAO_TOKEN: ROOT_TOKEN },
     async call(method, path, body) {
       const { status, text } = await ask(ROOT_TOKEN, method, path, body)
       if (status >= 300) throw new Error(`openbao: ${method} ${path}: ${status} ${text}`)

@@ -1,8 +1,10 @@
-import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { findAssets } from '../cluster/assets.ts'
+import { pageCommands } from '../cluster/page-commands.ts'
 import { runToEnd } from '../cluster/run.ts'
 
 /** What is shipped: plain JavaScript and the production dependencies, in a folder of its own. test/image stakes with it. */
@@ -41,6 +43,24 @@ describe('the built program', { timeout: TIMEOUT_MS }, () => {
     expect(crds).toMatchObject({ code: 0, stderr: '' })
     const names = parseAllDocuments(crds.stdout).map((document) => (document.toJS() as { metadata: { name: string } }).metadata.name)
     expect(names).toEqual(expect.arrayContaining(['ethereumstakes.staking.dev', 'stakingsigners.staking.dev']))
+  })
+
+  test('is a plugin of kubectl once it is linked, as the page has it', async () => {
+    const signal = AbortSignal.timeout(120_000)
+    const assets = await findAssets({ env: process.env, log: () => undefined, signal })
+    const page = await pageCommands(
+      { assets, adminKubeconfigPath: '/nowhere' },
+      { page: 'docs/how-to/look-into-it.md', path: ['.local/bin'] },
+      signal,
+    )
+    try {
+      // What its first block builds.
+      symlinkSync(join(dir, 'dist'), join(page.dir, 'dist'))
+      expect(await page.run('Get them', 2)).toMatch(/^Usage: kubectl.staking/)
+      for (const name of ['kubectl-staking', 'staking-operator']) expect(existsSync(join(page.dir, '.local/bin', name)), name).toBe(true)
+    } finally {
+      page.stop()
+    }
   })
 
   test('ends with what was wrong, in one line, when its configuration is not there', async () => {

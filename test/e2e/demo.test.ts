@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -6,9 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { encodeDeposit } from '../chains/deposit-contract.ts'
 import { callRpc } from '../chains/json-rpc.ts'
 import { findAssets } from '../cluster/assets.ts'
+import { type Commands, pageCommands } from '../cluster/page-commands.ts'
 import { type RunningProcess, startProcess } from '../cluster/process.ts'
-import { runToEnd } from '../cluster/run.ts'
-import { OTHER_ADDRESS, stake } from '../stack/resources.ts'
 import { descendantsOf, stillRunning } from './descendants.ts'
 
 /** The demo as a person runs it from a fresh checkout, without a terminal. */
@@ -32,12 +31,14 @@ interface Endpoints {
 describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
   let dir: string
   const started: RunningProcess[] = []
+  const opened: Commands[] = []
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), 'staking-demo-'))
   })
   afterEach(async () => {
     if (started.some((one) => one.alive())) await demo('--stop').then(({ exited }) => exited)
     for (const one of started.splice(0)) await one.stop()
+    for (const one of opened.splice(0)) one.stop()
     rmSync(dir, { recursive: true, force: true })
   })
 
@@ -60,6 +61,20 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     for (const deadline = Date.now() + 120_000; Date.now() < deadline && run.alive(); await delay(50))
       if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Endpoints
     throw new Error(`the demo gave no endpoints: ${run.output()}`)
+  }
+
+  /** A page's commands for whoever has started this demo in a clone of the repository. */
+  async function open(page: string, placeholders: Readonly<Record<string, string>> = {}): Promise<Commands> {
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    const assets = await findAssets({ env: process.env, log: () => undefined, signal })
+    const commands = await pageCommands(
+      { assets, adminKubeconfigPath: join(dir, 'kubeconfig') },
+      { page, placeholders, env: { STAKING_DEMO_DIR: dir, STAKING_TEST_PROGRAMS: '' } },
+      signal,
+    )
+    opened.push(commands)
+    symlinkSync(dir, join(commands.dir, '.demo'))
+    return commands
   }
 
   const ended = async (run: RunningProcess): Promise<number | null> =>
@@ -116,26 +131,40 @@ describe('npm run demo', { timeout: TIMEOUT_MS + 60_000 }, () => {
     await byHand('service by hand', given.serviceCommand, `${given.stakingApi}/readyz`)
     await byHand('operator by hand', given.operatorCommand, given.operatorMetrics.replace('/metrics', '/readyz'))
 
-    const { kubectl } = await findAssets({ env: process.env, log: () => undefined, signal: AbortSignal.timeout(60_000) })
-    const cli = (args: readonly string[], input?: string) =>
-      runToEnd({
-        command: kubectl,
-        args: [`--kubeconfig=${given.kubeconfig}`, ...args],
-        env: { KUBECONFIG: undefined },
-        ...(input === undefined ? {} : { input }),
-        signal: AbortSignal.timeout(120_000),
-      })
-    const one = stake('one-more', { withdrawalAddress: OTHER_ADDRESS }, { namespace: 'team-a' })
-    expect(await cli(['apply', '-f', '-'], JSON.stringify(one))).toMatchObject({ code: 0 })
-    expect(await cli(['wait', '--for=condition=Ready', 'ethstake/one-more', '-n', 'team-a', '--timeout=90s'])).toMatchObject({ code: 0 })
-
-    const stop = await demo('--stop')
-    expect(await ended(stop), stop.output()).toBe(0)
-    expect(stop.output()).toContain('The demo has ended.')
+    await walkTutorial()
     expect(await ended(run), run.output()).toBe(0)
     expect(stillRunning(processes)).toEqual([])
     expect(existsSync(join(dir, 'endpoints.json'))).toBe(false)
   })
+
+  /** docs/tutorial/first-stake.md from its second terminal to its end, and what the README and the page on the log show of the same cluster. */
+  async function walkTutorial(): Promise<void> {
+    const tutorial = await open('docs/tutorial/first-stake.md')
+    const fleet = await tutorial.run('Start', 2)
+    for (const line of [
+      'ethereumstake.*/needs-approval .* (Confirmed|Active) +True',
+      'ethereumstake.*/validator-1 .* Exited ',
+      'ethereumstake.*/validator-2 .* Active ',
+      'ethereumstake.*/compounding .* Active ',
+      'team-c .*/not-admitted .* Stalled +False +NamespaceNotAllowed',
+      'validatorwithdrawal.*/eight .* Accepted ',
+      'validatorwithdrawal.*/too-much .* Stalled ',
+      'solanastake.*/stays .* Active ',
+      'solanastake.*/returns .* Withdrawn ',
+    ])
+      expect(fleet).toMatch(new RegExp(line))
+    await (await open('README.md')).run('A stake')
+    await (await open('docs/explanation/exactly-once.md')).run('One record for each thing to be done')
+    const own = await tutorial.run('Apply a stake of your own')
+    expect(own).toMatch(/mine condition met[\s\S]*Deposit +32 ETH +team-a +mine +treasury +\d+ +Landed/)
+    expect(await tutorial.fails('Get it wrong')).toContain('must be at least 32 ETH: a validator needs 32 ETH to become active')
+    expect(await tutorial.run('See what would wake you')).toContain('NamespaceNotAllowed')
+    const placeholders = { KIND: 'ethstake', NAME: 'not-admitted', NAMESPACE: 'team-c' }
+    await (await open('docs/runbooks/StakingResourcesStalled.md', placeholders)).run('First look')
+    expect(await tutorial.run('Delete it', 1)).toMatch(/mine .* Deleting /)
+    await tutorial.run('Delete it', 2)
+    expect(await tutorial.run('End')).toContain('The demo has ended.')
+  }
 
   test('ends by itself, leaves nothing running and no secret, and fails and says why when there is a deposit too many', async () => {
     const run = await demo()

@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { questions } from '../../../scripts/alerts/questions.ts'
 import { headings, runbookPages } from '../../../scripts/alerts/runbooks/pages.ts'
+import { blocksOf } from '../../../scripts/docs/blocks.ts'
 import { repository } from '../../../scripts/docs/pages.ts'
-import { untilEstablished } from '../../cluster/apply.ts'
-import { blocksOf, type Commands, pageCommands } from '../../cluster/page-commands.ts'
+import { type Commands, pageCommands } from '../../cluster/page-commands.ts'
 import { applyAll, eventually, getSigner, OTHER_ADDRESS, SIGNER, seen, signer, stake, untilReason } from '../../stack/resources.ts'
 import { NETWORK } from '../../stack/stack.ts'
 import { matrix } from '../chart/harness.ts'
+import { defineMonitoring } from '../chart/monitoring-definitions.ts'
 import { untilPaidOnce, useStack } from '../operator/harness.ts'
 
 /** The ten questions of whoever is on call, and every command of every runbook, as it stands, on a cluster with a paid stake and one that needs a person. Their queries run in monitoring.test.ts. */
@@ -119,33 +120,12 @@ test.each([...runbookPages().keys()])('the commands of %s run as they stand', { 
   for (const heading of headings.filter((each) => commandsUnder(page, each))) await reader.run(heading)
 })
 
-/** Of the Prometheus operator, whose definitions aren't here: their names are enough to keep objects of them. */
-const definitionOf = (plural: string, kind: string) => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${plural}.monitoring.coreos.com` },
-  spec: {
-    group: 'monitoring.coreos.com',
-    scope: 'Namespaced',
-    names: { plural, kind, singular: kind.toLowerCase(), listKind: `${kind}List` },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-})
-
 test('the page on monitoring switches the alerts on, and each leads to its own runbook', { timeout: 240_000 }, async () => {
   const { cluster } = stack()
-  await applyAll(cluster, [definitionOf('servicemonitors', 'ServiceMonitor'), definitionOf('prometheusrules', 'PrometheusRule')])
-  await untilEstablished(cluster)
+  await defineMonitoring(cluster)
   const reader = await pageCommands(
     cluster,
-    { page: 'docs/how-to/monitor.md', placeholders: { 'WITHDRAWAL-ADDRESS': OTHER_ADDRESS, 'network: hoodi': `network: ${NETWORK}` } },
+    { page: 'docs/how-to/monitor.md', placeholders: { 'WITHDRAWAL-ADDRESS': OTHER_ADDRESS, hoodi: NETWORK } },
     stopping.signal,
   )
   opened.push(reader)

@@ -1,27 +1,26 @@
 import { afterAll, expect, test } from 'vitest'
-import { chart, type Helm, startHelm } from '../../cluster/chart.ts'
 import { type Commands, pageCommands } from '../../cluster/page-commands.ts'
 import { applyAll, eventually, getSigner, getStake, SIGNER, seen, signer, stake, untilReason } from '../../stack/resources.ts'
 import { matrix } from '../chart/harness.ts'
 import { patchSigner, untilPaidOnce, useStack } from '../operator/harness.ts'
 
-/** docs/how-to/uninstall.md, with its commands as they stand, from a cluster with a paid stake to an empty one. */
-let helm: Helm
+/** docs/how-to/uninstall.md, with its commands as they stand, from a cluster with a paid stake to an empty one; the release is installed as the chart's page has it. */
 let commands: Commands | undefined
+let chartPage: Commands | undefined
 const stopping = new AbortController()
 const stack = useStack({
   controllerManager: true,
   async install(cluster) {
-    helm = await startHelm(cluster.adminKubeconfigPath, stopping.signal)
-    const values = helm.valuesFile(matrix[0]?.values ?? {})
-    await helm.ok(['install', 'staking-operator', chart, '--namespace', 'staking-system', '--create-namespace', '--values', values])
+    chartPage = await pageCommands(cluster, { page: 'charts/staking-operator/README.md' }, stopping.signal)
+    chartPage.file('my-values.yaml', JSON.stringify(matrix[0]?.values))
+    await chartPage.run('staking-operator')
     return { namespace: 'staking-system', name: 'staking-operator' }
   },
 })
 afterAll(() => {
   stopping.abort()
   commands?.stop()
-  helm?.stop()
+  chartPage?.stop()
 })
 
 test('the commands of the page, in their order, take everything away but the money', { timeout: 400_000 }, async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { kinds } from '../../../src/resources/kinds.ts'
 import { untilEstablished } from '../../cluster/apply.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
+import { pageCommands } from '../../cluster/page-commands.ts'
 
 /** What the examples are to a real API server, with nobody there who acts on them. */
 const examples = join(import.meta.dirname, '../../../examples')
@@ -40,6 +41,21 @@ test.each<{ what: string; given: readonly string[]; objects: number }>([
   await apply()
   // The API server writes down the default of status with the first update. From then on there is nothing to write at all.
   expect(await stored()).toEqual(second)
+})
+
+test('the page of the base applies the overlay of the tests, from a clone of the repository', async () => {
+  const page = await pageCommands(cluster, { page: 'examples/gitops/README.md' }, AbortSignal.timeout(60_000))
+  try {
+    // What was applied above is another manager's.
+    await cluster.kubectlOk(['delete', 'ethstake,signer', '--all', '--all-namespaces'])
+    expect((await page.run('Stakes from Git')).trim().split('\n')).toEqual(
+      ['namespace/team-a', 'ethereumstake.staking.dev/validator-1', 'stakingsigner.staking.dev/treasury'].map(
+        (one) => `${one} serverside-applied`,
+      ),
+    )
+  } finally {
+    page.stop()
+  }
 })
 
 test('the overlay that is to be copied is refused until its placeholders are replaced', async () => {

@@ -98,6 +98,7 @@ test('what the operator has not seen is not healthy: without an operator, Flux w
     /health checks/i.test(findCondition(value.status?.conditions, 'Reconciling')?.message ?? ''),
   )
   expect(ready(waiting)?.status).toBe('Unknown')
+  expect(await reader?.run('What it waits for')).toMatch(/^stakes .* Unknown /m)
 })
 
 test('healthy is what is Ready: the signer, and the stake whose deposit is final', async () => {

@@ -7,9 +7,10 @@ import { RECONCILE_ANNOTATION, REQUESTED_BY_ANNOTATION } from '../../../src/reso
 import { readPlan, type ShownPlan } from '../../../src/resources/plan.ts'
 import type { StakingTransaction } from '../../../src/resources/staking-transaction.ts'
 import { chart, installChart, startHelm } from '../../cluster/chart.ts'
+import { type PageOptions, pageCommands } from '../../cluster/page-commands.ts'
 import { runToEnd } from '../../cluster/run.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
-import { applyAll, eventually, getSigner, getStake, SIGNER, seen, signer, stake, validatorExit } from '../../stack/resources.ts'
+import { applyAll, eventually, getSigner, getStake, namespace, SIGNER, seen, signer, stake, validatorExit } from '../../stack/resources.ts'
 import { kubectlEntry, NETWORK } from '../../stack/stack.ts'
 import { deleteStake, recordOf, untilGone, untilPaidOnce, untilShows, useStack } from './harness.ts'
 
@@ -19,6 +20,8 @@ const NAMESPACE = 'default'
 const ARGO = `system:serviceaccount:${NAMESPACE}:argocd-application-controller`
 /** Who approves with the real command, by a token of their own. */
 const APPROVER = 'approver'
+/** Of the pages' commands. */
+const TEAM = 'team-a'
 /** Users by their groups. */
 const users: Readonly<Record<string, readonly string[]>> = {
   alice: ['tenants'],
@@ -96,10 +99,18 @@ const settled = () => new Promise((resolve) => setTimeout(resolve, 2_000))
 beforeAll(async () => {
   const { cluster } = stack()
   const approval = {
-    by: [{ group: 'approvers' }, { user: `system:serviceaccount:${NAMESPACE}:${APPROVER}` }, { user: 'erin' }],
+    by: [
+      { group: 'approvers' },
+      { user: `system:serviceaccount:${NAMESPACE}:${APPROVER}` },
+      { user: 'erin' },
+      { user: `system:serviceaccount:${TEAM}:${APPROVER}` },
+    ],
     kinds: ['Deposit'],
   }
   await applyAll(cluster, [
+    namespace(TEAM),
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: APPROVER, namespace: TEAM } },
+    { ...binding('edit', 'tenants'), metadata: { name: 'tenants-edit', namespace: TEAM } },
     ...['edit', 'view'].map((role) => binding(role, 'tenants')),
     binding('approver', 'approvers'),
     account(APPROVER),
@@ -116,7 +127,7 @@ beforeAll(async () => {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'writes-approvals' },
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'tenants' }],
     },
-    signer({ policy: { approval } }),
+    signer({ policy: { approval, allowedNamespaces: { names: [NAMESPACE, TEAM] } } }),
   ])
   await eventually(
     'the signer is ready',
@@ -180,6 +191,31 @@ test('a stake waits with its plan, is approved by another user with the real com
   })
 })
 
+async function open(options: PageOptions) {
+  const page = await pageCommands(stack().cluster, options, AbortSignal.timeout(60_000))
+  return { ...page, [Symbol.dispose]: () => page.stop() }
+}
+
+test('as the page has it: an approver is bound, finds what waits, is shown it on a terminal, and says yes', {
+  timeout: 120_000,
+}, async () => {
+  const { cluster, dir } = stack()
+  const page = 'docs/how-to/approvals.md'
+  using owner = await open({ page, placeholders: { 'treasury-approvers': `system:serviceaccounts:${TEAM}` } })
+  await owner.run('Who may approve')
+  await createOk('alice', stake('validator-1', {}, { namespace: TEAM, annotations: { [REQUESTED_BY_ANNOTATION]: 'alice' } }))
+  await untilShows(cluster, 'validator-1', 'ApprovalRequired', /kubectl staking approve ethereumstake\/validator-1 -n team-a --plan/, {
+    space: TEAM,
+  })
+  const kubeconfig = join(dir, 'team-approver.kubeconfig')
+  writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: TEAM, name: APPROVER }), { mode: 0o600 })
+  using approver = await open({ page, env: { KUBECONFIG: kubeconfig }, typed: 'yes\n' })
+  expect(await approver.run('Approve')).toMatch(
+    /validator-1 .*ApprovalRequired[\s\S]*amount +32 ETH[\s\S]*Approved as system:serviceaccount:team-a:approver/,
+  )
+  await untilPaidOnce(stack(), 'validator-1', { space: TEAM })
+})
+
 test('a stake that is only planned shows what it would do and whose approval it needs, is approved, and once applied is paid by that', {
   timeout: 120_000,
 }, async () => {
@@ -193,6 +229,8 @@ test('a stake that is only planned shows what it would do and whose approval it 
   expect(plan).toMatchObject({ purpose: 'Deposit', amount: '32000000000', resource: { name: 'planned', uid: shown?.metadata.uid } })
   expect(shown?.status).toMatchObject({ phase: 'Planned', verifiedRoot: expect.stringMatching(/^0x/) })
   expect(seen(shown)).toMatchObject({ ready: 'False', stalled: false })
+  using page = await open({ page: 'docs/how-to/plan.md', placeholders: { 'validator-7': 'planned' } })
+  expect(JSON.parse(await page.run('A resource that is only planned'))).toMatchObject({ hash: plan.hash })
   await createOk('bob', approvalOf(plan, 'bob'))
   await settled()
   // Approved or not, there is no transaction, no place, nothing in the log.

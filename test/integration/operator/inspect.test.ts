@@ -1,8 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
+import { type Commands, type PageOptions, pageCommands } from '../../cluster/page-commands.ts'
 import { runToEnd } from '../../cluster/run.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
 import { applyAll, getStake, signer, stake, untilReady, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
@@ -32,6 +33,58 @@ beforeAll(async () => {
   hash = ready.status?.transaction?.hash ?? ''
 })
 
+const opened: Commands[] = []
+afterAll(() => {
+  for (const page of opened) page.stop()
+})
+async function open(page: string, options: Omit<PageOptions, 'page'> = {}): Promise<Commands> {
+  const commands = await pageCommands(stack().cluster, { page, ...options }, AbortSignal.timeout(120_000))
+  opened.push(commands)
+  return commands
+}
+
+test('the commands of the page are answered, as they stand', async () => {
+  const { networksFile, keysDir, cluster, anvil } = stack()
+  const found = { STAKING_NETWORKS: networksFile, STAKING_KEYS_DIR: keysDir }
+  const page = await open('docs/how-to/look-into-it.md', {
+    placeholders: {
+      'team-a': 'default',
+      hoodi: NETWORK,
+      'https://rpc.example': anvil.url,
+      '0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060': hash,
+    },
+    env: found,
+    pod: { serviceConfig: '', doctorEnv: found },
+  })
+  expect(await page.run('What happened to a stake')).toMatch(/^EthereumStake default\/validator-1: Confirmed$/m)
+  expect(await page.run('What a key has signed')).toContain(hash)
+  expect(readFileSync(join(page.dir, 'audit.csv'), 'utf8')).toContain(hash)
+  // In the pod, and outside of it.
+  expect((await page.run('Whether all is in order')).match(/^ok +cluster: CRDs/gm)).toHaveLength(2)
+  // As the tools of the launchpad write it.
+  const { depositData } = (await getStake(cluster, 'validator-1'))?.status ?? {}
+  const bare = (hex = '') => hex.replace('0x', '')
+  page.file(
+    'deposit_data-1.json',
+    JSON.stringify([
+      {
+        pubkey: bare(depositData?.pubkey),
+        withdrawal_credentials: bare(depositData?.withdrawalCredentials),
+        amount: Number(depositData?.amountGwei),
+        signature: bare(depositData?.signature),
+        deposit_data_root: bare(depositData?.depositDataRoot),
+        network_name: NETWORK,
+      },
+    ]),
+  )
+  page.file('networks.yaml', readFileSync(networksFile, 'utf8'))
+  const verified = await page.run('Whether a deposit is what it says')
+  // Of the file, of the transaction, and of the stake as it was given and as it is in the chain.
+  expect(verified.match(/^ +holds +signature: /gm)).toHaveLength(4)
+  expect(verified).not.toMatch(/BROKEN/)
+  await page.run('Complete commands')
+})
+
 describe('status', () => {
   test('tells the life of a stake in order', async () => {
     const { code, stdout } = await cli('status', 'validator-1')
@@ -56,27 +109,22 @@ describe('status', () => {
   })
 })
 
-test('adopt has a manifest take over what it made before, as in a new cluster', async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'adopt-'))
-  const file = join(dir, 'fleet.yaml')
-  try {
-    const { apiVersion, kind, metadata, spec } = (await getStake(stack().cluster, 'validator-1')) ?? {}
-    const name = metadata?.name
-    writeFileSync(file, stringify({ apiVersion, kind, metadata: { name }, spec }))
-    const adopting = () =>
-      runToEnd({
-        command: process.execPath,
-        args: [mainEntry, 'adopt', '--all', '-f', dir, '--networks', stack().networksFile, '--write'],
-        env: COMPILE_CACHE,
-        signal: AbortSignal.timeout(60_000),
-      })
-    expect(await adopting()).toMatchObject({ code: 0, stdout: '', stderr: expect.stringMatching(/^adopts: .*it takes over \S+/) })
-    const stakeId = (await getStake(stack().cluster, 'validator-1'))?.status?.stakeId
-    expect(parse(readFileSync(file, 'utf8'))).toMatchObject({ spec: { ...spec, adopt: { stakeId } } })
-    expect((await adopting()).stderr).toMatch(/^adopted already: /)
-  } finally {
-    rmSync(dir, { recursive: true, force: true })
-  }
+test('adopt, as the page has it, has a manifest take over what it made before, as in a new cluster', async () => {
+  const { apiVersion, kind, metadata, spec } = (await getStake(stack().cluster, 'validator-1')) ?? {}
+  const page = await open('docs/how-to/restore.md')
+  page.file('networks.yaml', readFileSync(stack().networksFile, 'utf8'))
+  page.file('manifests/fleet.yaml', stringify({ apiVersion, kind, metadata: { name: metadata?.name }, spec }))
+  await page.run('A new cluster from Git')
+  const stakeId = (await getStake(stack().cluster, 'validator-1'))?.status?.stakeId
+  expect(parse(readFileSync(join(page.dir, 'manifests/fleet.yaml'), 'utf8'))).toMatchObject({ spec: { ...spec, adopt: { stakeId } } })
+  const again = await runToEnd({
+    command: process.execPath,
+    args: [mainEntry, 'adopt', '--all', '-f', 'manifests/', '--networks', stack().networksFile, '--write'],
+    cwd: page.dir,
+    env: COMPILE_CACHE,
+    signal: AbortSignal.timeout(60_000),
+  })
+  expect(again).toMatchObject({ code: 0, stdout: '', stderr: expect.stringMatching(/^adopted already: /) })
 })
 
 test('log prints what was signed, as a table, JSON and CSV', async () => {

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { StakingTransaction } from '../../../src/resources/staking-transaction.ts'
+import { pageCommands } from '../../cluster/page-commands.ts'
 import { applyAll, eventually, getSigner, getStakes, PAYER, SIGNER, seen, signer, stake } from '../../stack/resources.ts'
 import { metric, patchSigner, staysFor, useStack } from './harness.ts'
 
@@ -52,6 +53,12 @@ test('stakes that are applied at once by a mistake stop at the limit, say when t
     ({ status }) => status?.limits?.some(({ window, count }) => window === '1h' && count > 0) === true,
     60_000,
   )
+  const page = await pageCommands(cluster, { page: 'docs/how-to/limits.md' }, AbortSignal.timeout(60_000))
+  try {
+    expect(await page.run('What is left')).toMatch(/^local 1h {2}[1-3] left [0-2] frees (\d{4}-\S+Z)?$/m)
+  } finally {
+    page.stop()
+  }
   expect(await metric(stack(), 'staking_operator_signer_limit_count_left', { signer: SIGNER, window: '1h' })).toBeLessThanOrEqual(MOST)
 
   await eventually('as many are signed as may be', signedAt, (all) => all.length === MOST, 60_000)

@@ -9,6 +9,7 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
 import { untilEstablished } from '../../cluster/apply.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
+import { pageCommands } from '../../cluster/page-commands.ts'
 import { runToEnd } from '../../cluster/run.ts'
 import { COMPILE_CACHE } from '../../stack/compile-cache.ts'
 import {
@@ -348,6 +349,25 @@ describe('the command', () => {
     const asked = await cli('-f', folder, '--server', '--networks', join(dir, 'networks.yaml'), '-o', 'json')
     expect([asked.code, asked.stderr]).toEqual([0, ''])
     expect((JSON.parse(asked.stdout) as Plan).summary).toMatchObject({ create: 2, refused: 0, pays: [`32 ETH on ${NETWORK}`] })
+    const page = await pageCommands(cluster, { page: 'docs/how-to/plan.md' }, AbortSignal.timeout(60_000))
+    try {
+      for (const name of ['a.json', 'b.json']) page.file(`manifests/team/${name}`, readFileSync(join(folder, name), 'utf8'))
+      page.file('networks.yaml', readFileSync(join(dir, 'networks.yaml'), 'utf8'))
+      const told = await page.run('See what manifests would do before they are applied')
+      // Line by line as the page shows it, with other names and numbers.
+      for (const line of [
+        /^Asked 127\.0\.0\.1:\d+, which has tried each object \(dry run\)\. Nothing was written\.$/m,
+        /^\+ create {4}EthereumStake default\/validator-1 {2}\(manifests\/team\/b\.json\)$/m,
+        /^ {4}does {6}deposits 32 ETH for a new validator on local, once, with Compounding \(0x02\) credentials: the stake and its rewards return to 0x\w+ alone$/m,
+        /^ {4}pays {6}32 ETH on local from StakingSigner treasury \(0x\w+\) to 0x\w+; it returns to 0x\w+$/m,
+        /^ {4}fees {6}about 0\.\d+ ETH now, at most 0\.\d+ ETH \(100 gwei per gas\)$/m,
+        /^ {4}policy {4}StakingSigner treasury: it admits namespace default.* and 32 ETH \(at most 64 ETH a transaction\)$/m,
+        /^Plan: 2 to create, 0 to change, 0 unchanged, 0 refused \(of 1 not all is known\)\. Pays 32 ETH on local\.$/m,
+      ])
+        expect(told).toMatch(line)
+    } finally {
+      page.stop()
+    }
     writeFileSync(join(folder, 'c.json'), JSON.stringify(stake('bad', { amountEth: '3200' })))
     expect((await cli('-f', folder, '--server')).code).toBe(2)
     const away = await cli('-f', folder, '--server', '--context', 'nowhere')

@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { Keypair } from '@solana/web3.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Address } from '../../../src/chains/ethereum/chain.ts'
 import { addressOf as solanaAddressOf } from '../../../src/chains/solana/addresses.ts'
@@ -13,8 +12,9 @@ import { findCondition } from '../../../src/resources/conditions.ts'
 import type { SolanaStake } from '../../../src/resources/solana-stake.ts'
 import { type LocalKms, startLocalKms } from '../../cluster/local-kms.ts'
 import { type OpenBao, startOpenBao } from '../../cluster/openbao.ts'
-import { applyAll, eventually, getSigner, getStake, signer, solanaSigner, solanaStake, stake } from '../../stack/resources.ts'
-import { mainEntry, SOLANA_STAKER, SOLANA_WITHDRAWER, type Stack, startStack } from '../../stack/stack.ts'
+import { type Commands, type PageOptions, pageCommands } from '../../cluster/page-commands.ts'
+import { applyAll, eventually, getSigner, getStake, namespace, signer, solanaSigner, solanaStake, stake } from '../../stack/resources.ts'
+import { SOLANA_NETWORK, SOLANA_STAKER, SOLANA_WITHDRAWER, type Stack, startStack, writeSolanaKey } from '../../stack/stack.ts'
 import { PATIENT_LEASE, recordOf, untilPaidOnce } from './harness.ts'
 
 /**
@@ -29,6 +29,12 @@ let dir: string
 const stopping = new AbortController()
 const undo: (() => unknown)[] = []
 const at = (file: string) => join(dir, file)
+/** The commands of a page of docs/how-to, until the tests are over. */
+async function open(name: string, options: Omit<PageOptions, 'page'> = {}): Promise<Commands> {
+  const reader = await pageCommands(stack.cluster, { page: `docs/how-to/${name}.md`, ...options }, stopping.signal)
+  undo.push(() => reader.stop())
+  return reader
+}
 const addresses: { web3signer: Address; kms: Address; staker: string; withdrawer: string } = {} as never
 let baoToken = ''
 
@@ -96,16 +102,6 @@ async function projectedToken(name: string, audiences?: readonly string[]): Prom
 
 /** Transit keys, a policy that may only sign, and the login of the operator's service account by this cluster. */
 async function prepareTransit(): Promise<void> {
-  await bao.call('POST', 'sys/mounts/transit', { type: 'transit' })
-  for (const name of ['staker', 'withdrawer'] as const) {
-    await bao.call('POST', `transit/keys/${name}`, { type: 'ed25519' })
-    const { data } = await bao.call('GET', `transit/keys/${name}`)
-    const { keys } = data as { readonly keys: Record<string, { readonly public_key: string }> }
-    addresses[name] = solanaAddressOf(Buffer.from(keys['1']?.public_key ?? '', 'base64'))
-  }
-  await bao.call('PUT', 'sys/policies/acl/staking-signs', {
-    policy: ['staker', 'withdrawer'].map((key) => `path "transit/sign/${key}" { capabilities = ["update"] }`).join('\n'),
-  })
   const reviewer = {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRoleBinding',
@@ -117,23 +113,31 @@ async function prepareTransit(): Promise<void> {
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'openbao', namespace: 'staking-system' } },
     reviewer,
   ])
-  await bao.call('POST', 'sys/auth/kubernetes', { type: 'kubernetes' })
-  await bao.call('POST', 'auth/kubernetes/config', {
-    kubernetes_host: stack.cluster.url,
-    kubernetes_ca_cert: stack.cluster.caPem,
-    token_reviewer_jwt: await projectedToken('openbao'),
-    disable_local_ca_jwt: true,
+  const heading = 'Vault or OpenBao'
+  // What it finds by itself in a pod, a server elsewhere is told, as the page says.
+  const told = `kubernetes_ca_cert=@cluster-ca.pem token_reviewer_jwt=${await projectedToken('openbao')} disable_local_ca_jwt=true`
+  const page = await open('remote-signers', {
+    env: bao.env,
+    path: [bao.bin],
+    placeholders: { 'https://kubernetes.default.svc': `${stack.cluster.url} ${told}` },
   })
-  await bao.call('POST', 'auth/kubernetes/role/staking', {
-    bound_service_account_names: 'staking-operator',
-    bound_service_account_namespaces: 'staking-system',
-    audience: AUDIENCE,
-    token_policies: 'staking-signs',
-    token_no_default_policy: true,
-    token_ttl: '1h',
-  })
+  page.file('cluster-ca.pem', stack.cluster.caPem)
+  type Keys = Record<string, { readonly public_key: string }>
+  const addressIn = (keys: Keys) => solanaAddressOf(Buffer.from(keys['1']?.public_key ?? '', 'base64'))
+  const printed = await page.run(heading, 1)
+  addresses.staker = addressIn(JSON.parse(printed.slice(printed.indexOf('{'))) as Keys)
+  // The other authority's, in the same way.
+  await bao.call('POST', 'transit/keys/withdrawer', { type: 'ed25519' })
+  const { data } = await bao.call('GET', 'transit/keys/withdrawer')
+  addresses.withdrawer = addressIn((data as { readonly keys: Keys }).keys)
+  const policy = readFileSync(page.save(heading, 'staking-signs.hcl', 'hcl'), 'utf8')
+  page.file('staking-signs.hcl', `${policy}\n${policy.replace('sign/staker', 'sign/withdrawer')}\n`)
+  for (const nth of [2, 3]) await page.run(heading, nth)
   writeFileSync(at('vault-token'), await projectedToken('staking-operator', [AUDIENCE]), { mode: 0o600 })
-  const { auth } = await bao.call('POST', 'auth/kubernetes/login', { role: 'staking', jwt: readFileSync(at('vault-token'), 'utf8') })
+  const { auth } = await bao.call('POST', 'auth/kubernetes/login', {
+    role: 'staking-operator',
+    jwt: readFileSync(at('vault-token'), 'utf8'),
+  })
   baoToken = (auth as { readonly client_token: string }).client_token
 }
 
@@ -144,6 +148,8 @@ async function prepareKms(): Promise<string> {
   addresses.kms = addressOf('kms', Buffer.from(String(PublicKey), 'base64'))
   return Arn
 }
+
+const ofTeam = { allowedNamespaces: { names: ['team-a'] } }
 
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), 'staking-remote-'))
@@ -170,7 +176,7 @@ beforeAll(async () => {
       url: bao.url,
       key,
       address: addresses[key],
-      auth: { kubernetes: { role: 'staking', tokenFile: at('vault-token') } },
+      auth: { kubernetes: { role: 'staking-operator', tokenFile: at('vault-token') } },
       tls: { caFile: bao.caFile },
     },
   })
@@ -189,8 +195,9 @@ beforeAll(async () => {
   await applyAll(stack.cluster, [
     signer({ keyName: 'hot', address: addresses.web3signer }, 'hot'),
     signer({ keyName: 'cloud', address: addresses.kms }, 'cloud'),
-    solanaSigner(SOLANA_STAKER, { keyName: 'bao-staker', address: addresses.staker }),
-    solanaSigner(SOLANA_WITHDRAWER, { keyName: 'bao-withdrawer', address: addresses.withdrawer }),
+    namespace('team-a'),
+    solanaSigner(SOLANA_STAKER, { keyName: 'bao-staker', address: addresses.staker, policy: ofTeam }),
+    solanaSigner(SOLANA_WITHDRAWER, { keyName: 'bao-withdrawer', address: addresses.withdrawer, policy: ofTeam }),
   ])
 }, 300_000)
 afterAll(async () => {
@@ -214,18 +221,77 @@ test.each([
 })
 
 describe('OpenBao', () => {
+  const get = async (name: string) =>
+    JSON.parse(await stack.cluster.kubectlOk(['get', 'solanastake', name, '-n', 'team-a', '-o', 'json'])) as SolanaStake
+  const until = (name: string, what: string, holds: (found: SolanaStake) => boolean) =>
+    eventually(`${name} ${what}`, () => get(name), holds, 60_000)
+  const isReady = ({ status }: SolanaStake) => findCondition(status?.conditions, 'Ready')?.status === 'True'
+  const isActive = (found: SolanaStake) => isReady(found) && found.status?.protocol?.status === 'Active'
+
   test('a Solana stake is delegated, deactivated and withdrawn with two keys of Transit', async () => {
-    await applyAll(stack.cluster, [solanaStake('by-bao')])
-    const get = async () => JSON.parse(await stack.cluster.kubectlOk(['get', 'solanastake', 'by-bao', '-o', 'json'])) as SolanaStake
-    const until = (what: string, holds: (found: SolanaStake) => boolean) => eventually(`by-bao ${what}`, get, holds, 60_000)
-    const isReady = ({ status }: SolanaStake) => findCondition(status?.conditions, 'Ready')?.status === 'True'
-    await until('is paid', ({ status }) => status?.protocol?.status === 'Activating' || status?.protocol?.status === 'Active')
+    const page = await open('stake-solana', {
+      placeholders: { 'mainnet-beta': SOLANA_NETWORK, BeYaKYHyc2gCtPJHK4QGMQPHgXaQRxDzt3X8zv5xUmdf: stack.solana.validator.voteAccount },
+    })
+    for (const name of ['staker.json', 'withdrawer.json']) page.file(name, '[]')
+    const manifest = readFileSync(page.save('Stake', 'stake.yaml'), 'utf8')
+    await applyAll(stack.cluster, [solanaStake('two', {}, { namespace: 'team-a' })])
+    await stack.cluster.apply(`${manifest}\n  suspend: true\n`)
+    const required = await eventually(
+      'it says which keys it will need',
+      () => page.run('A key that is kept offline, or lost'),
+      (text) => text !== '',
+    )
+    expect(JSON.parse(required)).toEqual([
+      { authority: 'Withdraw', keyName: 'bao-withdrawer', signer: SOLANA_WITHDRAWER, step: 'Stake' },
+      { authority: 'Stake', keyName: 'bao-staker', signer: SOLANA_STAKER, step: 'Stake' },
+    ])
+    await stack.cluster.kubectlOk(['patch', 'solstake', 'one', '-n', 'team-a', '--type=merge', '-p', '{"spec":{"suspend":false}}'])
+    for (const name of ['one', 'two'])
+      await until(name, 'is paid', ({ status }) => status?.protocol?.status === 'Activating' || status?.protocol?.status === 'Active')
     await stack.solana.nextEpoch()
-    await until('is active', (found) => isReady(found) && found.status?.protocol?.status === 'Active')
-    await stack.cluster.kubectlOk(['patch', 'solanastake', 'by-bao', '--type=merge', '-p', '{"spec":{"desiredState":"Withdrawn"}}'])
-    await until('is deactivated', ({ status }) => status?.protocol?.status === 'Deactivating' || status?.protocol?.status === 'Inactive')
+    for (const name of ['one', 'two']) await until(name, 'is active', isActive)
+    await page.run('Two keys')
+    const secrets = await stack.cluster.kubectlOk(['-n', 'staking-system', 'get', 'secrets', '-o', 'name'])
+    for (const name of ['solana-staker-key', 'solana-withdrawer-key']) expect(secrets).toContain(name)
+    const back = page.run('Get it back')
+    await until(
+      'one',
+      'is deactivated',
+      ({ status }) => status?.protocol?.status === 'Deactivating' || status?.protocol?.status === 'Inactive',
+    )
     await stack.solana.nextEpoch()
-    await until('is withdrawn', (found) => isReady(found) && found.status?.phase === 'Withdrawn')
+    expect(await back).toMatch(/condition met/)
+    await until('one', 'is withdrawn', (found) => isReady(found) && found.status?.phase === 'Withdrawn')
+  })
+
+  test('both authorities of a stake are handed over to mounted keys, by the commands of the page', async () => {
+    const fresh = { 'next-staker': Keypair.generate(), 'next-withdrawer': Keypair.generate() }
+    for (const [name, keypair] of Object.entries(fresh)) writeSolanaKey(stack.keysDir, name, keypair)
+    const addressOfNew = (name: keyof typeof fresh) => fresh[name].publicKey.toBase58()
+    await applyAll(
+      stack.cluster,
+      Object.keys(fresh).map((name) => ({
+        ...solanaSigner(SOLANA_STAKER, { keyName: name, address: addressOfNew(name as keyof typeof fresh), policy: ofTeam }),
+        metadata: { name },
+      })),
+    )
+    const page = await open('rotate-keys', {
+      placeholders: {
+        ...{
+          STAKE: 'two',
+          'STAKE-2026': 'two-2026',
+          NAMESPACE: 'team-a',
+          'OLD-STAKER': SOLANA_STAKER,
+          'OLD-WITHDRAWER': SOLANA_WITHDRAWER,
+        },
+        ...{ 'NEW-STAKER': 'next-staker', 'NEW-WITHDRAWER': 'next-withdrawer' },
+        ...{ 'NEW-STAKER-ADDRESS': addressOfNew('next-staker'), 'NEW-WITHDRAWER-ADDRESS': addressOfNew('next-withdrawer') },
+      },
+    })
+    page.save('Hand it over', 'hand-over.yaml')
+    expect(await page.run('Hand it over')).toMatch(
+      new RegExp(`Plan: 1 to create[\\s\\S]*condition met\n${addressOfNew('next-staker')} ${addressOfNew('next-withdrawer')}`),
+    )
   })
 
   test('its token may sign with these keys, and nothing else', async () => {
@@ -243,21 +309,19 @@ describe('OpenBao', () => {
 })
 
 test('doctor asks each of them, and neither it nor the log shows a URL, a token or a key', async () => {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [
-      '--no-warnings',
-      mainEntry,
-      'doctor',
-      '--kubeconfig',
-      stack.operatorKubeconfig,
-      '--networks',
-      stack.networksFile,
-      '--keys-dir',
-      stack.keysDir,
-    ],
-    { env: { ...process.env, ...kms.env, STAKING_REMOTE_SIGNERS: at('remote-signers.yaml') } },
-  ).catch((error: { readonly stdout: string }) => error)
+  const page = await open('remote-signers', {
+    pod: {
+      serviceConfig: '',
+      doctorEnv: {
+        ...kms.env,
+        KUBECONFIG: stack.operatorKubeconfig,
+        STAKING_NETWORKS: stack.networksFile,
+        STAKING_KEYS_DIR: stack.keysDir,
+        STAKING_REMOTE_SIGNERS: at('remote-signers.yaml'),
+      },
+    },
+  })
+  const stdout = await page.run('Keep keys with a remote signer')
   for (const name of ['hot', 'cloud', 'bao-staker', 'bao-withdrawer'])
     expect(stdout).toContain(`the remote signer ${name} answers, and has the key of`)
   const told = stdout + stack.logs()
@@ -267,6 +331,17 @@ test('doctor asks each of them, and neither it nor the log shows a URL, a token 
   expect(await answer.text()).toMatch(
     /staking_operator_remote_signer_request_duration_seconds_count\{[^}]*signer="cloud"[^}]*outcome="ok"\}/,
   )
+})
+
+test('the page puts the certificate of the operator into the Secret that the chart mounts', async () => {
+  const page = await open('remote-signers')
+  for (const [name, from] of [
+    ['ca.crt', 'ca.crt'],
+    ['tls.crt', 'client.crt'],
+    ['tls.key', 'client.key'],
+  ] as const)
+    page.file(name, readFileSync(at(from), 'utf8'))
+  expect(await page.run('Web3Signer', 2)).toContain('secret/web3signer-tls created')
 })
 
 test('a client certificate that nobody knows ends in a wait that says so; the right one goes on', async () => {

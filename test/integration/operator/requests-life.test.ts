@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { findCondition } from '../../../src/resources/conditions.ts'
+import { pageCommands } from '../../cluster/page-commands.ts'
 import {
   applyAll,
   eventsOf,
@@ -121,7 +122,17 @@ describe('an exit by the name of a stake', () => {
     expect(activeOf(gone)).toMatchObject({ status: 'False', reason: 'ValidatorDone' })
     // The exit itself stays as it ended.
     expect(seen(await getOne(cluster, 'validatorexits', 'leave'))).toMatchObject({ ready: 'True', phase: 'Accepted' })
-    await deleteRequest(world(), 'validatorexits', 'leave')
+    const page = await pageCommands(
+      cluster,
+      { page: 'docs/how-to/exit-and-withdraw.md', placeholders: { 'validator-1': 'leave', 'team-a': 'default' } },
+      AbortSignal.timeout(60_000),
+    )
+    try {
+      expect(await page.run('Exit', 2)).toMatch(/ Exit .* leave .* Landed /)
+      await page.run('Exit', 1)
+    } finally {
+      page.stop()
+    }
     await untilGone(world(), 'validatorexits', 'leave')
   })
 

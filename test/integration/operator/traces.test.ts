@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Collector, findCollector, startCollector } from '../../cluster/otelcol.ts'
+import { pageCommands } from '../../cluster/page-commands.ts'
 import { type CollectedSpan, startOtlpStandIn } from '../../stack/otlp-stand-in.ts'
 import { applyAll, eventually, signer, stake } from '../../stack/resources.ts'
 import { TEST_SEED } from '../../stack/stack.ts'
@@ -116,8 +118,22 @@ test.skipIf(program === undefined)(`a real OpenTelemetry Collector takes all of 
   expect(seen()).not.toMatch(/"level":"(error|warn)"|\t(error|warn)\t/)
 })
 
-test('lines of the log name the trace that they were written in', async () => {
+test('lines of the log name the trace that they were written in, as the page finds it', async () => {
   const [span] = traceOf('traced')
+  const page = await pageCommands(
+    stack().cluster,
+    {
+      page: 'docs/how-to/trace.md',
+      placeholders: { 'stake-1': 'traced' },
+      pod: { serviceConfig: '', logs: [join(stack().dir, 'operator.log')] },
+    },
+    AbortSignal.timeout(60_000),
+  )
+  try {
+    expect((await page.run('From a log line to its trace')).split('\n')).toContain(`"trace_id":"${span?.traceId}"`)
+  } finally {
+    page.stop()
+  }
   const lines = stack()
     .logs()
     .split('\n')

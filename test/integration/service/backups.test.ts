@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { apiKeysCreate } from '../../../src/service/commands.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
+import { type Commands, pageCommands } from '../../cluster/page-commands.ts'
 import { type Postgres, startPostgres } from '../../cluster/postgres.ts'
 import { runToEnd } from '../../cluster/run.ts'
 import { folderDatabase } from '../../stack/memory-database.ts'
@@ -13,7 +14,7 @@ import { callService, type Response, withdrawalAddress } from './harness.ts'
 import { type Call, createPayer } from './payer.ts'
 import { type ServiceFiles, serviceFiles, spawnService } from './processes.ts'
 
-/** The drill of docs/how-to/back-up-and-restore-the-service.md, with its commands. */
+/** The drill of docs/how-to/back-up-and-restore-the-service.md, with its commands as they stand. */
 let anvil: Anvil
 let postgres: Postgres
 beforeAll(async () => {
@@ -27,27 +28,41 @@ const run = (command: string, args: readonly string[], env: Readonly<Record<stri
   runToEnd({ command, args: [...args], env: { NODE_NO_WARNINGS: '1', ...env }, signal: AbortSignal.timeout(90_000) })
 const cli = (files: ServiceFiles, ...args: readonly string[]) =>
   run(process.execPath, [programFile('src/main.ts'), 'service', ...args, '--config', files.config])
-const succeeds = async (ending: ReturnType<typeof run>) => {
-  const { code, stdout, stderr } = await ending
-  expect({ code, stderr }).toMatchObject({ code: 0 })
-  return stdout
-}
-
 interface Way {
   readonly env: Readonly<Record<string, string>>
+  /** What the reader of the page has. */
+  readonly page: Commands
   backUp(): Promise<unknown>
   lose(): Promise<unknown>
   restore(): Promise<unknown>
   missing(): ReturnType<typeof run>
 }
 
+/** The page's commands beside a configuration, of which a copy is where they look for it. */
+async function openPage(
+  files: ServiceFiles,
+  backup: string,
+  env: Readonly<Record<string, string>>,
+  path: readonly string[] = [],
+): Promise<Commands> {
+  const page = await pageCommands(
+    undefined,
+    { page: 'docs/how-to/back-up-and-restore-the-service.md', placeholders: { '/backup/2026-11-28': backup }, env, path },
+    AbortSignal.timeout(400_000),
+  )
+  page.file('service.yaml', readFileSync(files.config, 'utf8'))
+  return page
+}
+
 async function embedded(files: ServiceFiles): Promise<Way> {
   const out = join(files.folder, 'backup')
   await folderDatabase(files.dataDir)
+  const page = await openPage(files, out, {})
   return {
     env: {},
+    page,
     backUp: async () => {
-      await succeeds(cli(files, 'backup', '--out', out))
+      await page.run('Back up the embedded database', 1)
       const again = await cli(files, 'backup', '--out', out)
       expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('is not empty') })
     },
@@ -56,7 +71,7 @@ async function embedded(files: ServiceFiles): Promise<Way> {
       expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('which is not overwritten') })
       rmSync(join(files.folder, 'data'), { recursive: true })
     },
-    restore: () => succeeds(cli(files, 'restore', '--from', out)),
+    restore: () => page.run('Restore', 3),
     missing: () => cli(files, 'missing-stakes'),
   }
 }
@@ -66,14 +81,15 @@ async function server(files: ServiceFiles): Promise<Way> {
   const url = await postgres.createDatabase(name)
   const urlFile = join(files.folder, 'url')
   writeFileSync(urlFile, url)
-  const dump = join(files.folder, 'staking.dump')
-  const tool = (program: string, ...args: readonly string[]) => succeeds(run(join(postgres.bin, program), args))
+  const env = { STAKING_SERVICE_DATABASE_URL_FILE: urlFile }
+  const page = await openPage(files, 'none', { ...env, DATABASE_URL: url }, [postgres.bin])
   return {
-    env: { STAKING_SERVICE_DATABASE_URL_FILE: urlFile },
+    env,
+    page,
     backUp: async () => {
       const refused = await cli(files, 'backup', '--out', join(files.folder, 'backup'), '--database-url-file', urlFile)
       expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('pg_dump') })
-      await tool('pg_dump', '--format=custom', `--file=${dump}`, url)
+      await page.run('Back up a PostgreSQL database')
     },
     lose: async () => {
       const client = new pg.Client({ connectionString: postgres.url })
@@ -83,7 +99,7 @@ async function server(files: ServiceFiles): Promise<Way> {
     },
     restore: async () => {
       await postgres.createDatabase(name)
-      await tool('pg_restore', '--exit-on-error', `--dbname=${url}`, dump)
+      await page.run('Restore', 2)
     },
     missing: () => cli(files, 'missing-stakes', '--database-url-file', urlFile),
   }
@@ -136,6 +152,7 @@ describe.each([
       await expect.poll(readiness, within).toMatchObject({ status: 'ready', missingStakes: { devnet: 1 } })
       await expect.poll(metrics, within).toContain('staking_service_missing_stakes{network="devnet"} 1')
       await service.process.waitForOutput(new RegExp(`"pubkey":"${paid.body.depositData.pubkey}".*was it restored from an older copy`))
+      await way.page.fails('Restore', 7)
       const listed = await way.missing()
       expect(listed.code).toBe(1)
       expect(listed.stdout.trimEnd().split('\n').slice(1)).toEqual([
@@ -153,8 +170,12 @@ describe.each([
       expect((await post('lost/2')).body.depositData).toEqual(lost.get('lost/2')?.body.depositData)
       await expect.poll(readiness, within).toMatchObject({ missingStakes: {} })
       expect(await way.missing()).toMatchObject({ code: 0 })
+      // Nothing is left of it to dismiss.
+      expect(await way.page.run('Restore', 8)).toBe('dismissed 0\n')
+      expect(await way.page.run('Restore', 9)).toMatch(/\tacme\t/)
     } finally {
       await service.process.stop()
+      way.page.stop()
       files.remove()
     }
   })

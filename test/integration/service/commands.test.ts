@@ -15,6 +15,7 @@ import { type KeySource, recoverKeystore } from '../../../src/service/recover.ts
 import { runService } from '../../../src/service/run.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
 import { type Anvil, startAnvil } from '../../chains/anvil.ts'
+import { pageCommands } from '../../cluster/page-commands.ts'
 import { freePort } from '../../cluster/ports.ts'
 import { folderDatabase } from '../../stack/memory-database.ts'
 import { callService, withdrawalAddress } from './harness.ts'
@@ -239,6 +240,30 @@ describe('keystores', () => {
     await expect(recover('other', { path: 'm/12381/3600/0/0/0' })).rejects.toThrow(/is not the one of/)
     await expect(recover('other', { path: 'm/44' })).rejects.toThrow(/not the path/)
 
+    // By the page's own commands, where the database doesn't know it: one by the path, and one by the request.
+    for (const nth of [1, 2]) {
+      const forgotten = { ...request, idempotencyKey: `keystores/page-${nth}` }
+      const page = await pageCommands(
+        undefined,
+        {
+          page: 'docs/how-to/restore.md',
+          placeholders: {
+            ...{ PUBKEY: pubkeyOf(forgotten), 'KEY-PATH': pathOf(forgotten), 'IDEMPOTENCY-KEY': forgotten.idempotencyKey },
+            ...{ platform: forgotten.account, hoodi: forgotten.network, 'WITHDRAWAL-ADDRESS': withdrawalAddress },
+          },
+        },
+        AbortSignal.timeout(60_000),
+      )
+      try {
+        page.file('service.yaml', readFileSync(files.config, 'utf8'))
+        page.file('password', `${password}\n`)
+        expect(await page.run("The service's database", nth)).toContain(`(${pathOf(forgotten)}) to ./keystores`)
+        expect(readdirSync(join(page.dir, 'keystores'))).toHaveLength(1)
+      } finally {
+        page.stop()
+      }
+    }
+
     // With a database, one place after the other: it knows the stakes and their keys, or it was restored and knows neither.
     await expect(recover('other', request, {})).rejects.toThrow(/exported before/)
     expect(readdirSync(join(files.folder, 'other'))).toEqual([])
@@ -252,11 +277,13 @@ describe('keystores', () => {
     await expect(recover('third', lost, { pubkey })).rejects.toThrow(/exported before: .*second\./)
   })
   /** Of a request whose stake the database doesn't know. */
-  function pubkeyOf({ network, account, idempotencyKey, amountGwei, credentialsType, withdrawalAddress: address }: LostRequest): string {
-    const keys = createValidatorKeys(parseSeed(files.seedHex, 'the seed'))
+  function indexOf({ network, account, idempotencyKey, amountGwei, credentialsType, withdrawalAddress: address }: LostRequest): bigint {
     const order = { account, idempotencyKey, network, amountGwei, withdrawalCredentials: withdrawalCredentials(credentialsType, address) }
-    return keys.derive(keyIndexOf(keys, order, 0)).publicKey
+    return keyIndexOf(keysOfSeed(), order, 0)
   }
+  const keysOfSeed = () => createValidatorKeys(parseSeed(files.seedHex, 'the seed'))
+  const pubkeyOf = (request: LostRequest): string => keysOfSeed().derive(indexOf(request)).publicKey
+  const pathOf = (request: LostRequest): string => `m/12381/3600/${indexOf(request)}/0/0`
 
   test('are chosen by network and status', async () => {
     expect(await exportKeystores({ ...base(), outDir: join(files.folder, 'none'), network: 'elsewhere' })).toEqual([])

@@ -13,6 +13,7 @@ import { createKeymanager } from '../../../src/service/keymanager/client.ts'
 import { type PushKeystoresOptions, pushKeystores } from '../../../src/service/keymanager/push.ts'
 import { exportKeystores } from '../../../src/service/keystores.ts'
 import { openStore } from '../../../src/service/store/database.ts'
+import { pageCommands } from '../../cluster/page-commands.ts'
 import { type FakeKeymanager, startFakeKeymanager } from './fake-keymanager.ts'
 import { databases, networkConfig, seedHex, startService, type TestService } from './harness.ts'
 
@@ -89,6 +90,32 @@ describe.each(both)('keystores that are pushed, with $database', ({ database: na
       ...more,
     })
   const isProvisioned = async (path: string) => (await service.call('GET', path, { key })).body.keysProvisioned
+
+  test('are given by the command of the page', async () => {
+    const { pubkey, path } = await stake()
+    const page = await pageCommands(
+      undefined,
+      {
+        page: 'docs/how-to/run-the-service.md',
+        placeholders: {
+          ...{ hoodi: 'devnet', 'https://validator.example:7500': target.url, 'FEE-RECIPIENT': `0x${'fe'.repeat(20)}` },
+          // Nothing is paid in this world.
+          confirmed: 'awaiting_submission',
+        },
+      },
+      AbortSignal.timeout(60_000),
+    )
+    try {
+      for (const file of ['service.yaml', 'token']) page.file(file, readFileSync(join(folder, file), 'utf8'))
+      expect(await page.run("The validators' keystores", 1)).toMatch(
+        new RegExp(`^imported ${pubkey} .*\\nthe validator client holds 1 keys\\n$`),
+      )
+    } finally {
+      page.stop()
+    }
+    expect([...target.keys.keys()]).toEqual([pubkey])
+    expect(await isProvisioned(path)).toBe(true)
+  })
 
   test('are held by the client, which opens them, with fee recipient and gas limit; the stakes say so', async () => {
     const stakes = [await stake(), await stake()]
