@@ -290,9 +290,11 @@ test('definitions are kept when the release goes, unless that is asked for', asy
       .filter(({ kind }) => kind === 'CustomResourceDefinition')
       .map(({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'])
   expect(new Set(await policies({}))).toEqual(new Set(['keep']))
-  expect(await policies({ crds: { keep: false } })).toHaveLength(9)
-  expect(new Set(await policies({ crds: { keep: false } }))).toEqual(new Set([undefined]))
+  expect(await policies({ crds: { keep: false, protect: false } })).toHaveLength(9)
+  expect(new Set(await policies({ crds: { keep: false, protect: false } }))).toEqual(new Set([undefined]))
   expect(await policies({ crds: { enabled: false } })).toEqual([])
+  // What Helm has not installed, it does not delete.
+  expect(await policies({ crds: { enabled: false, keep: false } })).toEqual([])
 })
 
 describe('operator and service have an image each', () => {
@@ -451,6 +453,11 @@ describe('refused with a word, before anything is installed', () => {
       what: 'a retention in days',
       values: { ...fine, transactionRetention: '30d' },
       says: /'\/transactionRetention'/,
+    },
+    {
+      what: 'definitions that go with the release, and a policy that refuses just that',
+      values: { ...fine, crds: { keep: false } },
+      says: /crds\.keep=false and crds\.protect=true: .*Set crds\.protect=false as well/,
     },
     {
       what: 'two monitors',
