@@ -37,7 +37,7 @@ export async function playValidators(scene: Scene, ethereum: DemoEthereum, openi
       isReady(named(all.withdrawals, names.withdrawal)) &&
       isStalled(named(all.withdrawals, names.tooMuch)) &&
       isReady(named(all.exits, names.exit)) &&
-      readyReason(named(all.exits, names.cancelled)) === 'RequestFeeTooHigh',
+      readyReason(named(all.exits, names.cancelled)) === 'Planned',
     ethereum.timePasses,
     LONG_MS,
   )

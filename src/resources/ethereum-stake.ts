@@ -29,7 +29,7 @@ const ethText = inWords(
   z.string().min(1).max(14).regex(ETH),
   'must be a plain decimal number of ETH such as "32" or "32.5", with at most 9 decimals (1 gwei), not of gwei or wei',
 )
-export const gweiDecimalText = () =>
+const gweiDecimalText = () =>
   inWords(
     z
       .string()
@@ -38,12 +38,33 @@ export const gweiDecimalText = () =>
       .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/),
     'must be a plain decimal number of gwei such as "30" or "2.5", not of wei',
   )
-/** A cap on what a gas unit may cost. A base fee is at least 7 wei (EIP-1559), so that a cap of 0 would stop what it is for without a word. */
+/** A cap of 0 stops what it is for, and says so to nobody who doesn't look. */
+const moreThanNothing = (what: string) => ({
+  rule: "!self.matches(r'^0([.]0+)?$')",
+  message: `must be more than 0, or ${what}. To stop, set spec.suspend`,
+})
+/**
+ * A cap on what a gas unit may cost. A base fee is at least 7 wei (EIP-1559), so that a cap of 0 would stop what it is for without a word; and no gas has ever
+ * cost a hundredth of a million gwei, so that more than that is an amount of wei, and caps nothing.
+ */
 export const gasPriceText = () =>
-  cel(gweiDecimalText(), {
-    rule: "!self.matches(r'^0([.]0+)?$')",
-    message: 'must be more than 0, or nothing is ever sent: leave it out, or write a cap such as "100". To stop, set spec.suspend',
-  })
+  cel(
+    gweiDecimalText(),
+    moreThanNothing('nothing is ever sent: leave it out, or write a cap such as "100"'),
+    // Longer texts are told about by the rule that has all in words.
+    {
+      rule: "!self.matches(r'^[1-9][0-9]{6,9}([.]|$)')",
+      message: 'must be under a million gwei: it is in gwei, not in wei, and 1 gwei is "1"',
+    },
+  )
+/** A cap on the fee of a request, of which the EIP-7002 contract asks for 1 wei at least. */
+export const requestFeeText = () =>
+  cel(
+    gweiDecimalText(),
+    moreThanNothing(
+      'no exit and no withdrawal is ever sent: the EIP-7002 contract asks for 0.000000001 gwei (1 wei) at least. Leave it out, or write a cap such as "1000000"',
+    ),
+  )
 
 const spec = z.object({
   network: immutable(networkText(), 'network').describe("Name of a network in the operator's configuration, such as mainnet or hoodi."),

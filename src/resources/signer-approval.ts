@@ -1,12 +1,9 @@
 import { z } from 'zod'
 import { cel, inWords, listSet } from './schema.ts'
+import { coins } from './signer-limits.ts'
 import { transactionPurposes } from './staking-transaction.ts'
 
-const COINS = /^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/
 const VALID_FOR = /^[1-9][0-9]{0,8}[smhd]$/
-
-const coins = (unit: 'ETH' | 'SOL') =>
-  inWords(z.string().min(1).max(20).regex(COINS), `must be a plain decimal number of ${unit} such as "320" or "0.5"`)
 
 /** Groups that hold everybody, or every pod of the cluster, and the user that is nobody: no approver is meant by them. */
 export const EVERYBODY: readonly string[] = ['system:authenticated', 'system:unauthenticated', 'system:serviceaccounts']

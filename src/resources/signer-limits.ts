@@ -4,11 +4,18 @@ import { cel, coinText, dnsLabel, inWords, time, wholeNumber } from './schema.ts
 const WINDOW = /^[1-9][0-9]{0,8}[smhd]$/
 const COINS = /^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/
 
-const coins = (unit: 'ETH' | 'SOL') =>
-  cel(inWords(z.string().min(1).max(20).regex(COINS), `must be a plain decimal number of ${unit} such as "320" or "0.5"`), {
-    rule: "!self.matches(r'^0([.]0+)?$')",
-    message: 'must be more than 0: to stop a key, set spec.suspend',
-  })
+/** An amount of coins in a policy. There are some 600 million SOL: a billion of them are lamports, and bound nothing. What is too many ETH, each field says. */
+export const coins = (unit: 'ETH' | 'SOL') => {
+  const text = inWords(z.string().min(1).max(20).regex(COINS), `must be a plain decimal number of ${unit} such as "320" or "0.5"`)
+  return unit === 'ETH'
+    ? text
+    : cel(text, {
+        rule: "!self.matches(r'^[1-9][0-9]{9}([.]|$)')",
+        message: 'must be under a billion SOL: it is in SOL, not in lamports, and 320 SOL is "320"',
+      })
+}
+const total = (unit: 'ETH' | 'SOL') =>
+  cel(coins(unit), { rule: "!self.matches(r'^0([.]0+)?$')", message: 'must be more than 0: to stop a key, set spec.suspend' })
 const per = () => z.enum(['Signer', 'Namespace'])
 
 /** One rolling limit of a signer's policy. What a schema can't say (the units of the chain, duplicates) is checked by `limitsOf` as well. */
@@ -24,12 +31,12 @@ export const signerLimit = cel(
         message: 'must be at most a year: 365d',
       },
     ).describe('How far back signatures count: a number with s, m, h or d, such as "24h". At most 365d.'),
-    maxTotalEth: coins('ETH')
+    maxTotalEth: total('ETH')
       .optional()
       .describe(
         'Most ETH within a window: deposits by their amount, withdrawals by what they ask for, each exit as 32 ETH, whatever the validator holds. Ethereum only.',
       ),
-    maxTotalSol: coins('SOL').optional().describe('Most SOL within a window: the amounts of Solana stakes. Solana only.'),
+    maxTotalSol: total('SOL').optional().describe('Most SOL within a window: the amounts of Solana stakes. Solana only.'),
     maxCount: z
       .int()
       .min(1)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { lastColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
-import { gasPriceText, gweiDecimalText } from './ethereum-stake.ts'
+import { gasPriceText, requestFeeText } from './ethereum-stake.ts'
 import { API_VERSION, type KindDefinition, type Resource } from './meta.ts'
 import {
   cel,
@@ -127,7 +127,7 @@ const policy = z.strictObject({
   maxFeePerGasGwei: gasPriceText()
     .default('100')
     .describe('Highest fee per gas in gwei, also for replacements of a stuck transaction. Ethereum only.'),
-  maxRequestFeeGwei: gweiDecimalText()
+  maxRequestFeeGwei: requestFeeText()
     .default('1000000')
     .describe(
       'Highest fee in gwei that one exit or withdrawal request may pay to the EIP-7002 contract, which asks for more the more requests wait (1 wei when none does). Ethereum only.',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { stakeIdText } from './adoption.ts'
 import { lastColumns, readyColumns } from './columns.ts'
 import { conditions } from './conditions.ts'
-import { gweiDecimalText } from './ethereum-stake.ts'
+import { requestFeeText } from './ethereum-stake.ts'
 import { transactionFields } from './ethereum-transaction.ts'
 import type { PrinterColumn } from './meta.ts'
 import { mode, planBeforeSigning } from './mode.ts'
@@ -28,7 +28,7 @@ export const requestSpecFields = {
   signer: immutable(dnsSubdomain(), 'signer').describe(
     "Name of the StakingSigner that sends the request. Its address must be the validator's withdrawal address.",
   ),
-  maxRequestFeeGwei: gweiDecimalText()
+  maxRequestFeeGwei: requestFeeText()
     .optional()
     .describe('Highest fee in gwei that the EIP-7002 contract may ask for this request; the signer’s own cap holds as well.'),
   suspend: z.boolean().optional().describe('Stops everything but watching: nothing is created, signed or sent.'),

@@ -24,6 +24,8 @@ import {
   deleteRequest,
   ETH,
   holdBlocks,
+  ONE_WEI,
+  OVER_ONE_WEI,
   requestsOf,
   serviceRequest,
   untilAccepted,
@@ -159,8 +161,9 @@ describe('several requests for one validator', () => {
     const pubkey = world().fresh()
     const at = (space: string) => ({ namespace: space })
     // Nobody's own wish holds others: the oldest waits for its own fee.
-    await applyAll(cluster, [validatorWithdrawal('miser', byKey(pubkey), String(ETH), { maxRequestFeeGwei: '0' }, at('team-a'))])
-    await untilWaits(world(), 'validatorwithdrawals', 'miser', 'RequestFeeTooHigh', /the cap is 0 gwei/, { space: 'team-a' })
+    await beacon.setRequestExcess(OVER_ONE_WEI)
+    await applyAll(cluster, [validatorWithdrawal('miser', byKey(pubkey), String(ETH), { maxRequestFeeGwei: ONE_WEI }, at('team-a'))])
+    await untilWaits(world(), 'validatorwithdrawals', 'miser', 'RequestFeeTooHigh', /the cap is 0\.000000001 gwei/, { space: 'team-a' })
     const goOn = await holdBlocks(world())
     await applyAll(cluster, [validatorWithdrawal('first', byKey(pubkey), String(2n * ETH), {}, at('team-b'))])
     await untilWaits(world(), 'validatorwithdrawals', 'first', 'AwaitingFinality', /was sent/, { space: 'team-b' })
@@ -179,6 +182,7 @@ describe('several requests for one validator', () => {
     await untilAccepted(world(), 'validatorwithdrawals', 'first', { space: 'team-b' })
     await untilAccepted(world(), 'validatorwithdrawals', 'second', { space: 'team-a' })
     await deleteRequest(world(), 'validatorwithdrawals', 'miser', 'team-a')
+    await beacon.setRequestExcess(0n)
     await untilWaits(world(), 'validatorexits', 'third', 'PendingWithdrawals', /Partial withdrawals of 5 ETH in all are still to be paid/, {
       space: 'team-b',
     })

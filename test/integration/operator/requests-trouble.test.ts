@@ -12,6 +12,8 @@ import {
   deleteRequest,
   ETH,
   holdBlocks,
+  ONE_WEI,
+  OVER_ONE_WEI,
   pairOf,
   type RequestPlural,
   requestsOf,
@@ -93,16 +95,17 @@ describe('a fee above the cap', () => {
 
 describe('a staking API whose answers are lost', () => {
   test('has one request of each, and none of an exit that is deleted', async () => {
-    const { stack, cluster } = world()
+    const { stack, cluster, beacon } = world()
     const { apiFaults } = stack
     if (apiFaults === undefined) throw new Error('there is no proxy')
-    const { objects, pubkeys } = pairOf(world(), 'unheard', { maxRequestFeeGwei: '0' })
+    await beacon.setRequestExcess(OVER_ONE_WEI)
+    const { objects, pubkeys } = pairOf(world(), 'unheard', { maxRequestFeeGwei: ONE_WEI })
     const [creations, cancellations] = [/^POST .*-requests$/, /^DELETE .*\/exit-requests\//]
     await whileNothingIsAsked(world(), async () => {
       const lost = apiFaults.when(creations).times(2, resetAfterPassing)
       await applyAll(cluster, objects)
       for (const plural of bothKinds) {
-        const resource = await untilWaits(world(), plural, 'unheard', 'RequestFeeTooHigh', /the cap is 0 gwei/)
+        const resource = await untilWaits(world(), plural, 'unheard', 'RequestFeeTooHigh', /the cap is 0\.000000001 gwei/)
         expect(await serviceRequest(world(), plural, resource)).toMatchObject({ requestId: resource.status?.requestId })
       }
       expect(lost.hits()).toBe(2)
@@ -120,6 +123,7 @@ describe('a staking API whose answers are lost', () => {
     expect(unreported.hits()).toBe(1)
     expect(await requestsOf(world(), pubkeys.validatorwithdrawals)).toEqual([String(ETH)])
     expect(await requestsOf(world(), pubkeys.validatorexits)).toEqual([])
+    await beacon.setRequestExcess(0n)
   })
 })
 

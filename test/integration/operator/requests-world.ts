@@ -28,6 +28,9 @@ export type RequestPlural = 'validatorexits' | 'validatorwithdrawals'
 export const bothKinds: readonly RequestPlural[] = ['validatorexits', 'validatorwithdrawals']
 
 export const ETH = 1_000_000_000n
+/** The lowest cap there is, in gwei, and an excess that asks for some 0.05 gwei: it takes two minutes to fall to one wei. */
+export const ONE_WEI = '0.000000001'
+export const OVER_ONE_WEI = 300n
 /**
  * An epoch takes four seconds. Young validators, and withdrawals that are still to be paid, stay so for minutes: tests see them, and then jump.
  */

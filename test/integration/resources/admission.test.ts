@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { untilEstablished } from '../../cluster/apply.ts'
+import { customResourceDefinition } from '../../../src/resources/crd.ts'
+import { kinds } from '../../../src/resources/kinds.ts'
+import { applyObjects, untilEstablished } from '../../cluster/apply.ts'
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts'
-import { signer, stake } from '../../stack/resources.ts'
+import { applyAll, eventually, signer, solanaSigner, stake, validatorExit, validatorWithdrawal } from '../../stack/resources.ts'
+import { SOLANA_STAKER } from '../../stack/stack.ts'
 
 /** What people get from a real API server when they apply a manifest: it is taken, or the message says what to do. */
 let cluster: ControlPlane
@@ -114,6 +117,7 @@ describe('an EthereumStake', () => {
       spec: { maxFeePerGasGwei: '0.000' },
       says: 'must be more than 0, or nothing is ever sent',
     },
+    { what: 'a fee cap of 5 gwei in wei', spec: { maxFeePerGasGwei: '5000000000' }, says: 'must be under a million gwei: it is in gwei' },
     { what: 'a fee cap in words', spec: { maxFeePerGasGwei: '30 gwei' }, says: 'must be a plain decimal number of gwei' },
   ])('with $what is refused, and told why', async ({ spec, says }) => {
     const { code, stderr } = await apply(stake(next(), spec))
@@ -202,6 +206,7 @@ const writeStatus = (name: string, status: object) =>
   cluster.kubectlOk(['patch', 'ethstake', name, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status })])
 
 describe('a StakingSigner', () => {
+  const solana = { chain: 'Solana', address: '4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T' }
   test.each([
     { what: 'names', spec: {} },
     {
@@ -215,6 +220,17 @@ describe('a StakingSigner', () => {
       },
     },
     { what: 'nothing admitted', spec: { policy: { allowedNamespaces: {} } } },
+    {
+      what: 'all of what there is in SOL',
+      spec: {
+        ...solana,
+        policy: {
+          maxPerTransaction: '100000',
+          limits: [{ window: '24h', maxTotalSol: '999999999.999999999' }],
+          approval: { by: [{ user: 'bob' }], aboveSol: '999999999' },
+        },
+      },
+    },
     {
       what: 'all of its policy',
       spec: {
@@ -247,13 +263,29 @@ describe('a StakingSigner', () => {
     },
     {
       what: 'SOL for lamports',
-      spec: { chain: 'Solana', address: '4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T', policy: { maxPerTransaction: '10' } },
+      spec: { ...solana, policy: { maxPerTransaction: '10' } },
       says: 'it is in lamports, and 0 or at least 100000: 10 SOL is "10000000000"',
     },
     {
       what: 'a fee cap of nothing',
       spec: { policy: { maxFeePerGasGwei: '0' } },
       says: 'must be more than 0, or nothing is ever sent',
+    },
+    { what: 'a fee cap in wei', spec: { policy: { maxFeePerGasGwei: '5000000000' } }, says: 'must be under a million gwei: it is in gwei' },
+    {
+      what: 'a fee of nothing for requests',
+      spec: { policy: { maxRequestFeeGwei: '0.000000000' } },
+      says: 'spec.policy.maxRequestFeeGwei: Invalid value: "0.000000000": must be more than 0, or no exit and no withdrawal is ever sent',
+    },
+    {
+      what: 'lamports for SOL in a limit',
+      spec: { ...solana, policy: { maxPerTransaction: '100000', limits: [{ window: '24h', maxTotalSol: '5000000000' }] } },
+      says: 'spec.policy.limits[0].maxTotalSol: Invalid value: "5000000000": must be under a billion SOL: it is in SOL, not in lamports',
+    },
+    {
+      what: 'lamports for SOL above which it needs an approval',
+      spec: { ...solana, policy: { maxPerTransaction: '100000', approval: { by: [{ user: 'bob' }], aboveSol: '5000000000.5' } } },
+      says: 'spec.policy.approval.aboveSol: Invalid value: "5000000000.5": must be under a billion SOL',
     },
     {
       what: 'gwei for ETH in a limit',
@@ -376,5 +408,67 @@ describe('the transaction log', () => {
     expect((await create()).stderr).toContain('already exists')
     for (const change of [{ nonce: 1 }, { transaction: { name: 'a', uid: '1', generation: 0 } }])
       expect((await patch('nonce', name, { spec: change })).stderr).toContain('a place in a lane never changes')
+  })
+})
+
+describe('what an older definition let through', () => {
+  const crds = () => kinds.map((kind) => customResourceDefinition(kind))
+  const newer = /must be more than 0|under a million gwei|under a billion SOL/
+  /** Without the rules that came later. */
+  const older = (node: unknown): unknown => {
+    if (Array.isArray(node)) return node.filter((one) => !newer.test(String((one as { message?: unknown })?.message))).map(older)
+    if (typeof node !== 'object' || node === null) return node
+    return Object.fromEntries(Object.entries(node).map(([name, child]) => [name, older(child)]))
+  }
+  const define = (definitions: readonly unknown[]) => applyObjects(cluster, definitions as Parameters<typeof applyObjects>[1])
+  const isRefused = async () =>
+    (await cluster.kubectl(['apply', '--dry-run=server', '-f', '-'], { input: JSON.stringify(exit('tried')) })).code !== 0
+  const validator = { network: 'hoodi', pubkey: `0x${'ab'.repeat(48)}` }
+  const exit = (name: string) => validatorExit(name, validator, { maxRequestFeeGwei: '0' })
+
+  test('can be changed, told about, let go of, and mended; only the field that can never work must be', { timeout: 120_000 }, async () => {
+    await define(crds().map(older) as readonly unknown[])
+    await eventually('the older definition counts', isRefused, (is) => !is)
+    const policy = { maxPerTransaction: '100000', limits: [{ window: '24h', maxTotalSol: '5000000000' }] }
+    const held = { finalizers: ['staking.dev/holds-money'] }
+    const given = [
+      { kind: 'ethstake', field: ['maxFeePerGasGwei'], object: stake('old-stake', { maxFeePerGasGwei: '5000000000' }, held) },
+      { kind: 'vexit', field: ['maxRequestFeeGwei'], object: { ...exit('old-exit') } },
+      {
+        kind: 'vwd',
+        field: ['maxRequestFeeGwei'],
+        object: validatorWithdrawal('old-wd', validator, '1000000000', { maxRequestFeeGwei: '0.0' }),
+      },
+      { kind: 'signer', field: ['policy', 'maxRequestFeeGwei'], object: signer({ policy: { maxRequestFeeGwei: '0' } }, 'old-signer') },
+      { kind: 'signer', field: ['policy', 'limits'], object: solanaSigner(SOLANA_STAKER, { policy }) },
+    ]
+    await applyAll(
+      cluster,
+      given.map(({ object }) => object),
+    )
+    await define(crds())
+    await eventually('the rules count', isRefused, (is) => is)
+
+    for (const { kind, field, object } of given) {
+      const { name } = object.metadata as { readonly name: string }
+      const patch = (change: unknown, ...more: readonly string[]) =>
+        cluster.kubectl(['patch', kind, name, '--type=merge', '-p', JSON.stringify(change), ...more])
+      const within = (value: unknown) => ({ spec: field.reduceRight<unknown>((inner, part) => ({ [part]: inner }), value) })
+      expect(await patch({ metadata: { annotations: { 'staking.dev/reconcile-at': '1' } } }), name).toMatchObject({ code: 0 })
+      expect(await patch({ spec: { suspend: true } }), name).toMatchObject({ code: 0 })
+      expect(await patch({ status: { observedGeneration: 2 } }, '--subresource=status'), name).toMatchObject({ code: 0 })
+      const stillWrong =
+        field.at(-1) === 'limits'
+          ? [{ window: '24h', maxTotalSol: '6000000000' }]
+          : field.at(-1) === 'maxRequestFeeGwei'
+            ? '0.00'
+            : '6000000000'
+      const { code, stderr } = await patch(within(stillWrong))
+      expect({ code, stderr }, name).toEqual({ code: 1, stderr: expect.stringMatching(newer) })
+      expect(stderr).toContain(`spec.${field.join('.')}`)
+      expect(await patch(within(field.at(-1) === 'limits' ? [{ window: '24h', maxTotalSol: '5' }] : '1')), name).toMatchObject({ code: 0 })
+      expect(await patch({ metadata: { finalizers: null } }), name).toMatchObject({ code: 0 })
+      await cluster.kubectlOk(['delete', kind, name, '--timeout=20s'])
+    }
   })
 })

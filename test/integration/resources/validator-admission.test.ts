@@ -71,6 +71,11 @@ describe.each(kinds)('one of $plural', ({ kind, make }) => {
     },
     { what: 'a fee cap with a unit', spec: { maxRequestFeeGwei: '1 gwei' }, says: 'must be a plain decimal number of gwei' },
     { what: 'a negative fee cap', spec: { maxRequestFeeGwei: '-1' }, says: 'must be a plain decimal number of gwei' },
+    ...['0', '0.0', '0.000000000'].map((nothing) => ({
+      what: `a fee cap of ${nothing}`,
+      spec: { maxRequestFeeGwei: nothing },
+      says: 'must be more than 0, or no exit and no withdrawal is ever sent',
+    })),
     { what: 'a mistyped field', spec: { maxRequestFee: '1' }, says: 'unknown field "spec.maxRequestFee"' },
   ])('with $what is refused, and told why', async ({ spec, says }) => {
     const { code, stderr } = await apply(make(next(), spec))
