@@ -1,8 +1,13 @@
 import { customResourceDefinition, type JsonObject } from '../resources/crd.ts'
 import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
+import { signerNonce } from '../resources/signer-nonce.ts'
+import { stakingApproval } from '../resources/staking-approval.ts'
+import { stakingTransaction } from '../resources/staking-transaction.ts'
+import { type Differences, differences } from './crd-differences.ts'
 import { stall } from './engine/verdict.ts'
-import type { Follow } from './kube/collections.ts'
+import type { KubeCollections } from './kube/collections.ts'
 import { keptMetadata } from './kube/kept-metadata.ts'
+import type { KubeLog } from './kube/log.ts'
 import type { KubeObject } from './kube/objects.ts'
 import type { ResourceDefinition } from './kube/resource-client.ts'
 
@@ -26,59 +31,92 @@ export interface CustomResourceDefinition extends KubeObject {
   }
 }
 
-/**
- * The fields that the operator was built for and that an installed definition lacks: an older CRD prunes them in silence, a policy field or a
- * written-ahead nonce among them. @returns paths such as `.spec.policy.sharedKey`.
- */
-export function missingFields(expected: JsonObject, installed: JsonObject | undefined, path = ''): string[] {
-  if (installed === undefined) return [path || '.']
-  if (installed['x-kubernetes-preserve-unknown-fields'] === true) return []
-  const children = (schema: JsonObject) => (schema.properties ?? {}) as { [name: string]: JsonObject }
-  const missing = Object.entries(children(expected)).flatMap(([name, child]) =>
-    missingFields(child, children(installed)[name], `${path}.${name}`),
-  )
-  const items = expected.items as JsonObject | undefined
-  return items === undefined ? missing : [...missing, ...missingFields(items, installed.items as JsonObject | undefined, `${path}[]`)]
-}
+/** What only the operator writes, and what an approval counts by: their rules are the last that stands before a mistake. */
+const ours: ReadonlySet<string> = new Set([stakingTransaction, signerNonce, stakingApproval].map(({ kind }) => kind))
+const NOT_SEEN: Differences = { lacking: ['.'], lax: [] }
 
 export interface CrdGuard {
   /** Takes note of an installed definition; undefined when it is gone. */
   seen(name: string, definition: CustomResourceDefinition | undefined): void
-  /** @throws Halt (stall, OutdatedCRD) unless every kind is installed with all the fields that the operator relies on. */
+  /** @throws Halt (stall, OutdatedCRD) unless every kind is installed, and keeps and takes all that the operator writes and reads. */
   assertCurrent(): void
+  /** Why `assertCurrent` throws, in one line; undefined where it doesn't. */
+  outdated(): string | undefined
+  /** What the definitions let through that those of this version refuse, in one line. It stops nothing. */
+  lax(): string | undefined
 }
 
 /** No policy fails open: where the cluster's CRDs are older than the operator, it signs nothing. A definition that was never seen counts as outdated. */
 export function createCrdGuard(kinds: readonly KindDefinition[]): CrdGuard {
-  const names = new Map(
-    kinds.map((kind) => [`${kind.plural}.${GROUP}`, schemaOf(customResourceDefinition(kind) as unknown as CustomResourceDefinition) ?? {}]),
+  const built = new Map(
+    kinds.map((kind) => [
+      `${kind.plural}.${GROUP}`,
+      {
+        schema: schemaOf(customResourceDefinition(kind) as unknown as CustomResourceDefinition) ?? {},
+        written: ours.has(kind.kind) ? ('by the operator' as const) : ('by others' as const),
+      },
+    ]),
   )
-  const outdated = new Map<string, string[]>([...names.keys()].map((name) => [name, ['.']]))
+  const found = new Map<string, Differences>([...built.keys()].map((name) => [name, NOT_SEEN]))
+  const listed = (which: keyof Differences): string | undefined => {
+    const lines = [...found].filter(([, each]) => each[which].length > 0).map(([name, each]) => `${name} (${inShort(each[which])})`)
+    return lines.length === 0 ? undefined : lines.join('; ')
+  }
+  const outdated = () => {
+    const which = listed('lacking')
+    return which === undefined
+      ? undefined
+      : `The installed CustomResourceDefinitions are older than this operator: ${which}. Nothing is signed. Apply the CRDs of this version (kubectl apply -f crds/).`
+  }
   return {
     seen(name, definition) {
-      const expected = names.get(name)
+      const expected = built.get(name)
       if (expected === undefined) return
-      outdated.set(name, missingFields(expected, definition && schemaOf(definition)))
+      const schema = definition && schemaOf(definition)
+      found.set(name, schema === undefined ? NOT_SEEN : differences(expected.schema, schema, expected.written))
     },
     assertCurrent() {
-      const wrong = [...outdated].filter(([, missing]) => missing.length > 0)
-      if (wrong.length === 0) return
-      const which = wrong
-        .map(
-          ([name, missing]) =>
-            `${name} (${missing[0] === '.' ? 'not seen' : `lacks ${missing.slice(0, 3).join(', ')}${missing.length > 3 ? ` and ${missing.length - 3} more` : ''}`})`,
-        )
-        .join('; ')
-      throw stall(
-        'OutdatedCRD',
-        `The installed CustomResourceDefinitions are older than this operator: ${which}. Nothing is signed. Apply the CRDs of this version (kubectl apply -f crds/).`,
-      )
+      const message = outdated()
+      if (message !== undefined) throw stall('OutdatedCRD', message)
+    },
+    outdated,
+    lax() {
+      const which = listed('lax')
+      return which === undefined
+        ? undefined
+        : `The installed CustomResourceDefinitions are not those of this operator: ${which}. What they let through, the operator looks at itself. Apply the CRDs of this version (kubectl apply -f crds/).`
     },
   }
 }
 
-/** Follows the cluster's definitions for the guard. `onChange` is told when one of the group has changed. */
-export function followDefinitions(follow: Follow, guard: CrdGuard, onChange: () => void): void {
+const SHOWN = 3
+const inShort = (lacking: readonly string[]): string =>
+  lacking[0] === '.'
+    ? 'not seen'
+    : `lacks ${lacking.slice(0, SHOWN).join(', ')}${lacking.length > SHOWN ? ` and ${lacking.length - SHOWN} more` : ''}`
+
+/** Says once how the definitions fall short of this operator's, and once that they do no more: what nobody asks a signature for would be told by nobody. */
+export function tellOfDefinitions(guard: Pick<CrdGuard, 'outdated' | 'lax'>, log: Pick<KubeLog, 'info' | 'warn'>): () => void {
+  let told: string | undefined
+  return () => {
+    const message = guard.outdated() ?? guard.lax()
+    if (message === told) return
+    told = message
+    if (message === undefined) log.info({}, 'the installed definitions are those of this operator')
+    else log.warn({}, message)
+  }
+}
+
+/**
+ * Follows the cluster's definitions for the guard. `onChange` is told when one of the group has changed.
+ * @returns what tells how they fall short: of each change once all are known, and whenever it is called.
+ */
+export function followDefinitions(
+  { follow, unsynced }: Pick<KubeCollections, 'follow' | 'unsynced'>,
+  guard: CrdGuard,
+  { log, onChange }: { readonly log: KubeLog; readonly onChange: () => void },
+): () => void {
+  const tell = tellOfDefinitions(guard, log)
   const definitions = follow<CustomResourceDefinition>(customResourceDefinitions, {
     // Others' definitions can be large and are of no use here.
     transform: ({ apiVersion, kind, metadata, spec: { group, names, versions } }) => ({
@@ -90,8 +128,11 @@ export function followDefinitions(follow: Follow, guard: CrdGuard, onChange: () 
   })
   definitions.onChange((name, change) => {
     guard.seen(name, change.type === 'deleted' ? undefined : change.new)
-    if ((change.type === 'deleted' ? change.old : change.new).spec.group === GROUP) onChange()
+    if ((change.type === 'deleted' ? change.old : change.new).spec.group !== GROUP) return
+    if (unsynced().length === 0) tell()
+    onChange()
   })
+  return tell
 }
 
 const schemaOf = (definition: CustomResourceDefinition): JsonObject | undefined =>

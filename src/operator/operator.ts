@@ -93,7 +93,7 @@ export async function runOperator(
   })
   const namespaces = followNamespaces(collections.follow, wakes.namespace)
   const guard = createCrdGuard(kinds)
-  followDefinitions(collections.follow, guard, wakes.all)
+  const tellDefinitions = followDefinitions(collections, guard, { log, onChange: wakes.all })
 
   const seen = createSeen(clock)
   const waits = followWaits(caches, clock)
@@ -109,7 +109,7 @@ export async function runOperator(
   /** What the leader does. */
   async function lead(leading: AbortSignal): Promise<void> {
     log.info({}, 'this instance leads')
-    await collections.whenSynced(leading)
+    await collections.whenSynced(leading).then(tellDefinitions)
     const { reconcile } = composeOperator({
       caches,
       networks,

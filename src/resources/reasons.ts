@@ -370,7 +370,8 @@ export const reasons = {
   },
   OutdatedCRD: {
     stalled: true,
-    means: 'The installed CustomResourceDefinition lacks fields that the operator relies on; nothing is signed until it is updated.',
+    means:
+      'The installed CustomResourceDefinition lacks fields that the operator relies on, or refuses values that it writes; nothing is signed until it is updated.',
   },
 } as const satisfies Record<string, Meaning>
 
