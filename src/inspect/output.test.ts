@@ -17,6 +17,25 @@ describe('a table', () => {
   test('has columns as wide as they need, and - for nothing', () => {
     expect(table(columns, [{ name: 'a' }, { name: 'longer', note: 'x' }], { wide: true })).toBe('NAME    NOTE\na       -\nlonger  x\n')
   })
+  test.each([
+    ['Chinese, two columns a character', '验证者'],
+    ['full-width letters', 'ＡＢＣ'],
+    ['Korean in parts', '\u1112\u1161\u11ab가나'],
+    ['emoji of one, several and no characters', '👍🏽👩‍👩‍👧🇩🇪'],
+    ['accents of their own', 'e\u0301a\u0308o\u0302bcd'],
+    ['what takes no room', 'ab\u200bcd\u2060ef'],
+  ])('aligns %s', (_what, name) => {
+    const [title, row, other] = table(
+      columns,
+      [
+        { name, note: '|' },
+        { name: '123456', note: '|' },
+      ],
+      { wide: true },
+    ).split('\n')
+    // Six columns each, as a terminal shows them.
+    expect([title, row, other]).toEqual(['NAME    NOTE', `${name}  |`, '123456  |'])
+  })
   test('leaves wide columns out', () => {
     expect(table(columns, [{ name: 'a', note: 'x' }])).toBe('NAME\na\n')
   })
@@ -98,6 +117,16 @@ describe('on a terminal of 80 columns', () => {
     })
     expect(text.split('\n')).toContain(`${' '.repeat(14)}${hash}`)
     expect(text.split('\n')).toContain(`    0x${'ab'.repeat(48)}`)
+  })
+  test('one of wide characters is wrapped by their columns', () => {
+    const text = table(timelineColumns, [moment(Array.from({ length: 12 }, () => '验证者').join(' '))], { width: 80 })
+    // 38 columns before it, six words of six columns with their blanks behind.
+    expect(
+      text
+        .split('\n')
+        .slice(1, 3)
+        .map((line) => line.match(/验证者/g)?.length),
+    ).toEqual([6, 6])
   })
   test('one that is too narrow for any wrapping gets lines as they are', () => {
     expect(table(timelineColumns, [moment('a b c')], { width: 40 })).toContain('a b c')

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import stringWidth from 'string-width'
 import { stringify } from 'yaml'
 
 export const outputFormats = ['table', 'wide', 'json', 'yaml', 'csv'] as const
@@ -38,7 +39,7 @@ export function tableRows<Row>(columns: readonly Column<Row>[], rows: readonly R
   const indent = totalOf(shown) - (last?.width ?? 0)
   const width = look.wide === true ? undefined : look.width
   return [undefined, ...rows].map((_, row) => {
-    const before = shown.slice(0, -1).map((column) => `${(column.cells[row] ?? '').padEnd(column.width)}${GAP}`)
+    const before = shown.slice(0, -1).map((column) => `${padded(column.cells[row] ?? '', column.width)}${GAP}`)
     const text = last?.cells[row] ?? ''
     const lines = width === undefined || width - indent < LEAST_WRAPPED ? [text] : wrapped(text, indent, width)
     return `${before.join('')}${lines.join('\n')}`.trimEnd()
@@ -65,7 +66,7 @@ function shownOf<Row>(columns: readonly Column<Row>[], rows: readonly Row[], { w
     .filter((column) => wide || column.wide !== true)
     .map(({ title, cell, yields = Number.POSITIVE_INFINITY }): Shown => {
       const cells = [title, ...rows.map((row) => plain(cell(row)) || '-')]
-      return { title, cells, yields, width: Math.max(...cells.map(({ length }) => length)) }
+      return { title, cells, yields, width: widest(cells) }
     })
   while (!wide && width !== undefined && totalOf(shown) > width) {
     const next = Math.min(...shown.map(({ yields }) => yields))
@@ -74,6 +75,10 @@ function shownOf<Row>(columns: readonly Column<Row>[], rows: readonly Row[], { w
   }
   return shown
 }
+
+/** Columns of a terminal, of which a character of Chinese or an emoji takes two, and an accent of its own none. */
+const padded = (text: string, width: number): string => `${text}${' '.repeat(Math.max(0, width - stringWidth(text)))}`
+const widest = (cells: readonly string[]): number => cells.reduce((most, cell) => Math.max(most, stringWidth(cell)), 0)
 
 /**
  * Breaks a text at blanks, each further line below the first. What is longer than a line stays whole, so that a hash can be copied: it begins further to the
@@ -85,7 +90,7 @@ function wrapped(text: string, indent: number, width: number): readonly string[]
   for (const word of text.split(' ')) {
     const room = width - indent
     const next = line === '' ? word : `${line} ${word}`
-    if (next.length <= room || (lines.length === 0 && line === '')) line = next
+    if (stringWidth(next) <= room || (lines.length === 0 && line === '')) line = next
     else {
       lines.push(line)
       line = word
@@ -93,7 +98,7 @@ function wrapped(text: string, indent: number, width: number): readonly string[]
   }
   lines.push(line)
   return lines.map((one, index) =>
-    index === 0 ? one : `${' '.repeat(Math.min(indent, Math.max(LEAST_INDENT, width - one.length)))}${one}`,
+    index === 0 ? one : `${' '.repeat(Math.min(indent, Math.max(LEAST_INDENT, width - stringWidth(one))))}${one}`,
   )
 }
 
@@ -110,17 +115,16 @@ export const yaml = (value: unknown): string =>
     stringify(value, (_key, one: unknown) => one, steers.test(JSON.stringify(value) ?? '') ? { defaultStringType: 'QUOTE_DOUBLE' } : {}),
   )
 
-/**
- * What steers a terminal: control characters, and those that turn the order of what follows (a name in them reads as another). Those of JSON's own layout are not
- * meant here.
- */
-const steers = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
+/** What steers a terminal: control characters, and those that turn the order of what follows (a name in them reads as another), or end its line. */
+const STEERING = '\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
+/** Those of ASCII are JSON's own layout, or escaped by it. */
+const steers = new RegExp(`[${STEERING}]`)
 const escaped = (text: string): string =>
   text.replaceAll(new RegExp(steers, 'g'), (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
+const steersOrBreaks = new RegExp(`[\\p{Cc}${STEERING}]+`, 'gu')
 /** Others write what is shown: nothing of it may steer the terminal, turn the order of its characters, or end a line. */
-const plain = (cell: string | number | undefined): string =>
-  String(cell ?? '').replaceAll(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+/gu, ' ')
+const plain = (cell: string | number | undefined): string => String(cell ?? '').replaceAll(steersOrBreaks, ' ')
 
 const quoted = (cell: string): string => {
   // Full-width signs too: a spreadsheet of a Japanese system reads them as the others.
