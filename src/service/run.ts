@@ -18,7 +18,7 @@ import { releaseAllClaims } from './idempotency.ts'
 import { readSeedFile } from './seed.ts'
 import { createService } from './service.ts'
 import { connectSolanaNetworks } from './solana/connect.ts'
-import { DatabaseInUseError, isOutage, openStore, type Store } from './store/database.ts'
+import { DatabaseFullError, DatabaseInUseError, isOutage, openStore, type Store } from './store/database.ts'
 import { openKeyIndices } from './store/key-index.ts'
 import { isSmall, memoryLimit, tooLittleMemory } from './store/memory.ts'
 import { giveBackAll } from './store/webhooks.ts'
@@ -174,6 +174,7 @@ const listen = (app: FastifyInstance, field: string, { host, port }: { readonly 
 /** What a person must mend before the service starts, in one line. */
 function asConfigError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof DatabaseInUseError) return error
+  if (error instanceof DatabaseFullError) return new ConfigError(`database: ${error.message}`)
   const code = reasonOf(error)
   if (/^(28...|3D000|42501)$/.test(code))
     return new ConfigError(`database: the server refuses the user, its password or the database (${code})`)

@@ -8,8 +8,9 @@ const databaseTimeoutMs = 2_000
 
 /**
  * What the platform asks, without an API key: is it alive, can it serve, its metrics. It is ready while its database answers and it isn't
- * stopping; a chain that is away doesn't count, since reading goes on and creating says 503 by itself. `/readyz?verbose` tells of each network, and
- * how many stakes on it the database lacks.
+ * stopping. A chain that is away doesn't count, nor does a database that takes no writes: reading goes on, and what writes says 503 with the reason, which
+ * nobody would hear of an instance that no request is sent to. `/readyz` says so; `/readyz?verbose` tells of each network, and how many stakes on it the
+ * database lacks.
  */
 export function operationRoutes(
   app: FastifyInstance,
@@ -34,9 +35,11 @@ export function operationRoutes(
     const [database, health] = await Promise.all([answers(store), verbose ? networks() : undefined])
     const lacking = verbose && database ? await missing().catch(() => undefined) : undefined
     const ready = database && !stopping.aborted
+    const readOnly = store.readOnly()
     return reply.status(ready ? 200 : 503).send({
       status: ready ? 'ready' : stopping.aborted ? 'stopping' : 'unready',
-      database: database ? 'ok' : 'unavailable',
+      database: database ? (readOnly === undefined ? 'ok' : 'read-only') : 'unavailable',
+      ...(readOnly !== undefined && { reason: readOnly }),
       ...(health && { networks: health }),
       ...(lacking && { missingStakes: Object.fromEntries(lacking.map(({ network, count }) => [network, Number(count)])) }),
     })

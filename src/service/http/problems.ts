@@ -7,6 +7,7 @@ import { makeProblem, type ProblemDetail, problemMediaType, problems } from '../
 import { beaconUnavailable, chainUnavailable, ProblemError } from '../errors.ts'
 import type { Answer } from '../idempotency.ts'
 import { DatabaseUnavailableError, isOutage } from '../store/database.ts'
+import { sqlStateOf, wordsOf } from '../store/no-room.ts'
 
 /** Makes every error, whoever threw it, a problem of the contract (RFC 9457). Only what the service didn't expect is logged as an error. */
 export function installProblems(
@@ -112,23 +113,7 @@ function asProblem(error: unknown): ProblemError | undefined {
 function databaseUnavailable(error: unknown): ProblemError {
   if (error instanceof DatabaseUnavailableError && error.kind === 'busy')
     return new ProblemError('service-unavailable', 'too many requests wait for the database', { retryAfterSeconds: 1 })
-  const said = answeredBy[sqlStateOf(error) ?? '']
-  return new ProblemError('service-unavailable', said ?? "the service's database does not answer", { retryAfterSeconds: 5 })
-}
-
-/** By SQLSTATE, what a database says that does answer, and can't serve: it takes another mend than one that is away. */
-const answeredBy: Readonly<Record<string, string>> = {
-  '25006': "the service's database takes no writes: it is a standby",
-  '53100': "the disk of the service's database is full",
-  '53200': "the service's database is out of memory",
-  '53300': "the service's database takes no more connections",
-}
-
-function sqlStateOf(error: unknown): string | undefined {
-  for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++) {
-    if ('code' in current && typeof current.code === 'string' && /^[0-9A-Z]{5}$/.test(current.code)) return current.code
-  }
-  return undefined
+  return new ProblemError('service-unavailable', wordsOf(error) ?? "the service's database does not answer", { retryAfterSeconds: 5 })
 }
 
 interface ValidationProblem {

@@ -4,12 +4,13 @@ import type { Secret } from '../../lib/secret.ts'
 import { guardedPool, HeardClient } from './guarded-pool.ts'
 import { hearersLock, listenPglite, listenPostgres, type NoticeHandlers, type Notices } from './listen.ts'
 import { migrate } from './migrations.ts'
+import { noRoom, rememberRefusals } from './no-room.ts'
 import { openPglite } from './pglite.ts'
 import type { Database } from './schema.ts'
 import { traced } from './traced-dialect.ts'
 
 export { DatabaseUnavailableError, isOutage } from './guarded-pool.ts'
-export { DatabaseInUseError } from './pglite.ts'
+export { DatabaseFullError, DatabaseInUseError } from './pglite.ts'
 export type { Database } from './schema.ts'
 
 /** Where the data is: a PostgreSQL server, or a folder of this machine (`memory://` for tests: gone with the process). */
@@ -25,6 +26,8 @@ export interface Store {
   readonly looks: Kysely<Database>
   /** Of a server's connections; the embedded database has none. */
   readonly connections?: () => { readonly busy: number; readonly idle: number; readonly waiting: number }
+  /** Why it answers, and takes no writes; undefined where it does, or nobody has tried. */
+  readOnly(): string | undefined
   /** Hears what the database tells on a channel. It ends with the store. */
   listen(channel: string, handlers: NoticeHandlers): Notices
   /** Resolves when all who listen on the channel have heard what was told before, or after `withinMs`. Never throws. */
@@ -64,10 +67,12 @@ const waitingPerConnection = 40
 async function openEmbedded(dataDir: string): Promise<Store> {
   const { pglite, copyTo, close } = await openPglite(dataDir)
   const notices = createListeners((channel, handlers) => listenPglite(pglite, channel, handlers))
-  const db = new Kysely<Database>({ dialect: traced(new PGliteDialect({ pglite })) })
+  const refusals = rememberRefusals()
+  const db = new Kysely<Database>({ dialect: traced(new PGliteDialect({ pglite })), log: refusals.heard })
   return {
     db,
     isShared: false,
+    readOnly: () => (dataDir.startsWith('memory://') ? undefined : noRoom(dataDir)) ?? refusals.lately(),
     // Those who use `db` wait for one another before they come here: of both, the next turn is never far.
     looks: new Kysely<Database>({ dialect: traced(new PGliteDialect({ pglite })) }),
     listen: notices.listen,
@@ -95,6 +100,7 @@ function openPostgres(
   { poolSize, statementMs }: { poolSize: number; statementMs: number },
   onIdleError: (error: Error) => void,
 ): Store {
+  const refusals = rememberRefusals()
   const connect = (max: number) => {
     const pool = new pg.Pool({
       Client: HeardClient,
@@ -118,7 +124,7 @@ function openPostgres(
     // Without a listener a dropped idle connection would end the process; the pool makes a new one by itself.
     pool.on('error', onIdleError)
     const guarded = guardedPool(pool, { statementMs, maxWaiting: max * waitingPerConnection })
-    return { pool, db: new Kysely<Database>({ dialect: traced(new PostgresDialect({ pool: guarded })) }) }
+    return { pool, db: new Kysely<Database>({ dialect: traced(new PostgresDialect({ pool: guarded })), log: refusals.heard }) }
   }
   const { pool, db } = connect(poolSize)
   // One is enough: it is asked one question at a time.
@@ -129,6 +135,7 @@ function openPostgres(
     db,
     isShared: true,
     looks,
+    readOnly: refusals.lately,
     connections,
     listen: notices.listen,
     heard: (channel, withinMs) => untilHeard(db, channel, withinMs),

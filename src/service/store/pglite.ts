@@ -8,6 +8,7 @@ import { extname, join, resolve } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import { NodeFS } from '@electric-sql/pglite/nodefs'
 import { copyFolder } from './copy-folder.ts'
+import { noRoom } from './no-room.ts'
 
 /**
  * PostgreSQL in this process, its files in a folder. PGlite by itself runs with fsync off, and its file system has no fsync to call: a commit
@@ -47,9 +48,14 @@ export class DatabaseInUseError extends Error {
   override readonly name = 'DatabaseInUseError'
 }
 
+/** It did not start, and there is no room on its disk. */
+export class DatabaseFullError extends Error {
+  override readonly name = 'DatabaseFullError'
+}
+
 /**
  * @param dataDir A folder, or `memory://`, for tests: with the path of a PGlite dump behind it, it begins as that.
- * @throws DatabaseInUseError when another process has the folder open.
+ * @throws DatabaseInUseError when another process has the folder open, DatabaseFullError when it can't be opened and its disk is full.
  */
 export async function openPglite(
   dataDir: string,
@@ -79,7 +85,9 @@ export async function openPglite(
     }
   } catch (error) {
     await unlock()
-    throw error
+    // PostgreSQL says of it no more than that it did not start.
+    const full = noRoom(folder)
+    throw full === undefined ? error : new DatabaseFullError(full, { cause: error })
   }
 }
 

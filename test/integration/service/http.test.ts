@@ -17,6 +17,7 @@ import { type Ask, databases, networkConfig, seedHex, startService, type TestSer
 /** Who sends what the chain shows. */
 const payer = `0x${'1'.repeat(40)}` as const
 const hash = () => `0x${randomBytes(32).toString('hex')}` as const
+
 const stakes = '/v1/ethereum/stakes'
 const body = { network: 'devnet', amountEth: 32, withdrawalAddress }
 
@@ -864,6 +865,15 @@ describe.each(both)('the service on $database', ({ open }) => {
       expect((await service.call('GET', '/healthz')).status).toBe(200)
       expect((await service.call('GET', '/readyz')).body).toEqual({ status: 'ready', database: 'ok' })
     })
+    test('is ready where its database takes no writes, since reading goes on, and says so and why', async () => {
+      const reason = "the disk of the service's database is full"
+      const other = await startService({ ...service.store, readOnly: () => reason })
+      try {
+        expect(await other.call('GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'ready', database: 'read-only', reason } })
+      } finally {
+        await other.close()
+      }
+    })
     test('tells of each network, when asked for more', async () => {
       expect((await service.call('GET', '/readyz?verbose')).body).toEqual({
         status: 'ready',
@@ -925,6 +935,18 @@ describe.each(both)('the service on $database', ({ open }) => {
         /staking_service_http_request_duration_seconds_count\{method="POST",route="\/v1\/ethereum\/stakes",status="201"\} \d+/,
       )
       expect(text).toMatch(/staking_service_chain_errors_total\{network="devnet",code="unavailable"\} \d+/)
+    })
+    test('remembers that a statement was refused since the database takes no writes', async () => {
+      const { store } = service
+      expect(store.readOnly()).toBeUndefined()
+      const refused = store.db.connection().execute(async (connection) => {
+        await sql`set default_transaction_read_only = on`.execute(connection)
+        const writing = sql`create table refused (a int)`.execute(connection)
+        // The embedded database has one connection. A server's is given up with its error.
+        return writing.finally(() => sql`set default_transaction_read_only = off`.execute(connection).catch(() => undefined))
+      })
+      await expect(refused).rejects.toThrow()
+      expect(store.readOnly()).toBe("the service's database takes no writes: it is a standby")
     })
     test("hands on the caller's request id, if it is one", async () => {
       expect((await service.call('GET', '/healthz', { headers: { 'x-request-id': 'abc-1' } })).headers.get('x-request-id')).toBe('abc-1')
