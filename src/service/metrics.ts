@@ -72,7 +72,7 @@ export function createMetrics(): Metrics {
   })
   const lastPass = new Gauge({
     name: 'staking_service_tracker_last_success_timestamp_seconds',
-    help: 'When the tracker last went through what is due, as a Unix time: its age is the lag',
+    help: 'When the tracker last went through what is due, or began to, as a Unix time: its age is the lag',
     labelNames: ['network'],
     registers,
   })

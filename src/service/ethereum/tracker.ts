@@ -140,6 +140,8 @@ export function createTracker(deps: TrackerDeps): Tracker {
   return {
     pass,
     run: async (signal) => {
+      // One that never gets through is behind as well: a series that is not there tells nobody.
+      for (const name of networks.keys()) metrics.trackerPass(name, clock.now())
       await Promise.all([...networks.values()].map((network) => follow(network, signal)))
     },
   }

@@ -936,6 +936,22 @@ describe.each(both)('the service on $database', ({ open }) => {
       )
       expect(text).toMatch(/staking_service_chain_errors_total\{network="devnet",code="unavailable"\} \d+/)
     })
+    test('counts the lag of a tracker that never gets through from its start', async () => {
+      const chain = createFakeChain('broken')
+      chain.failing = 'wrong-chain'
+      const other = await startService(service.store, { networks: new Map([['broken', { config: networkConfig('broken'), chain }]]) })
+      const ending = new AbortController()
+      const running = other.service.tracker.run(ending.signal)
+      try {
+        const { text } = await other.call('GET', '/metrics')
+        const [, at] = /^staking_service_tracker_last_success_timestamp_seconds\{network="broken"\} ([\d.]+)$/m.exec(text) ?? []
+        expect(Math.abs(Date.now() / 1000 - Number(at))).toBeLessThan(60)
+      } finally {
+        ending.abort()
+        await running
+        await other.close()
+      }
+    })
     test('remembers that a statement was refused since the database takes no writes', async () => {
       const { store } = service
       expect(store.readOnly()).toBeUndefined()
