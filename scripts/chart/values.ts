@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ethereumNetworkConfig } from '../../src/chains/ethereum/networks.ts'
+import { ethereumNetworkConfig, networkName } from '../../src/chains/ethereum/networks.ts'
 import { solanaNetworkConfig } from '../../src/chains/solana/networks.ts'
 
 /** The chart's values: values.yaml, values.schema.json and the chart's README are made from this. Every field is strict, so that a typo is refused. */
@@ -19,6 +19,11 @@ const dnsLabel = (most: number) =>
     .string()
     .max(most)
     .regex(/^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$/)
+/** The name of an object that the operator makes itself: nobody would refuse it at the installation. */
+const dnsSubdomain = z
+  .string()
+  .max(253)
+  .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/)
 /** As the flags of the operator take it. */
 const duration = z.string().regex(/^[0-9]+([.][0-9]+)?(ms|s|m|h)$/)
 const httpUrl = z.string().regex(/^https?:\/\/\S+$/)
@@ -166,7 +171,7 @@ const remoteSigner = z.strictObject({
 
 const leaderElection = z
   .strictObject({
-    leaseName: name
+    leaseName: dnsSubdomain
       .min(1)
       .default('staking-operator')
       .describe('One for a cluster, whatever its releases are called: two leaders would work against each other.'),
@@ -271,10 +276,10 @@ export const chartValues = z.strictObject({
     .array(
       z.strictObject({
         ...anyOf(ethereumNetworkConfig.in.shape, solanaNetworkConfig.in.shape, { bumpAfterMs: 0, challengeDomain: 0, stakingApi: 0 }),
-        name: z.string().min(1),
+        name: networkName,
         chain: z.enum(['Ethereum', 'Solana']),
-        rpcUrls: z.array(httpUrl).min(1),
-        beaconApiUrls: z.array(httpUrl).optional(),
+        rpcUrls: z.array(httpUrl).min(1).max(8),
+        beaconApiUrls: z.array(httpUrl).max(8).optional(),
       }),
     )
     .max(32)
@@ -382,7 +387,7 @@ export const chartValues = z.strictObject({
       egress: objects
         .default([])
         .describe(
-          'Where the operator may connect to besides DNS, the API server (443, 6443) and the staking API: its RPC nodes. Empty: anywhere by 443. The ports of `remoteSigners` are open to anywhere: name their peers here, and close the rest by a policy of your own, where that is too wide.',
+          'Where the operator may connect to besides DNS, the API server (443, 6443) and the staking API: its RPC nodes. Empty: anywhere by 443, and by the port of `stakingApi.url`. The ports of `remoteSigners` are open to anywhere: name their peers here, and close the rest by a policy of your own, where that is too wide.',
         ),
       metricsFrom: objects.default([]).describe('Who may read the metrics. Empty: everybody.'),
     })

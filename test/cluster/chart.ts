@@ -102,7 +102,7 @@ async function renderRights(): Promise<string> {
   const helm = await startHelm(undefined, AbortSignal.timeout(600_000))
   try {
     const values = helm.valuesFile({
-      networks: [{ name: 'any', chain: 'Ethereum', rpcUrls: ['http://127.0.0.1:1'] }],
+      networks: [{ name: 'hoodi', chain: 'Ethereum', rpcUrls: ['http://127.0.0.1:1'] }],
       stakingApi: { url: 'http://127.0.0.1:1' },
     })
     const only = ['rbac', 'serviceaccount'].flatMap((name) => ['--show-only', `templates/operator/${name}.yaml`])

@@ -13,8 +13,8 @@
 {{- end -}}
 
 {{- define "staking.selector" -}}
-app.kubernetes.io/name: {{ .root.Values.nameOverride | default .root.Chart.Name }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ .root.Values.nameOverride | default .root.Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -74,13 +74,18 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
+{{- /* The port of an http(s) URL. */ -}}
+{{- define "staking.portOf" -}}
+{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" (urlParse .).host) | default (ternary "80" "443" (hasPrefix "http://" .)) -}}
+{{- end -}}
+
 {{- /* The ports of remote signers, as a list in YAML. */ -}}
 {{- define "staking.remoteSignerPorts" -}}
 {{- $ports := dict -}}
 {{- range .Values.remoteSigners -}}
 {{- $url := "https://aws" -}}
 {{- if .web3signer -}}{{- $url = .web3signer.url -}}{{- else if .transit -}}{{- $url = .transit.url -}}{{- else if .awsKms -}}{{- $url = .awsKms.endpoint | default $url -}}{{- end -}}
-{{- $_ := set $ports (regexFind "[0-9]+$" (regexFind ":[0-9]+$" (urlParse $url).host) | default "443") true -}}
+{{- $_ := set $ports (include "staking.portOf" $url) true -}}
 {{- end -}}
 {{- keys $ports | sortAlpha | toYaml -}}
 {{- end -}}
@@ -108,14 +113,14 @@ affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .values.hostAliases }}
 hostAliases:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .values.dnsPolicy }}
-dnsPolicy: {{ . }}
+dnsPolicy: {{ . | quote }}
 {{- end }}
 {{- with .values.dnsConfig }}
 dnsConfig:

@@ -224,3 +224,38 @@ test('who may edit a namespace may make stakes in it, and sees nothing of signer
   ])
     expect(await may(...what), what.join(' ')).toBe('no')
 })
+
+test('the service goes from a PostgreSQL of its own to another, and back', async () => {
+  const strategies: string[] = []
+  // A server's Deployment rolls, and the API server fills in how; with that, it refuses Recreate.
+  for (const given of [matrix[2], matrix[1], matrix[2]]) {
+    await helm.ok(['upgrade', ...RELEASE, '--values', helm.valuesFile(given?.values ?? {})])
+    strategies.push(
+      await stack().cluster.kubectlOk([
+        ...['-n', 'staking-system', 'get', 'deployment', 'staking-operator-service', '-o', 'jsonpath={.spec.strategy.type}'],
+      ]),
+    )
+  }
+  expect(strategies).toEqual(['RollingUpdate', 'Recreate', 'RollingUpdate'])
+})
+
+test('definitions go with the release once nothing of an earlier one protects them any more', async () => {
+  const { cluster } = stack()
+  const loose = values({ crds: { keep: false, protect: false } })
+  const { code, stderr } = await helm.run(['upgrade', ...RELEASE, '--values', loose])
+  expect(code).not.toBe(0)
+  const [, command = ''] = /Delete it first: kubectl (delete \S+ staking-operator-definitions)/.exec(stderr) ?? []
+  await cluster.kubectlOk(command.split(' '))
+  await helm.ok(['upgrade', ...RELEASE, '--values', loose])
+  // Those that hold resources go once those are gone, which is not for Helm to wait for.
+  await helm.ok(['uninstall', 'staking-operator', '--namespace', 'staking-system', '--wait=hookOnly'])
+  await eventually('the definitions are gone, or going', definitionsThatStay, (names) => names.length === 0)
+})
+const definitionsThatStay = async (): Promise<readonly string[]> => {
+  const { items } = JSON.parse(await stack().cluster.kubectlOk(['get', 'crd', '-o', 'json'])) as {
+    items: { metadata: { name: string; deletionTimestamp?: string } }[]
+  }
+  return items
+    .filter(({ metadata }) => metadata.name.endsWith('.staking.dev') && metadata.deletionTimestamp === undefined)
+    .map(({ metadata }) => metadata.name)
+}

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseAllDocuments } from 'yaml'
 import { dashboardFiles } from '../../../scripts/dashboards/files.ts'
+import { knownNetworks } from '../../../src/chains/ethereum/networks.ts'
+import { knownGenesisHashes } from '../../../src/chains/solana/networks.ts'
 import { parseRemoteSignersFile } from '../../../src/operator/keys/remote/signers-file.ts'
 import { parseNetworksFile } from '../../../src/operator/networks/networks-file.ts'
 import { parseServiceConfig } from '../../../src/service/config.ts'
@@ -243,10 +246,67 @@ test('a network policy has names, the API server, the service and what values na
       { ports: [{ port: 53, protocol: 'UDP' }, tcp(53)] },
       { ports: [tcp(443), tcp(6443)] },
       { ports: [tcp(8080)], to: [{ podSelector: { matchLabels: expect.objectContaining({ 'app.kubernetes.io/component': 'service' }) } }] },
+      { ports: [tcp(443)] },
       { ports: [tcp(443), tcp(8200), tcp(9000)] },
       { to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] },
     ],
   })
+})
+
+test('a network policy lets it reach a staking API wherever that is', async () => {
+  const portsOf = async (url: string) => {
+    const rendered = await helm.render({ ...matrix[0]?.values, stakingApi: { url }, networkPolicy: { enabled: true } })
+    const { egress } = find(rendered, 'NetworkPolicy', /./).spec as { egress: { ports: { port: number }[]; to?: object[] }[] }
+    return egress.flatMap(({ ports, to }) => (to === undefined ? ports.map(({ port }) => port) : []))
+  }
+  expect(await portsOf('https://staking.example')).toEqual([53, 53, 443, 6443, 443])
+  expect(await portsOf('http://api.staking.svc:9000/base')).toEqual([53, 53, 443, 6443, 9000])
+  expect(await portsOf('http://api.staking.svc')).toEqual([53, 53, 443, 6443, 80])
+})
+
+test('what looks like a number is a name all the same', async () => {
+  const values = {
+    ...matrix[3]?.values,
+    fullnameOverride: '123',
+    nameOverride: '45',
+    networksSecret: { name: '1', key: '2' },
+    stakingApi: { url: 'https://staking.example', apiKeySecret: { name: '3', key: '4' }, caSecret: { name: '5', key: '6' } },
+    signerSecrets: ['7'],
+    leaderElection: { leaseName: '8' },
+    priorityClassName: '9',
+    service: { enabled: true, replicaCount: 1, seedSecret: { name: '10', key: '11' }, database: { storage: { storageClassName: '12' } } },
+  }
+  const { stdout } = await helm.run(['template', '678', chart, '--namespace', '90', '--values', helm.valuesFile(values)])
+  const names = /^(name|namespace|secretName|claimName|serviceAccountName|priorityClassName|storageClassName|key|app\.kubernetes\.io\/.*)$/
+  const seen: string[] = []
+  const look = (node: unknown, at: string): void => {
+    if (typeof node !== 'object' || node === null) return
+    for (const [field, child] of Object.entries(node)) {
+      const here = `${at}.${field}`
+      if (names.test(field) || /resourceNames\.\d+$/.test(here)) {
+        if (typeof child !== 'object') seen.push(String(child))
+        expect(['string', 'object'], here).toContain(typeof child)
+      }
+      look(child, here)
+    }
+  }
+  for (const document of parseAllDocuments(stdout)) {
+    const object = document.toJS() as Rendered | null
+    if (object !== null && object.kind !== 'CustomResourceDefinition') look(object, object.kind)
+  }
+  expect(seen).toEqual(expect.arrayContaining(['123', '45', '678', '90', '1', '3', '4', '5', '6', '7', '8', '9', '10', '11', '12']))
+})
+
+test('every network whose constants are known needs none, and every other one does', async () => {
+  const given = { rpcUrls: ['https://node.example'] }
+  const networks = [
+    ...Object.keys(knownNetworks).map((name) => ({ ...given, name, chain: 'Ethereum' })),
+    ...Object.keys(knownGenesisHashes).map((name) => ({ ...given, name, chain: 'Solana' })),
+  ]
+  expect(await helm.refusal({ ...matrix[0]?.values, networks })).toBe('')
+  const own = { ...given, chainId: 1, depositContractAddress: `0x${'12'.repeat(20)}`, genesisForkVersion: '0x10000000' }
+  expect(await helm.refusal({ ...matrix[0]?.values, networks: [{ ...own, name: 'own', chain: 'Ethereum' }] })).toBe('')
+  expect(await helm.refusal({ ...matrix[0]?.values, networks: [{ ...given, name: 'own', chain: 'Solana', genesisHash: 'x' }] })).toBe('')
 })
 
 test("what stands in the service's own configuration goes before the networks of the chart", async () => {
@@ -458,6 +518,26 @@ describe('refused with a word, before anything is installed', () => {
       what: 'definitions that go with the release, and a policy that refuses just that',
       values: { ...fine, crds: { keep: false } },
       says: /crds\.keep=false and crds\.protect=true: .*Set crds\.protect=false as well/,
+    },
+    {
+      what: 'a network whose name is mistyped',
+      values: { ...fine, networks: [{ ...fine.networks[0], name: 'hodi' }] },
+      says: /networks: hodi is none of mainnet, hoodi and sepolia, .*give it chainId, depositContractAddress and genesisForkVersion/,
+    },
+    {
+      what: 'a Solana network whose name is mistyped',
+      values: { ...fine, networks: [{ name: 'mainnet', chain: 'Solana', rpcUrls: ['https://solana.example'] }] },
+      says: /networks: mainnet is none of mainnet-beta, testnet and devnet, .*give it genesisHash/,
+    },
+    {
+      what: 'a network that no operator takes by its name',
+      values: { ...fine, networks: [{ ...fine.networks[0], name: 'Hoodi' }] },
+      says: /'\/networks\/0\/name'/,
+    },
+    {
+      what: 'a lease that nobody could make',
+      values: { ...fine, leaderElection: { leaseName: 'Staking_Operator' } },
+      says: /'\/leaderElection\/leaseName'/,
     },
     {
       what: 'two monitors',

@@ -62,7 +62,7 @@
 - name: networks
   {{- if .Values.networksSecret.name }}
   secret:
-    secretName: {{ .Values.networksSecret.name }}
+    secretName: {{ .Values.networksSecret.name | quote }}
     defaultMode: 0440
   {{- else }}
   configMap:
@@ -70,10 +70,10 @@
   {{- end }}
 - name: api-key
   secret:
-    secretName: {{ .Values.stakingApi.apiKeySecret.name }}
+    secretName: {{ .Values.stakingApi.apiKeySecret.name | quote }}
     defaultMode: 0440
     items:
-      - key: {{ .Values.stakingApi.apiKeySecret.key }}
+      - key: {{ .Values.stakingApi.apiKeySecret.key | quote }}
         path: key
 # The keys of all signers. A Secret that isn't there yet holds up its signers alone, and is seen when it comes.
 - name: keys
@@ -83,16 +83,16 @@
     sources:
       {{- range .Values.signerSecrets }}
       - secret:
-          name: {{ . }}
+          name: {{ . | quote }}
           optional: true
       {{- end }}
       {{- range $signer := .Values.signers }}
       - secret:
-          name: {{ $signer.secretName }}
+          name: {{ $signer.secretName | quote }}
           optional: true
           items:
             {{- range ($signer.files | default (list "privateKey")) }}
-            - key: {{ . }}
+            - key: {{ . | quote }}
               path: {{ $signer.keyName }}/{{ . }}
             {{- end }}
       {{- end }}
@@ -108,7 +108,7 @@
 # A volume each: Kubernetes swaps certificate and key together.
 - name: remote-signer-{{ $index }}
   secret:
-    secretName: {{ $secret }}
+    secretName: {{ $secret | quote }}
     defaultMode: 0440
     optional: true
 {{- end }}
@@ -119,15 +119,15 @@
     sources:
       - serviceAccountToken:
           path: token
-          audience: {{ .Values.vaultToken.audience }}
+          audience: {{ .Values.vaultToken.audience | quote }}
           expirationSeconds: {{ int .Values.vaultToken.expirationSeconds }}
 {{- end }}
 {{- if .Values.stakingApi.caSecret.name }}
 - name: api-ca
   secret:
-    secretName: {{ .Values.stakingApi.caSecret.name }}
+    secretName: {{ .Values.stakingApi.caSecret.name | quote }}
     items:
-      - key: {{ .Values.stakingApi.caSecret.key }}
+      - key: {{ .Values.stakingApi.caSecret.key | quote }}
         path: ca.crt
 {{- end }}
 {{- with .Values.extraVolumes }}
