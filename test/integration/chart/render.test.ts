@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { dashboardFiles } from '../../../scripts/dashboards/files.ts'
+import { blocksOf } from '../../../scripts/docs/blocks.ts'
+import { repository, sitePages } from '../../../scripts/docs/pages.ts'
 import { knownNetworks } from '../../../src/chains/ethereum/networks.ts'
 import { knownGenesisHashes } from '../../../src/chains/solana/networks.ts'
 import { parseRemoteSignersFile } from '../../../src/operator/keys/remote/signers-file.ts'
@@ -546,5 +550,35 @@ describe('refused with a word, before anything is installed', () => {
     },
   ])('$what', async ({ values, says }) => {
     expect(await helm.refusal(values)).toMatch(says)
+  })
+})
+
+describe('values that a page shows', () => {
+  const known = Object.keys(parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as object)
+  type Values = Readonly<Record<string, unknown>> & { readonly service?: object; readonly stakingApi?: object }
+  const filled = (text: string): string =>
+    text.replaceAll(/\b(RPC-URL-\d|BEACON-API-URL)\b/g, 'https://node.example').replaceAll('REGISTRY', 'registry.example')
+  // The networks file has names in common with the values, and is none.
+  const shown = sitePages
+    .filter((page) => page !== 'docs/reference/configuration.md')
+    .flatMap((page) =>
+      blocksOf(readFileSync(join(repository, page), 'utf8'))
+        .filter(({ language }) => language === 'yaml')
+        .flatMap(({ heading, text }) => {
+          const [first, ...more] = parseAllDocuments(filled(text))
+          const values = first?.toJS() as Values
+          return more.length === 0 && Object.keys(values).every((key) => known.includes(key)) ? [{ page, heading, values }] : []
+        }),
+    )
+
+  test('are found', () => {
+    expect(shown.length).toBeGreaterThan(8)
+  })
+
+  test.each(shown)('$page, $heading: the chart takes them', async ({ values }) => {
+    const { service = {}, stakingApi = {} } = values
+    const url = 'enabled' in service ? {} : { url: 'https://staking.example' }
+    const rest = { networks: [{ name: 'hoodi', chain: 'Ethereum', rpcUrls: ['https://rpc-1.example', 'https://rpc-2.example'] }] }
+    await helm.render({ ...rest, ...values, stakingApi: { ...url, ...stakingApi }, service: { replicaCount: 1, ...service } })
   })
 })
