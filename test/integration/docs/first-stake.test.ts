@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { type Commands, pageCommands } from '../../cluster/page-commands.ts'
-import { applyAll, PAYER, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
+import { applyAll, eventually, PAYER, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
 import { NETWORK } from '../../stack/stack.ts'
 import { defineMonitoring } from '../chart/monitoring-definitions.ts'
 import { untilPaidOnce, useStack } from '../operator/harness.ts'
@@ -57,7 +57,12 @@ test('the page leads from an empty cluster to a stake, and to its alerts', { tim
 
   reader().save('The signer', 'signer.yaml')
   await reader().run('The signer')
-  expect(await reader().run('Fund it')).toMatch(/treasury .*ETH on local/)
+  // "As soon as the operator has read it."
+  await eventually(
+    'the signer shows its balance',
+    () => reader().run('Fund it'),
+    (text) => /treasury .*ETH on local/.test(text),
+  )
 
   reader().save('Stake', 'stake.yaml')
   await reader().run('Stake')

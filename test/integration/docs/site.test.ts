@@ -76,7 +76,7 @@ describe.skipIf(program === undefined)(
       await page.close()
     })
 
-    test('the search finds a reason, and leads to it', { timeout: 120_000 }, async () => {
+    test('the search finds a reason, and leads to it', async () => {
       const { page, wrong, origins } = await openPage(browser, `${server.url}/how-to/install.html`)
       await page.locator('.DocSearch-Button').click()
       await page.locator('#localsearch-input').fill('FeeTooHigh')
@@ -93,7 +93,7 @@ describe.skipIf(program === undefined)(
       await page.close()
     })
 
-    test("an alert's runbook reads as well on a telephone, in the dark", { timeout: 120_000 }, async () => {
+    test("an alert's runbook reads as well on a telephone, in the dark", async () => {
       const { page, wrong } = await openPage(browser, `${server.url}/runbooks/StakingAlarm.html`, {
         viewport: { width: 390, height: 844 },
         colorScheme: 'dark',

@@ -54,7 +54,11 @@ test('the commands of the page, in their order, take everything away but the mon
     () => left('ethereumstakes'),
     (names) => names.length === 1,
   )
-  expect(seen(await getStake(cluster, 'paid')).message).toMatch(/32 ETH are staked/)
+  await eventually(
+    'what holds money says so',
+    () => getStake(cluster, 'paid'),
+    (value) => /32 ETH are staked/.test(seen(value).message),
+  )
   await commands.run('Forget what stays staked')
   expect(await left('ethereumstakes')).toEqual([])
 
