@@ -94,7 +94,6 @@ describe('a stack with all its chains', () => {
       'the stake’s validator',
       async () => (await service.getEthereumStake({ params: { stakeId: stake.stakeId } }, never)).body,
       ({ validator, transaction }) => validator.status === 'active_ongoing' && transaction.status === 'confirmed',
-      20_000,
     )
   })
 })

@@ -47,7 +47,7 @@ const send = (anvil: Anvil, raw: Hex): Promise<Hex> => anvil.rpc<Hex>('eth_sendR
 /** With automine, the block comes shortly after the answer, not before it. */
 const sendMined = async (anvil: Anvil, raw: Hex): Promise<Hex> => {
   const hash = await send(anvil, raw)
-  await expect.poll(() => receipt(anvil, hash), { timeout: 5_000 }).not.toBeNull()
+  await expect.poll(() => receipt(anvil, hash), { timeout: 30_000 }).not.toBeNull()
   return hash
 }
 const receipt = (anvil: Anvil, hash: Hex) => anvil.rpc<{ status: Hex; blockNumber: Hex } | null>('eth_getTransactionReceipt', [hash])
@@ -87,7 +87,7 @@ test('finalized follows two blocks behind', async () => {
 
 test('with a block time, blocks come by themselves', async () => {
   const anvil = await start({ mining: 1 })
-  await expect.poll(() => anvil.blockNumber(), { timeout: 10_000 }).toBeGreaterThan(1)
+  await expect.poll(() => anvil.blockNumber(), { timeout: 30_000 }).toBeGreaterThan(1)
 })
 
 test('mined by hand, a transaction waits in the pool, and can be dropped from it', async () => {

@@ -189,7 +189,7 @@ describe('the build with Go', () => {
     const PATH = fakeGo('go1.26.1', `echo half > ${dir}/started; exec sleep 20`)
     const finding = find({ PATH: `${PATH}:/usr/bin:/bin` }, { signal: controller.signal })
     finding.catch(() => {})
-    await expect.poll(() => existsSync(join(dir, 'started')), { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => existsSync(join(dir, 'started')), { timeout: 30_000 }).toBe(true)
     controller.abort(new Error('interrupted'))
     await expect(finding).rejects.toThrow('interrupted')
     expect(cached()).toEqual([])

@@ -45,7 +45,8 @@ subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
 `)
   const kubeconfig = join(cluster.dir, 'reader.kubeconfig')
   writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: 'default', name: 'reader' }))
-  expect((await cluster.kubectl(['get', 'configmaps'], { kubeconfig })).code).toBe(0)
+  // The API server hears of the rights a moment after they were given.
+  await expect.poll(async () => (await cluster.kubectl(['get', 'configmaps'], { kubeconfig })).code, { timeout: 60_000 }).toBe(0)
   const refused = await cluster.kubectl(['get', 'secrets'], { kubeconfig })
   expect(refused.code).toBe(1)
   expect(refused.stderr).toContain('system:serviceaccount:default:reader')

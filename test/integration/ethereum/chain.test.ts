@@ -87,7 +87,7 @@ const signDeposit = (seed: number, nonce?: number) =>
 /** anvil mines a moment after it took a transaction. */
 async function mined(hash: Hex): Promise<Hex> {
   const client = createPublicClient({ transport: http(anvil.url), pollingInterval: 20 })
-  await client.waitForTransactionReceipt({ hash, timeout: 10_000 })
+  await client.waitForTransactionReceipt({ hash, timeout: 60_000 })
   return hash
 }
 

@@ -33,7 +33,7 @@ async function send(deposit: ReturnType<typeof signDepositMessage>) {
   })
   // anvil mines a moment after it took a transaction.
   const client = createPublicClient({ transport: http(anvil.url), pollingInterval: 20 })
-  return client.waitForTransactionReceipt({ hash, timeout: 10_000 })
+  return client.waitForTransactionReceipt({ hash, timeout: 60_000 })
 }
 
 describe('the deposit contract', () => {
@@ -120,5 +120,5 @@ describe('a history of one’s own making', () => {
     } finally {
       rmSync(dir, { recursive: true, force: true })
     }
-  }, 60_000)
+  })
 })

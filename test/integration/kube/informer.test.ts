@@ -92,7 +92,7 @@ const drop = (name: string): Promise<void> => direct.delete({ namespace: 'defaul
 test('thousands are listed in pages, without the fields that nobody reads', async () => {
   await createWidgets(direct, numbered('many', 2100), signal)
   const context = follow()
-  await context.informer.whenSynced(AbortSignal.timeout(30_000))
+  await context.informer.whenSynced(AbortSignal.timeout(60_000))
   expect(context.informer.size).toBe(2100)
   expect(context.listed).toEqual([2100])
   expect(context.informer.get('default/many-7')?.metadata.managedFields).toBeUndefined()
@@ -101,7 +101,7 @@ test('thousands are listed in pages, without the fields that nobody reads', asyn
 
 test('a watch cut again and again in the middle of changes loses none, and lists only once', async () => {
   const context = follow()
-  await context.informer.whenSynced(AbortSignal.timeout(10_000))
+  await context.informer.whenSynced(AbortSignal.timeout(60_000))
   const cutting = setInterval(() => proxy.cut(), 60)
   try {
     await createWidgets(direct, numbered('cut', 200), signal)
@@ -117,7 +117,7 @@ test('a watch cut again and again in the middle of changes loses none, and lists
 
 test('a watch over which nothing comes any more is found out and resumed', async () => {
   const context = follow({ idleWatchMs: 1_000 })
-  await context.informer.whenSynced(AbortSignal.timeout(10_000))
+  await context.informer.whenSynced(AbortSignal.timeout(60_000))
   await direct.create(widget('before'), signal)
   await until('it follows', () => context.informer.size === 1)
   proxy.swallow()
@@ -129,7 +129,7 @@ test('a watch over which nothing comes any more is found out and resumed', async
 test('when the version to resume from was compacted away, it lists afresh and misses neither changes nor deletions', async () => {
   await createWidgets(direct, numbered('kept', 20), signal)
   const context = follow()
-  await context.informer.whenSynced(AbortSignal.timeout(10_000))
+  await context.informer.whenSynced(AbortSignal.timeout(60_000))
   proxy.refuse()
   await drop('kept-1')
   await drop('kept-2')
@@ -148,7 +148,7 @@ test('when the version to resume from was compacted away, it lists afresh and mi
 test('an API server that is killed and comes back is followed again, deletions meanwhile included', async () => {
   await createWidgets(direct, numbered('there', 20), signal)
   const context = follow()
-  await context.informer.whenSynced(AbortSignal.timeout(10_000))
+  await context.informer.whenSynced(AbortSignal.timeout(60_000))
   await cluster.stopApiServer()
   proxy.refuse()
   await cluster.startApiServer()
@@ -163,7 +163,7 @@ test('an API server that is killed and comes back is followed again, deletions m
 test('an own write is in the cache before the watch brings it', async () => {
   const created = await direct.create(widget('own'), signal)
   const context = follow()
-  await context.informer.whenSynced(AbortSignal.timeout(10_000))
+  await context.informer.whenSynced(AbortSignal.timeout(60_000))
   proxy.refuse()
   const { resourceVersion } = created.metadata
   const patched = await direct.mergePatch(
@@ -185,7 +185,7 @@ test('it waits for a CRD that is not installed, and outlives one that is deleted
   await until('it has tried', () => context.ends.length > 1)
   expect(context.informer.hasSynced()).toBe(false)
   await installWidgets(cluster)
-  await context.informer.whenSynced(AbortSignal.timeout(30_000))
+  await context.informer.whenSynced(AbortSignal.timeout(60_000))
   await until('the API serves widgets', async () => (await cluster.kubectl(['get', 'widgets'])).code === 0)
   await direct.create(widget('first'), signal)
   await untilCaughtUp(context)

@@ -18,8 +18,8 @@ const elector = createLeaderElector({
   namespace: 'default',
   name: leaseName,
   identity: 'frozen',
-  leaseDurationMs: 3_000,
-  renewDeadlineMs: 2_000,
+  leaseDurationMs: 8_000,
+  renewDeadlineMs: 5_000,
   retryPeriodMs: 500,
   clock: systemClock,
 })
@@ -45,14 +45,14 @@ const end = await elector.run(
         say(error instanceof LeaseLost ? 'REFUSED' : String(error))
       }
       const options = { resourceVersion: metadata.resourceVersion, subresource: 'status' as const }
-      writing = client.mergePatch(ref, { status: { note: 'frozen' } }, options, AbortSignal.timeout(5_000)).then(
+      writing = client.mergePatch(ref, { status: { note: 'frozen' } }, options, AbortSignal.timeout(60_000)).then(
         () => say('WRITTEN'),
         (error: unknown) => say(isConflict(error) ? 'CONFLICT' : String(error)),
       )
       await writing
     },
   },
-  AbortSignal.timeout(60_000),
+  AbortSignal.timeout(180_000),
 )
 say(end === 'lost' ? 'LOST' : 'STOPPED')
 // Leadership that is lost doesn't wait for what is still going on.

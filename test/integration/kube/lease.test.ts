@@ -32,7 +32,7 @@ afterAll(async () => {
 })
 
 const signal = new AbortController().signal
-const timing = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 500 }
+const timing = { leaseDurationMs: 8_000, renewDeadlineMs: 5_000, retryPeriodMs: 500 }
 
 function candidate(identity: string, name: string, through: KubeApi = api) {
   const stop = new AbortController()
@@ -65,7 +65,8 @@ function candidate(identity: string, name: string, through: KubeApi = api) {
 test('of two, one leads; the other takes over at once when it stops', async () => {
   const [first, second] = [candidate('first', 'graceful'), candidate('second', 'graceful')]
   await until('one leads', () => first.state.leads || second.state.leads)
-  await systemClock.sleep(4_000, signal)
+  // Longer than a lease that nobody renews.
+  await systemClock.sleep(9_000, signal)
   expect([first.state.leads, second.state.leads].filter(Boolean)).toHaveLength(1)
   const [leader, other] = first.state.leads ? [first, second] : [second, first]
   leader.elector.assertHeld()
@@ -114,7 +115,7 @@ test('after a leader is killed another takes over when the lease has run out', a
   await leader.exited
   await systemClock.sleep(1_500, signal)
   expect(second.state.leads).toBe(false)
-  await until('the other leads', () => second.state.leads, 10_000)
+  await until('the other leads', () => second.state.leads)
 })
 
 test('a leader that wakes from a freeze is refused its effect, its write, and its lease', async () => {
@@ -125,7 +126,7 @@ test('a leader that wakes from a freeze is refused its effect, its write, and it
   cleanUps.push(() => leader.stop())
   leader.kill('SIGSTOP')
   const second = candidate('second', 'freeze')
-  await until('the other leads', () => second.state.leads, 15_000)
+  await until('the other leads', () => second.state.leads)
   const ref = { namespace: 'default', name: 'freeze' }
   const { resourceVersion } = created.metadata
   await client.mergePatch(ref, { status: { note: 'second' } }, { resourceVersion, subresource: 'status' }, signal)

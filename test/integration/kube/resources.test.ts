@@ -232,7 +232,9 @@ subjects: [{ kind: ServiceAccount, name: reader, namespace: default }]
       try {
         expect(isUnauthorized(await failure(readable.list({}, signal)))).toBe(true)
         pod.write('token', `${token}\n`)
-        expect((await readable.list({}, signal)).resourceVersion).toMatch(/^\d+$/)
+        // The token is read again, and its rights are heard of, a moment later.
+        const listed = async () => (await readable.list({}, signal).catch(() => undefined))?.resourceVersion
+        await expect.poll(listed, { timeout: 60_000 }).toMatch(/^\d+$/)
         expect(isForbidden(await failure(readable.create(widget(name), signal)))).toBe(true)
         expect(isForbidden(await failure(podApi.resource(leases).list({}, signal)))).toBe(true)
         // Another CA: what it did not sign is not spoken to any more; with the right one back, all is well again.

@@ -82,7 +82,7 @@ function instance(name: string, { withLease }: { readonly withLease: boolean }) 
 const MANY = 300
 const names = (prefix: string, length = MANY) => Array.from({ length }, (_, index) => `${prefix}-${index}`)
 
-test('a leader whose etcd is set back ends, whatever shows it first', { timeout: 120_000 }, async () => {
+test('a leader whose etcd is set back ends, whatever shows it first', async () => {
   await createWidgets(widgetClient(admin), names('kept', 20), signal)
   const leader = instance('by-lease', { withLease: true })
   await until('it leads', () => leader.state.leading !== undefined)
@@ -107,7 +107,7 @@ test('a leader whose etcd is set back ends, whatever shows it first', { timeout:
 })
 
 test('a leader whose etcd is set back ends before its lease could show it, and the write that shows it is refused', {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const client = widgetClient(admin)
   await until('widgets can be made', () =>
@@ -146,7 +146,7 @@ test('a leader whose etcd is set back ends before its lease could show it, and t
   )
 })
 
-test('an API server that is killed and comes back with the same etcd ends nobody', { timeout: 120_000 }, async () => {
+test('an API server that is killed and comes back with the same etcd ends nobody', async () => {
   const leader = instance('undisturbed', { withLease: true })
   await until('it leads', () => leader.state.leading !== undefined)
   await leader.informer.whenSynced(signal)
