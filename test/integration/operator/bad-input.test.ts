@@ -4,12 +4,22 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { findCondition } from '../../../src/resources/conditions.ts'
 import { wrongChainId } from '../../chains/faulty-rpc.ts'
 import { swapVolume } from '../../stack/keys.ts'
-import { applyAll, eventually, getSigner, getStake, namespace, OTHER_ADDRESS, seen, signer, stake } from '../../stack/resources.ts'
+import {
+  applyAll,
+  eventually,
+  getSigner,
+  getStake,
+  namespace,
+  OTHER_ADDRESS,
+  seen,
+  signer,
+  stake,
+  untilHolds,
+} from '../../stack/resources.ts'
 import { writeKey } from '../../stack/stack.ts'
 import {
   conditionOf,
   deleteStake,
-  metric,
   metricsOf,
   patch,
   patchSigner,
@@ -191,8 +201,14 @@ describe('what no schema can see', () => {
       await applyAll(cluster, [stake('stranger', {}, { namespace: 'team-a' })])
       await untilStalls(cluster, 'stranger', 'NamespaceNotAllowed', /does not admit namespace team-a\. Ask its owner/, { space: 'team-a' })
     })
-    expect(await metric(stack(), 'staking_operator_signatures_refused_total', { reason: 'NamespaceNotAllowed' })).toBeGreaterThan(0)
-    expect(await metricsOf(stack())).toContain('staking_operator_stalled_resources{kind="EthereumStake",reason="NamespaceNotAllowed"} 1')
+    await untilHolds(
+      'it is counted',
+      () => metricsOf(stack()),
+      (scraped) => {
+        expect(scraped).toMatch(/^staking_operator_signatures_refused_total\{[^}]*reason="NamespaceNotAllowed"[^}]*\} [1-9]/m)
+        expect(scraped).toContain('staking_operator_stalled_resources{kind="EthereumStake",reason="NamespaceNotAllowed"} 1')
+      },
+    )
     await patchSigner(cluster, 'treasury', { policy: { allowedNamespaces: { names: ['default', 'team-a'] } } })
     await untilPaidOnce(stack(), 'stranger', { space: 'team-a' })
   })

@@ -5,7 +5,19 @@ import { RECONCILE_ANNOTATION } from '../../../src/resources/meta.ts'
 import { html, httpStatus, reset, resetAfterPassing, tooManyRequests } from '../../chains/faults.ts'
 import type { Fault } from '../../chains/faulty-http.ts'
 import { nodeSays } from '../../chains/faulty-rpc.ts'
-import { applyAll, eventsOf, eventually, getSigner, getStake, PAYER, SIGNER, seen, signer, stake } from '../../stack/resources.ts'
+import {
+  applyAll,
+  eventsOf,
+  eventually,
+  getSigner,
+  getStake,
+  PAYER,
+  SIGNER,
+  seen,
+  signer,
+  stake,
+  untilHolds,
+} from '../../stack/resources.ts'
 import {
   deleteStake,
   metric,
@@ -158,7 +170,6 @@ describe('what is lost is sent again, the same bytes', () => {
       'it is in the pool again',
       () => anvil.pending(),
       (pool) => pool.includes(hash),
-      15_000,
     )
     const raw = rawSince(from)
     expect(raw.length).toBeGreaterThanOrEqual(2)
@@ -182,7 +193,6 @@ describe('what is lost is sent again, the same bytes', () => {
       'it is in the pool again',
       () => anvil.pending(),
       (pool) => pool.includes(hash),
-      15_000,
     )
     const paid = await untilMinedAndPaid('reorged')
     expect(paid.status?.transaction?.minedHash).toBe(hash)
@@ -296,7 +306,11 @@ test('a deposit that is reverted stalls with its reason, and applied anew it is 
     new RegExp(`${hash} was reverted in block \\d+: no stake was made`),
   )
   expect(stalled.status).toMatchObject({ phase: 'Failed', transaction: { state: 'Failed', minedHash: hash } })
-  expect(await metricsOf(stack())).toContain('staking_operator_stalled_resources{kind="EthereumStake",reason="TransactionReverted"} 1')
+  await untilHolds(
+    'it is counted',
+    () => metricsOf(stack()),
+    (scraped) => expect(scraped).toContain('staking_operator_stalled_resources{kind="EthereumStake",reason="TransactionReverted"} 1'),
+  )
   expect((await moneyOf(stack())).deposits).toBe(before.deposits)
 
   await eventually(
@@ -374,7 +388,8 @@ describe('a nonce that another transaction of the same key has used', () => {
         () => eventsOf(cluster, SIGNER),
         (events) => events.some(({ type, reason }) => type === 'Warning' && reason === 'UnaccountedTransactions'),
       )
-      expect(await metric(stack(), 'staking_operator_stalled_resources', { kind: 'StakingSigner' })).toBe(1)
+      const stalledSigners = () => metric(stack(), 'staking_operator_stalled_resources', { kind: 'StakingSigner' })
+      await eventually('it is counted', stalledSigners, (count) => count === 1)
     })
     await patchSigner(cluster, SIGNER, { acknowledgedNonce: count + 1 })
     await untilMinedAndPaid('unaccounted')

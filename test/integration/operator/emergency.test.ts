@@ -72,12 +72,15 @@ describe.each(stops)('stopped $how', ({ reason, stop, goOn }) => {
       later.map((name) => stake(name)),
     )
     // All of them wait, and nothing is under way any more.
-    for (const name of later) await untilShows(cluster, name, reason, /suspended/, { timeoutMs: 60_000 })
-    await comesToRest(3_000, async () => acts().length)
+    for (const name of later) await untilShows(cluster, name, reason, /suspended/)
+    await comesToRest(8_000, async () => acts().length, 60_000)
     const before = await signed()
     // What the alerts on a stop that somebody forgot go by.
-    if (reason === 'OperatorSuspended') expect(await metric(stack(), 'staking_operator_suspended')).toBe(1)
-    else expect(await metric(stack(), 'staking_operator_signer_suspended', { signer: SIGNER })).toBe(1)
+    const told = () =>
+      reason === 'OperatorSuspended'
+        ? metric(stack(), 'staking_operator_suspended')
+        : metric(stack(), 'staking_operator_signer_suspended', { signer: SIGNER })
+    await eventually('the metrics say so', told, (value) => value === 1)
     expect(acts().filter((at) => at > stoppedAt + WITHIN_MS)).toEqual([])
     const until = acts().length
     await new Promise((resolve) => setTimeout(resolve, 4_000))

@@ -102,7 +102,6 @@ describe('a forged status is put right by what the log has, and that is what pay
         'status is put right',
         () => getStake(cluster, `forged-${name}`),
         (value) => isDeepStrictEqual(evidenceOf(value), evidenceOf(made)),
-        15_000,
       )
       expect(seen(right)).toMatchObject({ ready: 'False', stalled: false })
     })
@@ -146,7 +145,6 @@ describe('a forged status that can do no harm changes nothing', () => {
         'they are read again',
         () => getStake(cluster, 'harmless-phase'),
         (value) => isDeepStrictEqual(evidenceOf(value), evidenceOf(again)) && seen(value).ready === 'True',
-        15_000,
       )
     })
   })
@@ -166,6 +164,8 @@ describe('a definition that is older than the operator', () => {
     expect(schema?.properties?.[field], `${plural} has ${path.join('.')}`).toBeDefined()
     delete schema?.properties?.[field]
     const answer = await cluster.request({ method: 'PUT', path: url, body: definition })
+    // The API server writes the definition's status by itself: what that has overtaken is read again.
+    if (answer.status === 409) return withoutField(plural, path)
     expect(answer.status).toBe(200)
   }
 

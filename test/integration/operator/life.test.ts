@@ -19,6 +19,7 @@ import {
   seen,
   signer,
   stake,
+  untilHolds,
 } from '../../stack/resources.ts'
 import {
   comesToRest,
@@ -41,6 +42,9 @@ import {
   whileNoMoneyMoves,
 } from './harness.ts'
 
+/** The last one may be half written. */
+const wholeLinesOf = (text: string): readonly string[] => text.split('\n').slice(0, -1)
+
 const stack = useStack({ operatorArgs: ['--log-level', 'debug', '--observe-activating', '2s'] })
 
 describe('from a manifest to a confirmed deposit', () => {
@@ -55,6 +59,7 @@ describe('from a manifest to a confirmed deposit', () => {
       (value) => seen(value).ready === 'True',
     )
     const writesBefore = await metric(stack(), 'staking_operator_status_writes_total', { kind: 'StakingSigner' })
+    const begun = performance.now()
     await applyAll(cluster, [
       stake('one'),
       stake('two', { credentialsType: 'Execution' }),
@@ -72,16 +77,22 @@ describe('from a manifest to a confirmed deposit', () => {
       expect(metadata.finalizers).toContain(FINALIZER)
       expect(metadata.annotations?.[ORIGIN_ANNOTATION]).toBe(`${metadata.uid}/default/${metadata.name}`)
     }
-    // A write for each phase, and none for each poll; what the signer shows of its lane at most once for each stake.
+    // A write for each phase, and none for each poll; what the signer shows of its lane at most once for each stake, or every five seconds.
+    const fiveSeconds = (performance.now() - begun) / 5_000
     expect(await metric(stack(), 'staking_operator_status_writes_total', { kind: 'EthereumStake' })).toBeLessThanOrEqual(8 * names.length)
     expect((await metric(stack(), 'staking_operator_status_writes_total', { kind: 'StakingSigner' })) - writesBefore).toBeLessThanOrEqual(
-      names.length,
+      Math.max(names.length, 2 + fiveSeconds),
     )
   })
 
   test('all conditions are there, each with a reason and a message', async () => {
-    const one = await getStake(stack().cluster, 'one')
-    expect(one?.status?.conditions?.map(({ type }) => type).toSorted()).toEqual([...ethereumStakeConditions, 'Observed'].toSorted())
+    // What the validator shows is written at the first look at it.
+    const one = await untilHolds(
+      'all conditions are there',
+      () => getStake(stack().cluster, 'one'),
+      (shown) =>
+        expect(shown?.status?.conditions?.map(({ type }) => type).toSorted()).toEqual([...ethereumStakeConditions, 'Observed'].toSorted()),
+    )
     for (const { reason, message, lastTransitionTime, observedGeneration } of one?.status?.conditions ?? []) {
       expect(reason).toMatch(/^[A-Z][A-Za-z]+$/)
       expect(message).toMatch(/\.$/)
@@ -141,7 +152,6 @@ describe('from a manifest to a confirmed deposit', () => {
       async () =>
         JSON.parse(await kubectlOk(['get', 'signer', SIGNER, '-o', 'jsonpath={.status.lanes}'])) as { open: number; nextNonce?: number }[],
       ([lane]) => lane?.open === 0 && lane.nextNonce === 5,
-      30_000,
     )
     expect(lanes).toMatchObject([{ network: 'local', nextNonce: 5, open: 0, waiting: 0 }])
 
@@ -157,7 +167,7 @@ describe('from a manifest to a confirmed deposit', () => {
     const selected = (selector: string) => kubectlOk(['get', 'ethstake', '-o', 'name', '--field-selector', selector])
     expect((await selected('spec.signer=treasury,spec.network=local')).trim().split('\n')).toHaveLength(names.length)
     expect(await selected('spec.network=mainnet')).toBe('')
-    await kubectlOk(['wait', '--for=condition=Ready', 'ethstake', '--all', '--timeout=5s'])
+    await kubectlOk(['wait', '--for=condition=Ready', 'ethstake', '--all', '--timeout=60s'])
   })
 
   test('once settled, nothing is written, however often it is looked at', async () => {
@@ -180,7 +190,7 @@ describe('from a manifest to a confirmed deposit', () => {
       async () => cluster.kubectlOk(['get', 'ethstake', '-o', 'jsonpath={.items[*].status.validator.status}']),
       (text) => text.split(' ').length === names.length,
     )
-    await comesToRest(7_000, writes)
+    await comesToRest(7_000, writes, 60_000)
     expect(apiFaults.calls(/^GET /) - asked, 'looks at the service meanwhile').toBeGreaterThan(names.length)
   })
 })
@@ -248,7 +258,16 @@ describe('what shows how it goes', () => {
   )
 
   test('metrics say who leads, what there is, and what the signer has', async () => {
-    const text = await metricsOf(stack())
+    await untilHolds('all is counted', () => metricsOf(stack()), counted)
+    const balance = await eventually(
+      'the balance after five deposits',
+      () => metric(stack(), 'staking_operator_signer_balance_eth', { signer: SIGNER, network: 'local' }),
+      (value) => value < 97_824,
+    )
+    expect(balance).toBeGreaterThan(97_823)
+    expect(await metric(stack(), 'staking_operator_stalled_resources')).toBe(0)
+  })
+  function counted(text: string): void {
     expect(text).toContain('staking_operator_leader 1')
     expect(text).toContain('staking_operator_resources{kind="EthereumStake",phase="Confirmed"} 5')
     expect(text).toContain('staking_operator_amount_eth{kind="EthereumStake",network="local",phase="Confirmed"} 2176.000000001')
@@ -265,17 +284,10 @@ describe('what shows how it goes', () => {
     expect(text).toContain(`staking_operator_signer_in_flight{signer="${SIGNER}",network="local"} 0`)
     for (const event of ['attempt', 'sent', 'Landed'])
       expect(text).toContain(`staking_operator_transactions_total{network="local",purpose="Deposit",event="${event}"} 5`)
-    const balance = await eventually(
-      'the balance after five deposits',
-      () => metric(stack(), 'staking_operator_signer_balance_eth', { signer: SIGNER, network: 'local' }),
-      (value) => value < 97_824,
-    )
-    expect(balance).toBeGreaterThan(97_823)
-    expect(await metric(stack(), 'staking_operator_stalled_resources')).toBe(0)
-  })
+  }
 
   test('each log line is JSON with fixed keys', () => {
-    const lines = readFileSync(join(stack().dir, 'operator.log'), 'utf8').trim().split('\n')
+    const lines = wholeLinesOf(readFileSync(join(stack().dir, 'operator.log'), 'utf8'))
     const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
     expect(entries.length).toBeGreaterThan(20)
     for (const entry of entries) {
@@ -352,10 +364,10 @@ describe('while somebody intervenes', () => {
     const visits = () => metric(stack(), 'staking_operator_step_duration_seconds_count', { step: 'CreateStake', outcome: 'InvalidSpec' })
     await applyAll(cluster, [stake('mistyped', { withdrawalAddress: '0x70997970c51812dc3A010C7d01b50e0d17dc79C8' })])
     await untilStalls(cluster, 'mistyped', 'InvalidSpec', /EIP-55 checksum/)
-    const before = await visits()
-    await staysFor(2_500, visits)
+    // What was written last leads to one more look.
+    const before = await comesToRest(2_500, visits)
     await patchStake(cluster, 'mistyped', { metadata: { annotations: { [RECONCILE_ANNOTATION]: 'now' } } })
-    await eventually('another look', visits, (value) => value > before, 5_000)
+    await eventually('another look', visits, (value) => value > before)
     await deleteStake(cluster, 'mistyped')
     await untilGone(cluster, 'mistyped')
   })
@@ -427,7 +439,8 @@ describe('deletion', () => {
     expect(await anvil.transactionCount(PAYER, 'latest')).toBe(nonces + 2)
     expect((await anvil.deposits()).map(({ pubkey }) => pubkey)).not.toContain(prepared?.status?.depositData?.pubkey)
     const { status } = await recordOf(cluster, 'unsent')
-    expect(status).toMatchObject({ state: 'Waiting', closed: [{ nonce, by: 'Cancel' }] })
+    // Nothing of it can land; and the lane soon sees that its resource is gone.
+    expect(status).toMatchObject({ state: expect.stringMatching(/^(Waiting|Unclaimed)$/), closed: [{ nonce, by: 'Cancel' }] })
     expect(status?.attempts?.map((attempt) => attempt.kind)).toEqual(['Call', 'Cancel'])
     expect(status?.attempts?.[0]?.hash).toBe(hash)
   })
@@ -477,8 +490,17 @@ describe('a stake that comes back is not bought again', () => {
       )
       await patchStatus(cluster, 'three', lost.status)
       await patchStake(cluster, 'three', { spec: { suspend: null } })
-      const restored = await untilPaidOnce(stack(), 'three')
-      expect(restored.status?.transaction).toEqual(lost.status?.transaction)
+      // The status that was restored says Ready of another resource: this one has been looked at when it says so of its generation.
+      const restored = await untilHolds(
+        'it is ready, and not suspended',
+        () => getStake(cluster, 'three'),
+        (shown) => {
+          expect(shown?.status?.observedGeneration).toBe(shown?.metadata.generation)
+          expect(seen(shown).ready).toBe('True')
+        },
+      )
+      expect(restored?.status?.transaction).toEqual(lost.status?.transaction)
+      await untilPaidOnce(stack(), 'three')
     })
   })
 

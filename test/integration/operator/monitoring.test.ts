@@ -9,7 +9,7 @@ import { boards } from '../../../scripts/dashboards/files.ts'
 import { type Picture, pictureHtml, pictureOf, whyEmpty } from '../../../scripts/dashboards/picture.ts'
 import { chromiumProgram, startBrowser } from '../../browser/browser.ts'
 import { type Prometheus, prometheusProgram, startPrometheus } from '../../stack/prometheus.ts'
-import { applyAll, eventually, SIGNER, signer, stake, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
+import { applyAll, eventually, SIGNER, signer, stake, untilHolds, WITHDRAWAL_ADDRESS } from '../../stack/resources.ts'
 import { writeKey } from '../../stack/stack.ts'
 import { untilPaidOnce, untilStalls, useStack } from './harness.ts'
 import { recordedRun, recordingStack } from './recorded-run.ts'
@@ -70,8 +70,13 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
     boards.flatMap(({ title, rows }) => rows.flatMap(({ panels }) => panels.map((panel) => [`${title}: ${panel.title}`, panel] as const))),
   )('%s', async (_title, { queries }) => {
     for (const query of queries) {
-      const samples = await run(query.expr)
-      if (whyEmpty(query) === undefined) expect(samples.length, query.expr).toBeGreaterThan(0)
+      if (whyEmpty(query) !== undefined) await run(query.expr)
+      else
+        await eventually(
+          query.expr,
+          () => run(query.expr),
+          (samples) => samples.length > 0,
+        )
     }
   })
 
@@ -125,11 +130,16 @@ describe.skipIf(command === undefined)(`what Prometheus sees of a real run${why}
   })
 
   test('the waits name the stake that needs a person, with its reason', async () => {
-    const found = await run('staking_operator_resource_condition{type="Stalled"}')
     const refused = { namespace: 'default', name: 'refused', kind: 'EthereumStake', reason: 'SignerNotFound' }
-    const named = found.map(({ metric: { namespace, name, kind, reason } }) => ({ namespace, name, kind, reason }))
-    // A recorded run has more of them.
-    expect(named).toEqual(keepIn === undefined ? [refused] : expect.arrayContaining([refused]))
+    await untilHolds(
+      'it was scraped',
+      () => run('staking_operator_resource_condition{type="Stalled"}'),
+      (found) => {
+        const named = found.map(({ metric: { namespace, name, kind, reason } }) => ({ namespace, name, kind, reason }))
+        // A recorded run has more of them.
+        expect(named).toEqual(keepIn === undefined ? [refused] : expect.arrayContaining([refused]))
+      },
+    )
   })
 
   test('what the signer has is there, with the time of its reading', async () => {

@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../cluster/ports.ts'
 import { createProgram, type Program } from '../../stack/program.ts'
-import { applyAll, eventually, getStake, namespace, SIGNER, signer, stake } from '../../stack/resources.ts'
+import { applyAll, eventually, getStake, namespace, SIGNER, signer, stake, untilHolds } from '../../stack/resources.ts'
 import { mainEntry } from '../../stack/stack.ts'
 import { chromiumProgram, launchChromium, openPage } from '../page/browser.ts'
 import { PATIENT_LEASE, patchSigner, untilPaidOnce, untilStalls, useStack } from './harness.ts'
@@ -45,34 +45,43 @@ describe.each([
   { who: 'a standby', url: () => standbyUrl, says: /Standby \(standby-1\); \S+ leads/ },
 ])('$who', ({ url, says }) => {
   test('shows the fleet, with what needs a person first, and says who it is', async () => {
-    const text = await eventually(
+    await untilHolds(
       'both stakes are seen',
       () => textAt(`${url()}/ui/?kind=EthereumStake`),
-      (shown) => / refused default EthereumStake Stalled .* paid default EthereumStake Ready /.test(shown),
+      (text) => {
+        expect(text).toMatch(/ refused default EthereumStake Stalled .* paid default EthereumStake Ready /)
+        expect(text).toMatch(says)
+        expect(text).toContain('There is no StakingSigner nobody')
+      },
     )
-    expect(text).toMatch(says)
-    expect(text).toContain('There is no StakingSigner nobody')
   })
 
   test('shows what was signed for a stake, as the chain has it', async () => {
     const { transaction } = (await getStake(stack().cluster, 'paid'))?.status ?? {}
     expect(transaction?.minedHash).toMatch(/^0x/)
-    const text = await eventually(
+    // The page goes by two informers: one of the stakes, and one of the log.
+    await untilHolds(
       'the outcome is seen',
       () => textAt(`${url()}/ui/resources/EthereumStake/default/paid`),
-      (shown) => shown.includes(`Outcome Landed in block ${transaction?.blockNumber}`),
+      (text) => {
+        for (const part of [
+          `Outcome Landed in block ${transaction?.blockNumber}`,
+          transaction?.minedHash ?? '',
+          'version 1 written down and signed',
+          `nonce ${transaction?.nonce}`,
+          'Confirmed: Succeeded',
+        ])
+          expect(text).toContain(part)
+      },
     )
-    for (const part of [
-      transaction?.minedHash ?? '',
-      'version 1 written down and signed',
-      `nonce ${transaction?.nonce}`,
-      'Confirmed: Succeeded',
-    ])
-      expect(text).toContain(part)
   })
 
   test('shows the signer with its balance', async () => {
-    expect(await textAt(`${url()}/ui/signers`)).toMatch(new RegExp(`${SIGNER} Ready Ethereum 0x[0-9a-fA-F]{40} [0-9.]+ ETH on`))
+    await untilHolds(
+      'the balance is seen',
+      () => textAt(`${url()}/ui/signers`),
+      (text) => expect(text).toMatch(new RegExp(`${SIGNER} Ready Ethereum 0x[0-9a-fA-F]{40} [0-9.]+ ETH on`)),
+    )
     // Its status is written at the next look at the signer.
     await eventually(
       'the next nonce is seen',
@@ -84,7 +93,11 @@ describe.each([
 
 test('only the leader knows the events that were told', async () => {
   const [of, at] = ['Event Confirmed', '/ui/resources/EthereumStake/default/paid']
-  expect(await textAt(leaderUrl() + at)).toContain(of)
+  await untilHolds(
+    'the event is seen',
+    () => textAt(leaderUrl() + at),
+    (text) => expect(text).toContain(of),
+  )
   expect(await textAt(standbyUrl + at)).not.toContain(of)
 })
 
@@ -112,7 +125,6 @@ test('a change is seen within seconds', async () => {
     'the signer is suspended on the page',
     () => textAt(`${leaderUrl()}/ui/?kind=StakingSigner`),
     (text) => text.includes(`${SIGNER} StakingSigner Suspended`),
-    30_000,
   )
   await patchSigner(stack().cluster, SIGNER, { suspend: null })
 })

@@ -73,12 +73,13 @@ interface AuditEvent {
   readonly objectRef?: { readonly resource?: string; readonly apiGroup?: string }
 }
 /** What the plan has asked of the API server, by the API server's own log. */
-const audited = (): readonly AuditEvent[] =>
+const audited = (who: string): readonly AuditEvent[] =>
   readFileSync(join(dir, 'audit.log'), 'utf8')
     .split('\n')
-    .filter((line) => line !== '')
+    // The last line may be half written.
+    .slice(0, -1)
     .map((line) => JSON.parse(line) as AuditEvent)
-    .filter(({ userAgent = '' }) => userAgent.startsWith('kubectl-staking/'))
+    .filter(({ userAgent = '' }) => userAgent.startsWith(`kubectl-staking/${who}`))
 
 let files = 0
 const manifests = (objects: readonly unknown[]): string => {
@@ -103,8 +104,9 @@ async function onServer(
   objects: readonly unknown[],
   kubeconfig = cluster.adminKubeconfigPath,
   more: Partial<PlanOptions> = {},
+  who = 'test',
 ): Promise<Plan> {
-  const opened = openCluster({ kubeconfig }, { clock: systemClock, userAgent: 'kubectl-staking/test' })
+  const opened = openCluster({ kubeconfig }, { clock: systemClock, userAgent: `kubectl-staking/${who}` })
   try {
     const lease = { namespace: 'staking-system', name: 'staking-operator' }
     return await planWith(objects, { server: { cluster: opened, fieldManager: 'kubectl', lease }, ...more })
@@ -208,7 +210,6 @@ describe('the rules that a plan tries by itself are those of the API server', ()
 
 describe('against a real API server', () => {
   test('fees, balances and all signers are told, each request was a read or a try, and nothing is there afterwards', async () => {
-    const before = audited().length
     await cluster.apply(JSON.stringify(namespace('team-a', { stakes: 'yes' })))
     const objects = [
       signer({ policy: { allowedNamespaces: { names: ['default'] }, limits: [{ window: '24h', maxTotalEth: '64' }] } }),
@@ -219,7 +220,7 @@ describe('against a real API server', () => {
       stake('e', {}, { namespace: 'not-yet' }),
       validatorExit('out', { stakeRef: { name: 'a' } }),
     ]
-    const plan = await onServer(objects, undefined, { networksFile: join(dir, 'networks.yaml') })
+    const plan = await onServer(objects, undefined, { networksFile: join(dir, 'networks.yaml') }, 'audited')
     expect(actions(plan)).toEqual(['create treasury', 'create a', 'create b', 'create c', 'refused d', 'refused e', 'refused out'])
     const [, first, , third, fourth, fifth, exit] = plan.resources
     expect(first).toMatchObject({
@@ -232,10 +233,12 @@ describe('against a real API server', () => {
     expect(fourth?.refusals.map(({ reason }) => reason)).toEqual(['NamespaceNotAllowed'])
     expect(fifth?.unknown.join()).toMatch(/namespace not-yet does not exist yet/)
     expect(exit?.refusals.map(({ reason }) => reason)).toEqual(['SignerNotWithdrawalAddress'])
-    const requests = audited().slice(before)
-    const writes = requests.filter(({ verb }) => !['get', 'list'].includes(verb))
-    expect(writes.length).toBe(objects.length)
-    for (const { verb, requestURI } of writes) {
+    // A request is written down after it was answered.
+    const writes = () => audited('audited').filter(({ verb }) => !['get', 'list'].includes(verb))
+    await expect.poll(() => writes().length, { timeout: 30_000 }).toBeGreaterThanOrEqual(objects.length)
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(writes()).toHaveLength(objects.length)
+    for (const { verb, requestURI } of writes()) {
       expect(verb).toBe('patch')
       expect(new URL(requestURI, cluster.url).searchParams.getAll('dryRun')).toEqual(['All'])
     }
@@ -278,6 +281,11 @@ describe('against a real API server', () => {
       '--resource=ethereumstakes.staking.dev,stakingsigners.staking.dev,namespaces',
     ])
     await cluster.kubectlOk(['create', 'clusterrolebinding', 'reader', '--clusterrole=reader', '--serviceaccount=default:reader'])
+    // The API server hears of the rights a moment after they were given.
+    const may = async (resource: string) =>
+      (await cluster.kubectl(['auth', 'can-i', 'list', resource, '--as=system:serviceaccount:default:reader'])).stdout
+    for (const resource of ['ethereumstakes.staking.dev', 'stakingsigners.staking.dev', 'namespaces'])
+      await expect.poll(() => may(resource), { timeout: 60_000 }).toContain('yes')
     const kubeconfig = join(dir, 'reader.kubeconfig')
     writeFileSync(kubeconfig, await cluster.kubeconfigFor(account))
     await cluster.apply(JSON.stringify(signer({ policy: { limits: [{ window: '24h', maxCount: 1 }] } })))

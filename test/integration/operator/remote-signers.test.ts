@@ -13,7 +13,18 @@ import type { SolanaStake } from '../../../src/resources/solana-stake.ts'
 import { type LocalKms, startLocalKms } from '../../cluster/local-kms.ts'
 import { type OpenBao, startOpenBao } from '../../cluster/openbao.ts'
 import { type Commands, type PageOptions, pageCommands } from '../../cluster/page-commands.ts'
-import { applyAll, eventually, getSigner, getStake, namespace, signer, solanaSigner, solanaStake, stake } from '../../stack/resources.ts'
+import {
+  applyAll,
+  eventually,
+  getSigner,
+  getStake,
+  namespace,
+  signer,
+  solanaSigner,
+  solanaStake,
+  stake,
+  untilHolds,
+} from '../../stack/resources.ts'
 import { SOLANA_NETWORK, SOLANA_STAKER, SOLANA_WITHDRAWER, type Stack, startStack, writeSolanaKey } from '../../stack/stack.ts'
 import { PATIENT_LEASE, recordOf, untilPaidOnce } from './harness.ts'
 
@@ -134,10 +145,12 @@ async function prepareTransit(): Promise<void> {
   page.file('staking-signs.hcl', `${policy}\n${policy.replace('sign/staker', 'sign/withdrawer')}\n`)
   for (const nth of [2, 3]) await page.run(heading, nth)
   writeFileSync(at('vault-token'), await projectedToken('staking-operator', [AUDIENCE]), { mode: 0o600 })
-  const { auth } = await bao.call('POST', 'auth/kubernetes/login', {
-    role: 'staking-operator',
-    jwt: readFileSync(at('vault-token'), 'utf8'),
-  })
+  // The API server hears of the binding a moment after it was made, and refuses the reviewer until then.
+  const { auth } = await eventually(
+    'it may log in',
+    () => bao.call('POST', 'auth/kubernetes/login', { role: 'staking-operator', jwt: readFileSync(at('vault-token'), 'utf8') }),
+    () => true,
+  )
   baoToken = (auth as { readonly client_token: string }).client_token
 }
 
@@ -216,8 +229,11 @@ test.each([
   const { status } = await recordOf(stack.cluster, `by-${name}`)
   expect(status?.attempts).toHaveLength(1)
   expect(status?.attempts?.[0]?.signature).toMatch(/^0x[0-9a-f]{128}0[01]$/)
-  const ready = findCondition((await getSigner(stack.cluster, name)).status?.conditions, 'KeyValid')
-  expect(ready?.status).toBe('True')
+  await untilHolds(
+    'its key is valid',
+    () => getSigner(stack.cluster, name),
+    (signer) => expect(findCondition(signer.status?.conditions, 'KeyValid')?.status).toBe('True'),
+  )
 })
 
 describe('OpenBao', () => {

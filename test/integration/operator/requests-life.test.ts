@@ -83,7 +83,8 @@ describe('an exit by the name of a stake', () => {
       validatorWithdrawal('of-another-namespace', { stakeRef: { name: 'one' } }, String(ETH), {}, { namespace: 'team-a' }),
     ])
     await patchStake(cluster, 'one', { spec: { suspend: false } })
-    const [one, foreign] = [await untilReady(cluster, 'one'), await untilReady(cluster, 'foreign')]
+    const one = await untilReady(cluster, 'one')
+    // It is active half a minute later.
     await untilWaits(
       world(),
       'validatorexits',
@@ -91,6 +92,7 @@ describe('an exit by the name of a stake', () => {
       'ValidatorNotActive',
       /validator of EthereumStake one is not active yet.*It goes on by itself/,
     )
+    const foreign = await untilReady(cluster, 'foreign')
     const keyOf = ({ status }: typeof one) => (status?.depositData?.pubkey ?? '0x') as `0x${string}`
 
     await whileNothingIsAsked(world(), async () => {
@@ -150,7 +152,7 @@ describe('an exit by the name of a stake', () => {
     )
     const told = events.map(({ type, reason }) => `${type} ${reason}`)
     expect(told).toEqual(['Normal Accepted'])
-    expect(await cluster.kubectlOk(['wait', '--for=condition=Ready', 'vwd', 'told', '--timeout=5s'])).toContain('condition met')
+    expect(await cluster.kubectlOk(['wait', '--for=condition=Ready', 'vwd', 'told', '--timeout=60s'])).toContain('condition met')
     expect(await cluster.kubectlOk(['get', 'vwd', 'told'])).toMatch(/told +local +1 +1 +Unknown +Accepted +True +Accepted/)
   })
 })

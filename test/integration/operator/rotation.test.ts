@@ -101,7 +101,7 @@ test('what is in flight ends under the old key, the new one pays what is new, an
   await applyAll(cluster, [validatorExit('by-the-old-key', byKey(left)), stake('too-late')])
   await untilReason(cluster, 'too-late', 'OverLimit')
   await untilAccepted(world(), 'validatorexits', 'by-the-old-key')
-  await cluster.kubectlOk(['delete', 'ethereumstake', 'too-late', '--timeout=30s'])
+  await cluster.kubectlOk(['delete', 'ethereumstake', 'too-late', '--timeout=90s'])
 
   // Whoever deletes it all the same is told, and it stays.
   await cluster.kubectlOk(['delete', 'signer', SIGNER, '--wait=false'])
@@ -114,15 +114,15 @@ test('what is in flight ends under the old key, the new one pays what is new, an
     /can never be changed.*keep this key.*kubectl annotate signer treasury staking\.dev\/confirm-delete=treasury/,
   )
   await cluster.kubectlOk(['annotate', 'signer', SIGNER, `staking.dev/confirm-delete=${SIGNER}`])
-  await cluster.kubectlOk(['wait', '--for=delete', `signer/${SIGNER}`, '--timeout=30s'])
+  await cluster.kubectlOk(['wait', '--for=delete', `signer/${SIGNER}`, '--timeout=90s'])
 
   // The new one has paid for a validator whose withdrawal address is another's: nobody needs it once its deposit is final.
   const next = await pageCommands(cluster, { page: 'docs/how-to/rotate-keys.md', placeholders: { 'OLD-SIGNER': NEW } }, stopping.signal)
   try {
-    await cluster.kubectlOk(['delete', 'validatorexit', 'by-the-new-key', '--timeout=30s'])
+    await cluster.kubectlOk(['delete', 'validatorexit', 'by-the-new-key', '--timeout=90s'])
     await next.run('Let the old key go')
   } finally {
     next.stop()
   }
   expect((await cluster.kubectl(['get', 'signer', NEW])).code).not.toBe(0)
-}, 120_000)
+})

@@ -157,7 +157,6 @@ describe('things go right, and wrong in every way', () => {
         `the log says ${text}`,
         async () => stack().logs(),
         (logs) => text.test(logs),
-        15_000,
       )
     writeNetworks({ ...networks, networks: [{ ...local, rpcUrls: [rpcUrl], chainId: rpcUrl }] })
     await told(/networks\[0\]\.chainId/)
@@ -169,7 +168,6 @@ describe('things go right, and wrong in every way', () => {
       'the file is in use',
       async () => reloads(),
       (count) => count > before,
-      15_000,
     )
     await applyAll(cluster, [stake('nowhere')])
     // The provider answers 401: whoever runs the operator must mend it.

@@ -112,7 +112,7 @@ const seeds = Array.from({ length: Number(process.env.FUZZ_SEEDS ?? 3) }, (_, se
 
 test.each(seeds)(
   'three lives among failures of every kind, at the same time, are each lived once (seed %i)',
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async (seed) => {
     const random = seededRandom(seed)
     const any = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T

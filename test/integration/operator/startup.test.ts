@@ -206,7 +206,7 @@ describe('an API server', { timeout: TIMEOUT_MS }, () => {
   const stopping = new AbortController()
   beforeAll(async () => {
     cluster = await startControlPlane({ signal: stopping.signal })
-  }, 180_000)
+  })
   afterAll(async () => {
     stopping.abort()
     await cluster.stop()
@@ -281,8 +281,9 @@ describe('an API server', { timeout: TIMEOUT_MS }, () => {
         text: 'the API server is not reached: it does not answer (ECONNREFUSED)',
       })
       // A file that may still be put right is no reason to end.
-      expect(program.output()).toMatch(
+      await program.waitForOutput(
         /"reason":"The API key file .*api-key does not hold an API key.*"msg":"the staking API can't be asked yet"/,
+        60_000,
       )
       await cluster.startApiServer()
       await program.waitForOutput(/"msg":"the API server answers"/, 60_000)
