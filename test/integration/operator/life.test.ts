@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { cpSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { operatorMetrics } from '../../../scripts/metrics/files.ts'
@@ -584,6 +584,38 @@ describe('a stake that comes back is not bought again', () => {
     const fresh = await untilPaidOnce(stack(), 'copy')
     expect(fresh.status?.depositData?.pubkey).not.toBe(original?.status?.depositData?.pubkey)
     await expectPaidOnce(stack(), original ?? raise())
+  })
+
+  test('what the staking API has lost with its database is known to it again, and stays as it was paid', async () => {
+    const { cluster, service, dir } = stack()
+    const [data, copy] = ['service-data', 'service-copy'].map((name) => join(dir, name)) as [string, string]
+    await service.stop()
+    cpSync(data, copy, { recursive: true })
+    await service.start()
+    await applyAll(cluster, [stake('after-the-copy')])
+    const paid = await untilPaidOnce(stack(), 'after-the-copy')
+
+    await service.stop()
+    rmSync(data, { recursive: true })
+    renameSync(copy, data)
+    await service.start()
+    expect(await serviceStakes(stack(), 'after-the-copy')).toEqual([])
+    const again = await untilHolds(
+      'it is known under another id, and looked at',
+      async () => (await getStake(cluster, 'after-the-copy')) ?? raise(),
+      (value) => {
+        expect(value.status?.stakeId).not.toBe(paid.status?.stakeId)
+        expect(conditionOf(value, 'Observed').status).toBe('True')
+      },
+    )
+    expect(again.status).toMatchObject({
+      depositData: paid.status?.depositData,
+      transaction: { minedHash: paid.status?.transaction?.minedHash },
+    })
+    expect(seen(again).ready).toBe('True')
+    expect((await recordOf(cluster, 'after-the-copy')).spec.apiId).toBe(again.status?.stakeId)
+    await expectPaidOnce(stack(), again)
+    expect((await serviceStakes(stack(), 'after-the-copy')).map(({ stakeId }) => stakeId)).toEqual([again.status?.stakeId])
   })
 })
 
