@@ -1,13 +1,13 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
 import { toHex } from 'viem'
 import { mnemonicToAccount } from 'viem/accounts'
 import type { Address, Hex } from '../../src/chains/ethereum/chain.ts'
 import { freePort } from '../cluster/ports.ts'
 import { type RunningProcess, startProcess } from '../cluster/process.ts'
+import { saveAnvilState } from './anvil-state.ts'
 import { DEPOSIT_CONTRACT, decodeDeposit, littleEndian, type RpcLog, type SeenDeposit } from './deposit-contract.ts'
 import { callRpc } from './json-rpc.ts'
 
@@ -112,10 +112,7 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
   })
 
   /** Only a graceful end makes anvil write its state: ask for it instead, before every end. */
-  const saveState = async (): Promise<void> => {
-    const state = await callRpc<Hex>(url, 'anvil_dumpState', [true], 300_000)
-    writeFileSync(stateFile, gunzipSync(Buffer.from(state.slice(2), 'hex')))
-  }
+  const saveState = (): Promise<void> => saveAnvilState(url, stateFile)
   const crash = async (): Promise<void> => {
     await saveState()
     node.kill('SIGKILL')
