@@ -50,3 +50,6 @@ export class StakingApiError extends Error implements StakingApiErrorFields {
     this.outcomeUnknown = fields.outcomeUnknown
   }
 }
+
+/** Whether the staking API has nothing of what it was asked for (404). */
+export const isGone = (error: unknown): boolean => error instanceof StakingApiError && error.status === 404

@@ -1,4 +1,4 @@
-import { StakingApiError } from '../../contract/client-error.ts'
+import { isGone, StakingApiError } from '../../contract/client-error.ts'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { Halt, wait } from '../engine/verdict.ts'
@@ -48,7 +48,7 @@ export function createTelling(deps: Pick<LaneDeps, 'kindOf'>) {
       await deps.kindOf(of).tell(of, { hash, from: senderOf(of), nonce: attempt.nonce ?? 0 }, signal)
       return true
     } catch (error) {
-      if (error instanceof StakingApiError && error.status === 404) throw new ForgottenHalt(hash)
+      if (isGone(error)) throw new ForgottenHalt(hash)
       if (!(error instanceof StakingApiError) || error.status !== 409) throw error
       if (error.code === 'already-submitted' && (await insistsOnDisregarded(of, signal))) return false
       throw wait(

@@ -1,4 +1,4 @@
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone, StakingApiError } from '../../../contract/client-error.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { parseEth } from '../../../lib/amounts.ts'
 import { sameHex } from '../../../lib/hex.ts'
@@ -41,7 +41,7 @@ export function createStakeLook({ log }: { readonly log: Pick<TransactionLog, 'r
     try {
       return await network.api.ethereumStake(stakeId, signal)
     } catch (error) {
-      if (!(error instanceof StakingApiError) || error.status !== 404) throw error
+      if (!isGone(error)) throw error
       const { metadata, spec, status } = resource
       const isOwn =
         record?.spec.owner.namespace === metadata.namespace &&

@@ -1,5 +1,5 @@
 import type { Hex, Pubkey } from '../../../chains/ethereum/chain.ts'
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone, StakingApiError } from '../../../contract/client-error.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { lowerCase } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
@@ -33,7 +33,7 @@ export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositReques
 
   const look = (api: StakingApi, stakeId: string, signal: AbortSignal) =>
     api.ethereumStake(stakeId, signal).catch((error: unknown) => {
-      if (error instanceof StakingApiError && error.status === 404) return undefined
+      if (isGone(error)) return undefined
       throw error
     })
 

@@ -1,4 +1,4 @@
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone } from '../../../contract/client-error.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { AmountError, type Lamports, lamports, parseInteger } from '../../../lib/amounts.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -104,7 +104,7 @@ export function createSolanaRequests(deps: SolanaRequestDeps) {
     const body = await networkOf(request.network)
       .api.solanaStake(stakeId, signal)
       .catch((error: unknown) => {
-        if (!(error instanceof StakingApiError) || error.status !== 404) throw error
+        if (!isGone(error)) throw error
         return refuse(
           'VerificationFailed',
           `status.stakeId is ${stakeId}, and the staking API has no such stake. Nothing was signed. If the staking API has lost its data, bring that back: the stake may hold money. If somebody changed status, remove status.stakeId and status.transactions: they are read again.`,

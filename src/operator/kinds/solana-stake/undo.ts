@@ -1,4 +1,4 @@
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone, StakingApiError } from '../../../contract/client-error.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import type { Origin } from '../../engine/origin.ts'
 import type { Perform } from '../../engine/step.ts'
@@ -88,7 +88,7 @@ export function createUndo(
     const bodies = [...named]
     if (stakeId !== undefined && !named.some((body) => body.stakeId === stakeId)) {
       const body = await api.solanaStake(stakeId, signal).catch((error: unknown) => {
-        if (error instanceof StakingApiError && error.status === 404) return undefined
+        if (isGone(error)) return undefined
         throw error
       })
       if (body !== undefined) bodies.push(body)

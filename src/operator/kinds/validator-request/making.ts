@@ -1,3 +1,4 @@
+import { isGone } from '../../../contract/client-error.ts'
 import type { Hash } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { externalReference } from '../../engine/origin.ts'
@@ -14,7 +15,7 @@ import type { LostRequests } from './lost.ts'
 import { requestSpec } from './records.ts'
 import { type RequestBody, typeOf } from './request-type.ts'
 import { rulesIn } from './rules.ts'
-import { isGone, type RequestService } from './service.ts'
+import type { RequestService } from './service.ts'
 import type { FoundValidator, Renamed, RequestOrder, RequestPlan } from './steps.ts'
 import type { RequestTargets } from './target.ts'
 

@@ -1,4 +1,4 @@
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone, StakingApiError } from '../../../contract/client-error.ts'
 import { formatEth } from '../../../lib/amounts.ts'
 import type { Hash } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
@@ -54,7 +54,6 @@ export const paysTooMuch = ({ consensus: { payment } }: RequestBody, { amountGwe
 
 const isCode = (error: unknown, code: StakingApiError['code']): error is StakingApiError =>
   error instanceof StakingApiError && error.code === code
-export const isGone = (error: unknown): boolean => error instanceof StakingApiError && error.status === 404
 
 const read = (
   order: RequestOrder,

@@ -1,4 +1,4 @@
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { findCondition, isTrue } from '../../../resources/conditions.ts'
 import { asksForSignature } from '../../../resources/mode.ts'
@@ -72,7 +72,7 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
       // Dropped by nothing, it may wait in the contract's queue still.
       if (consensus.status === 'dropped' && rulesIn(type.kind, consensus.reason).length === 0) return false
     } catch (error) {
-      if (!(error instanceof StakingApiError) || error.status !== 404) throw error
+      if (!isGone(error)) throw error
     }
     decided.add(key)
     return true

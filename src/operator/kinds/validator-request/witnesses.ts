@@ -1,5 +1,5 @@
 import type { ChainTransaction, Hash } from '../../../chains/ethereum/chain.ts'
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone, StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
 import { retry, stall } from '../../engine/verdict.ts'
@@ -11,7 +11,6 @@ import type { RecordObject } from '../../transactions/store.ts'
 import { cancelled } from './admission.ts'
 import { knowsOf, loggedAmount, makesRequest } from './evidence.ts'
 import { type RequestRecords, requestIn } from './records.ts'
-import { isGone } from './service.ts'
 
 const makesSameCall = ({ spec }: RecordObject, one: ChainTransaction | undefined): boolean =>
   one?.to !== undefined && sameHex(one.to, spec.call?.to ?? '') && sameHex(one.data, spec.call?.data ?? '')
