@@ -42,13 +42,7 @@ export function createStakeLook({ log }: { readonly log: Pick<TransactionLog, 'r
       return await network.api.ethereumStake(stakeId, signal)
     } catch (error) {
       if (!isGone(error)) throw error
-      const { metadata, spec, status } = resource
-      const isOwn =
-        record?.spec.owner.namespace === metadata.namespace &&
-        record?.spec.owner.name === metadata.name &&
-        sameHex(record?.spec.subject ?? '', status?.depositData?.pubkey ?? '')
-      // One that was adopted was asked for by others, under a key that nobody here has.
-      if (record?.status?.outcome?.is !== 'Landed' || !isOwn || spec.adopt !== undefined) throw error
+      if (!mayBeMadeAgain(resource, record)) throw error
       const again = await madeAgain(resource, record, network, signal).catch((refused: unknown) => {
         signal.throwIfAborted()
         if (refused instanceof StakingApiError) return undefined
@@ -59,3 +53,11 @@ export function createStakeLook({ log }: { readonly log: Pick<TransactionLog, 'r
     }
   }
 }
+
+/** What has landed is this very resource's. One that was adopted was asked for by others, under a key that nobody here has. */
+const mayBeMadeAgain = ({ metadata, spec, status }: EthereumStake, record: RecordObject | undefined): record is RecordObject =>
+  spec.adopt === undefined &&
+  record?.status?.outcome?.is === 'Landed' &&
+  record.spec.owner.namespace === metadata.namespace &&
+  record.spec.owner.name === metadata.name &&
+  sameHex(record.spec.subject, status?.depositData?.pubkey ?? '')
