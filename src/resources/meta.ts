@@ -42,6 +42,10 @@ export interface ObjectMeta {
   readonly finalizers?: readonly string[]
 }
 
+/** Whether a person has confirmed, by its name, that it may be forgotten when it is deleted. */
+export const isDeletionConfirmed = ({ metadata }: { readonly metadata: ObjectMeta }): boolean =>
+  metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === metadata.name
+
 /** An object as the API server returns it. */
 export interface Resource<Spec, Status> {
   readonly apiVersion: string

@@ -17,6 +17,8 @@ export interface Context<R extends KubeObject, S extends AnyStatus, View, Effect
   readonly log: VisitLog
   readonly signal: AbortSignal
   readonly observations: ReturnType<typeof createObservations>
+  /** Since when what a person has let go is being cancelled, in monotonic ms, by key. Lost on a restart: it is tried for as long anew. */
+  readonly lettingGo: Map<string, number>
   /** Keeps what was found out, unwritten, for the next visit, which comes at once. */
   readonly carry: () => void
 }

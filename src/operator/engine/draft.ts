@@ -26,8 +26,8 @@ export interface Draft<R, S> {
   flush(progress: Progress): Promise<boolean>
   /** The finalizer, and whose stake it is. @returns false where the resource is gone */
   mark(): Promise<boolean>
-  /** Takes the finalizer away. */
-  release(because: string): Promise<void>
+  /** Takes the finalizer away. `undone`: what could not be done before, a sentence without its full stop. */
+  release(because: string, undone?: string): Promise<void>
 }
 
 interface Kind<R, S> {
@@ -115,10 +115,12 @@ export function createDraft<R extends KubeObject, S extends AnyStatus>(
       return true
     },
 
-    async release(because) {
+    async release(because, undone) {
       deps.assertHeld()
       point('before release')
-      events.event(resource, { type: 'Normal', reason: 'Released', action: 'Delete', note: `The finalizer is removed: ${because}.` })
+      const note = `The finalizer is removed: ${because}.${undone === undefined ? '' : ` ${undone}.`}`
+      if (undone !== undefined) log.warn({}, note)
+      events.event(resource, { type: undone === undefined ? 'Normal' : 'Warning', reason: 'Released', action: 'Delete', note })
       const left = await changeMetadata(client, resource, { removeFinalizer: FINALIZER }, signal, { fieldManager })
       point('after release')
       if (left !== undefined) informer.put(left)

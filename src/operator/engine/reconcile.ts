@@ -8,6 +8,7 @@ import { Priority } from '../kube/queue.ts'
 import { readThrough } from '../kube/read-through.ts'
 import { conclude, type Standing } from './conclude.ts'
 import type { Context } from './context.ts'
+import type { Deletion } from './deletion.ts'
 import type { ReconcilerDeps } from './deps.ts'
 import { createDraft } from './draft.ts'
 import { createObservations } from './observations.ts'
@@ -43,6 +44,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
   const { client, informer } = deps
   const observations = createObservations()
   const reminders = createReminders()
+  const lettingGo = new Map<string, number>()
   /** What a visit found out before a brief wait, for the next one: by key, with the version of the resource that it was found out for. */
   const unwritten = new Map<string, { readonly resourceVersion: string | undefined; readonly status: S }>()
 
@@ -53,7 +55,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
     unwritten.delete(key)
     if (carried !== undefined && carried.resourceVersion === cached.metadata.resourceVersion) draft.learn(carried.status)
     const carry = () => unwritten.set(key, { resourceVersion: draft.resource.metadata.resourceVersion, status: draft.status })
-    return { kind, perform, deps, key, draft, visit: new Map(), log, signal, observations, carry }
+    return { kind, perform, deps, key, draft, visit: new Map(), log, signal, observations, lettingGo, carry }
   }
 
   const read = (key: string, signal: AbortSignal): Promise<R | undefined> => readThrough({ client, cache: informer }, refOf(key), signal)
@@ -64,6 +66,7 @@ export function createReconciler<R extends KubeObject, S extends AnyStatus, View
       if (cached === undefined) {
         observations.forget(key)
         reminders.forget(key)
+        lettingGo.delete(key)
         unwritten.delete(key)
         return { kind: 'done' }
       }
@@ -159,8 +162,8 @@ async function visitCopy<R extends KubeObject, S extends AnyStatus, View, Effect
 ): Promise<Result> {
   // An annotation that somebody changed doesn't let a stake that holds money go.
   const decision = isDeleted ? await kind.decideDeletion(draft.resource, draft.status, undefined, signal) : undefined
-  if (decision?.do === 'release') {
-    await draft.release(decision.because)
+  if (decision?.do === 'release' || decision?.do === 'cancel') {
+    await draft.release(becauseOf(decision))
     return { kind: 'done' }
   }
   const { name, namespace = '' } = draft.resource.metadata
@@ -173,21 +176,55 @@ async function visitCopy<R extends KubeObject, S extends AnyStatus, View, Effect
   return { kind: 'done' }
 }
 
+/** Why one goes that cancels nothing: what a copy asks for at the staking API is another's. */
+const becauseOf = (decision: Extract<Deletion, { do: 'release' | 'cancel' }>): string =>
+  decision.do === 'release' ? decision.because : (decision.orRelease ?? 'nothing of it can land, and it has no origin of its own')
+
 async function visitDeleted<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable>(
   context: Context<R, S, View, Effects>,
   origin: Origin | undefined,
 ): Promise<Result> {
   const { kind, draft, visit, signal } = context
   const decision = await kind.decideDeletion(draft.resource, draft.status, origin, signal)
-  if (decision.do === 'release') {
-    await draft.release(decision.because)
+  if (decision.do === 'release' || (decision.do === 'cancel' && origin === undefined)) {
+    await draft.release(becauseOf(decision))
     return { kind: 'done' }
   }
   visit.set(WATCH_ONLY, true)
   const standing = { at: 'deleting', message: decision.message } as const
   if (decision.do === 'hold' || origin === undefined) return observe(context, false, standing)
-  const undo = decision.do !== 'undo' ? undefined : decision.unpaid === true ? kind.undoUnpaid : kind.undo
-  return run(context, origin, standing, undo)
+  if (decision.do === 'cancel' && decision.orRelease !== undefined) return cancelOrRelease(context, origin, decision.orRelease)
+  return run(context, origin, standing, decision.do === 'watch' ? undefined : kind[decision.do])
+}
+
+/** So long what passes may keep one that a person has let go, in ms: the staking API or a node is away for a moment. */
+const CANCEL_PATIENCE_MS = 60_000
+
+/** What it has asked for is cancelled first, at the least once; then it goes, whatever came of that. */
+async function cancelOrRelease<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable>(
+  context: Context<R, S, View, Effects>,
+  origin: Origin,
+  because: string,
+): Promise<Result> {
+  const { kind, deps, key, draft, lettingGo } = context
+  const now = deps.clock.monotonicMs()
+  const since = lettingGo.get(key) ?? now
+  lettingGo.set(key, since)
+  const steps = kind.cancel ?? []
+  const walked = await walk(context, origin, steps, () => true)
+  const standing = {
+    at: 'deleting',
+    message:
+      'Deleted, as was confirmed: what it has asked for is being cancelled at the staking API. It goes soon, whatever comes of that.',
+  } as const
+  const verdict = [...walked.failed.values()].at(-1)?.verdict
+  if (verdict === undefined || verdict.kind === 'conflict') {
+    await draft.release(because)
+    return { kind: 'done' }
+  }
+  if (verdict.kind !== 'stall' && now - since < CANCEL_PATIENCE_MS) return conclude(context, steps, walked, standing)
+  await draft.release(because, `What it has asked for could not be cancelled at the staking API, and stays there (${verdict.reason})`)
+  return { kind: 'done' }
 }
 
 /** Its steps, or what is taken back before it goes. Where it stands, only what watches is done. */

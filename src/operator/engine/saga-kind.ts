@@ -1,6 +1,7 @@
 import type { Condition } from '../../resources/conditions.ts'
 import type { Reason } from '../../resources/reasons.ts'
 import type { KubeObject } from '../kube/objects.ts'
+import type { Deletion } from './deletion.ts'
 import type { Origin } from './origin.ts'
 import type { Progress } from './progress.ts'
 import type { EffectTable, Step } from './step.ts'
@@ -14,20 +15,15 @@ export interface AnyStatus {
   readonly lastHandledReconcileAt?: string | undefined
 }
 export type Halted = Exclude<Verdict, { kind: 'conflict' }>
-type AnyDeletion =
-  | { readonly do: 'release'; readonly because: string }
-  | { readonly do: 'watch' | 'hold'; readonly message: string }
-  | { readonly do: 'undo'; readonly message: string; readonly unpaid?: true }
-
 /** What is particular to a kind: its saga, its status, its deletion, what is watched once it is settled. */
 export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable> {
   readonly kind: string
   /** The steps to where the spec wants the resource to be. */
   readonly steps: (resource: R) => readonly Step<View, S, Effects>[]
-  /** What is to be taken back before a deleted resource goes, where its deletion says `undo`. They run in place of the steps. */
-  readonly undo?: readonly Step<View, S, Effects>[]
-  /** The same where it says that nothing was paid, for a kind whose `undo` gets money out. */
-  readonly undoUnpaid?: readonly Step<View, S, Effects>[]
+  /** What gets a deleted resource's money out before it goes, where its deletion says `withdraw`. They run in place of the steps. */
+  readonly withdraw?: readonly Step<View, S, Effects>[]
+  /** The same where it says `cancel`. */
+  readonly cancel?: readonly Step<View, S, Effects>[]
   readonly statusOf: (resource: R) => S | undefined
   readonly isSuspended: (resource: R) => boolean
   readonly view: (resource: R, origin: Origin, status: S) => View
@@ -48,7 +44,7 @@ export interface SagaKind<R extends KubeObject, S extends AnyStatus, View, Effec
    * nothing differs. `origin` is undefined for a copy.
    */
   readonly mirror?: (resource: R, status: S, origin: Origin | undefined) => S
-  readonly decideDeletion: (resource: R, status: S, origin: Origin | undefined, signal: AbortSignal) => AnyDeletion | Promise<AnyDeletion>
+  readonly decideDeletion: (resource: R, status: S, origin: Origin | undefined, signal: AbortSignal) => Deletion | Promise<Deletion>
   /** How often a settled resource is looked at, in ms; undefined when there is nothing left to see. */
   readonly observeEvery: (status: S) => number | undefined
   readonly observe: (resource: R, status: S, signal: AbortSignal) => Promise<S>

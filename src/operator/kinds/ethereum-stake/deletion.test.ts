@@ -181,6 +181,38 @@ describe('a stake that was never paid, deleted', () => {
     expect(statusAt(world, stakeId)).toBe('cancelled')
   })
 
+  test.each(['as status names it', 'by its name alone'])('confirmed by annotation, it is cancelled first, %s', async (how) => {
+    const { world, operator, stakeId } = await unpaid()
+    if (how.includes('alone')) {
+      world.editStatus(({ stakeId: _id, depositData: _data, verifiedRoot: _root, ...status }) => status)
+      world.loseLog()
+    }
+    world.annotate({ [CONFIRM_DELETE_ANNOTATION]: 'stake-1' })
+    world.remove(KEY)
+    await world.visit(operator)
+    expect(world.object(KEY)).toBeUndefined()
+    expect(statusAt(world, stakeId)).toBe('cancelled')
+  })
+
+  test('confirmed by annotation, and paid by a transaction that the log has lost: it goes, and is not cancelled', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake()
+    const operator = world.start()
+    await world.settle(operator)
+    const { stakeId = '' } = world.status()
+    world.loseLog()
+    const cancelled: string[] = []
+    Object.assign(world.service.api, { cancelEthereumStake: async (id: string) => void cancelled.push(id) })
+    world.annotate({ [CONFIRM_DELETE_ANNOTATION]: 'stake-1' })
+    world.remove(KEY)
+    await world.visit(world.start())
+    expect(world.object(KEY)).toBeUndefined()
+    expect(cancelled).toEqual([])
+    expect(statusAt(world, stakeId)).not.toBe('cancelled')
+    world.assertMoney({ deposits: 1 })
+  })
+
   test('that is another resource’s by its external reference is left alone', async () => {
     const { world, operator, stakeId } = await unpaid()
     world.service.state.lie = (body) => ({ ...body, externalReference: 'EthereumStake/team-b/other' })

@@ -1,17 +1,7 @@
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
-import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
+import { CONFIRM_DELETE_ANNOTATION, isDeletionConfirmed } from '../../../resources/meta.ts'
+import type { Deletion } from '../../engine/deletion.ts'
 import { isConfirmed, isDone } from './status.ts'
-
-/** What to do with a resource that is being deleted. Deletion never moves money, and never leads to buying twice. */
-export type Deletion =
-  /** Nothing can land and nothing is staked, or a person said that it may be forgotten. */
-  | { readonly do: 'release'; readonly because: string }
-  /** Watch what is in flight until its outcome is known; sign nothing. */
-  | { readonly do: 'watch'; readonly message: string }
-  /** It holds money: wait for the exit, or for a person. */
-  | { readonly do: 'hold'; readonly message: string }
-  /** Nothing of it was paid: cancel it at the staking API, so that its name is free. */
-  | { readonly do: 'undo'; readonly message: string }
 
 /** What the log has of the resource's deposit, whatever its status says. */
 export type LoggedDeposit =
@@ -28,11 +18,8 @@ export type LoggedDeposit =
 const howToForget = ({ metadata: { name, namespace = '' } }: EthereumStake): string =>
   `To have Kubernetes forget it anyway (no money moves by that), confirm: kubectl annotate ethereumstake ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}`
 
-export const isConfirmedByPerson = ({ metadata }: EthereumStake): boolean =>
-  metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === metadata.name
-
 export function decideDeletion(resource: EthereumStake, status: EthereumStakeStatus, logged: LoggedDeposit): Deletion {
-  if (isConfirmedByPerson(resource)) return { do: 'release', because: 'its deletion was confirmed by annotation' }
+  if (isDeletionConfirmed(resource)) return { do: 'release', because: 'its deletion was confirmed by annotation' }
   if (logged.is === 'open')
     return {
       do: 'watch',
@@ -62,11 +49,10 @@ export function decideDeletion(resource: EthereumStake, status: EthereumStakeSta
  */
 export function cancelFirst(resource: EthereumStake, status: EthereumStakeStatus, logged: LoggedDeposit, decision: Deletion): Deletion {
   const isUnpaid = logged.is === 'none' || logged.is === 'idle'
-  if (decision.do !== 'release' || !isUnpaid || isConfirmedByPerson(resource)) return decision
+  if (decision.do !== 'release' || !isUnpaid || status.cancelled === true || resource.spec.adopt !== undefined) return decision
+  const message = `Deleted: nothing was paid for it, and its stake is being cancelled at the staking API. ${howToForget(resource)}`
+  // Whether there is a stake of its name was not asked.
+  if (isDeletionConfirmed(resource)) return { do: 'cancel', message, orRelease: decision.because }
   const isMade = status.stakeId !== undefined || (logged.is === 'none' && logged.isNamed === true)
-  if (!isMade || status.cancelled === true || resource.spec.adopt !== undefined) return decision
-  return {
-    do: 'undo',
-    message: `Deleted: nothing was paid for it, and its stake is being cancelled at the staking API. ${howToForget(resource)}`,
-  }
+  return isMade ? { do: 'cancel', message } : decision
 }

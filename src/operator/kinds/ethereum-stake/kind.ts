@@ -2,6 +2,8 @@ import { decodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
+import { isDeletionConfirmed } from '../../../resources/meta.ts'
+import type { Deletion } from '../../engine/deletion.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
@@ -11,7 +13,7 @@ import { networkGone } from '../../transactions/network-gone.ts'
 import { isBegun } from '../../transactions/owner.ts'
 import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
-import { cancelFirst, type Deletion, decideDeletion, isConfirmedByPerson, type LoggedDeposit } from './deletion.ts'
+import { cancelFirst, decideDeletion, type LoggedDeposit } from './deletion.ts'
 import { createStakeLook } from './made-again.ts'
 import { ownDeposit } from './records.ts'
 import { ethereumStakeStatus, isConfirmed, isDone, isEarning, wasSlashed } from './status.ts'
@@ -37,7 +39,7 @@ export function ethereumStakeKind(deps: {
   return {
     kind: 'EthereumStake',
     steps: () => ethereumStakeSteps,
-    undo: undoStake,
+    cancel: undoStake,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
     view: (resource, origin, status) => ({ origin, spec: resource.spec, status, uid: resource.metadata.uid }),
@@ -74,7 +76,7 @@ export function ethereumStakeKind(deps: {
       /** A copy cancels nothing, nor one whose network is gone from the configuration: they go. */
       const released = (as: LoggedDeposit, then: Deletion): Deletion =>
         origin === undefined || networks.ethereum(resource.spec.network) === undefined ? then : cancelFirst(resource, status, as, then)
-      if (decision.do !== 'release' || record !== undefined || isConfirmedByPerson(resource)) return released(seen, decision)
+      if (decision.do !== 'release' || record !== undefined || isDeletionConfirmed(resource)) return released(seen, decision)
       if (status.depositData === undefined) {
         const found = await unseen(resource, signal)
         return released(found, decideDeletion(resource, status, found))

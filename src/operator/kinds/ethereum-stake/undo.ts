@@ -37,10 +37,24 @@ export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositReques
       throw error
     })
 
+  /** Of a stake that the log has nothing of, the chain is asked: the log may have been set back. @throws Halt where it shows a deposit of it */
+  async function refusePaid(network: string, { stakeId, depositData }: EthereumStakeBody, signal: AbortSignal): Promise<void> {
+    const { pubkey, withdrawalCredentials } = depositData
+    if (log.ofSubject(pubkey).length > 0) return
+    const deposits = await networkOf(network).chain.depositsFor(pubkey, signal)
+    const paid = deposits.find((one) => sameHex(one.withdrawalCredentials, withdrawalCredentials))
+    if (paid === undefined) return
+    throw stall(
+      'UnknownSubmission',
+      `The chain has a deposit for ${pubkey} (transaction ${paid.transactionHash}), and the log knows nothing of it: stake ${stakeId} is not cancelled.`,
+    )
+  }
+
   /** @throws Halt where it may have been paid with a key of ours */
   async function cancel(network: string, body: EthereumStakeBody, signal: AbortSignal): Promise<void> {
     const { api } = networkOf(network)
     const { stakeId } = body
+    await refusePaid(network, body, signal)
     try {
       deps.assertMayAct()
       await api.cancelEthereumStake(stakeId, signal)

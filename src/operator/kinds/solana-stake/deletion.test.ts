@@ -368,6 +368,33 @@ describe('a stake that was never paid, deleted', () => {
     },
   )
 
+  test('confirmed by annotation, it is cancelled first', async () => {
+    const { world, stakeId } = await unpaid()
+    world.annotate({ 'staking.dev/confirm-delete': 'stake-1' })
+    world.stakes.remove(KEY)
+    await untilGone(world, world.start())
+    expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+    expect(at(world, stakeId)?.cancelledAt).toBeDefined()
+  })
+
+  test.each(['nodes that stay silent', 'a stake that was paid'])(
+    'confirmed by annotation, %s keep it for no longer than a minute',
+    async (what) => {
+      const { world, stakeId } = await unpaid()
+      if (what.includes('silent')) world.cluster.state.secondAt = -1
+      else await world.settle(world.start())
+      world.annotate({ 'staking.dev/confirm-delete': 'stake-1' })
+      world.stakes.remove(KEY)
+      const operator = world.start()
+      await world.visit(operator)
+      world.clock.advance(60_000)
+      if (world.stakes.get(KEY) !== undefined) await world.visit(operator)
+      expect(world.stakes.get(KEY), world.explain()).toBeUndefined()
+      expect(at(world, stakeId)?.cancelledAt).toBeUndefined()
+      world.assertMoney({ funded: what.includes('paid') ? 1 : 0, withdrawn: 0 })
+    },
+  )
+
   test('stays while a node is silent or behind, and is not cancelled before', async () => {
     const { world, stakeId } = await unpaid()
     world.cluster.state.secondAt = -1

@@ -50,8 +50,8 @@ export function solanaStakeKind(deps: {
   return {
     kind: 'SolanaStake',
     steps: ({ metadata, spec }) => (metadata.deletionTimestamp === undefined ? solanaStakeSteps[spec.desiredState] : settleBeforeDeletion),
-    undo: withdrawBeforeDeletion,
-    undoUnpaid: undoStake,
+    withdraw: withdrawBeforeDeletion,
+    cancel: undoStake,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
     view: ({ spec, metadata }, origin, status) => ({

@@ -1,11 +1,11 @@
 import { isSignature } from '../../../chains/solana/addresses.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { timestamp } from '../../../resources/conditions.ts'
+import { isDeletionConfirmed } from '../../../resources/meta.ts'
 import type { SolanaStake, SolanaTransaction } from '../../../resources/solana-stake.ts'
 import type { TransactionAttempt } from '../../../resources/staking-transaction.ts'
 import type { Origin } from '../../engine/origin.ts'
 import type { SolanaNetwork } from '../../ports.ts'
-import { isConfirmed } from './deletion.ts'
 import { isBegun, ownSteps, stepName, stepSpec } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
 import { type ActionKind, isWitness, signaturesOf, solanaRequestOf, termsOf } from './steps.ts'
@@ -59,7 +59,7 @@ export function createSolanaMigration(deps: Pick<SolanaStakeDeps, 'log' | 'clock
     const terms = termsOf(status)
     const { transactions } = status
     if (terms === undefined || transactions === undefined) return []
-    if (isConfirmed(resource)) return []
+    if (isDeletionConfirmed(resource)) return []
     const own = ownSteps(log, origin)
     // What stands in status is another's, or nobody's: the log knows better.
     if (own.stake !== undefined && isBegun(own.stake) && own.stake.spec.subject !== terms.stakeAccount) return []

@@ -1,3 +1,4 @@
+import { isDeletionConfirmed } from '../../../resources/meta.ts'
 import type { SolanaStake, SolanaStakeStatus } from '../../../resources/solana-stake.ts'
 import type { Origin } from '../../engine/origin.ts'
 import { Halt } from '../../engine/verdict.ts'
@@ -6,7 +7,7 @@ import type { TransactionLog } from '../../transactions/log.ts'
 import { liveAttempts } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { isReached, lookAt } from './chain.ts'
-import { isConfirmed, type LoggedStake } from './deletion.ts'
+import type { LoggedStake } from './deletion.ts'
 import { isBegun, isLive, type OwnSteps } from './records.ts'
 import type { SeenStakes } from './seen.ts'
 import { createUnlogged } from './unlogged.ts'
@@ -31,11 +32,12 @@ export function createStanding({ log, networkOn, seen, ownOf }: StandingDeps) {
     origin: Origin | undefined,
     signal: AbortSignal,
   ): Promise<LoggedStake> {
-    if (isConfirmed(resource)) return { is: 'none' }
     for (const uid of [origin?.uid, resource.metadata.uid]) {
       const own = logged(ownOf(resource, uid))
       if (own.is !== 'none') return own
     }
+    // What the chain and the staking API say does not keep it.
+    if (isDeletionConfirmed(resource)) return { is: 'none' }
     if (stakeAccount === undefined || stakeId === undefined || verifiedStakeId !== stakeId) return unseen(resource, signal)
     const records = log.ofSubject(stakeAccount)
     const { namespace, name } = resource.metadata

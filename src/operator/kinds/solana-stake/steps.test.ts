@@ -174,7 +174,7 @@ describe('deleted, a stake', () => {
     },
     { that: 'holds money', logged: holds, does: 'hold' },
     { that: 'is inactive', change: { desiredState: 'Inactive' }, logged: holds, does: 'hold' },
-    { that: 'is to be withdrawn', change: { desiredState: 'Withdrawn' }, logged: holds, does: 'undo' },
+    { that: 'is to be withdrawn', change: { desiredState: 'Withdrawn' }, logged: holds, does: 'withdraw' },
     { that: 'is to be withdrawn but suspended', change: { desiredState: 'Withdrawn', suspend: true }, logged: holds, does: 'hold' },
     { that: 'was withdrawn', logged: { is: 'withdrawn' }, does: 'release' },
     { that: 'is confirmed to be forgotten', logged: holds, does: 'release', annotations: { 'staking.dev/confirm-delete': 'b' } },

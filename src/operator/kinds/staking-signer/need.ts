@@ -1,5 +1,5 @@
 import type { Statement } from '../../../resources/conditions.ts'
-import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
+import { isDeletionConfirmed } from '../../../resources/meta.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { say } from '../../engine/progress.ts'
 
@@ -18,7 +18,7 @@ export interface KeyNeed {
  * deletes that.
  */
 export const mayGo = ({ metadata }: Pick<StakingSigner, 'metadata'>, { hasTwin }: Pick<KeyNeed, 'hasTwin'>): boolean =>
-  hasTwin === true || metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === metadata.name
+  hasTwin === true || isDeletionConfirmed({ metadata })
 
 /** Why the key must be kept whatever becomes of the signer. No number is in it: each stake would be a write. */
 export function controlsMessage({ spec }: Pick<StakingSigner, 'spec'>, networks: readonly string[]): string {

@@ -1,15 +1,7 @@
-import { CONFIRM_DELETE_ANNOTATION, type ObjectMeta } from '../../../resources/meta.ts'
+import { CONFIRM_DELETE_ANNOTATION, isDeletionConfirmed, type ObjectMeta } from '../../../resources/meta.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
-import { type RequestKindName, requestKinds } from './request-kind.ts'
-
-/** What to do with an exit or withdrawal that is being deleted. Before it is sent it can be taken back; afterwards its outcome is watched. */
-export type RequestDeletion =
-  /** Nothing can land any more, or what was asked for is decided, or a person said that it may be forgotten. */
-  | { readonly do: 'release'; readonly because: string }
-  /** Watch what is in flight until its outcome is known; sign nothing. */
-  | { readonly do: 'watch'; readonly message: string }
-  /** Take the request back at the staking API. */
-  | { readonly do: 'undo'; readonly message: string }
+import type { Deletion } from '../../engine/deletion.ts'
+import type { RequestKindName } from './request-kind.ts'
 
 /** What the log has of the resource's request, whatever its status says. */
 export type LoggedRequest =
@@ -20,15 +12,17 @@ export type LoggedRequest =
   | { readonly is: 'landed'; readonly blockNumber: number }
   | { readonly is: 'reverted' }
 
+/** What to do with an exit or withdrawal that is being deleted. Before it is sent it can be taken back; afterwards its outcome is watched. */
 export function decideRequestDeletion(
   { kind, metadata }: { readonly kind: RequestKindName; readonly metadata: ObjectMeta },
   status: ValidatorRequestStatus,
   logged: LoggedRequest,
-): RequestDeletion {
+): Deletion {
   const { name, namespace = '' } = metadata
   const howToForget = `To forget it in Kubernetes all the same, confirm: kubectl annotate ${kind.toLowerCase()} ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}`
-  if (metadata.annotations?.[CONFIRM_DELETE_ANNOTATION] === name)
-    return { do: 'release', because: 'its deletion was confirmed by annotation' }
+  const isConfirmed = isDeletionConfirmed({ metadata })
+  const forgotten = 'its deletion was confirmed by annotation'
+  if (isConfirmed && logged.is !== 'none' && logged.is !== 'idle') return { do: 'release', because: forgotten }
   switch (logged.is) {
     case 'reverted':
       return { do: 'release', because: 'its transaction was reverted: no request was made' }
@@ -46,10 +40,14 @@ export function decideRequestDeletion(
     case 'none':
     case 'idle':
   }
-  // One that stays with the staking API keeps its name, or its amount.
-  const mayExist = (logged.is === 'idle' && requestKinds[kind].staysUntilCancelled) || status.validator !== undefined
+  // One that stays with the staking API keeps its name, or its amount, long after its resource is gone.
+  const mayExist = logged.is === 'idle' || status.validator !== undefined
   if (mayExist && status.cancelled !== true)
-    return { do: 'undo', message: `Deleted: its request is being cancelled at the staking API. ${howToForget}` }
+    return {
+      do: 'cancel',
+      message: `Deleted: its request is being cancelled at the staking API. ${howToForget}`,
+      ...(isConfirmed ? { orRelease: forgotten } : {}),
+    }
   return {
     do: 'release',
     because:

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { gwei } from '../../../lib/amounts.ts'
-import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
+import { CONFIRM_DELETE_ANNOTATION, ORIGIN_ANNOTATION } from '../../../resources/meta.ts'
 import { testAddress } from '../../testing/fake-keys.ts'
 import { createWorld, EXIT, GWEI, KEY, WITHDRAWAL, type World } from '../../testing/world.ts'
 
@@ -596,22 +596,114 @@ describe('deleted', () => {
     expect(world.keys.signed).toEqual([])
     expect(world.requests.calls.some(({ method }) => method === 'cancelExitRequest')).toBe(false)
   })
-  test('confirmed by annotation, it goes at once', async () => {
+  test('of which only the log tells that it was made: it is cancelled all the same', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.addWithdrawal()
+    const ending = world.start((point, self) => {
+      if (point.startsWith('before signernonces.create')) self.kill()
+    })
+    await world.settle(ending, [WITHDRAWAL], 2)
+    expect(world.records.list()).toMatchObject([{ spec: { apiId: expect.any(String) } }])
+    world.editRequest(WITHDRAWAL, ({ status: _status, ...rest }) => rest)
+    world.remove(WITHDRAWAL)
+    await world.settle(world.start(), [WITHDRAWAL], 2)
+    expect(world.object(WITHDRAWAL)).toBeUndefined()
+    expect(await world.requests.requests()).toMatchObject([{ status: 'cancelled' }])
+    assertNothingMoved(world)
+  })
+})
+
+describe('deleted, and confirmed by annotation', () => {
+  const confirm = (world: World, key: string) =>
+    world.editRequest(key, (request) => ({
+      ...request,
+      metadata: {
+        ...request.metadata,
+        annotations: { ...(request.metadata as { annotations?: object }).annotations, [CONFIRM_DELETE_ANNOTATION]: key.split('/')[1] },
+      },
+    }))
+  const unsent = (key: string) =>
+    visited(key, (before) => {
+      before.chain.state.requestFee = 10n ** 18n
+    })
+  const notes = (world: World) => world.events.map(({ text }) => `${text.type} ${text.note}`).join('\n')
+
+  test('it goes at once, though it was sent', async () => {
     const world = createWorld()
     world.addSigner()
     world.addExit()
     const operator = world.start()
     await world.visit(operator, EXIT)
-    world.editRequest(EXIT, (exit) => ({
-      ...exit,
-      metadata: {
-        ...exit.metadata,
-        annotations: { ...(exit.metadata as { annotations?: object }).annotations, [CONFIRM_DELETE_ANNOTATION]: 'exit-1' },
-      },
-    }))
+    confirm(world, EXIT)
     world.remove(EXIT)
     await world.visit(operator, EXIT)
     expect(world.object(EXIT)).toBeUndefined()
+    expect(world.requests.calls.some(({ method }) => method === 'cancelExitRequest')).toBe(false)
+  })
+  test.each([EXIT, WITHDRAWAL])('not sent yet, %s is cancelled at the staking API in the visit that lets it go', async (key) => {
+    const world = await unsent(key)
+    confirm(world, key)
+    world.remove(key)
+    await world.visit(world.start(), key)
+    expect(world.object(key)).toBeUndefined()
+    expect(await world.requests.requests()).toMatchObject([{ status: 'cancelled' }])
+    expect(notes(world)).toContain('Normal The finalizer is removed: its deletion was confirmed by annotation.')
+    assertNothingMoved(world)
+  })
+  test('while the staking API is away for a moment, it waits for that, and says so', async () => {
+    const world = await unsent(WITHDRAWAL)
+    confirm(world, WITHDRAWAL)
+    world.remove(WITHDRAWAL)
+    world.requests.state.cancelsNoWithdrawals = 503
+    const operator = world.start()
+    await world.visit(operator, WITHDRAWAL)
+    expect(world.object(WITHDRAWAL)).toBeDefined()
+    expect(message(world, WITHDRAWAL)).toContain('It goes soon, whatever comes of that')
+    expect(message(world, WITHDRAWAL)).not.toContain('kubectl annotate')
+    world.requests.state.cancelsNoWithdrawals = undefined
+    await world.visit(operator, WITHDRAWAL)
+    expect(world.object(WITHDRAWAL)).toBeUndefined()
+    expect(await world.requests.requests()).toMatchObject([{ status: 'cancelled' }])
+  })
+  test('while the staking API stays away, it goes after a minute, and a warning says what is left there', async () => {
+    const world = await unsent(WITHDRAWAL)
+    confirm(world, WITHDRAWAL)
+    world.remove(WITHDRAWAL)
+    world.requests.state.cancelsNoWithdrawals = 503
+    const operator = world.start()
+    await world.visit(operator, WITHDRAWAL)
+    world.clock.advance(59_000)
+    await world.visit(operator, WITHDRAWAL)
+    expect(world.object(WITHDRAWAL)).toBeDefined()
+    world.clock.advance(1_000)
+    await world.visit(operator, WITHDRAWAL)
+    expect(world.object(WITHDRAWAL)).toBeUndefined()
+    expect(notes(world)).toContain(
+      'Warning The finalizer is removed: its deletion was confirmed by annotation. What it has asked for could not be cancelled at the staking API, and stays there (ServiceUnavailable).',
+    )
+  })
+  test('where a person would have to look first, a person has said that nobody will: it goes at once', async () => {
+    const world = await unsent(EXIT)
+    world.requests.state.sentUnreported = true
+    confirm(world, EXIT)
+    world.remove(EXIT)
+    await world.visit(world.start(), EXIT)
+    expect(world.object(EXIT)).toBeUndefined()
+    expect(notes(world)).toContain('(UnknownSubmission)')
+    assertNothingMoved(world)
+  })
+  test.each([true, false])('a copy of one that is not sent goes, and cancels nothing (confirmed: %s)', async (isConfirmed) => {
+    const world = await unsent(WITHDRAWAL)
+    world.editRequest(WITHDRAWAL, (request) => ({
+      ...request,
+      metadata: { ...request.metadata, annotations: { [ORIGIN_ANNOTATION]: `${crypto.randomUUID()}/team-b/other` } },
+    }))
+    if (isConfirmed) confirm(world, WITHDRAWAL)
+    world.remove(WITHDRAWAL)
+    await world.visit(world.start(), WITHDRAWAL)
+    expect(world.object(WITHDRAWAL)).toBeUndefined()
+    expect(await world.requests.requests()).toMatchObject([{ status: 'awaiting_submission' }])
   })
 })
 

@@ -34,7 +34,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
   return {
     kind,
     steps: () => validatorRequestSteps,
-    undo: undoRequest,
+    cancel: undoRequest,
     statusOf: (resource) => resource.status,
     isSuspended: (resource) => resource.spec.suspend === true,
     view: ({ spec, metadata }, origin, status) => ({ origin: { ...origin, kind }, spec, status, uid: metadata.uid }),

@@ -98,7 +98,7 @@ function passing(code: string, { network }: FoundValidator, numbers: WithdrawalC
     }
     case 'pending-withdrawals':
       return numbers?.pendingWithdrawalsGwei === 0n
-        ? 'Partial withdrawals were asked for that the beacon chain does not show yet, and a full exit is possible after they are paid (rule pending-withdrawals). It goes on by itself. Delete the ValidatorWithdrawals that are not to be sent any more.'
+        ? 'Partial withdrawals were asked for that the beacon chain does not show yet, and a full exit is possible after they are paid (rule pending-withdrawals). It goes on by itself. Delete the ValidatorWithdrawals that are not to be sent any more; one that has no resource is cancelled at the staking API.'
         : `Partial withdrawals${numbers === undefined ? '' : ` of ${formatEth(numbers.pendingWithdrawalsGwei)} ETH in all`} are still to be paid, and a full exit is possible after them (rule pending-withdrawals). It goes on by itself.`
     default:
       return "The network's queue of partial withdrawals is full (rule withdrawal-queue-full). It goes on by itself."
