@@ -87,7 +87,7 @@ function ruleDifferences(
   const words = ({ message, rule }: JsonObject) => String(message ?? rule).slice(0, 80)
   return {
     missing: without(of(expected), of(installed)).map((one) => `${here} (the rule "${words(one)}")`),
-    unknown: without(of(installed), of(expected)).map((one) => `${here} (a rule other than "${words(one)}")`),
+    unknown: without(of(installed), of(expected)).map((one) => `${here} (a rule that the operator does not have: "${words(one)}")`),
   }
 }
 

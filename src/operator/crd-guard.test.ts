@@ -45,7 +45,7 @@ describe('nothing is signed', () => {
     'status.ledgers.[].displacedRequests',
     'status.ledgers.[].inFlight.[].earlierHashes',
   ])('with a definition that lacks %s', (path) => {
-    expect(() => guardWith(without(path)).assertCurrent()).toThrow(`lacks .${path.replaceAll('.[]', '[]')}`)
+    expect(() => guardWith(without(path)).assertCurrent()).toThrow(`differs in .${path.replaceAll('.[]', '[]')}`)
   })
   test('before a definition was seen', () => {
     const guard = createCrdGuard(kinds)
@@ -162,14 +162,14 @@ describe('what the operator writes would be refused for ever: nothing is signed,
       ethereumStake,
       'status.stakeId',
       (at) => Object.assign(at, { 'x-kubernetes-validations': [rule('self == oldSelf', 'it stays')] }),
-      '.status.stakeId (a rule other than "it stays")',
+      '.status.stakeId (a rule that the operator does not have: "it stays")',
     ],
     [
       'a rule of the log that is none now',
       stakingTransaction,
       '',
       (at) => Object.assign(at, { 'x-kubernetes-validations': [rule('false', 'no')] }),
-      '. (a rule other than "no")',
+      '. (a rule that the operator does not have: "no")',
     ],
     [
       'no rule of the log',
@@ -202,9 +202,9 @@ describe('what the operator writes would be refused for ever: nothing is signed,
   ])('%s', (_what, kind, path, change, says) => {
     const guard = guardWithPlace(kind, path, change)
     expect(() => guard.assertCurrent()).toThrow(
-      `OutdatedCRD: The installed CustomResourceDefinitions are older than this operator: ${kind.plural}.staking.dev (lacks ${says}`,
+      `OutdatedCRD: The installed CustomResourceDefinitions are not those of this operator: ${kind.plural}.staking.dev (differs in ${says}`,
     )
-    expect(guard.outdated()).toContain('Apply the CRDs of this version')
+    expect(guard.outdated()).toContain('Apply the CRDs of its version')
     guard.seen(`${kind.plural}.staking.dev`, installed(kind))
     expect([guard.outdated(), guard.lax()]).toEqual([undefined, undefined])
   })
@@ -240,7 +240,7 @@ test('what is let through of what others write stops nothing, since the operator
   })
   expect(() => guard.assertCurrent()).not.toThrow()
   expect(guard.lax()).toMatch(
-    /stakingsigners\.staking\.dev \(lacks .*maxRequestFeeGwei \(the rule ".*maxRequestFeeGwei \(its default\).*Apply the CRDs of this version/,
+    /stakingsigners\.staking\.dev \(differs in .*maxRequestFeeGwei \(the rule ".*maxRequestFeeGwei \(its default\).*Apply the CRDs of its version/,
   )
 })
 
@@ -249,7 +249,7 @@ test('how the definitions fall short is told once, and that they do no more', ()
   const guard = createCrdGuard(kinds)
   const tell = tellOfDefinitions(guard, {
     info: (_fields, message) => void lines.push(`info ${message}`),
-    warn: (_fields, message) => void lines.push(`warn ${message.slice(0, 68)}`),
+    warn: (_fields, message) => void lines.push(`warn ${message.slice(0, 70)}`),
   })
   for (const kind of kinds) guard.seen(`${kind.plural}.staking.dev`, installed(kind))
   tell()
@@ -259,7 +259,7 @@ test('how the definitions fall short is told once, and that they do no more', ()
   guard.seen(names.signer, installed(stakingSigner))
   tell()
   expect(lines).toEqual([
-    'warn The installed CustomResourceDefinitions are older than this operator',
+    'warn The installed CustomResourceDefinitions are not those of this operator',
     'info the installed definitions are those of this operator',
   ])
 })

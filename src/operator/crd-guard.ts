@@ -46,7 +46,7 @@ export interface CrdGuard {
   lax(): string | undefined
 }
 
-/** No policy fails open: where the cluster's CRDs are older than the operator, it signs nothing. A definition that was never seen counts as outdated. */
+/** No policy fails open: where the cluster’s CRDs do not fit the operator, it signs nothing. A definition that was never seen counts as outdated. */
 export function createCrdGuard(kinds: readonly KindDefinition[]): CrdGuard {
   const built = new Map(
     kinds.map((kind) => [
@@ -66,7 +66,7 @@ export function createCrdGuard(kinds: readonly KindDefinition[]): CrdGuard {
     const which = listed('lacking')
     return which === undefined
       ? undefined
-      : `The installed CustomResourceDefinitions are older than this operator: ${which}. Nothing is signed. Apply the CRDs of this version (kubectl apply -f crds/).`
+      : `The installed CustomResourceDefinitions are not those of this operator: ${which}. Nothing is signed. Apply the CRDs of its version (kubectl apply -f crds/).`
   }
   return {
     seen(name, definition) {
@@ -84,7 +84,7 @@ export function createCrdGuard(kinds: readonly KindDefinition[]): CrdGuard {
       const which = listed('lax')
       return which === undefined
         ? undefined
-        : `The installed CustomResourceDefinitions are not those of this operator: ${which}. What they let through, the operator looks at itself. Apply the CRDs of this version (kubectl apply -f crds/).`
+        : `The installed CustomResourceDefinitions are not those of this operator: ${which}. What they let through, the operator looks at itself. Apply the CRDs of its version (kubectl apply -f crds/).`
     },
   }
 }
@@ -93,7 +93,7 @@ const SHOWN = 3
 const inShort = (lacking: readonly string[]): string =>
   lacking[0] === '.'
     ? 'not seen'
-    : `lacks ${lacking.slice(0, SHOWN).join(', ')}${lacking.length > SHOWN ? ` and ${lacking.length - SHOWN} more` : ''}`
+    : `differs in ${lacking.slice(0, SHOWN).join(', ')}${lacking.length > SHOWN ? ` and ${lacking.length - SHOWN} more` : ''}`
 
 /** Says once how the definitions fall short of this operator's, and once that they do no more: what nobody asks a signature for would be told by nobody. */
 export function tellOfDefinitions(guard: Pick<CrdGuard, 'outdated' | 'lax'>, log: Pick<KubeLog, 'info' | 'warn'>): () => void {

@@ -183,7 +183,7 @@ describe('a definition that is older than the operator', () => {
         name,
         'OutdatedCRD',
         new RegExp(
-          `older than this operator: ${plural}\\.staking\\.dev \\(lacks \\.${path.join('\\.')}\\)\\. Nothing is signed\\. Apply the CRDs of this version`,
+          `not those of this operator: ${plural}\\.staking\\.dev \\(differs in \\.${path.join('\\.')}\\)\\. Nothing is signed\\. Apply the CRDs of its version`,
         ),
       )
     })

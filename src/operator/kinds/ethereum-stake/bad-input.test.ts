@@ -143,7 +143,7 @@ describe('a resource that nobody should pay: nothing is signed, and it says why'
     world.addSigner()
     world.addStake()
     const operator = world.start()
-    operator.state.crdsCurrent = stall('OutdatedCRD', 'The installed CustomResourceDefinitions are older than this operator.')
+    operator.state.crdsCurrent = stall('OutdatedCRD', 'The installed CustomResourceDefinitions are not those of this operator.')
     await world.settle(operator, [KEY], 2)
     expect(world.stalled()).toBe('OutdatedCRD')
     expect(world.service.requests).toEqual([])
