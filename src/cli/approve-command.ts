@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { InspectError } from '../inspect/error.ts'
 import { oneLine } from '../inspect/output.ts'
 import { approvableKinds } from '../resources/staking-approval.ts'
-import { duration, stopSignal } from './arguments.ts'
+import { duration, stopSignal, targetOf } from './arguments.ts'
 import { contextOption, kubeconfigOption, open } from './cluster-options.ts'
 
 interface ApproveFlags {
@@ -22,7 +22,7 @@ export function approveCommand(version: string): Command {
     .description(
       'approve what a stake, an exit or a withdrawal would have signed, as the user of the kubeconfig: shows the plan and asks. What was approved can be taken back until it is sent (kubectl delete approval NAME)',
     )
-    .argument('<target>', 'NAME, or KIND/NAME such as ethstake/validator-1')
+    .argument('<target...>', 'NAME, KIND NAME, or KIND/NAME such as ethstake/validator-1')
     .addOption(kubeconfigOption())
     .addOption(contextOption())
     .option('-n, --namespace <name>', "namespace (default: the context's)")
@@ -30,9 +30,10 @@ export function approveCommand(version: string): Command {
     .addOption(new Option('--plan <hash>', 'approve this plan only: status.plan.hash').argParser(planHash))
     .addOption(new Option('--expires-in <duration>', 'it counts for so long at most, such as 30m or 4h').argParser(duration))
     .option('--yes', 'do not ask. Not on a terminal, --plan and --yes are needed')
-    .action(async (given: string, flags: ApproveFlags) => {
+    .action(async (words: readonly string[], flags: ApproveFlags) => {
       const { approve, limitInWords, readApprovable } = await import('../inspect/approve.ts')
       const { planInWords } = await import('../inspect/plan-words.ts')
+      const given = targetOf(words)
       const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true
       if (!isTerminal && (flags.plan === undefined || flags.yes !== true))
         throw new InspectError(

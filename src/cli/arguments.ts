@@ -1,5 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander'
+import { InspectError } from '../inspect/error.ts'
 import { type LogFormat, logFormats, logLevels } from '../lib/log.ts'
+import { Interrupted } from './end.ts'
 
 /** Milliseconds from a duration as people write it: `500ms`, `15s`, `2m`, `1h`. */
 export function duration(text: string): number {
@@ -22,6 +24,12 @@ export function dnsName(text: string): string {
   if (!/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(text))
     throw new InvalidArgumentError('write a name of Kubernetes: lower-case letters, digits, hyphens and dots')
   return text
+}
+
+/** What a command is about, as kubectl takes it: NAME, KIND/NAME or KIND NAME. @throws InspectError */
+export function targetOf(words: readonly string[]): string {
+  if (words.length > 2) throw new InspectError(`"${words.join(' ')}" is not NAME, KIND/NAME or KIND NAME: one at a time`)
+  return words.join('/')
 }
 
 export function count(text: string): number {
@@ -54,13 +62,13 @@ export const logFormat = () =>
     .env('STAKING_LOG_FORMAT')
 export const defaultLogFormat = (): LogFormat => (process.stdout.isTTY ? 'text' : 'json')
 
-/** Aborted by SIGTERM or SIGINT; a second signal ends the process at once. */
+/** Aborted by SIGTERM or SIGINT, with an Interrupted as its reason; a second signal ends the process at once. */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController()
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, () => {
       if (controller.signal.aborted) process.exit(130)
-      controller.abort(new Error(`${name} received`))
+      controller.abort(new Interrupted(name))
     })
   }
   return controller.signal

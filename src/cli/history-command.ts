@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander'
 import { createLogger } from '../lib/log.ts'
 import { stopSignal } from './arguments.ts'
+import { endWith } from './end.ts'
 
 interface BuildFlags {
   readonly networks: string
@@ -25,7 +26,7 @@ export function historyCommand(): Command {
       const log = createLogger({ program: 'operator', level: 'info', format: process.stderr.isTTY ? 'text' : 'json' })
       const { count, block, sha256 } = await buildHistory({ ...flags, log, signal: stopSignal() })
       process.stdout.write(`wrote ${count} deposits up to block ${block} to ${flags.out}\ndepositHistorySha256: ${sha256}\n`)
-      process.exit(0)
+      await endWith(0)
     })
   return command
 }

@@ -1,46 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Finding } from '../inspect/doctor/finding.ts'
-import {
-  type Column,
-  csv,
-  json,
-  leftOut,
-  type OutputFormat,
-  oneLine,
-  outputFormats,
-  painter,
-  table,
-  tableRows,
-  yaml,
-} from '../inspect/output.ts'
-import { type Moment, timelineColumns } from '../inspect/timeline.ts'
-import { moment, stopSignal } from './arguments.ts'
+import { type OutputFormat, oneLine, outputFormats } from '../inspect/output.ts'
+import { moment, stopSignal, targetOf } from './arguments.ts'
 import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
+import { endWith } from './end.ts'
 import { planCommand } from './plan-command.ts'
+import { outputOption, paint, show, write } from './print.ts'
+import { statusCommand } from './status-command.ts'
 
-/** How often a watch looks. */
-const WATCH_MS = 2_000
-
-const outputOption = (...formats: readonly OutputFormat[]) =>
-  new Option('-o, --output <format>', 'how to print it').choices([...formats]).default('table')
 const networksOption = () =>
   new Option('--networks <file>', "the operator's networks").default('/etc/staking-operator/networks.yaml').env('STAKING_NETWORKS')
-
-const write = (text: string) => process.stdout.write(text)
-const paint = painter(process.stdout, process.env)
-/** Undefined where it is no terminal: a pipe gets whole lines. */
-const terminalWidth = (): number | undefined => (process.stdout.isTTY ? process.stdout.columns : undefined)
-
-function show<Row>(format: OutputFormat, columns: readonly Column<Row>[], rows: readonly Row[], whole: unknown): string {
-  if (format === 'json') return json(whole)
-  if (format === 'yaml') return yaml(whole)
-  if (format === 'csv') return csv(columns, rows)
-  const look = { wide: format === 'wide', width: terminalWidth() }
-  const left = leftOut(columns, rows, look)
-  if (left.length > 0) process.stderr.write(`The terminal is too narrow for ${left.join(', ')}: -o wide shows all.\n`)
-  return table(columns, rows, look)
-}
 
 /** What looks at a cluster and changes nothing, for `staking-operator` and `kubectl staking` alike. */
 export const inspectCommands = (version: string): readonly Command[] => [
@@ -90,6 +59,7 @@ function doctorCommand(version: string): Command {
           isNamed: [flags.kubeconfig, flags.context, process.env.KUBECONFIG || undefined].some((named) => named !== undefined),
         }))
         const inPod = flags.kubeconfig === undefined && process.env.KUBERNETES_SERVICE_HOST !== undefined
+        const signal = stopSignal()
         const findings = await examine(
           {
             networksFile: flags.networks,
@@ -101,13 +71,13 @@ function doctorCommand(version: string): Command {
             clock: systemClock,
             userAgent: `staking-operator/${version}`,
           },
-          stopSignal(),
+          signal,
         )
         if ('close' in cluster) await cluster.close()
         write(flags.output === 'table' ? report(findings) : show(flags.output, [], [], { findings }))
         const isLooked = findings.some(({ state }) => state !== 'skipped')
         if (!isLooked) process.stderr.write('error: nothing could be looked at from here\n')
-        process.exit(!isLooked || findings.some(({ state }) => state === 'failed') ? 1 : 0)
+        await endWith(!isLooked || findings.some(({ state }) => state === 'failed') ? 1 : 0, signal)
       },
     )
 }
@@ -119,61 +89,6 @@ function report(findings: readonly Finding[]): string {
   )
   const counts = Object.keys(states).map((state) => `${findings.filter((finding) => finding.state === state).length} ${state}`)
   return `${lines.join('')}\n${counts.join(', ')}\n`
-}
-
-function statusCommand(version: string): Command {
-  return new Command('status')
-    .description('tell the life of a stake, an exit or a withdrawal: its conditions, transactions and events in order')
-    .argument('<target>', 'NAME, or KIND/NAME such as ethstake/validator-1')
-    .addOption(kubeconfigOption())
-    .addOption(contextOption())
-    .option('-n, --namespace <name>', "namespace (default: the context's)")
-    .option('-w, --watch', 'go on, and print what is new')
-    .addOption(outputOption('table', 'wide', 'json', 'yaml'))
-    .action(
-      async (
-        target: string,
-        flags: ClusterFlags & { readonly namespace?: string; readonly watch?: true; readonly output: OutputFormat },
-      ) => {
-        const { readLife } = await import('../inspect/life.ts')
-        const signal = stopSignal()
-        const cluster = await open(flags, version)
-        const namespace = flags.namespace ?? cluster.namespace
-        const told = new Set<string>()
-        for (let look = 0; !signal.aborted; look++) {
-          const { resource, moments, hidden } = await readLife(cluster, target, namespace, signal)
-          const fresh = moments.filter((one) => !told.has(identity(one)))
-          for (const one of fresh) told.add(identity(one))
-          const isTable = flags.output === 'table' || flags.output === 'wide'
-          const lines = (withTitle: boolean) => colored(fresh, { wide: flags.output === 'wide', withTitle })
-          if (!isTable) {
-            const { kind, metadata, status } = resource
-            if (fresh.length > 0 || look === 0)
-              write(show(flags.output, [], [], { kind, namespace, name: metadata.name, phase: status?.phase, moments, hidden }))
-          } else if (look === 0) {
-            write(
-              `${oneLine(`${resource.kind} ${namespace}/${resource.metadata.name}: ${resource.status?.phase ?? 'not looked at yet'}`)}\n\n`,
-            )
-            write(lines(true))
-            for (const part of hidden) write(`\nYou may not read its ${part}: they are not shown.\n`)
-          } else if (fresh.length > 0) write(lines(false))
-          if (flags.watch !== true) break
-          await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined)
-        }
-        await cluster.close()
-        process.exit(0)
-      },
-    )
-}
-
-const identity = ({ at, what, text }: Moment): string => `${at} ${what} ${text}`
-
-/** Lines of warnings in yellow. */
-function colored(moments: readonly Moment[], { wide, withTitle }: { readonly wide: boolean; readonly withTitle: boolean }): string {
-  const rows = tableRows(timelineColumns, moments, { wide, width: terminalWidth() })
-    .map((row, index) => (moments[index - 1]?.isWarning === true ? paint('yellow', row) : row))
-    .slice(withTitle ? 0 : 1)
-  return rows.map((row) => `${row}\n`).join('')
 }
 
 function logCommand(version: string): Command {
@@ -204,7 +119,7 @@ function logCommand(version: string): Command {
         const entries = await readAuditTrail(cluster, flags, stopSignal())
         await cluster.close()
         write(show(flags.output, auditColumns, entries, entries))
-        process.exit(0)
+        await endWith(0)
       },
     )
 }
@@ -238,20 +153,25 @@ function verifyCommand(version: string): Command {
     .action(async (target: string, flags: VerifyFlags & { readonly network: string }) => {
       const { verifyDepositTarget } = await import('../inspect/verify-commands.ts')
       const verdicts = await verifyDepositTarget(target, flags, stopSignal())
-      conclude(flags.output, verdicts)
+      await conclude(flags.output, verdicts)
     })
   withNodes(command.command('stake'))
     .description('verify an EthereumStake of a cluster: its deposit against its spec, and its transaction against the chain')
-    .argument('<name>', 'name of the EthereumStake')
+    .argument('<name...>', 'name of the EthereumStake, with or without its kind')
     .addOption(kubeconfigOption())
     .addOption(contextOption())
     .option('-n, --namespace <name>', "namespace (default: the context's)")
-    .action(async (name: string, flags: VerifyFlags & ClusterFlags & { readonly namespace?: string }) => {
+    .action(async (words: readonly string[], flags: VerifyFlags & ClusterFlags & { readonly namespace?: string }) => {
       const { verifyStake } = await import('../inspect/verify-commands.ts')
       const cluster = await open(flags, version)
-      const verdicts = await verifyStake(cluster, { name, namespace: flags.namespace ?? cluster.namespace }, flags, stopSignal())
+      const verdicts = await verifyStake(
+        cluster,
+        { target: targetOf(words), namespace: flags.namespace ?? cluster.namespace },
+        flags,
+        stopSignal(),
+      )
       await cluster.close()
-      conclude(flags.output, verdicts)
+      await conclude(flags.output, verdicts)
     })
   return command
 }
@@ -261,13 +181,13 @@ function ethereumAddress(text: string): `0x${string}` {
   return text as `0x${string}`
 }
 
-function conclude(
+async function conclude(
   format: OutputFormat,
   groups: readonly {
     readonly what: string
     readonly verdicts: readonly { readonly rule: string; readonly holds: boolean | 'unknown'; readonly says: string }[]
   }[],
-): never {
+): Promise<never> {
   const failed = groups.flatMap(({ verdicts }) => verdicts).filter(({ holds }) => holds === false).length
   const unknown = groups.flatMap(({ verdicts }) => verdicts).filter(({ holds }) => holds === 'unknown').length
   if (format === 'table') {
@@ -284,5 +204,5 @@ function conclude(
         : `\nEvery rule that was looked at holds${unknown > 0 ? `; ${unknown} could not be looked at` : ''}.\n`,
     )
   } else write(show(format, [], [], { holds: failed === 0, groups }))
-  process.exit(failed > 0 ? 1 : 0)
+  return endWith(failed > 0 ? 1 : 0)
 }

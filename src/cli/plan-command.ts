@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander'
 import { dnsName, stopSignal } from './arguments.ts'
 import { contextOption, kubeconfigOption, open } from './cluster-options.ts'
+import { endWith } from './end.ts'
 
 interface PlanFlags {
   readonly filename: readonly string[]
@@ -57,6 +58,7 @@ export const planCommand = (version: string): Command =>
         import('../lib/clock.ts'),
       ])
       const cluster = flags.server === true ? await open(flags, version) : undefined
+      const signal = stopSignal()
       const plan = await makePlan(
         {
           paths: flags.filename,
@@ -70,11 +72,11 @@ export const planCommand = (version: string): Command =>
           },
           clock: systemClock,
         },
-        stopSignal(),
+        signal,
       )
       await cluster?.close()
       const paint = painter(flags.color ? process.stdout : {}, process.env)
       const text = flags.output === 'json' ? json(plan) : flags.output === 'yaml' ? yaml(plan) : inWords(plan, paint)
-      // All of it is written before the end: what is read by a pipe may take longer.
-      process.stdout.write(text, () => process.exit(exitCodeOf(plan, { strict: flags.strict === true })))
+      process.stdout.write(text)
+      await endWith(exitCodeOf(plan, { strict: flags.strict === true }), signal)
     })

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { setNetworkDefaults } from '../lib/network-defaults.ts'
+import { endWith, Interrupted } from './end.ts'
 import { lastWords, tellInOneLine } from './tell.ts'
+import { asCommanderTakes } from './words.ts'
 
 export const version = (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version
 
@@ -10,10 +12,13 @@ export async function runProgram(program: Command, here: URL): Promise<void> {
   setNetworkDefaults()
   // Whoever reads no more, as `| head` does, ends it quietly.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  // Nobody is left to be told.
+  process.stderr.on('error', () => {})
   try {
-    await tellInOneLine(program).parseAsync()
+    await tellInOneLine(program).parseAsync(asCommanderTakes(program, process.argv.slice(2)), { from: 'user' })
   } catch (error) {
+    if (error instanceof Interrupted) return endWith(error.exitCode)
     process.stderr.write(`${lastWords(error, here)}\n`)
-    process.exit(1)
+    await endWith(1)
   }
 }

@@ -60,7 +60,8 @@ export function openCluster(flags: ClusterFlags, { clock, userAgent }: { readonl
         throw new InspectError(
           `${where} does not accept the credentials of this context (401): log in again, or choose another context with --context`,
         )
-      if (error instanceof KubeTransportError || error instanceof KubeError) throw new InspectError(`${where}: ${error.message}`)
+      if (error instanceof KubeTransportError || error instanceof KubeError)
+        throw new InspectError(`${where}: ${error.message}`, { passes: mayPass(error) })
       throw error
     }
   }
@@ -98,6 +99,10 @@ export function openCluster(flags: ClusterFlags, { clock, userAgent }: { readonl
     close: () => api.close(),
   }
 }
+
+/** Nobody answers, or whoever does is overloaded, starting or without its store. */
+const mayPass = (error: KubeTransportError | KubeError): boolean =>
+  error instanceof KubeTransportError || error.status === 429 || error.status >= 500
 
 function load({ kubeconfig, context }: ClusterFlags): Kubeconfig {
   const read = loadFiles(kubeconfig)

@@ -3,7 +3,7 @@ import type { KubeObject } from '../operator/kube/objects.ts'
 import { definitionOf } from '../operator/saga-collection.ts'
 import { tellsGeneration } from '../resources/crd.ts'
 import { kinds } from '../resources/kinds.ts'
-import type { KindDefinition } from '../resources/meta.ts'
+import { GROUP, type KindDefinition, VERSION } from '../resources/meta.ts'
 import { type StakingTransaction, stakingTransaction } from '../resources/staking-transaction.ts'
 import type { Cluster } from './cluster.ts'
 import { InspectError } from './error.ts'
@@ -25,10 +25,12 @@ export function parseTarget(text: string): { readonly kinds: readonly KindDefini
   const [first = '', second, ...more] = text.split('/')
   if (more.length > 0 || first === '' || second === '') throw new InspectError(`"${text}" is not NAME or KIND/NAME`)
   if (second === undefined) return { kinds: tellable, name: first }
-  const wanted = first.toLowerCase()
-  const kind = tellable.find(({ kind: one, plural, singular, shortNames }) =>
-    [one.toLowerCase(), plural, singular, ...shortNames].includes(wanted),
-  )
+  // As `kubectl get -o name` prints it, and as kubectl takes it with its version: ethereumstake.staking.dev, ethereumstakes.v1alpha1.staking.dev.
+  const [wanted = '', ...group] = first.toLowerCase().split('.')
+  const isOurs = group.length === 0 || [GROUP, `${VERSION}.${GROUP}`].includes(group.join('.'))
+  const kind = !isOurs
+    ? undefined
+    : tellable.find(({ kind: one, plural, singular, shortNames }) => [one.toLowerCase(), plural, singular, ...shortNames].includes(wanted))
   if (kind === undefined)
     throw new InspectError(`"${first}" is no kind of this: write one of ${tellable.map(({ singular }) => singular).join(', ')}`)
   return { kinds: [kind], name: second }

@@ -11,6 +11,7 @@ import { type EthereumStake, ethereumStake } from '../resources/ethereum-stake.t
 import type { Cluster } from './cluster.ts'
 import { parseDepositFile } from './deposit-claims.ts'
 import { InspectError } from './error.ts'
+import { parseTarget } from './life.ts'
 import { type Expectation, type Verdict, verifyDepositData, verifyTransaction } from './verify-deposit.ts'
 
 /** The rules of one deposit. */
@@ -108,10 +109,14 @@ async function ofTransaction(
  */
 export async function verifyStake(
   cluster: Pick<Cluster, 'get'>,
-  ref: { readonly name: string; readonly namespace: string },
+  { target, namespace }: { readonly target: string; readonly namespace: string },
   flags: NodeFlags,
   signal: AbortSignal,
 ): Promise<readonly Verdicts[]> {
+  const { kinds, name } = parseTarget(target)
+  if (!kinds.includes(ethereumStake))
+    throw new InspectError(`"${target}" is no EthereumStake: only their deposits are verified, the life of the others is told by status`)
+  const ref = { name, namespace }
   const stake = await cluster.get<EthereumStake>(definitionOf(ethereumStake), ref, signal)
   if (stake === 'absent')
     throw new InspectError(`there is no EthereumStake ${ref.name} in namespace ${ref.namespace}: name another namespace with -n`)

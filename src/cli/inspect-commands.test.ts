@@ -1,0 +1,204 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { runToEnd } from '../../test/cluster/run.ts'
+
+/** The program as a person runs it, against an API server of a few lines. */
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const entry = fileURLToPath(new URL('../kubectl-staking.ts', import.meta.url))
+const RECORDS = 600
+const HASH = `0x${'ab'.repeat(32)}`
+
+interface Seen {
+  readonly url: string
+  readonly answer: (status: number, body: object) => void
+}
+type Route = (seen: Seen) => void
+let route: Route
+let asked: string[]
+let server: Server
+let dir: string
+
+const list = (kind: string, items: readonly object[] = []) => ({
+  kind: `${kind}List`,
+  apiVersion: 'staking.dev/v1alpha1',
+  metadata: { resourceVersion: '9' },
+  items,
+})
+const record = (nonce: number) => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'StakingTransaction',
+  metadata: { name: `deposit-${nonce}`, resourceVersion: '4', creationTimestamp: '2026-01-01T00:00:00Z' },
+  spec: {
+    network: 'hoodi',
+    chainId: 560048,
+    signer: 'treasury',
+    from: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
+    purpose: 'Deposit',
+    amount: '32 ETH',
+    owner: { kind: 'EthereumStake', namespace: 'team-a', name: `validator-${nonce}` },
+  },
+  status: { attempts: [{ at: '2026-01-01T00:00:00Z', kind: 'Call', nonce, hash: HASH, maxFeePerGasWei: '1' }] },
+})
+const stakeOf = (phase: string) => ({
+  apiVersion: 'staking.dev/v1alpha1',
+  kind: 'EthereumStake',
+  metadata: { name: 'validator-1', namespace: 'team-a', uid: 'u', resourceVersion: '5', creationTimestamp: '2026-01-01T00:00:00Z' },
+  spec: { network: 'hoodi' },
+  status: {
+    phase,
+    conditions: [{ type: 'Ready', status: 'False', reason: phase, message: 'm', lastTransitionTime: '2026-01-01T00:00:01Z' }],
+  },
+})
+const notFound = { kind: 'Status', code: 404, reason: 'NotFound', message: 'not found' }
+const serve =
+  (phase: () => string = () => 'Pending'): Route =>
+  ({ url, answer }) => {
+    if (url.includes('/stakingtransactions')) return answer(200, list('StakingTransaction', url.includes('fieldSelector') ? [] : records()))
+    if (url.includes('/signernonces')) return answer(200, list('SignerNonce'))
+    if (url.includes('/events')) return answer(200, { ...list('Event'), apiVersion: 'events.k8s.io/v1' })
+    if (url.endsWith('/namespaces/team-a/ethereumstakes/validator-1')) return answer(200, stakeOf(phase()))
+    return answer(404, notFound)
+  }
+const records = () => Array.from({ length: RECORDS }, (_, nonce) => record(nonce))
+
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'inspect-cli-'))
+  const onRequest = (request: IncomingMessage, response: ServerResponse) => {
+    const url = request.url ?? ''
+    asked.push(url)
+    route({
+      url,
+      answer: (status, body) => void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body)),
+    })
+  }
+  server = createServer(onRequest).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  writeFileSync(
+    join(dir, 'config'),
+    JSON.stringify({
+      kind: 'Config',
+      'current-context': 'a',
+      clusters: [
+        { name: 'c', cluster: { server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, 'insecure-skip-tls-verify': true } },
+      ],
+      users: [],
+      contexts: [{ name: 'a', context: { cluster: 'c', namespace: 'team-a' } }],
+    }),
+  )
+})
+beforeEach(() => {
+  route = serve()
+  asked = []
+})
+afterAll(() => {
+  server.closeAllConnections()
+  server.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+const children: ReturnType<typeof spawn>[] = []
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
+function run(...args: readonly string[]) {
+  const child = spawn(process.execPath, [entry, ...args], {
+    env: { ...process.env, KUBECONFIG: join(dir, 'config') },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  children.push(child)
+  const written = { stdout: '', stderr: '' }
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    written.stderr += text
+  })
+  child.stdout.setEncoding('utf8')
+  const read = () =>
+    child.stdout.on('data', (text: string) => {
+      written.stdout += text
+    })
+  return { child, written, read, ended: once(child, 'close').then(([code]) => code as number | null) }
+}
+async function done(...args: readonly string[]) {
+  const { written, read, ended } = run(...args)
+  read()
+  return { code: await ended, ...written }
+}
+const askedFor = (part: string) => vi.waitFor(() => expect(asked.some((url) => url.includes(part))).toBe(true), 30_000)
+
+describe('whoever reads slowly', () => {
+  test('gets all of the audit trail', async () => {
+    // A pipe takes 64 KiB at once: the rest is with the program until it is read.
+    const line = `"$0" "$1" log -o csv | { sleep 2; cat; }`
+    const { code, stdout } = await runToEnd({
+      command: 'sh',
+      args: ['-c', line, process.execPath, entry],
+      env: { KUBECONFIG: join(dir, 'config') },
+      signal: AbortSignal.timeout(50_000),
+    })
+    expect(code).toBe(0)
+    expect(stdout.length).toBeGreaterThan(65_536)
+    expect(stdout.split(HASH)).toHaveLength(RECORDS + 1)
+  })
+
+  test('or reads no more ends it quietly', async () => {
+    const { child, written, ended } = run('log')
+    await once(child.stdout, 'readable')
+    child.stdout.destroy()
+    expect([await ended, written.stderr]).toEqual([0, ''])
+  })
+})
+
+describe('ended by a signal while it waits for an answer', () => {
+  test.each<[string[], NodeJS.Signals, number]>([
+    [['status', 'validator-1'], 'SIGINT', 130],
+    [['log'], 'SIGTERM', 143],
+    [['doctor', '--networks', '/nowhere', '--keys-dir', '/nowhere'], 'SIGINT', 130],
+    [['status', '--watch', 'validator-1'], 'SIGINT', 0],
+  ])('%j %s: no stack, and the exit code %i', async (args, signal, code) => {
+    route = () => {}
+    const { child, written, read, ended } = run(...args)
+    read()
+    await askedFor('')
+    child.kill(signal)
+    expect([await ended, written.stderr]).toEqual([code, ''])
+  })
+})
+
+describe('a watch', () => {
+  test('goes on while the API server is away, and says so once', async () => {
+    let phase = 'Pending'
+    const well = serve(() => phase)
+    route = well
+    const { child, written, read, ended } = run('status', 'validator-1', '-w', '-o', 'yaml')
+    read()
+    await vi.waitFor(() => expect(written.stdout).toContain('Pending: m'), 30_000)
+    route = ({ answer }) => answer(503, { kind: 'Status', code: 503, message: 'etcd has no leader' })
+    await vi.waitFor(() => expect(written.stderr).toMatch(/etcd has no leader\. It is asked again\.\n/), 30_000)
+    const before = asked.length
+    await vi.waitFor(() => expect(asked.length).toBeGreaterThan(before), 30_000)
+    phase = 'Confirmed'
+    route = well
+    await vi.waitFor(() => expect(written.stdout).toContain('Confirmed: m'), 30_000)
+    child.kill('SIGINT')
+    expect([await ended, written.stderr.trimEnd().split('\n').length]).toEqual([0, 1])
+    // A document for each look.
+    expect(parseAllDocuments(written.stdout).map((one) => (one.toJS() as { readonly phase: string }).phase)).toEqual([
+      'Pending',
+      'Confirmed',
+    ])
+  })
+})
+
+test('it is found as people write it who come from kubectl', async () => {
+  const { code, stdout, stderr } = await done('-n', 'team-a', 'status', 'ethereumstake.staking.dev', 'validator-1', '-o=wide')
+  expect([code, stderr, stdout.split('\n')[0]]).toEqual([0, '', 'EthereumStake team-a/validator-1: Pending'])
+})
