@@ -106,6 +106,10 @@ export interface ValidatorRequestsApi {
     signal: AbortSignal,
   ): Promise<ExitRequestBody>
   exitRequest(pubkey: Pubkey, requestId: string, signal: AbortSignal): Promise<ExitRequestBody>
+  /** Requests that were made under an external reference, the newest first. None where the API does not list requests, which is beyond the interface. */
+  exitRequestsNamed?(pubkey: Pubkey, externalReference: string, signal: AbortSignal): Promise<readonly ExitRequestBody[]>
+  /** The same of withdrawals. */
+  withdrawalRequestsNamed?(pubkey: Pubkey, externalReference: string, signal: AbortSignal): Promise<readonly WithdrawalRequestBody[]>
   submitExitRequest(
     pubkey: Pubkey,
     requestId: string,

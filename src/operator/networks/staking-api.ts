@@ -67,6 +67,10 @@ export function apiOver(
       ),
     exitRequest: (pubkey, requestId, signal) =>
       read('getExitRequest', pubkey, requestId, () => client.getExitRequest({ params: { pubkey, requestId } }, signal)),
+    exitRequestsNamed: (pubkey, externalReference, signal) =>
+      listed('listExitRequests', () => client.listExitRequests({ params: { pubkey }, query: { externalReference } }, signal)),
+    withdrawalRequestsNamed: (pubkey, externalReference, signal) =>
+      listed('listWithdrawalRequests', () => client.listWithdrawalRequests({ params: { pubkey }, query: { externalReference } }, signal)),
     submitExitRequest: (pubkey, requestId, transactionHash, signal, sentBy) =>
       bodyOf('submitExitRequest', () =>
         client.submitExitRequest({ params: { pubkey, requestId }, body: { transactionHash, ...sentBy } }, signal),

@@ -43,6 +43,8 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     sentUnreported: false,
     /** The status with which an API of the bare interface answers to the cancelling of a withdrawal. */
     cancelsNoWithdrawals: undefined as number | undefined,
+    /** An API of the bare interface lists no requests. */
+    listsNothing: false,
     capacity: {} as Partial<WithdrawalCapacityBody>,
     lie: undefined as ((body: FakeRequestBody) => FakeRequestBody) | undefined,
   }
@@ -139,10 +141,21 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     return bodyOf({ ...one, cancelled: true })
   }
 
+  async function named(kind: ValidatorRequest['kind'], pubkey: Pubkey, reference: string): Promise<FakeRequestBody[]> {
+    calls.push({ method: 'list', pubkey })
+    if (state.listsNothing) return []
+    const own = [...stored.values()].filter(
+      ({ request, body }) => request.kind === kind && request.pubkey === pubkey && body.externalReference === reference,
+    )
+    return (await Promise.all(own.map(bodyOf))).toReversed()
+  }
+
   const api: ValidatorRequestsApi = {
     createExitRequest: async ({ idempotencyKey, pubkey, externalReference }) =>
       (await create('createExitRequest', { kind: 'exit', pubkey }, idempotencyKey, externalReference)) as ExitRequestBody,
     exitRequest: async (pubkey, id) => (await bodyOf(find(pubkey, id, 'exit'))) as ExitRequestBody,
+    exitRequestsNamed: async (pubkey, reference) => (await named('exit', pubkey, reference)) as ExitRequestBody[],
+    withdrawalRequestsNamed: async (pubkey, reference) => (await named('withdrawal', pubkey, reference)) as WithdrawalRequestBody[],
     submitExitRequest: async (pubkey, id, hash) => (await submit(pubkey, id, hash, 'exit')) as ExitRequestBody,
     cancelExitRequest: async (pubkey, id) => (await cancel('cancelExitRequest', pubkey, id, 'exit')) as ExitRequestBody,
     cancelWithdrawalRequest: async (pubkey, id) => {

@@ -17,7 +17,7 @@ const open: LoggedRequest = { is: 'open', hash, nonce: 3 }
 const landed: LoggedRequest = { is: 'landed', blockNumber: 7 }
 
 test.each<{ given: string; kind?: RequestKindName; status: ValidatorRequestStatus; logged?: LoggedRequest; expected: string }>([
-  { given: 'nothing yet', status: {}, expected: 'release' },
+  { given: 'nothing yet: status may have been wiped', status: {}, expected: 'cancel' },
   { given: 'a validator: a request may have been made', status: { validator }, expected: 'cancel' },
   { given: 'a request', status: created, expected: 'cancel' },
   { given: 'a request that was cancelled', status: { ...created, cancelled: true }, expected: 'release' },

@@ -40,21 +40,12 @@ export function decideRequestDeletion(
     case 'none':
     case 'idle':
   }
-  // One that stays with the staking API keeps its name, or its amount, long after its resource is gone.
-  const mayExist = logged.is === 'idle' || status.validator !== undefined
-  if (mayExist && status.cancelled !== true)
+  // One that stays with the staking API keeps its name, or its amount, long after its resource is gone. Whether there is one, status doesn't decide.
+  if (status.cancelled !== true)
     return {
       do: 'cancel',
       message: `Deleted: its request is being cancelled at the staking API. ${howToForget}`,
       ...(isConfirmed ? { orRelease: forgotten } : {}),
     }
-  return {
-    do: 'release',
-    because:
-      status.cancelled === true
-        ? 'its request was cancelled'
-        : logged.is === 'idle'
-          ? 'nothing of it can land'
-          : 'no transaction was ever made for it',
-  }
+  return { do: 'release', because: 'its request was cancelled, or never made' }
 }

@@ -596,6 +596,45 @@ describe('deleted', () => {
     expect(world.keys.signed).toEqual([])
     expect(world.requests.calls.some(({ method }) => method === 'cancelExitRequest')).toBe(false)
   })
+  test.each([
+    { at: 'an API that lists them', listsNothing: false, status: 'cancelled' },
+    { at: 'an API that lists nothing', listsNothing: true, status: 'awaiting_submission' },
+  ])('of which neither status nor the log tells any more: at $at it is $status, and nothing is made', async ({ listsNothing, status }) => {
+    const world = await visited(WITHDRAWAL, (before) => {
+      before.chain.state.requestFee = 10n ** 18n
+      before.requests.state.listsNothing = listsNothing
+    })
+    loseLog(world)
+    world.editRequest(WITHDRAWAL, ({ status: _status, ...rest }) => rest)
+    world.requests.calls.length = 0
+    world.remove(WITHDRAWAL)
+    await world.settle(world.start(), [WITHDRAWAL], 2)
+    expect(world.object(WITHDRAWAL)).toBeUndefined()
+    expect(await world.requests.requests()).toMatchObject([{ status }])
+    expect(world.requests.calls.filter(({ method }) => method.startsWith('create'))).toEqual([])
+    assertNothingMoved(world)
+  })
+  test.each([
+    { never: 'whose stake is not there', spec: { validator: { stakeRef: { name: 'none' } } } },
+    { never: 'of a key that is none', spec: { validator: { network: 'hoodi', pubkey: `0x${'11'.repeat(48)}` } } },
+    { never: 'on a network that is not configured', spec: { validator: { network: 'other', pubkey: `0x${'11'.repeat(48)}` } } },
+  ])('before anything could be asked for, $never: it goes at once, whatever the staking API does', async ({ spec }) => {
+    const world = await visited(
+      EXIT,
+      (before) => {
+        Object.assign(before.requests.api, {
+          exitRequestsNamed: async () => {
+            throw new StakingApiError('away', { kind: 'network', outcomeUnknown: false })
+          },
+        })
+      },
+      spec,
+    )
+    world.remove(EXIT)
+    await world.visit(world.start(), EXIT)
+    expect(world.object(EXIT)).toBeUndefined()
+    expect(world.requests.calls).toEqual([])
+  })
   test('of which only the log tells that it was made: it is cancelled all the same', async () => {
     const world = createWorld()
     world.addSigner()

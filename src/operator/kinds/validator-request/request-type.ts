@@ -28,6 +28,8 @@ export interface RequestType extends RequestKind {
     signal: AbortSignal,
   ): Promise<RequestBody>
   read(api: ValidatorRequestsApi, pubkey: Pubkey, id: string, signal: AbortSignal): Promise<RequestBody>
+  /** Those that were made under an external reference. None where the API does not list them. */
+  named(api: ValidatorRequestsApi, pubkey: Pubkey, externalReference: string, signal: AbortSignal): Promise<readonly RequestBody[]>
   /** Reports the hash of its transaction. @returns ms after which to report it again, where the API does not see the transaction yet */
   submit(
     api: ValidatorRequestsApi,
@@ -49,6 +51,7 @@ const exit: RequestType = {
   create: (api, { idempotencyKey, externalReference, pubkey }, signal) =>
     api.createExitRequest({ idempotencyKey, externalReference, pubkey }, signal),
   read: (api, pubkey, id, signal) => api.exitRequest(pubkey, id, signal),
+  named: async (api, pubkey, reference, signal) => (await api.exitRequestsNamed?.(pubkey, reference, signal)) ?? [],
   submit: async (api, pubkey, id, hash, signal, sentBy) => {
     await api.submitExitRequest(pubkey, id, hash, signal, sentBy)
     return undefined
@@ -76,6 +79,7 @@ const withdrawal: RequestType = {
   create: (api, { idempotencyKey, externalReference, pubkey, terms }, signal) =>
     api.createWithdrawalRequest({ idempotencyKey, externalReference, pubkey, amountGwei: amountOf(terms) }, signal),
   read: (api, pubkey, id, signal) => api.withdrawalRequest(pubkey, id, signal),
+  named: async (api, pubkey, reference, signal) => (await api.withdrawalRequestsNamed?.(pubkey, reference, signal)) ?? [],
   submit: async (api, pubkey, id, hash, signal, sentBy) =>
     (await api.submitWithdrawalRequest(pubkey, id, hash, signal, sentBy)).retryAfterMs,
   cancel: (api, pubkey, id, signal) => api.cancelWithdrawalRequest(pubkey, id, signal),

@@ -1,11 +1,12 @@
 import { isGone, StakingApiError } from '../../../contract/client-error.ts'
 import type { Perform } from '../../engine/step.ts'
-import { stall, wait } from '../../engine/verdict.ts'
+import { Halt, stall, wait } from '../../engine/verdict.ts'
+import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { mayBeHandedOver } from '../../transactions/protocol.ts'
 import { recordOf } from '../../transactions/store.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
-import { foundBy, knowsOf } from './evidence.ts'
+import { foundBy, knowsOf, ownRequest } from './evidence.ts'
 import { type RequestBody, typeOf } from './request-type.ts'
 import type { RequestService } from './service.ts'
 import type { FoundValidator, RequestOrder, ValidatorRequestEffects } from './steps.ts'
@@ -45,13 +46,22 @@ export function createUndo(
     return { cancelled: true }
   }
 
-  /** The visit that made the request may have ended before it was written down: it is made once more, and is the same, or made to be cancelled. */
+  /**
+   * The visit that made the request may have ended before it was written down, or status was wiped. It is looked for by its name; of an API that doesn't list,
+   * and where status or the log tell that one may be there, it is made once more, and is the same, or made to be cancelled.
+   * @param isSeen status names its validator
+   */
   async function madeBefore(
     order: RequestOrder,
     validator: FoundValidator,
+    isSeen: boolean,
     network: EthereumNetwork,
     signal: AbortSignal,
   ): Promise<string | undefined> {
+    const mayBeThere = isSeen || ownRequest(log, order.origin) !== undefined
+    const named = await typeOf(order).named(network.requests, validator.pubkey, order.externalReference, signal)
+    const found = named.find(({ status }) => status === 'awaiting_submission')
+    if (found !== undefined || !mayBeThere) return found?.requestId
     try {
       deps.assertMayAct()
       return (await service.post(order, validator, network, signal)).requestId
@@ -63,12 +73,23 @@ export function createUndo(
     }
   }
 
+  /** The validator of a resource whose status names none: where there is none (yet), nothing was asked for. */
+  async function targetNow(order: RequestOrder, visit: Visit, signal: AbortSignal): Promise<FoundValidator | undefined> {
+    try {
+      return foundBy(await targetOf(order, visit, signal))
+    } catch (error) {
+      if (!(error instanceof Halt) || (error.verdict.kind !== 'stall' && error.verdict.kind !== 'wait')) throw error
+      return undefined
+    }
+  }
+
   return async ({ order, validator: seen, requestId: given }, visit, signal) => {
     const undone = { cancelled: true } as const
     const type = typeOf(order)
-    const validator = seen ?? foundBy(await targetOf(order, visit, signal))
+    const validator = seen ?? (await targetNow(order, visit, signal))
+    if (validator === undefined) return undone
     const network = networkOf(validator.network)
-    const requestId = given ?? (await madeBefore(order, validator, network, signal))
+    const requestId = given ?? (await madeBefore(order, validator, seen !== undefined, network, signal))
     if (requestId === undefined) return undone
     const pubkey = validator.pubkey
     const look = () =>
