@@ -10,8 +10,17 @@ export function tellApprovals(
   {
     purpose,
     amount,
+    step,
+    newStakeAuthority,
     newWithdrawAuthority,
-  }: { readonly purpose: TransactionPurpose; readonly amount: bigint | undefined; readonly newWithdrawAuthority?: string | undefined },
+  }: {
+    readonly purpose: TransactionPurpose
+    readonly amount: bigint | undefined
+    /** Which of several steps it is, such as `its withdrawal`. */
+    readonly step?: string
+    readonly newStakeAuthority?: string | undefined
+    readonly newWithdrawAuthority?: string | undefined
+  },
 ): void {
   const requirement = requirementOf(signer.spec)
   if (requirement === undefined) return
@@ -24,10 +33,10 @@ export function tellApprovals(
     })
     return
   }
-  if (!isRequired(requirement, { purpose, amount: amount?.toString(), newWithdrawAuthority })) return
+  if (!isRequired(requirement, { purpose, amount: amount?.toString(), newStakeAuthority, newWithdrawAuthority })) return
   const { count, by } = requirement
   const whom = by.map(({ group, user }) => (user === undefined ? `group ${group}` : `user ${user}`)).join(' or ')
-  const words = `${count} approval${count === 1 ? '' : 's'} of ${whom}, by StakingSigner ${name} (spec.policy.approval)`
+  const words = `${count} approval${count === 1 ? '' : 's'} of ${whom}${step === undefined ? '' : ` for ${step}`}, by StakingSigner ${name} (spec.policy.approval)`
   draft.approvals.push(words)
   draft.waits.push({
     by: 'operator',

@@ -34,10 +34,14 @@ export function readAllManifests(
   const isOverStdin = paths.filter((path) => path === '-').length > 1
   if (isOverStdin) throw new InspectError('standard input can be read once: write -f - once')
   const files = paths.flatMap((path) => (path === '-' ? ['-'] : filesOf(path, recursive)))
-  return [...new Set(files)].flatMap((file) => {
+  const found = [...new Set(files)].flatMap((file) => {
     if (file === '-') return parseManifests(textOf(stdin(), 'standard input'), 'standard input')
     return parseManifests(textOf(readBytes(file), file), file)
   })
+  // Whoever renders what is read may have failed: that nothing would be refused is not known of nothing.
+  if (found.length === 0)
+    throw new InspectError(`there is no object to plan in ${paths.map((path) => (path === '-' ? 'standard input' : path)).join(', ')}`)
+  return found
 }
 
 function filesOf(path: string, recursive: boolean): readonly string[] {

@@ -21,6 +21,7 @@ import {
   type Subject,
   signerNamed,
   tellIdle,
+  tellMadeAnew,
   tellUnknownNetwork,
   uidsOf,
 } from './subject.ts'
@@ -37,6 +38,7 @@ export async function planEthereumStake(draft: Draft, subject: Subject<EthereumS
     )
     return
   }
+  if (tellMadeAnew(draft, subject)) return
   const request = stakeRequestOf({ origin: originOf(subject), spec })
   // The operator's own checks of spec, signer and network, in its own words.
   const checks = createDepositRequests(ethereumAdmission(admissionOver(world)))

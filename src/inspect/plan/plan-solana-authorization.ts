@@ -22,8 +22,8 @@ interface Successor {
 
 /** What applying a SolanaStakeAuthorization would do. */
 export function planSolanaAuthorization(draft: Draft, subject: Subject<SolanaStakeAuthorizationSpec>, { world }: PlanContext): void {
-  const { spec, own, namespace } = subject
-  const signed = own.find(isSigned)
+  const { spec, own, former, namespace } = subject
+  const signed = [...own, ...former].find(isSigned)
   if (signed !== undefined) {
     draft.does.push(`its hand-over was made before (StakingTransaction ${signed.metadata.name}): nothing is handed over again`)
     return
@@ -122,14 +122,14 @@ function askHolders(
     stake: now.stake === undefined ? stake.spec.stakeAuthority.signer : now.stake.signer,
     withdraw: now.withdraw === undefined ? stake.spec.withdrawAuthority.signer : now.withdraw.signer,
   }
-  const newWithdrawAuthority = successors.find(({ role }) => role === 'withdraw')?.address
+  const addressOf = (role: Successor['role']): string | undefined => successors.find((one) => one.role === role)?.address
   const asked = new Map<string, StakingSigner>()
   for (const role of ['stake', 'withdraw'] as const) {
     const holder = holders[role]
     const signer = holder === undefined ? undefined : signerNamed(draft, world, holder)
     if (signer === undefined) continue
     asked.set(signer.metadata.name, signer)
-    const successor = successors.find((one) => one.role === role)?.address
+    const successor = addressOf(role)
     if (successor === undefined) continue
     askPolicy(draft, { world, signer, namespace }, `that its ${role} authority goes to ${successor}`, (one, facts) =>
       admitSuccessor(one, { namespace: facts, kind, role, successor }),
@@ -138,5 +138,10 @@ function askHolders(
   for (const { signer } of successors) if (signer !== undefined) asked.set(signer.metadata.name, signer)
   if (draft.refusals.length === 0)
     for (const signer of asked.values())
-      tellApprovals(draft, signer, { purpose: 'SolanaAuthorization', amount: undefined, newWithdrawAuthority })
+      tellApprovals(draft, signer, {
+        purpose: 'SolanaAuthorization',
+        amount: undefined,
+        newStakeAuthority: addressOf('stake'),
+        newWithdrawAuthority: addressOf('withdraw'),
+      })
 }

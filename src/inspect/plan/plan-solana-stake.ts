@@ -17,6 +17,7 @@ import {
   type Subject,
   signerNamed,
   tellIdle,
+  tellMadeAnew,
   tellUnknownNetwork,
   uidsOf,
 } from './subject.ts'
@@ -26,6 +27,7 @@ import { admissionOver } from './world.ts'
 export async function planSolanaStake(draft: Draft, subject: Subject<SolanaStakeSpec>, context: PlanContext): Promise<void> {
   const { world } = context
   const { spec, own } = subject
+  if (tellMadeAnew(draft, subject)) return
   const request = solanaRequestOf({ origin: originOf(subject), spec })
   const paid = own.find((record) => record.spec.purpose === 'SolanaStake' && isSigned(record))
   const payer = signerNamed(draft, world, request.stakeSigner)
@@ -41,8 +43,28 @@ export async function planSolanaStake(draft: Draft, subject: Subject<SolanaStake
   if (world.networks !== undefined) await attempt(draft, () => requests.networkOf(spec.network))
   const parties = await partiesOf(draft, { context, requests, request, isPaying, payer, withdrawer })
   const isIdle = tellIdle(draft, spec)
+  if (isPaid && !isIdle) tellApprovalsOfLater(draft, subject, [parties?.payer ?? payer, parties?.withdrawer ?? withdrawer])
   if (!isPaying || isIdle || payer === undefined || draft.refusals.length > 0) return
   await pay(draft, { subject, context, requests, request, amount, parties, payer })
+}
+
+type LaterStep = 'SolanaDeactivation' | 'SolanaWithdrawal'
+const isStepSigned = (own: Subject<unknown>['own'], step: LaterStep): boolean =>
+  own.some((record) => record.spec.purpose === step && isSigned(record))
+
+/** Whose approvals the way out of a stake that is paid needs: the stake authority deactivates, both withdraw. */
+function tellApprovalsOfLater(
+  draft: Draft,
+  { spec: { desiredState }, own }: Subject<SolanaStakeSpec>,
+  [payer, withdrawer]: readonly [payer: StakingSigner | undefined, withdrawer: StakingSigner | undefined],
+): void {
+  const tell = (purpose: LaterStep, step: string, signers: readonly (StakingSigner | undefined)[]): void => {
+    if (isStepSigned(own, purpose)) return
+    const byName = new Map(signers.flatMap((signer) => (signer === undefined ? [] : [[signer.metadata.name, signer]])))
+    for (const signer of byName.values()) tellApprovals(draft, signer, { purpose, amount: undefined, step })
+  }
+  if (desiredState !== 'Active') tell('SolanaDeactivation', 'its deactivation', [payer])
+  if (desiredState === 'Withdrawn') tell('SolanaWithdrawal', 'its withdrawal', [payer, withdrawer])
 }
 
 const requestsOver = ({ world }: PlanContext, assumed: string | undefined): SolanaRequests => {
@@ -53,7 +75,7 @@ const requestsOver = ({ world }: PlanContext, assumed: string | undefined): Sola
 function tell(
   draft: Draft,
   {
-    subject: { spec, live },
+    subject: { spec, live, own },
     request,
     amount,
     paid,
@@ -74,7 +96,7 @@ function tell(
   if (paid !== undefined) {
     draft.does.push(`its stake was paid before (StakingTransaction ${paid}): it is not paid again`)
     if (spec.desiredState !== 'Active' && spec.desiredState !== before) {
-      draft.does.push('deactivates the stake: it cools down until an epoch ends')
+      if (!isStepSigned(own, 'SolanaDeactivation')) draft.does.push('deactivates the stake: it cools down until an epoch ends')
       if (spec.desiredState === 'Withdrawn') {
         draft.does.push(`withdraws all of it to ${where}, and closes the stake account`)
         draft.moves = { network: spec.network, is: 'asks', amount: 'the whole balance', signer: request.withdrawSigner, returnsTo: where }

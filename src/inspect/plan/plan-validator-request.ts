@@ -10,13 +10,15 @@ import type { EthereumNetwork } from '../../operator/ports.ts'
 import { addressOf } from '../../operator/transactions/ethereum-texts.ts'
 import { EXIT_GWEI } from '../../operator/transactions/limits.ts'
 import { admitRequest } from '../../operator/transactions/policy.ts'
+import type { RecordObject } from '../../operator/transactions/store.ts'
 import type { EthereumStake } from '../../resources/ethereum-stake.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import { tellApprovals } from './approvals.ts'
-import { attempt, type Draft } from './draft.ts'
+import { attempt, type Draft, refuse } from './draft.ts'
 import { priceCall } from './ethereum-fees.ts'
 import {
   askPolicy,
+  doneBefore,
   isSigned,
   originOf,
   type PlanContext,
@@ -39,6 +41,8 @@ export async function planValidatorRequest(draft: Draft, subject: RequestSubject
     draft.does.push(`its request was made before (StakingTransaction ${signed.metadata.name}): nothing is asked again`)
     return
   }
+  const before = doneBefore(subject)
+  if (before !== undefined) return tellAskedBefore(draft, kind, before)
   const order = orderOf({ origin: originOf(subject), spec })
   const words = requestKinds[kind].words(order)
   const { validator } = order
@@ -82,6 +86,17 @@ export async function planValidatorRequest(draft: Draft, subject: RequestSubject
   const network = world.networks?.ethereum(found.network)
   if (network !== undefined)
     await price(draft, { context, signer, network, asked, caps: { cap, feeCap }, order, kind, pubkey: found.pubkey })
+}
+
+/** Another resource of this name has asked before. Only what the consensus layer has dropped is asked for once more. */
+function tellAskedBefore(draft: Draft, kind: RequestKindName, { metadata, spec, status }: RecordObject): void {
+  const { passesWhenDropped, onceMore } = requestKinds[kind]
+  const { owner } = spec
+  const whose = `${kind} ${owner.namespace}/${owner.name} of UID ${owner.originUid} has asked for this before (StakingTransaction ${metadata.name})`
+  if (passesWhenDropped && status?.outcome?.is === 'Landed') {
+    draft.does.push(`asks for nothing as long as what was asked before stands: ${whose}`)
+    draft.unknown.push(`whether the consensus layer has dropped that: only the staking API knows. ${onceMore}`)
+  } else refuse(draft, { by: 'operator', reason: 'AlreadyRequested', message: `${whose}. Nothing is asked again. ${onceMore}` })
 }
 
 interface Found {

@@ -228,6 +228,13 @@ describe('without a cluster', () => {
     expect([found.action, found.waits.map(({ reason }) => reason)]).toEqual(['create', ['WaitingForStake', 'ApprovalRequired']])
   })
 
+  test('where deactivations have to be approved, so has a hand-over of the stake authority, and the plan says so', async () => {
+    const approval = { kinds: ['SolanaDeactivation'], by: [{ group: 'treasury' }] }
+    const staker = solanaSigner('staker', { allowedSuccessors: [NEXT], approval })
+    const plan = await planned([staker, nextSigner, solanaStake('one'), handOver({ stakeAuthority: { signer: 'next' } })])
+    expect(one(plan, 'hand-over').approvals).toEqual(['1 approval of group treasury, by StakingSigner staker (spec.policy.approval)'])
+  })
+
   test.each<[string, readonly Json[], RegExp]>([
     [
       'no successor',
@@ -333,6 +340,17 @@ describe('without a cluster', () => {
     expect(exitCodeOf(plan, { strict: false })).toBe(2)
   })
 
+  test.each(['v1alpha1', 'v1', 'Staking.dev/v1alpha1'])(
+    'a kind of ours in apiVersion %s is refused: no cluster has it there',
+    async (apiVersion) => {
+      const plan = await planned([signer(), { ...stake('a'), apiVersion }], { server: clusterOf([]).server })
+      expect(reasons(one(plan, 'a'))).toEqual([
+        `schema: apiVersion: is ${apiVersion}: this version has EthereumStake in staking.dev/v1alpha1`,
+      ])
+      expect(exitCodeOf(plan, { strict: false })).toBe(2)
+    },
+  )
+
   test('a Solana stake is told, and a suspended stake pays nothing yet', async () => {
     const plan = await planned([solanaSigner('staker'), solanaStake('sol-1'), signer(), stake('later', { suspend: true })])
     expect(one(plan, 'sol-1')).toMatchObject({
@@ -405,6 +423,9 @@ describe('manifests', () => {
     ['a field twice', () => [put('bad.yaml', 'kind: A\nkind: B\n')], /is neither YAML nor JSON \(line 2\)$/],
     ['a bomb of aliases', () => [put('bad.yaml', bomb)], /has aliases that cannot be followed$/],
     ['a URL', () => ['https://example.org/a.yaml'], /is a URL: fetch it first/],
+    ['nothing', () => [put('bad.yaml', '')], /^there is no object to plan in .*bad\.yaml$/],
+    ['nothing but comments', () => [put('bad.yaml', '# rendered by nobody\n---\n---\n')], /^there is no object to plan in /],
+    ['an empty list', () => [put('bad.json', '{"apiVersion":"v1","kind":"List","items":[]}')], /^there is no object to plan in /],
     ['standard input twice', () => ['-', '-'], /standard input can be read once/],
     ['a networks file that is not there', () => [put('good.yaml', stringify(stake('a')))], /nowhere\.yaml cannot be read \(ENOENT\)/],
   ])('%s is an error in one line', async (what, paths, says) => {
@@ -493,6 +514,15 @@ const record = (name: string, spec: Json, status: Json = {}) => ({
   status,
 })
 const owner = (name: string) => ({ owner: { kind: 'EthereumStake', namespace: 'team-a', name, originUid: 'o-1' } })
+const originOf = (name: string) => ({ namespace: 'team-a', annotations: { 'staking.dev/origin': `o-1/team-a/${name}` } })
+const cancelledAt = (at: string) => ({
+  state: 'Waiting',
+  attempts: [
+    { hash: '0xaa', kind: 'Call', nonce: 0, generation: 0, at },
+    { hash: '0xab', kind: 'Cancel', nonce: 0, generation: 0, at },
+  ],
+  closed: [{ nonce: 0, generation: 0, by: 'Cancel', hash: '0xab', blockNumber: 1 }],
+})
 const landed = (at: string) => ({
   place: 0,
   attempts: [{ hash: '0xaa', kind: 'Call', nonce: 0, generation: 0, at }],
@@ -564,7 +594,7 @@ describe('with a cluster', () => {
   })
 
   test('what is there is unchanged or changes by field, and what was paid is not paid again', async () => {
-    const paid = { ...stake('a', { credentialsType: 'Compounding' }), status: { transaction: { state: 'Confirmed' } } }
+    const paid = { ...stake('a', { credentialsType: 'Compounding' }, originOf('a')), status: { transaction: { state: 'Confirmed' } } }
     const { server } = clusterOf([teamA, signer(), paid, record('dep', owner('a'), landed('2026-01-01T00:00:00Z'))])
     const plan = await planned([stake('a', { suspend: true }), signer()], { server })
     expect(one(plan, 'a')).toMatchObject({ action: 'change', changes: [{ field: 'spec.suspend', to: true }] })
@@ -572,6 +602,100 @@ describe('with a cluster', () => {
     expect(one(plan, 'a').does[0]).toMatch(/deposit of 32 ETH was made before/)
     expect(one(plan, 'treasury').action).toBe('unchanged')
     expect(plan.summary.pays).toEqual([])
+  })
+
+  test('what was cancelled pays when it goes on: its amount, its limits and its approvals are told', async () => {
+    const limits = [{ window: '24h', maxCount: 1 }]
+    const approval = { by: [{ group: 'approvers' }] }
+    const there = [
+      teamA,
+      signer({ limits, approval }),
+      stake('a', { suspend: true }, originOf('a')),
+      record('dep', owner('a'), cancelledAt('2026-01-01T00:00:00Z')),
+    ]
+    const plan = await planned([stake('a', {}, originOf('a'))], { server: clusterOf(there).server })
+    expect(one(plan, 'a')).toMatchObject({
+      moves: { is: 'pays', amount: '32 ETH' },
+      limits: [{ used: '0 transactions', leftAfter: '0 transactions' }],
+      approvals: ['1 approval of group approvers, by StakingSigner treasury (spec.policy.approval)'],
+    })
+    expect(one(plan, 'a').does.join()).not.toMatch(/nothing is paid again/)
+  })
+
+  test.each<[string, Json, Json, RegExp]>([
+    ['paid', {}, landed('2026-01-01T00:00:00Z'), /has paid 32 ETH before \(StakingTransaction dep\).*Nothing is bought again/],
+    ['may pay yet', {}, { place: 0, attempts: landed('2026-01-01T00:00:00Z').attempts }, /Nothing is bought again/],
+  ])(
+    'a stake that is made anew under the name of one that has %s is refused, as the operator stalls on it',
+    async (_what, spec, status, says) => {
+      const { server } = clusterOf([teamA, signer(), record('dep', { ...owner('a'), apiId: 'stk_1' }, status)])
+      const plan = await planned([stake('a', spec)], { server })
+      expect(reasons(one(plan, 'a')).join()).toMatch(/^AlreadyStaked: EthereumStake team-a\/a of UID o-1 /)
+      expect(reasons(one(plan, 'a')).join()).toMatch(says)
+      expect(exitCodeOf(plan, { strict: false })).toBe(2)
+      // It resumes what it has made itself, and may take that over.
+      for (const again of [stake('a', spec, originOf('a')), stake('a', { adopt: { stakeId: 'stk_1' } })])
+        expect(one(await planned([again], { server }), 'a')).toMatchObject({ action: 'create', refusals: [] })
+      const reverted = { outcome: { is: 'Reverted', hash: '0xaa', nonce: 0, blockNumber: 1 } }
+      for (const nothing of [cancelledAt('2026-01-01T00:00:00Z'), reverted]) {
+        const after = clusterOf([teamA, signer(), record('dep', owner('a'), nothing)])
+        expect(one(await planned([stake('a')], { server: after.server }), 'a').moves).toMatchObject({ amount: '32 ETH' })
+      }
+    },
+  )
+
+  test('a withdrawal that is made anew under its name is refused; of an exit only what the consensus layer made of it is not known', async () => {
+    const pubkey = `0x${'ab'.repeat(48)}`
+    const asked = (kind: string, purpose: string) =>
+      record(
+        `${kind}-record`,
+        { purpose, owner: { kind, namespace: 'team-a', name: 'again', originUid: 'o-1' } },
+        landed('2026-01-01T00:00:00Z'),
+      )
+    const there = [teamA, signer(), asked('ValidatorWithdrawal', 'Withdrawal'), asked('ValidatorExit', 'Exit')]
+    const { server } = clusterOf(there)
+    const withdrawal = { ...exit('again', { network: 'hoodi', pubkey }, { amountEth: '1' }), kind: 'ValidatorWithdrawal' }
+    expect(reasons(one(await planned([withdrawal], { server }), 'again')).join()).toMatch(
+      /^AlreadyRequested: ValidatorWithdrawal team-a\/again of UID o-1 has asked for this before .* another name\.$/,
+    )
+    const found = one(await planned([exit('again', { network: 'hoodi', pubkey })], { server }), 'again')
+    expect(found).toMatchObject({ action: 'create', refusals: [] })
+    expect(found.moves).toBeUndefined()
+    expect(found.unknown.join()).toMatch(/whether the consensus layer has dropped that/)
+  })
+
+  test('the way out of a Solana stake is told with the approvals of each step that is left', async () => {
+    const approval = { by: [{ group: 'treasury' }] }
+    const step = (name: string, purpose: string) =>
+      record(
+        name,
+        {
+          chain: 'Solana',
+          network: 'devnet',
+          chainId: undefined,
+          genesisHash: 'genesis',
+          purpose,
+          amount: '5 SOL',
+          from: STAKER,
+          signer: 'staker',
+          call: undefined,
+          owner: { kind: 'SolanaStake', namespace: 'team-a', name: 'sol', originUid: 'o-1' },
+        },
+        { attempts: [{ hash: 's', kind: 'Call', at: '2026-01-01T00:00:00Z' }], outcome: { is: 'Landed', hash: 's', blockNumber: 1 } },
+      )
+    const live = (desiredState: string) => ({ ...solanaStake('sol', { desiredState }), metadata: { name: 'sol', ...originOf('sol') } })
+    const of = (steps: readonly Json[], from: string) =>
+      planned([live('Withdrawn')], { server: clusterOf([teamA, solanaSigner('staker', { approval }), live(from), ...steps]).server })
+    const paid = step('paid', 'SolanaStake')
+    const words = (what: string) => `1 approval of group treasury for ${what}, by StakingSigner staker (spec.policy.approval)`
+    const whole = one(await of([paid], 'Active'), 'sol')
+    expect(whole.approvals).toEqual([words('its deactivation'), words('its withdrawal')])
+    const rest = one(await of([paid, step('cooled', 'SolanaDeactivation')], 'Inactive'), 'sol')
+    expect(rest.approvals).toEqual([words('its withdrawal')])
+    expect(rest.does.join()).not.toContain('deactivates')
+    expect(one(await of([paid, step('cooled', 'SolanaDeactivation'), step('out', 'SolanaWithdrawal')], 'Withdrawn'), 'sol').waits).toEqual(
+      [],
+    )
   })
 
   test('a signer that is nowhere is refused; one that may not be read is not known', async () => {

@@ -80,6 +80,11 @@ interface Entry {
 const ofOperator: readonly KindDefinition[] = [stakingTransaction, signerNonce]
 const plannable = kinds.filter((kind) => !ofOperator.includes(kind))
 
+const isOfGroup = ({ apiVersion }: ManifestObject): boolean => apiVersion.split('/')[0] === GROUP
+/** The group was left out, or written with capitals, as no group is: no cluster has such a kind. */
+const isMeantForUs = ({ apiVersion, kind }: ManifestObject): boolean =>
+  apiVersion.includes('/') ? apiVersion.split('/')[0]?.toLowerCase() === GROUP : plannable.some((one) => one.kind === kind)
+
 const metadataOf = ({ metadata }: ManifestObject): Readonly<Record<string, unknown>> =>
   typeof metadata === 'object' && metadata !== null ? (metadata as Readonly<Record<string, unknown>>) : {}
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
@@ -90,7 +95,7 @@ async function entriesOf(manifests: readonly Manifest[], namespace: string, view
   for (const manifest of manifests) {
     const { object, source } = manifest
     const metadata = metadataOf(object)
-    const isOurs = object.apiVersion.split('/')[0] === GROUP
+    const isOurs = isOfGroup(object) || isMeantForUs(object)
     const definition = isOurs ? plannable.find(({ kind }) => kind === object.kind) : undefined
     const at =
       definition?.scope === 'Cluster' ? undefined : (textIn(metadata.namespace) ?? (definition === undefined ? undefined : namespace))
@@ -139,7 +144,7 @@ async function taken(
   }
   // What has no name that a path can hold is not asked for.
   const place = placeProblems(definition, object)
-  if (view === undefined || place.length > 0) {
+  if (view === undefined || place.length > 0 || !isOfGroup(object)) {
     if (view === undefined)
       draft.unknown.push('whether it is in the cluster already, and what its admission policies say: no cluster was asked (--server)')
     return { object: byRules(), live: undefined, isLiveKnown: false }
@@ -281,9 +286,13 @@ async function fill({ definition, namespace = '', name, draft, live }: Entry, ob
     draft.does.push(
       `resumes what the resource of UID ${origin.origin.uid} has made (annotation staking.dev/origin): what that has paid is not paid again`,
     )
-  const own = (context.world.records ?? []).filter(
+  const ofName = (context.world.records ?? []).filter(
     ({ spec: { owner } }) => owner.kind === kind && owner.namespace === namespace && owner.name === name,
   )
+  const there = live === undefined ? undefined : readOrigin(kind, live.metadata)
+  const originUid = [origin, there].find((one) => one?.is === 'own')?.origin.uid ?? live?.metadata.uid
+  const own = ofName.filter(({ spec }) => spec.owner.originUid === originUid)
+  const former = ofName.filter((record) => !own.includes(record))
   if (live?.metadata.deletionTimestamp !== undefined)
     draft.waits.push({
       by: 'operator',
@@ -295,7 +304,7 @@ async function fill({ definition, namespace = '', name, draft, live }: Entry, ob
     draft.unknown.push('whether that is so: you may not read the log (StakingTransactions)')
     return
   }
-  const subject = { kind, namespace, name, live, own }
+  const subject = { kind, namespace, name, live, own, former }
   const spec = object.spec
   if (definition === ethereumStake) await planEthereumStake(draft, { ...subject, spec: spec as EthereumStakeSpec }, context)
   else if (definition === solanaStake) await planSolanaStake(draft, { ...subject, spec: spec as SolanaStakeSpec }, context)

@@ -1,6 +1,7 @@
 import type { Origin } from '../../operator/engine/origin.ts'
 import { goesByLabels, type NamespaceFacts, type Refusal } from '../../operator/transactions/policy.ts'
-import type { RecordObject } from '../../operator/transactions/store.ts'
+import { mayBeHandedOver } from '../../operator/transactions/protocol.ts'
+import { type RecordObject, recordOf } from '../../operator/transactions/store.ts'
 import { type Asking, asksForSignature, isPlanOnly } from '../../resources/mode.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { LiveObject } from './cluster-view.ts'
@@ -18,6 +19,8 @@ export interface Subject<Spec> {
   readonly live: LiveObject | undefined
   /** Its own records in the log. */
   readonly own: readonly RecordObject[]
+  /** Those of another resource that had its name before. */
+  readonly former: readonly RecordObject[]
 }
 
 /** What the plan of one resource is made with. */
@@ -42,9 +45,38 @@ export const originOf = <Kind extends string>(subject: {
 
 export const uidsOf = (records: readonly RecordObject[]): ReadonlySet<string> => new Set(records.map(({ metadata }) => metadata.uid))
 
-/** Something of it was signed, or has landed: what is applied over it pays nothing again. */
-export const isSigned = ({ status }: RecordObject): boolean =>
-  status?.outcome !== undefined || status?.place !== undefined || (status?.attempts ?? []).length > 0
+/** Something of it may land, or has: what is applied over it pays nothing again. What has come to nothing (cancelled, expired) is made again, and pays. */
+export const isSigned = (record: RecordObject): boolean => record.status?.outcome !== undefined || !mayBeHandedOver(recordOf(record))
+
+/** What a resource that had the name before has done, or may yet. What was reverted has done nothing. */
+export const doneBefore = ({ former }: Pick<Subject<unknown>, 'former'>): RecordObject | undefined =>
+  former.find((record) => isSigned(record) && record.status?.outcome?.is !== 'Reverted')
+
+/**
+ * A resource that is made anew under the name of one that has paid: the staking API keeps the name, and gives it to nobody else. To take that stake over is another
+ * matter. @returns whether all is said with that
+ */
+export function tellMadeAnew(
+  draft: Draft,
+  subject: Pick<Subject<{ readonly adopt?: { readonly stakeId: string } | undefined }>, 'former' | 'kind' | 'namespace' | 'name' | 'spec'>,
+): boolean {
+  const before = doneBefore({ former: subject.former.filter(({ spec }) => spec.purpose === 'Deposit' || spec.purpose === 'SolanaStake') })
+  if (before === undefined) return false
+  const { apiId = '', amount, owner } = before.spec
+  const { adopt } = subject.spec
+  if (adopt !== undefined && adopt.stakeId !== apiId) return false
+  const what = `${subject.kind} ${subject.namespace}/${subject.name} of UID ${owner.originUid} has paid ${amount} before (StakingTransaction ${before.metadata.name})`
+  if (adopt !== undefined) {
+    draft.does.push(`takes over stake ${apiId} of the staking API: ${what}, and nothing is paid again`)
+    return true
+  }
+  refuse(draft, {
+    by: 'operator',
+    reason: 'AlreadyStaked',
+    message: `${what}, and the staking API keeps its name. Nothing is bought again. To take that stake over as it is, set spec.adopt.stakeId to ${apiId}; for another stake, choose another name.`,
+  })
+  return true
+}
 
 /** The signer of a name; undefined where it is not known, which is told. One that is known to be nowhere is told by who admits. */
 export function signerNamed(draft: Draft, world: World, name: string): StakingSigner | undefined {
