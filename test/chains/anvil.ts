@@ -111,14 +111,27 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
     throw error
   })
 
-  /** Only a graceful end makes anvil write its state: ask for it instead, before every end. */
-  const saveState = (): Promise<void> => saveAnvilState(url, stateFile)
+  const blockNumber = async (): Promise<number> => Number(await rpc<Hex>('eth_blockNumber'))
+
+  /**
+   * Only a graceful end makes anvil write its state: ask for it instead, before every end. No block comes any more: of what is mined while a large state is written,
+   * final blocks would be gone afterwards, as from no network.
+   */
+  const saveState = async (): Promise<void> => {
+    if (mining === 'automine') await rpc('evm_setAutomine', [false])
+    else await rpc('evm_setIntervalMining', [0])
+    for (let time = 0; time < 5; time++) {
+      const before = await blockNumber()
+      await saveAnvilState(url, stateFile)
+      if ((await blockNumber()) === before) return
+    }
+    throw new Error('anvil goes on mining while its state is saved: blocks would be lost')
+  }
   const crash = async (): Promise<void> => {
     await saveState()
     node.kill('SIGKILL')
     await node.exited
   }
-  const blockNumber = async (): Promise<number> => Number(await rpc<Hex>('eth_blockNumber'))
 
   return {
     url,
