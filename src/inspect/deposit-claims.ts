@@ -59,7 +59,8 @@ const ofStakingApi = z.object({
 export function parseDepositFile(text: string, path: string): readonly DepositClaim[] {
   let value: unknown
   try {
-    value = JSON.parse(text)
+    // Windows writes a mark before the text.
+    value = JSON.parse(text.replace(/^\uFEFF/, ''))
   } catch {
     throw new InspectError(`${path} is not JSON: give a deposit_data-*.json, a stake of the staking API, or the hash of a transaction`)
   }

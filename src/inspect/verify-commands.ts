@@ -12,7 +12,14 @@ import type { Cluster } from './cluster.ts'
 import { parseDepositFile } from './deposit-claims.ts'
 import { InspectError } from './error.ts'
 import { parseTarget } from './life.ts'
-import { type Expectation, type Verdict, verifyDepositData, verifyTransaction } from './verify-deposit.ts'
+import {
+  type Expectation,
+  type Verdict,
+  verifyDepositData,
+  verifyNoneBefore,
+  verifyOnceInList,
+  verifyTransaction,
+} from './verify-deposit.ts'
 
 /** The rules of one deposit. */
 export interface Verdicts {
@@ -43,12 +50,25 @@ export async function verifyDepositTarget(
   }
   if (/^0x[0-9a-fA-F]*$/.test(target))
     throw new InspectError(`${target} is not the hash of a transaction: that has 64 hex digits after 0x, and this has ${target.length - 2}`)
-  const network = await networkOf(flags.network, flags, false)
-  return parseDepositFile(await readTarget(target), target).map((claim) => ({
-    what: `${network.name}: ${claim.pubkey}`,
-    verdicts: verifyDepositData(claim, network, expected),
-  }))
+  const withHistory = flags.history === true
+  const network = await networkOf(flags.network, flags, withHistory)
+  const claims = parseDepositFile(await readTarget(target), target)
+  const chain = withHistory ? chainOf(network, signal) : undefined
+  const groups: Verdicts[] = []
+  for (const claim of claims)
+    groups.push({
+      what: `${network.name}: ${claim.pubkey}`,
+      verdicts: [
+        ...verifyDepositData(claim, network, expected),
+        ...verifyOnceInList(claim, claims),
+        ...(chain === undefined ? [] : [verifyNoneBefore(claim, await chain.depositsFor(claim.pubkey, signal))]),
+      ],
+    })
+  return groups
 }
+
+const chainOf = (network: EthereumNetworkConfig, signal: AbortSignal) =>
+  createEthereumChain({ config: network, clock: systemClock, signal, historyWaitMs: 86_400_000 })
 
 function amountOf(eth: string | undefined) {
   if (eth === undefined) return undefined
@@ -96,7 +116,7 @@ async function ofTransaction(
   withHistory: boolean,
   signal: AbortSignal,
 ): Promise<Verdicts> {
-  const chain = createEthereumChain({ config: network, clock: systemClock, signal, historyWaitMs: 86_400_000 })
+  const chain = chainOf(network, signal)
   return {
     what: `${network.name}: transaction ${hash}`,
     verdicts: await verifyTransaction(chain, { hash, network, expected, withHistory }, signal),

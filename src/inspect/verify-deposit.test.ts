@@ -4,7 +4,7 @@ import { encodeDepositCalldata, signDepositMessage, withdrawalCredentials } from
 import { knownNetworks } from '../chains/ethereum/networks.ts'
 import { type Gwei, gwei, gweiToWei, wei } from '../lib/amounts.ts'
 import { parseDepositFile } from './deposit-claims.ts'
-import { type Verdict, verifyDepositData, verifyTransaction } from './verify-deposit.ts'
+import { type Verdict, verifyDepositData, verifyNoneBefore, verifyOnceInList, verifyTransaction } from './verify-deposit.ts'
 
 const constants = knownNetworks.hoodi as NonNullable<(typeof knownNetworks)[string]>
 const hoodi = { ...constants, name: 'hoodi' }
@@ -43,6 +43,17 @@ describe('a file of deposit data', () => {
     const verdicts = judge(cliFile())
     expect(broken(verdicts)).toEqual([])
     expect(verdicts.find(({ rule }) => rule === 'withdrawal credentials')?.says).toContain(address.toLowerCase())
+  })
+
+  test('with the mark that Windows writes before a text, in capitals and with 0x, holds', () => {
+    const [entry] = JSON.parse(cliFile()) as readonly Record<string, unknown>[]
+    const loud = Object.fromEntries(
+      Object.entries(entry ?? {}).map(([field, value]) => [
+        field,
+        typeof value === 'string' && /^[0-9a-f]{8,}$/.test(value) ? `0x${value.toUpperCase()}` : value,
+      ]),
+    )
+    expect(broken(judge(`\uFEFF${JSON.stringify(loud)}`))).toEqual([])
   })
 
   test('of the staking API holds', () => {
@@ -85,6 +96,12 @@ describe('a file of deposit data', () => {
       ['withdrawal credentials', 'signature', 'deposit message root', 'deposit data root'],
     ],
     ['that pays the deposit contract itself', cliFile(signed({ to: hoodi.depositContractAddress })), {}, ['withdrawal address']],
+    [
+      'of an amount that is signed as another, beyond 64 bits',
+      cliFile(signed(), { amount: String(2n ** 64n + 32_000_000_000n) }),
+      {},
+      ['amount'],
+    ],
     ['under the least amount', cliFile(signed({ amount: gwei(999_999_999n) })), {}, ['amount']],
   ])('%s does not hold', (_what, text, expected, rules) => {
     expect(broken(judge(text, expected))).toEqual(rules)
@@ -98,6 +115,36 @@ describe('a file of deposit data', () => {
     ['an amount in ETH', cliFile(signed(), { amount: '32.0' }), /amount: must be a whole number of gwei/],
   ])('that is %s is refused in words', (_what, text, message) => {
     expect(() => parseDepositFile(text, 'file.json')).toThrow(message)
+  })
+})
+
+describe('whether it comes first for its key', () => {
+  const [claim] = parseDepositFile(cliFile(), 'file.json')
+  if (claim === undefined) throw new Error('there is one')
+  const hash = `0x${'99'.repeat(32)}` as Hash
+  const paid = (deposit = signed()): DepositLog => ({ ...deposit, index: 0n, transactionHash: hash, blockNumber: 5n })
+
+  test.each<[string, readonly DepositLog[], boolean, RegExp]>([
+    ['as none is there', [], true, /has none for its public key yet/],
+    ['as it was paid', [paid()], true, /was paid by transaction 0x99.* paid once more/],
+    ['though others have added since', [paid(), paid(signed({ to: other }))], true, /was paid by/],
+    [
+      'not after another one’s credentials',
+      [paid(signed({ to: other })), paid()],
+      false,
+      /0x99.* came first, with credentials 0x02.*8617e3/i,
+    ],
+    ['nor after one of another amount', [paid(signed({ amount: gwei(1_000_000_000n) }))], false, /came first/],
+  ])('%s', (_what, deposits, holds, says) => {
+    expect(verifyNoneBefore(claim, deposits)).toMatchObject({ holds, says: expect.stringMatching(says) })
+  })
+
+  test('twice in one file, it is told', () => {
+    const twice = parseDepositFile(`[${[cliFile(), cliFile()].map((one) => one.slice(1, -1)).join(',')}]`, 'file.json')
+    expect(twice.flatMap((one) => verifyOnceInList(one, twice)).map(({ holds, says }) => [holds, says])).toEqual(
+      twice.map(() => [false, expect.stringMatching(/^entries 0, 1 of the file/)]),
+    )
+    expect(verifyOnceInList(claim, [claim])).toEqual([])
   })
 })
 

@@ -97,10 +97,13 @@ function verifyPayee(credentials: Hex, network: Network, expected: Expectation):
 }
 
 const LEAST = gwei(1_000_000_000n)
+/** The consensus layer counts in 64 bits: what is more would be signed, and hashed, as another amount. */
+const MOST = gwei(2n ** 64n - 1n)
 function verifyAmount(amount: Gwei, { amountGwei: expected }: Expectation): Verdict {
   if (expected !== undefined && amount !== expected)
     return verdict('amount', false, `${formatEth(amount)} ETH, and it should be ${formatEth(expected)} ETH`)
   if (amount < LEAST) return verdict('amount', false, `${formatEth(amount)} ETH: the contract takes no less than 1 ETH`)
+  if (amount > MOST) return verdict('amount', false, `${formatEth(amount)} ETH: no deposit can be of so much`)
   const alone = amount < gwei(32_000_000_000n) ? ': a validator is not active under 32 ETH' : ''
   return verdict('amount', true, `${formatEth(amount)} ETH${alone}`)
 }
@@ -198,6 +201,44 @@ export function verifyFirst(deposits: readonly DepositLog[], hash: Hash): Verdic
         false,
         `transaction ${first.transactionHash} came first, with credentials ${first.withdrawalCredentials}: this deposit only adds to that validator`,
       )
+}
+
+/**
+ * Of a deposit that may not be paid yet, by all deposits for its key: whether it is the first one, or would be.
+ * @param deposits in their order
+ */
+export function verifyNoneBefore(claim: DepositClaim, deposits: readonly DepositLog[]): Verdict {
+  const [first] = deposits
+  if (first === undefined) return verdict('first deposit', true, 'the contract has none for its public key yet')
+  const isThis =
+    sameHex(first.withdrawalCredentials, claim.withdrawalCredentials) &&
+    sameHex(first.signature, claim.signature) &&
+    first.amountGwei === claim.amountGwei
+  return isThis
+    ? verdict(
+        'first deposit',
+        true,
+        `it was paid by transaction ${first.transactionHash}, as the first one for its public key: paid once more, it only adds to that validator`,
+      )
+    : verdict(
+        'first deposit',
+        false,
+        `transaction ${first.transactionHash} came first, with credentials ${first.withdrawalCredentials}: this deposit would only add to that validator`,
+      )
+}
+
+/** Whoever pays a list pays each entry: the second one for a key is no stake of its own. */
+export function verifyOnceInList(claim: DepositClaim, all: readonly DepositClaim[]): readonly Verdict[] {
+  const places = all.flatMap(({ pubkey }, index) => (sameHex(pubkey, claim.pubkey) ? [index] : []))
+  return places.length < 2
+    ? []
+    : [
+        verdict(
+          'one deposit for a key',
+          false,
+          `entries ${places.join(', ')} of the file are for the same public key: what is paid after the first only adds to that validator`,
+        ),
+      ]
 }
 
 /** Looks a transaction up and verifies it whole. @throws ChainError */

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -147,6 +147,14 @@ describe('verify', () => {
     const wrong = await cli('verify', 'deposit', hash, '--network', NETWORK, '--withdrawal-address', `0x${'ab'.repeat(20)}`)
     expect(wrong.stdout).toMatch(/BROKEN +withdrawal credentials: the money would return to 0x7099/)
     expect(wrong.code).toBe(1)
+  })
+
+  test('of a file, with the history, says what was paid for its key before', async () => {
+    const { depositData } = (await getStake(stack().cluster, 'validator-1'))?.status ?? {}
+    const file = join(mkdtempSync(join(tmpdir(), 'verify-')), 'deposit.json')
+    writeFileSync(file, JSON.stringify({ depositData }))
+    const { code, stdout } = await cli('verify', 'deposit', file, '--network', NETWORK, '--history')
+    expect([code, stdout]).toEqual([0, expect.stringContaining(`first deposit: it was paid by transaction ${hash}`)])
   })
 
   test('a hash cut short is no hash', async () => {
