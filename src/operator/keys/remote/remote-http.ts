@@ -40,13 +40,18 @@ const MAX_TLS_BYTES = 262_144
 /** The connection was closed while it was idle, or as the request was sent: asked once more, it is a new one. A signature that nobody has read moves nothing. */
 const stale = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
-/** @param name of the signer, for messages. They hold no URL, no header and nothing of an answer. */
+/**
+ * @param name of the signer, for messages. They hold no URL, no header and nothing of an answer.
+ * @param mostMs for one request and its whole answer, whatever its own signal: a login that many wait for is nobody's, and one that never ends would hold them all
+ */
 export function createRemoteHttp({
   name,
+  mostMs,
   tls = {},
   env = process.env,
 }: {
   readonly name: string
+  readonly mostMs: number
   readonly tls?: TlsFiles | undefined
   readonly env?: Readonly<Record<string, string | undefined>>
 }): RemoteHttp {
@@ -129,13 +134,15 @@ export function createRemoteHttp({
 
   return {
     async send(request, signal) {
+      const timeout = AbortSignal.timeout(mostMs)
       for (let attempt = 1; ; attempt++) {
         signal.throwIfAborted()
         try {
-          return await once(request, signal)
+          return await once(request, AbortSignal.any([signal, timeout]))
         } catch (error) {
           if (error instanceof KeyError) throw error
           signal.throwIfAborted()
+          if (timeout.aborted) throw unavailable(`did not answer within ${mostMs} ms`)
           const code = codeOf(error)
           if (attempt < 2 && stale.has(code)) continue
           throw unavailable(`cannot be reached (${code})`)

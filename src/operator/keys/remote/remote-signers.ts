@@ -98,7 +98,7 @@ export async function createRemoteSigners(file: string | undefined, wiring: Wiri
 
 function openSigner(entry: RemoteSignerEntry, { clock, onCall, env = process.env }: Wiring): Live {
   const { name, timeoutMs, web3signer, awsKms, transit } = entry
-  const http = createRemoteHttp({ name, tls: (web3signer ?? awsKms ?? transit)?.tls, env })
+  const http = createRemoteHttp({ name, mostMs: timeoutMs, tls: (web3signer ?? awsKms ?? transit)?.tls, env })
   const gate = createGate({ name, clock, timeoutMs, onCall: onCall && ((...call) => onCall(name, ...call)) })
   const wiring = { name, gate, clock }
   const live = (keys: RemoteKeys): Live => ({ shown: JSON.stringify(entry), keys, http })

@@ -467,6 +467,27 @@ describe('Transit', () => {
     ])
   })
 
+  test('a login whose answer comes byte by byte and never ends is given up; the next one is another', async () => {
+    const server = await vault()
+    let isSlow = true
+    const dripping = await serve((request, response) => {
+      if (!isSlow) return void response.writeHead(307, { location: server.url }).end()
+      response.writeHead(200, { 'content-type': 'application/json' })
+      const drip = setInterval(() => response.write(' '), 50)
+      response.once('close', () => clearInterval(drip))
+      request.resume()
+    })
+    const tokenFile = join(dir, 'jwt')
+    writeFileSync(tokenFile, 'projected')
+    const keys = await open(transit(dripping, { kubernetes: { role: 'staking', tokenFile } }), { timeoutMs: 1_000 })
+    expect(await errorOf(challenge(keys))).toMatchObject({ code: 'unavailable', message: expect.stringMatching(/within 1000 ms/) })
+    isSlow = false
+    await systemClock.sleep(1_500, never)
+    // Nor is its redirect followed, with the token of the service account.
+    expect(await errorOf(challenge(keys))).toMatchObject({ code: 'unavailable', message: expect.stringMatching(/answered 307/) })
+    expect(server.seen).toEqual([])
+  })
+
   test('asked whether it can sign, it signs what no cluster takes for a transaction', async () => {
     const server = await vault()
     writeFileSync(join(dir, 'token'), 'first')
