@@ -213,6 +213,15 @@ describe('a stake that was never paid, deleted', () => {
     world.assertMoney({ deposits: 1 })
   })
 
+  test('with a stake in status that is another’s: its own is found by its name and cancelled', async () => {
+    const { world, operator, stakeId } = await unpaid()
+    world.editStatus((status) => ({ ...status, stakeId: 'f'.repeat(32) }))
+    world.remove(KEY)
+    await world.settle(operator, [KEY], 4)
+    expect(world.object(KEY)).toBeUndefined()
+    expect(statusAt(world, stakeId)).toBe('cancelled')
+  })
+
   test('that is another resource’s by its external reference is left alone', async () => {
     const { world, operator, stakeId } = await unpaid()
     world.service.state.lie = (body) => ({ ...body, externalReference: 'EthereumStake/team-b/other' })

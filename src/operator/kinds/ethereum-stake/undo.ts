@@ -3,6 +3,7 @@ import { isGone, StakingApiError } from '../../../contract/client-error.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { lowerCase } from '../../../lib/chain-types.ts'
 import { sameHex } from '../../../lib/hex.ts'
+import { externalReference } from '../../engine/origin.ts'
 import type { Perform } from '../../engine/step.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { StakingApi } from '../../ports.ts'
@@ -30,6 +31,10 @@ export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositReques
     const senders = await Promise.all([...hashes].map(async (hash) => (await chain.transaction(hash, signal))?.from))
     return senders.length > 0 && senders.every((from) => from !== undefined && !ours.some((own) => sameHex(own, from)))
   }
+
+  /** What the log has of a key holds its stake: it was paid, or may be, or it is for a resource elsewhere. */
+  const isHeld = (pubkey: Pubkey, reference: string): boolean =>
+    log.ofSubject(pubkey).some((record) => externalReference(record.spec.owner) !== reference || !mayBeHandedOver(recordOf(record)))
 
   const look = (api: StakingApi, stakeId: string, signal: AbortSignal) =>
     api.ethereumStake(stakeId, signal).catch((error: unknown) => {
@@ -78,15 +83,17 @@ export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositReques
     )
   }
 
-  return async ({ network, stakeId, externalReference }, _visit, signal) => {
+  return async ({ network, stakeId, externalReference: reference }, _visit, signal) => {
     const { api } = networkOf(network)
-    const named = stakeId === undefined ? ((await api.ethereumStakesNamed?.(externalReference, signal)) ?? []) : []
     const own = stakeId === undefined ? undefined : await look(api, stakeId, signal)
+    // Where status names none, or another's, its own is looked for by its name.
+    const isOwn = own?.externalReference === reference
+    const named = isOwn ? [] : ((await api.ethereumStakesNamed?.(reference, signal)) ?? [])
     for (const body of [...(own === undefined ? [] : [own]), ...named]) {
       // One that is another's is left alone: somebody changed status, or it was adopted.
-      const isOurs = body.externalReference === externalReference
-      // Of those that status does not name, what was paid or reported was looked for before, and what the log has was made for another resource.
-      const isFree = body.transaction.status === 'awaiting_submission' && log.ofSubject(body.depositData.pubkey).length === 0
+      const isOurs = body.externalReference === reference
+      // Of those that status does not name, what was paid or reported was looked for before.
+      const isFree = body.transaction.status === 'awaiting_submission' && !isHeld(body.depositData.pubkey, reference)
       if (isOurs && (body === own || (body.network === network && isFree))) await cancel(network, body, signal)
     }
     return { cancelled: true }

@@ -614,6 +614,20 @@ describe('deleted', () => {
     expect(world.requests.calls.filter(({ method }) => method.startsWith('create'))).toEqual([])
     assertNothingMoved(world)
   })
+  test('with a request in status that is another’s: its own is found by its name and cancelled, and the other is left alone', async () => {
+    const world = await visited(WITHDRAWAL, (before) => {
+      before.chain.state.requestFee = 10n ** 18n
+    })
+    const others = await world.requests.api.createWithdrawalRequest(
+      { idempotencyKey: 'other', pubkey: world.validator(), amountGwei: gwei(5n), externalReference: 'ValidatorWithdrawal/team-b/other' },
+      new AbortController().signal,
+    )
+    world.editRequest(WITHDRAWAL, (request) => ({ ...request, status: { ...request.status, requestId: others.requestId } }))
+    world.remove(WITHDRAWAL)
+    await world.settle(world.start(), [WITHDRAWAL], 2)
+    expect(world.object(WITHDRAWAL)).toBeUndefined()
+    expect((await world.requests.requests()).map(({ status }) => status)).toEqual(['cancelled', 'awaiting_submission'])
+  })
   test.each([
     { never: 'whose stake is not there', spec: { validator: { stakeRef: { name: 'none' } } } },
     { never: 'of a key that is none', spec: { validator: { network: 'hoodi', pubkey: `0x${'11'.repeat(48)}` } } },

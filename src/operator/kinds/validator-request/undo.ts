@@ -89,18 +89,18 @@ export function createUndo(
     const validator = seen ?? (await targetNow(order, visit, signal))
     if (validator === undefined) return undone
     const network = networkOf(validator.network)
-    const requestId = given ?? (await madeBefore(order, validator, seen !== undefined, network, signal))
-    if (requestId === undefined) return undone
-    const pubkey = validator.pubkey
-    const look = () =>
+    const look = (requestId: string) =>
       service.read(order, validator, requestId, network, signal).catch((error: unknown) => {
         if (isGone(error)) return undefined
         throw error
       })
-    // One that is another's is left alone: somebody changed status.
-    if ((await look())?.externalReference !== order.externalReference) return undone
+    const isOwn = async (requestId: string) => (await look(requestId))?.externalReference === order.externalReference
+    // Where status names another's, somebody changed it: that one is left alone, and its own is looked for.
+    const named = given !== undefined && (await isOwn(given)) ? given : undefined
+    const requestId = named ?? (await madeBefore(order, validator, seen !== undefined, network, signal))
+    if (requestId === undefined || (named === undefined && !(await isOwn(requestId)))) return undone
     try {
-      await type.cancel(network.requests, pubkey, requestId, signal)
+      await type.cancel(network.requests, validator.pubkey, requestId, signal)
       return undone
     } catch (error) {
       if (isGone(error)) return undone
@@ -109,6 +109,6 @@ export function createUndo(
       if (!type.staysUntilCancelled && (error.code === 'invalid-state' || error.status === 405 || error.status === 501)) return undone
       if (error.code !== 'invalid-state') throw error
     }
-    return afterSubmission(await look(), order, validator, signal)
+    return afterSubmission(await look(requestId), order, validator, signal)
   }
 }
