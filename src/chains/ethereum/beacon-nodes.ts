@@ -101,7 +101,8 @@ export function createBeaconNodes(options: {
   }
 }
 
-function createVerify(network: BeaconNetwork, log: ChainLog | undefined) {
+/** Asks a node which network it serves. Of a network whose root is not built in, the first that was seen counts. */
+export function createVerify(network: BeaconNetwork, log: ChainLog | undefined) {
   /** Of a network whose root is not built in, the first that was seen: its nodes must agree. */
   let root: Hex | undefined = knownGenesisValidatorsRoots[network.name]
 

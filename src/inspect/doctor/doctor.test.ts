@@ -7,7 +7,7 @@ import { RpcFailure } from '../../lib/rpc-failure.ts'
 import { isSuspended } from '../../operator/suspension.ts'
 import type { Cluster } from '../cluster.ts'
 import { lookAtLeader } from './cluster-findings.ts'
-import { compareNodes, lookAtEthereumNode } from './ethereum-node.ts'
+import { atOneHeight, compareNodes, lookAtEthereumNode } from './ethereum-node.ts'
 import type { Finding } from './finding.ts'
 import { operatorRules, type Rule } from './permissions.ts'
 import { lookAtSolanaNode } from './solana-node.ts'
@@ -90,6 +90,22 @@ test('nodes with different final blocks are on two chains', async () => {
     await look(node({ eth_getBlockByNumber: ([at]) => (at === 'finalized' ? block(900, 400, 'cd') : block(1000)) })),
   ]
   expect(troubles(compareNodes('hoodi', views))).toEqual([expect.stringMatching(/^failed: nodes 1 and 2 show different final blocks 900/)])
+})
+
+test('nodes that are not equally far are compared where both have a final block', async () => {
+  // A fork of the chain, as a node of a test makes it: the same chain id and genesis, and its own blocks since.
+  const further =
+    (hash: string) =>
+    ([at]: readonly unknown[]) =>
+      at === 'finalized' ? block(932, 20, '11') : at === '0x384' ? block(900, 400, hash) : block(1000)
+  for (const [hash, told] of [
+    ['ab', []],
+    ['cd', [expect.stringMatching(/^failed: nodes 1 and 2 show different final blocks 900/)]],
+  ] as const) {
+    const calls = [node(), node({ eth_getBlockByNumber: further(hash) })] as const
+    const views = [await look(calls[0]), await look(calls[1])]
+    expect(troubles(compareNodes('hoodi', await atOneHeight(views, calls, never)))).toEqual(told)
+  }
 })
 
 test('a network with one node is warned of', async () => {

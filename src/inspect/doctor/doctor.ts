@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { createBeaconGet } from '../../chains/ethereum/beacon-http.ts'
 import { parseExact } from '../../chains/solana/rpc-formats.ts'
 import { createStakingClient } from '../../contract/client.ts'
 import { StakingApiError } from '../../contract/client-error.ts'
@@ -10,8 +11,9 @@ import { readApiKey } from '../../operator/networks/networks.ts'
 import { type NetworksFile, readNetworksFile, type StakingApiConfig } from '../../operator/networks/networks-file.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { Cluster } from '../cluster.ts'
+import { lookAtBeaconNode } from './beacon-node.ts'
 import { lookAtApprovals, lookAtDefinitions, lookAtLeader, lookAtSigners } from './cluster-findings.ts'
-import { compareNodes, lookAtEthereumNode } from './ethereum-node.ts'
+import { atOneHeight, compareNodes, lookAtEthereumNode } from './ethereum-node.ts'
 import { type Finding, failed, ok, saying, skipped, warning } from './finding.ts'
 import { lookAtPermissions } from './permissions.ts'
 import { lookAtSolanaNode } from './solana-node.ts'
@@ -75,8 +77,16 @@ async function lookAtNodes(
   const ethereum = await Promise.all(
     file.ethereum.map(async ({ config }) => {
       const now = () => clock.now().getTime()
-      const views = await Promise.all(config.rpcUrls.map((url, index) => lookAtEthereumNode(config, index + 1, callOf(url), now, signal)))
-      return [...views.flatMap(({ findings }) => findings), ...compareNodes(config.name, views)]
+      const calls = config.rpcUrls.map((url) => callOf(url))
+      const views = await Promise.all(calls.map((call, index) => lookAtEthereumNode(config, index + 1, call, now, signal)))
+      const compared = compareNodes(config.name, await atOneHeight(views, calls, signal))
+      const beacon = await Promise.all(
+        config.beaconApiUrls.map((url, index) => {
+          const get = createBeaconGet({ url, clock, timeoutMs, maxBytes: 67_108_864 })
+          return lookAtBeaconNode(config, index + 1, get, clock, signal)
+        }),
+      )
+      return [...views.flatMap(({ findings }) => findings), ...compared, ...beacon.flat()]
     }),
   )
   const solana = await Promise.all(

@@ -180,6 +180,26 @@ async function lookAtContract(
   found(ok('node', about, `the deposit contract counts ${count} deposits`))
 }
 
+/** The same views with a final block that all nodes have: the lowest of theirs. A node that doesn't show it keeps its own. */
+export async function atOneHeight(
+  views: readonly NodeView[],
+  calls: readonly RpcCall[],
+  signal: AbortSignal,
+): Promise<readonly NodeView[]> {
+  const finals = views.flatMap(({ head }) => head?.final?.number ?? [])
+  const lowest = finals.reduce<bigint | undefined>((least, number) => (least === undefined || number < least ? number : least), undefined)
+  return Promise.all(
+    views.map(async (view, index): Promise<NodeView> => {
+      const { head } = view
+      if (lowest === undefined || head?.final === undefined || head.final.number === lowest) return view
+      const asked = await calls[index]?.('eth_getBlockByNumber', [`0x${lowest.toString(16)}`, false], signal).catch(() => undefined)
+      const found = block.safeParse(asked)
+      if (!found.success || found.data.number !== lowest) return view
+      return { ...view, head: { ...head, final: { number: lowest, hash: found.data.hash } } }
+    }),
+  )
+}
+
 /** Whether the nodes of one network show one chain. */
 export function compareNodes(network: string, views: readonly NodeView[]): readonly Finding[] {
   const heads = views.flatMap(({ head }, index) => (head === undefined ? [] : [{ node: index + 1, ...head }]))
