@@ -41,8 +41,8 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
     if (!known.sent.has(key)) {
       const chainTime = (): number => moment.blockSeconds
       const now = await deps.approvals.within(of, await kind.mayBeSigned(of, true, moment.signal), chainTime, moment.signal)
-      // Taken back, it is not sent. What was sent before may land anyway: the approval is not asked for again.
-      if (!wasBroadcast(of)) await deps.approvals.assertApproved(of, now.approvable, chainTime, moment.signal)
+      // Taken back, it is not sent. What was sent before may land anyway: the approval is not asked for again, but for one that a higher cap has.
+      if (!wasBroadcast(of, attempt)) await deps.approvals.assertApproved(of, now.approvable, chainTime, moment.signal)
       // What was sent before, by whoever led, stays within its limit, whatever that is now.
       if (known.freshPlace) await deps.limiter.assertStill(moment, of, now.signer)
       // The caps too are those of now.
@@ -61,10 +61,12 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
     return known.tooDearSince !== undefined && clock.monotonicMs() - known.tooDearSince >= PATIENCE_MS
   }
 
-  /** A version of what is under this nonce was handed to a node, or is shown by one. */
-  const wasBroadcast = (of: RecordObject): boolean =>
+  /** A version under this nonce, of the same approval where there is any, was handed to a node, or is shown by one. */
+  const wasBroadcast = (of: RecordObject, { approval }: TransactionAttempt): boolean =>
     openAttempts(recordOf(of)).some(
-      ({ kind, hash, found }) => kind === 'Call' && (found === true || memory.of(of).sent.has(hash.toLowerCase())),
+      (one) =>
+        one.kind === 'Call' &&
+        (one.found === true || (memory.of(of).sent.has(one.hash.toLowerCase()) && one.approval?.planHash === approval?.planHash)),
     )
 
   /** The version that is sent: the newest. */
@@ -109,10 +111,11 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
             },
             moment.signal,
           )
-          const written = await record(moment, of, approvedAs(signed, admission.approval ?? approvalOf(of)))
+          const approved = approvedAs(signed, admission.approval ?? approvalOf(of))
+          const written = await record(moment, of, approved)
           known.isUnderpriced = false
-          await sendCall(moment, written, signed.attempt, admission.signer, answering(moment))
-          return sentSoFar(moment, written, signed.attempt)
+          await sendCall(moment, written, approved.attempt, admission.signer, answering(moment))
+          return sentSoFar(moment, written, approved.attempt)
         }
       }
       // A node that drops what can't be mined at this price would be handed it at every poll: it gets it when the price has fallen.

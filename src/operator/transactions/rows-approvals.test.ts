@@ -279,6 +279,39 @@ describe('a plan that changes', () => {
   })
 })
 
+test('a higher price that has an approval of its own is not sent where that is taken back before', async () => {
+  const world = worldOf(KEY, policy(), { bumpAfterMs: 60_000 })
+  world.editSpec({ maxFeePerGasGwei: '25' })
+  const dear = (maxFeePerGas: bigint) => maxFeePerGas > 25_000_000_000n
+  let raised: string | undefined
+  const operator = world.start((point) => {
+    const isSigned = world.keys.signed.some(({ transaction }) => dear(transaction.maxFeePerGas))
+    if (raised !== undefined && isSigned && point.startsWith('after record write')) world.approvals.objects.vanish(raised)
+  })
+  const polls = async (count: number): Promise<void> => {
+    for (let poll = 0; poll < count; poll++) {
+      world.clock.advance(POLL)
+      await world.visit(operator, KEY)
+    }
+  }
+  await world.visit(operator, KEY)
+  world.approvals.approve(planOf(world, KEY), 'bob')
+  await world.visit(operator, KEY)
+  expect(calls(world)).toHaveLength(1)
+  world.editSpec({ maxFeePerGasGwei: '100' })
+  world.chain.state.baseFee *= 6n
+  await polls(4)
+  raised = world.approvals.approve(planOf(world, KEY), 'bob')
+  await polls(8)
+  expect(world.keys.signed.some(({ transaction }) => dear(transaction.maxFeePerGas))).toBe(true)
+  expect(calls(world).filter(({ maxFeePerGas }) => dear(maxFeePerGas))).toEqual([])
+  expect(reasonOf(world, KEY)).toBe('ApprovalRequired')
+  raised = undefined
+  world.approvals.approve(planOf(world, KEY), 'bob')
+  await rounds(world, operator, [KEY], 6)
+  assertOnce(world, KEY)
+})
+
 describe('nobody waits behind what waits for an approval', () => {
   test('of the same signer, in the same namespace', async () => {
     const world = worldOf(KEY, policy({ aboveEth: '32' }))
