@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { SUSPEND_ANNOTATION } from '../resources/meta.ts'
 import { createSuspension, isSuspended } from './suspension.ts'
 import { add, none, POLL, said } from './testing/rows.ts'
-import { createSolanaWorld, KEY as SOLANA_KEY } from './testing/solana-world.ts'
+import { createSolanaWorld, KEY as SOLANA_KEY, type SolanaWorld } from './testing/solana-world.ts'
 import { createWorld, EXIT, GWEI, KEY, type Operator, WITHDRAWAL, type World } from './testing/world.ts'
 
 // Signatures are made for real, on a machine that may be busy.
@@ -108,6 +108,7 @@ describe.each(stops)('while $how', ({ reason, stop, goOn }) => {
   })
 })
 
+type SolanaWorldOperator = ReturnType<SolanaWorld['start']>
 describe('a Solana stake', () => {
   test('of a suspended signer is not signed, and goes on afterwards', async () => {
     const world = createSolanaWorld()
@@ -134,5 +135,114 @@ describe('a Solana stake', () => {
     operator.state.leaseAnnotations = {}
     await world.settle(operator)
     world.assertMoney({ funded: 1, withdrawn: 0 })
+  })
+
+  describe.each([
+    {
+      how: 'its payer is suspended',
+      reason: 'SignerSuspended',
+      set: (world: SolanaWorld, _operator: SolanaWorldOperator, on: boolean) => world.editSigner({ suspend: on }, 'payer'),
+    },
+    {
+      how: 'its withdraw authority is suspended',
+      reason: 'SignerSuspended',
+      set: (world: SolanaWorld, _operator: SolanaWorldOperator, on: boolean) => world.editSigner({ suspend: on }, 'withdrawer'),
+    },
+    {
+      how: 'the operator is suspended',
+      reason: 'OperatorSuspended',
+      set: (_world: SolanaWorld, operator: SolanaWorldOperator, on: boolean) => {
+        operator.state.leaseAnnotations = on ? { [SUSPEND_ANNOTATION]: 'true' } : {}
+      },
+    },
+  ])('while $how', ({ reason, set }) => {
+    const steps = [
+      { step: 'stake', desiredState: 'Active', expected: { funded: 1, withdrawn: 0 } },
+      { step: 'deactivation', desiredState: 'Inactive', expected: { funded: 1, withdrawn: 0 } },
+      { step: 'withdrawal', desiredState: 'Withdrawn', expected: { funded: 1, withdrawn: 1 } },
+    ] as const
+    async function rightBefore(
+      index: number,
+      around?: Parameters<SolanaWorld['start']>[0],
+    ): Promise<{ world: SolanaWorld; operator: SolanaWorldOperator }> {
+      const world = createSolanaWorld()
+      world.addSigners()
+      world.addStake()
+      const before = world.start()
+      for (const { desiredState } of steps.slice(0, index)) {
+        world.editSpec({ desiredState })
+        await world.settle(before)
+      }
+      before.kill()
+      world.editSpec({ desiredState: steps[index]?.desiredState ?? 'Active' })
+      return { world, operator: world.start(around) }
+    }
+
+    test.each(steps)('nothing is signed of its $step, not even for the staking API', async ({ step, expected }) => {
+      const { world, operator } = await rightBefore(steps.findIndex((one) => one.step === step))
+      const signed = world.keys.signed.length
+      set(world, operator, true)
+      for (let n = 0; n < 5; n++) await world.visit(operator, SOLANA_KEY)
+      expect(world.condition('Ready', SOLANA_KEY)?.reason, world.explain()).toBe(reason)
+      expect(world.stalled()).toBe('')
+      expect(world.keys.signed).toHaveLength(signed)
+      set(world, operator, false)
+      await world.settle(operator)
+      world.assertMoney(expected)
+    })
+
+    test.each(steps)(
+      'what was signed of its $step and not sent is not sent by the next leader; it is done once afterwards',
+      async ({ step, expected }) => {
+        const { world, operator: dying } = await rightBefore(
+          steps.findIndex((one) => one.step === step),
+          (point, self) => {
+            if (point.startsWith('before send')) self.kill()
+          },
+        )
+        for (let n = 0; n < 5 && !dying.killed; n++) await world.visit(dying, SOLANA_KEY)
+        expect(dying.killed).toBe(true)
+        const landed = world.cluster.landed().length
+        const sent: string[] = []
+        const operator = world.start((point) => {
+          if (/send/i.test(point)) sent.push(point)
+        })
+        set(world, operator, true)
+        for (let n = 0; n < 5; n++) {
+          await world.visit(operator, SOLANA_KEY)
+          world.cluster.settle()
+          world.clock.advance(5_000)
+        }
+        expect(sent).toEqual([])
+        expect(world.cluster.landed()).toHaveLength(landed)
+        set(world, operator, false)
+        await world.settle(operator)
+        world.assertMoney(expected)
+      },
+    )
+
+    test('what was sent and lost is not sent again, and is made anew once afterwards', async () => {
+      const sent: string[] = []
+      const { world, operator } = await rightBefore(0, (point) => {
+        if (point.startsWith('before send')) sent.push(point)
+      })
+      world.cluster.state.forgetful = true
+      for (let n = 0; n < 5 && sent.length === 0; n++) await world.visit(operator, SOLANA_KEY)
+      expect(sent).toHaveLength(1)
+      set(world, operator, true)
+      const signed = world.keys.signed.length
+      for (let n = 0; n < 5; n++) {
+        await world.visit(operator, SOLANA_KEY)
+        world.clock.advance(5_000)
+      }
+      world.cluster.expire()
+      world.cluster.state.forgetful = false
+      for (let n = 0; n < 3; n++) await world.visit(operator, SOLANA_KEY)
+      expect(sent).toHaveLength(1)
+      expect(world.keys.signed).toHaveLength(signed)
+      set(world, operator, false)
+      await world.settle(operator)
+      world.assertMoney({ funded: 1, withdrawn: 0 })
+    })
   })
 })
