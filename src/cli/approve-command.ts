@@ -1,10 +1,11 @@
-import { createInterface } from 'node:readline/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { InspectError } from '../inspect/error.ts'
 import { oneLine } from '../inspect/output.ts'
 import { approvableKinds } from '../resources/staking-approval.ts'
 import { duration, stopSignal, targetOf } from './arguments.ts'
+import { agreed } from './ask.ts'
 import { contextOption, kubeconfigOption, open } from './cluster-options.ts'
+import { Interrupted } from './end.ts'
 
 interface ApproveFlags {
   readonly kubeconfig?: string
@@ -55,13 +56,20 @@ export function approveCommand(version: string): Command {
         ]
         const width = Math.max(...lines.map(([name]) => name.length))
         process.stdout.write(lines.map(([name, value]) => `${name.padEnd(width)}  ${oneLine(value)}\n`).join(''))
-        if (flags.yes !== true && !(await agreed(`\nApprove that as ${oneLine(user)}? [y/N] `, signal))) {
+        if (
+          flags.yes !== true &&
+          !(await agreed(`\nApprove that as ${oneLine(user)}? [y/N] `, { input: process.stdin, output: process.stdout }, signal))
+        ) {
           process.stdout.write('Nothing was approved.\n')
           process.exitCode = 1
           return
         }
         const expiresAt = flags.expiresIn === undefined ? undefined : new Date(Date.now() + flags.expiresIn)
-        const name = await approve(cluster, found, expiresAt, signal)
+        const name = await approve(cluster, found, expiresAt, signal).catch((error: unknown) => {
+          if (error instanceof Interrupted)
+            process.stderr.write(`Whether it was approved is not known: kubectl get stakingapproval -n ${plan.resource.namespace}\n`)
+          throw error
+        })
         process.stdout.write(
           `\nApproved as ${oneLine(user)}. To take it back before it is sent: kubectl delete stakingapproval ${name} -n ${plan.resource.namespace}\n`,
         )
@@ -75,13 +83,4 @@ function planHash(text: string): string {
   if (!/^[0-9a-f]{64}$/.test(text))
     throw new InvalidArgumentError('write the whole hash: 64 hex digits in lower case, as status.plan.hash has it')
   return text
-}
-
-async function agreed(question: string, signal: AbortSignal): Promise<boolean> {
-  const asking = createInterface({ input: process.stdin, output: process.stdout })
-  try {
-    return /^y(es)?$/i.test((await asking.question(question, { signal })).trim())
-  } finally {
-    asking.close()
-  }
 }

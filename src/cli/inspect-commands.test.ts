@@ -198,6 +198,15 @@ describe('a watch', () => {
   })
 })
 
+test('an audit trail of a signer that nobody has is empty, and that is said', async () => {
+  const { code, stdout, stderr } = await done('log', '--signer', 'treasry', '-o', 'csv')
+  expect([code, stdout.trimEnd().split('\r\n').length, stderr]).toEqual([
+    0,
+    1,
+    expect.stringMatching(/^Nothing in the transaction log is of/),
+  ])
+})
+
 test('it is found as people write it who come from kubectl', async () => {
   const { code, stdout, stderr } = await done('-n', 'team-a', 'status', 'ethereumstake.staking.dev', 'validator-1', '-o=wide')
   expect([code, stderr, stdout.split('\n')[0]]).toEqual([0, '', 'EthereumStake team-a/validator-1: Pending'])

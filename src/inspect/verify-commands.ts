@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { text as readStream } from 'node:stream/consumers'
-import type { Hash } from '../chains/ethereum/chain.ts'
+import type { EthereumChain, Hash } from '../chains/ethereum/chain.ts'
 import { type EthereumNetworkConfig, ethereumNetworkConfig, knownNetworks } from '../chains/ethereum/networks.ts'
 import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
 import { AmountError, gwei, parseEth } from '../lib/amounts.ts'
@@ -46,7 +46,7 @@ export async function verifyDepositTarget(
   const expected: Expectation = { withdrawalAddress, amountGwei: amountOf(flags.amountEth) }
   if (/^0x[0-9a-fA-F]{64}$/.test(target)) {
     const network = await networkOf(flags.network, flags, true)
-    return [await ofTransaction(target.toLowerCase() as Hash, network, expected, flags.history === true, signal)]
+    return [await ofTransaction(chainOf(network, signal), target.toLowerCase() as Hash, network, expected, flags.history === true, signal)]
   }
   if (/^0x[0-9a-fA-F]*$/.test(target))
     throw new InspectError(`${target} is not the hash of a transaction: that has 64 hex digits after 0x, and this has ${target.length - 2}`)
@@ -110,13 +110,13 @@ async function networkOf(name: string, { networks, rpcUrl }: NodeFlags, asks: bo
 }
 
 async function ofTransaction(
+  chain: EthereumChain,
   hash: Hash,
   network: EthereumNetworkConfig,
   expected: Expectation,
   withHistory: boolean,
   signal: AbortSignal,
 ): Promise<Verdicts> {
-  const chain = chainOf(network, signal)
   return {
     what: `${network.name}: transaction ${hash}`,
     verdicts: await verifyTransaction(chain, { hash, network, expected, withHistory }, signal),
@@ -170,8 +170,23 @@ export async function verifyStake(
       expected,
     ),
   })
-  const hash = status?.transaction?.hash
-  if (hash === undefined) return groups
-  const landed = await ofTransaction(hash as Hash, network, { ...expected, pubkey: data.pubkey }, flags.history === true, signal)
+  const { transaction } = status ?? {}
+  if (transaction === undefined) return groups
+  const chain = chainOf(network, signal)
+  const hash = await landedOf([transaction, ...(transaction.replaced ?? []).toReversed()], chain, signal)
+  const landed = await ofTransaction(chain, hash, network, { ...expected, pubkey: data.pubkey }, flags.history === true, signal)
   return [...groups, landed]
+}
+
+/** The version of a transaction that is in a block, or else the latest: which one lands is told by the chain alone. */
+export async function landedOf(
+  versions: readonly { readonly hash: string }[],
+  chain: Pick<EthereumChain, 'receipt'>,
+  signal: AbortSignal,
+): Promise<Hash> {
+  const hashes = versions.map(({ hash }) => hash as Hash)
+  for (const hash of hashes.length > 1 ? hashes : []) if ((await chain.receipt(hash, signal)) !== undefined) return hash
+  const [latest] = hashes
+  if (latest === undefined) throw new InspectError('the transaction has no hash')
+  return latest
 }
