@@ -48,7 +48,6 @@ export async function planValidatorRequest(draft: Draft, subject: RequestSubject
   const { validator } = order
   const of =
     validator.stakeRef === undefined ? `validator ${validator.pubkey}` : `the validator of EthereumStake ${validator.stakeRef.name}`
-  draft.does.push(`asks the consensus layer once (EIP-7002) for ${words} of ${of}: it comes to the validator's withdrawal address`)
   const signer = signerNamed(draft, world, spec.signer)
   const policy =
     signer &&
@@ -59,6 +58,9 @@ export async function planValidatorRequest(draft: Draft, subject: RequestSubject
   if ((signer !== undefined && policy?.isRefused === false) || (signer === undefined && world.knowsAllSigners))
     await attempt(draft, () => targets.admittedSigner(order, signal))
   const found = await targetOf(draft, { order, targets, world, signer, signal })
+  const exited = kind === 'ValidatorExit' ? exitBefore(world, subject, found) : undefined
+  if (exited !== undefined) return tellAskedBefore(draft, kind, exited)
+  draft.does.push(`asks the consensus layer once (EIP-7002) for ${words} of ${of}: it comes to the validator's withdrawal address`)
   if (signer !== undefined)
     draft.moves = {
       network: found.network ?? 'its network',
@@ -70,6 +72,7 @@ export async function planValidatorRequest(draft: Draft, subject: RequestSubject
       ...(found.withdrawalAddress === undefined ? {} : { returnsTo: found.withdrawalAddress }),
     }
   const isIdle = tellIdle(draft, spec)
+  if (kind === 'ValidatorExit' && !isIdle && draft.refusals.length === 0) askOnce(draft, subject, found.pubkey, context.exits)
   if (draft.refusals.length > 0 || isIdle || signer === undefined || found.network === undefined) return
   const amount = kind === 'ValidatorExit' ? EXIT_GWEI : BigInt(order.amountGwei ?? '0')
   const isReady = draft.waits.length === 0
@@ -88,7 +91,30 @@ export async function planValidatorRequest(draft: Draft, subject: RequestSubject
     await price(draft, { context, signer, network, asked, caps: { cap, feeCap }, order, kind, pubkey: found.pubkey })
 }
 
-/** Another resource of this name has asked before. Only what the consensus layer has dropped is asked for once more. */
+/** The exit of a validator that another resource has asked for: there is one for each. */
+function exitBefore({ records = [] }: World, { own, former }: RequestSubject, { network, pubkey }: Found): RecordObject | undefined {
+  if (pubkey === undefined) return undefined
+  const others = records.filter(
+    (record) =>
+      record.spec.purpose === 'Exit' && record.spec.network === network && sameHex(record.spec.subject, pubkey) && !own.includes(record),
+  )
+  return doneBefore({ former: others.filter((record) => !former.includes(record)) })
+}
+
+/** Of several exits of one validator in the same manifests the first is asked for. `asked`: by which resource, by validator. */
+function askOnce(draft: Draft, { spec, namespace, name }: RequestSubject, pubkey: Hex | undefined, asked: Map<string, string>): void {
+  const validator = pubkey?.toLowerCase() ?? `${namespace}/${spec.validator.stakeRef?.name}`
+  const first = asked.get(validator)
+  asked.set(validator, first ?? `${namespace}/${name}`)
+  if (first !== undefined)
+    refuse(draft, {
+      by: 'operator',
+      reason: 'AlreadyRequested',
+      message: `ValidatorExit ${first} of these manifests asks for the exit of this validator, and there is one for each: leave one of them out.`,
+    })
+}
+
+/** This has been asked for before: by another resource of this name, or of an exit by any. Only what the consensus layer has dropped is asked for once more. */
 function tellAskedBefore(draft: Draft, kind: RequestKindName, { metadata, spec, status }: RecordObject): void {
   const { passesWhenDropped, onceMore } = requestKinds[kind]
   const { owner } = spec

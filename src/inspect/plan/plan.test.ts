@@ -664,6 +664,29 @@ describe('with a cluster', () => {
     expect(found.unknown.join()).toMatch(/whether the consensus layer has dropped that/)
   })
 
+  test('an exit that another resource has asked for, in the log or in the same manifests, is not asked for again', async () => {
+    const pubkey = `0x${'ab'.repeat(48)}`
+    const validator = { network: 'hoodi', pubkey }
+    const other = {
+      purpose: 'Exit',
+      subject: pubkey,
+      owner: { kind: 'ValidatorExit', namespace: 'team-a', name: 'other', originUid: 'o-2' },
+    }
+    const there = (...records: readonly Json[]) => ({ server: clusterOf([teamA, signer({ validators: 'Any' }), ...records]).server })
+    const { outcome, ...open } = landed('2026-01-01T00:00:00Z')
+    const mayLand = one(await planned([exit('exit-1', validator)], there(record('exit', other, open))), 'exit-1')
+    expect(reasons(mayLand).join()).toMatch(/^AlreadyRequested: ValidatorExit team-a\/other of UID o-2 has asked for this before/)
+    const hasLanded = one(await planned([exit('exit-1', validator)], there(record('exit', other, { ...open, outcome }))), 'exit-1')
+    expect([hasLanded.refusals, hasLanded.moves]).toEqual([[], undefined])
+    expect(hasLanded.unknown.join()).toMatch(/whether the consensus layer has dropped that/)
+    const elsewhere = record('exit', { ...other, network: 'mainnet', chainId: 1 }, open)
+    expect(one(await planned([exit('exit-1', validator)], there(elsewhere)), 'exit-1').moves).toMatchObject({ is: 'asks' })
+    const twice = await planned([exit('one', validator, { suspend: true }), exit('two', validator), exit('three', validator)], there())
+    expect(twice.resources.map(({ name, action }) => `${name} ${action}`)).toEqual(['one create', 'two create', 'three refused'])
+    expect(reasons(one(twice, 'three')).join()).toMatch(/^AlreadyRequested: ValidatorExit team-a\/two of these manifests/)
+    expect(exitCodeOf(twice, { strict: false })).toBe(2)
+  })
+
   test('the way out of a Solana stake is told with the approvals of each step that is left', async () => {
     const approval = { by: [{ group: 'treasury' }] }
     const step = (name: string, purpose: string) =>

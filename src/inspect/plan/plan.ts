@@ -53,7 +53,7 @@ export async function makePlan(options: PlanOptions, signal: AbortSignal): Promi
   const namespace = options.namespace ?? view?.namespace ?? 'default'
   const entries = await entriesOf(manifests, namespace, view)
   const world = await worldOf(entries, view, { clock, networks: file && readableNetworks(file, clock) })
-  const context: PlanContext = { world, rooms: createRooms(world), signal }
+  const context: PlanContext = { world, rooms: createRooms(world), exits: new Map(), signal }
   const lease = view?.leaseAnnotations
   const operatorSuspended = lease === undefined || lease === 'forbidden' ? null : isSuspended(lease)
   const resources: PlannedResource[] = []

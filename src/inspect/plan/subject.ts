@@ -27,6 +27,8 @@ export interface Subject<Spec> {
 export interface PlanContext {
   readonly world: World
   readonly rooms: Rooms
+  /** Exits that are asked for so far: by which resource, by validator. */
+  readonly exits: Map<string, string>
   readonly signal: AbortSignal
 }
 
