@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { InspectError } from '../inspect/error.ts'
 import { oneLine } from '../inspect/output.ts'
 import { approvableKinds } from '../resources/staking-approval.ts'
-import { duration, stopSignal, targetOf } from './arguments.ts'
+import { dnsName, duration, stopSignal, targetOf } from './arguments.ts'
 import { agreed } from './ask.ts'
 import { contextOption, kubeconfigOption, open } from './cluster-options.ts'
 import { Interrupted } from './end.ts'
@@ -26,7 +26,7 @@ export function approveCommand(version: string): Command {
     .argument('<target...>', 'NAME, KIND NAME, or KIND/NAME such as ethstake/validator-1')
     .addOption(kubeconfigOption())
     .addOption(contextOption())
-    .option('-n, --namespace <name>', "namespace (default: the context's)")
+    .option('-n, --namespace <name>', "namespace (default: the context's)", dnsName)
     .addOption(new Option('--kind <kind>', 'kind of the resource').choices([...approvableKinds]))
     .addOption(new Option('--plan <hash>', 'approve this plan only: status.plan.hash').argParser(planHash))
     .addOption(new Option('--expires-in <duration>', 'it counts for so long at most, such as 30m or 4h').argParser(duration))

@@ -37,20 +37,28 @@ export function count(text: string): number {
   return Number(text)
 }
 
+/** RFC 3339, or a day alone, which begins at midnight of UTC. A time without its zone would be another one on each machine; undefined for that, and for a day that no month has. */
+function timeOf(text: string): Date | undefined {
+  const day = /^(\d{4}-\d{2}-\d{2})(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:[Zz]|[+-]\d{2}:\d{2}))?$/.exec(text)?.[1]
+  if (day === undefined) return undefined
+  const [begins, date] = [new Date(day), new Date(text.replace(' ', 'T').toUpperCase())]
+  const isThere = !Number.isNaN(begins.getTime()) && begins.toISOString().startsWith(day) && !Number.isNaN(date.getTime())
+  return isThere ? date : undefined
+}
+
 /** A time to come: RFC 3339, or a duration in days such as `90d`. */
 export function expiry(text: string): Date {
   const days = /^([1-9]\d{0,3})d$/.exec(text)
-  const date =
-    days === null ? new Date(/^\d{4}-\d{2}-\d{2}/.test(text) ? text : Number.NaN) : new Date(Date.now() + Number(days[1]) * 86_400_000)
-  if (Number.isNaN(date.getTime())) throw new InvalidArgumentError('write a date such as 2030-01-31 or a number of days such as 90d')
+  const date = days === null ? timeOf(text) : new Date(Date.now() + Number(days[1]) * 86_400_000)
+  if (date === undefined) throw new InvalidArgumentError('write a date such as 2030-01-31 or a number of days such as 90d')
   return date
 }
 
 /** A date or a time: RFC 3339. */
 export function moment(text: string): Date {
-  const date = new Date(/^\d{4}-\d{2}-\d{2}/.test(text) ? text : Number.NaN)
-  if (Number.isNaN(date.getTime()))
-    throw new InvalidArgumentError('write a date such as 2030-01-31, or a time such as 2030-01-31T12:00:00Z')
+  const date = timeOf(text)
+  if (date === undefined)
+    throw new InvalidArgumentError('write a date such as 2030-01-31, or a time with its zone such as 2030-01-31T12:00:00Z')
   return date
 }
 

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Finding } from '../inspect/doctor/finding.ts'
 import { type OutputFormat, oneLine, outputFormats } from '../inspect/output.ts'
-import { moment, stopSignal, targetOf } from './arguments.ts'
+import { dnsName, moment, stopSignal, targetOf } from './arguments.ts'
 import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
 import { endWith } from './end.ts'
 import { planCommand } from './plan-command.ts'
@@ -98,7 +98,7 @@ function logCommand(version: string): Command {
     .addOption(contextOption())
     .option('--signer <name>', 'only of this StakingSigner')
     .option('--network <name>', 'only on this network')
-    .option('-n, --namespace <name>', 'only for resources of this namespace')
+    .option('-n, --namespace <name>', 'only for resources of this namespace', dnsName)
     .addOption(new Option('--since <time>', 'only from this date or time on, such as 2030-01-31').argParser(moment))
     .addOption(outputOption(...outputFormats))
     .action(
@@ -162,7 +162,7 @@ function verifyCommand(version: string): Command {
     .argument('<name...>', 'name of the EthereumStake, with or without its kind')
     .addOption(kubeconfigOption())
     .addOption(contextOption())
-    .option('-n, --namespace <name>', "namespace (default: the context's)")
+    .option('-n, --namespace <name>', "namespace (default: the context's)", dnsName)
     .action(async (words: readonly string[], flags: VerifyFlags & ClusterFlags & { readonly namespace?: string }) => {
       const { verifyStake } = await import('../inspect/verify-commands.ts')
       const cluster = await open(flags, version)

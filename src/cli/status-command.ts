@@ -4,7 +4,7 @@ import { InspectError } from '../inspect/error.ts'
 import type { Life } from '../inspect/life.ts'
 import { type OutputFormat, oneLine, tableRows } from '../inspect/output.ts'
 import { type Moment, timelineColumns } from '../inspect/timeline.ts'
-import { stopSignal, targetOf } from './arguments.ts'
+import { dnsName, stopSignal, targetOf } from './arguments.ts'
 import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
 import { endWith } from './end.ts'
 import { outputOption, paint, show, terminalWidth, write } from './print.ts'
@@ -24,7 +24,7 @@ export function statusCommand(version: string): Command {
     .argument('<target...>', 'NAME, KIND NAME, or KIND/NAME such as ethstake/validator-1')
     .addOption(kubeconfigOption())
     .addOption(contextOption())
-    .option('-n, --namespace <name>', "namespace (default: the context's)")
+    .option('-n, --namespace <name>', "namespace (default: the context's)", dnsName)
     .option('-w, --watch', 'go on, and print what is new')
     .addOption(outputOption('table', 'wide', 'json', 'yaml'))
     .action(async (words: readonly string[], flags: StatusFlags) => {

@@ -52,6 +52,11 @@ describe('an Ethereum node', () => {
   test.each<[string, ReturnType<typeof node>, RegExp]>([
     ['of another chain', node({ eth_chainId: () => '0x1' }), /^failed: it serves chain id 1, and hoodi is 560048/],
     ['that is silent', node({ eth_chainId: refuse }), /^failed: it does not answer which chain it serves/],
+    [
+      'that answers in another shape',
+      node({ eth_chainId: () => 560048 }),
+      /^failed: it does not answer which chain it serves: its answer has another shape than it should\. Check its URL/,
+    ],
     ['without a method', node({ eth_getLogs: refuse }), /^failed: it does not serve eth_getLogs/],
     ['that takes no transactions', node({ eth_sendRawTransaction: refuse }), /^failed: it does not serve eth_sendRawTransaction/],
     ['that stands still', node({ eth_getBlockByNumber: () => block(1000, 900) }), /^warning: its latest block 1000 is 900 s old/],

@@ -1,3 +1,5 @@
+import { ZodError } from 'zod'
+
 /** What the doctor has found. `skipped`: it could not be looked at from here; `message` says why, and where it can. */
 export interface Finding {
   readonly area: 'configuration' | 'node' | 'staking API' | 'key' | 'cluster' | 'permission'
@@ -14,4 +16,8 @@ export const failed = (area: Finding['area'], about: string, message: string): F
 export const skipped = (area: Finding['area'], about: string, message: string): Finding => ({ area, about, state: 'skipped', message })
 
 /** An error of a node, an API or a cluster as one line: none of them holds a URL. */
-export const saying = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+export function saying(error: unknown): string {
+  // Its own message is a list in JSON, for programs.
+  if (error instanceof ZodError) return 'its answer has another shape than it should'
+  return error instanceof Error ? error.message : String(error)
+}
