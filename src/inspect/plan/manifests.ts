@@ -101,12 +101,30 @@ export function parseManifests(text: string, source: string): readonly Manifest[
 
 function jsonIn(text: string): readonly unknown[] | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined
-  try {
-    return [JSON.parse(text)]
-  } catch {
-    // It may be YAML that begins so.
-    return undefined
+  for (const read of [(): readonly string[] => [text], () => objectsApart(text)])
+    try {
+      return read().map((one) => JSON.parse(one) as unknown)
+    } catch {
+      // It may be several, or YAML that begins so.
+    }
+  return undefined
+}
+
+/** Texts of JSON that stand one after the other, as `jq -c '.items[]'` writes them and kubectl reads them: cut after each brace that closes the outermost. */
+function objectsApart(text: string): readonly string[] {
+  const apart: string[] = []
+  let depth = 0
+  let from = 0
+  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]]/gs)) {
+    if (token === '{' || token === '[') depth++
+    if (token !== '}' && token !== ']') continue
+    depth--
+    if (depth > 0) continue
+    apart.push(text.slice(from, index + 1))
+    from = index + 1
   }
+  const rest = text.slice(from)
+  return rest.trim() === '' ? apart : [...apart, rest]
 }
 
 /** Of YAML 1.1 that kubectl knows nothing of. */

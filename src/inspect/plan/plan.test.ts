@@ -395,6 +395,20 @@ describe('manifests', () => {
     ])
   })
 
+  test('of JSON, one after the other as jq writes them, whatever braces stand in their texts', async () => {
+    const [a, b] = [stake('a', {}, { annotations: { note: '}{ \\" ]' } }), stake('b')]
+    const named = async (text: string) => {
+      const { resources } = await planOf({ paths: ['-'], stdin: () => Buffer.from(text) })
+      return resources.map(({ name, source }) => `${name} of ${source}`)
+    }
+    const both = ['a of standard input, document 1', 'b of standard input, document 2']
+    expect(await named(`${JSON.stringify(a)}\n${JSON.stringify(b)}\n`)).toEqual(both)
+    expect(await named(`${JSON.stringify(a, null, 2)}${JSON.stringify(b)}`)).toEqual(both)
+    expect(await named(`${JSON.stringify(a)}\n---\n${JSON.stringify(b)}`)).toEqual(both)
+    for (const broken of [`${JSON.stringify(a)}\n${JSON.stringify(b)}}`, `${JSON.stringify(a)} and more`, JSON.stringify(a).slice(1), '}{'])
+      await expect(named(broken)).rejects.toThrow(/^standard input(, document 1)? (is neither YAML nor JSON|is no object)/)
+  })
+
   test('from standard input, and as kubectl reads YAML: an address without quotes is a text, and yes is true', async () => {
     const text = `${stringify(signer())}---\n${stringify(stake('a', { suspend: 'SUSPEND' }))}`
       .replace(`"${HOME}"`, HOME)
