@@ -198,6 +198,42 @@ describe('a watch', () => {
   })
 })
 
+test('a watch of the log tells what is new, and anew what has changed, without a second title', async () => {
+  let all = [record(0), record(1)]
+  route = (seen) => {
+    if (seen.url.includes('/stakingtransactions')) return seen.answer(200, list('StakingTransaction', all))
+    return serve()(seen)
+  }
+  const { child, written, read, ended } = run('log', '--watch', '-o', 'csv')
+  read()
+  await vi.waitFor(() => expect(written.stdout.split('\n')).toHaveLength(4), 30_000)
+  const { status } = record(1)
+  const outcome = { is: 'Landed', hash: HASH, nonce: 1, blockNumber: 7 }
+  all = [record(0), { ...record(1), status: { ...status, outcome } as typeof status }, record(2)]
+  await vi.waitFor(() => expect(written.stdout.split('\n')).toHaveLength(6), 30_000)
+  child.kill('SIGINT')
+  expect(await ended).toBe(0)
+  const [title, ...rows] = written.stdout.trimEnd().split('\n')
+  expect(title).toMatch(/^time,/i)
+  expect(rows.map((row) => [/validator-\d/.exec(row)?.[0], /Open|Landed/.exec(row)?.[0]])).toEqual([
+    ['validator-0', 'Open'],
+    ['validator-1', 'Open'],
+    ['validator-1', 'Landed'],
+    ['validator-2', 'Open'],
+  ])
+})
+
+test('a watching doctor tells all at first, and ends with what it has found', async () => {
+  route = (seen) => (seen.url.includes('customresourcedefinitions') ? seen.answer(404, notFound) : serve()(seen))
+  const { child, written, read, ended } = run('doctor', '--watch', '-o', 'wide', '--networks', join(dir, 'none.yaml'))
+  read()
+  await vi.waitFor(() => expect(written.stdout).toMatch(/^\d+ ok, \d+ warning, \d+ failed, \d+ skipped$/m), 30_000)
+  expect(child.exitCode).toBeNull()
+  child.kill('SIGINT')
+  expect(await ended).toBe(1)
+  expect(written.stdout).toMatch(/^failed {3}cluster: /m)
+})
+
 test('an audit trail of a signer that nobody has is empty, and that is said', async () => {
   const { code, stdout, stderr } = await done('log', '--signer', 'treasry', '-o', 'csv')
   expect([code, stdout.trimEnd().split('\r\n').length, stderr]).toEqual([

@@ -5,8 +5,9 @@ import { dnsName, moment, stopSignal, targetOf } from './arguments.ts'
 import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
 import { endWith } from './end.ts'
 import { planCommand } from './plan-command.ts'
-import { outputOption, paint, show, write } from './print.ts'
+import { document, isTable, outputOption, paint, show, write } from './print.ts'
 import { statusCommand } from './status-command.ts'
+import { look, watchOption } from './watch.ts'
 
 const networksOption = () =>
   new Option('--networks <file>', "the operator's networks").default('/etc/staking-operator/networks.yaml').env('STAKING_NETWORKS')
@@ -19,6 +20,9 @@ export const inspectCommands = (version: string): readonly Command[] => [
   verifyCommand(version),
   planCommand(version),
 ]
+
+/** How often a watching doctor looks, in ms: each look is some forty calls. */
+const DOCTOR_WATCH_MS = 10_000
 
 const states = { ok: 'green', warning: 'yellow', failed: 'red', skipped: 'dim' } as const
 
@@ -39,10 +43,12 @@ function doctorCommand(version: string): Command {
     )
     .addOption(new Option('--lease-name <name>', 'name of the leader election lease').default('staking-operator'))
     .addOption(new Option('--permissions', "ask the API server for the operator's permissions, as whoever runs this (default: in a pod)"))
-    .addOption(outputOption('table', 'json', 'yaml'))
+    .addOption(watchOption())
+    .addOption(outputOption('table', 'wide', 'json', 'yaml'))
     .action(
       async (
         flags: ClusterFlags & {
+          readonly watch?: true
           readonly networks: string
           readonly keysDir: string
           readonly remoteSigners?: string
@@ -60,33 +66,47 @@ function doctorCommand(version: string): Command {
         }))
         const inPod = flags.kubeconfig === undefined && process.env.KUBERNETES_SERVICE_HOST !== undefined
         const signal = stopSignal()
-        const findings = await examine(
-          {
-            networksFile: flags.networks,
-            keysDir: flags.keysDir,
-            remoteSignersFile: flags.remoteSigners || undefined,
-            lease: { namespace: flags.leaseNamespace, name: flags.leaseName },
-            cluster,
-            isOperator: flags.permissions ?? inPod,
-            clock: systemClock,
-            userAgent: `staking-operator/${version}`,
-          },
-          signal,
-        )
+        const watch = flags.watch === true
+        let before: readonly Finding[] = []
+        await look({ watch, signal, everyMs: DOCTOR_WATCH_MS }, async (isFirst) => {
+          const findings = await examine(
+            {
+              networksFile: flags.networks,
+              keysDir: flags.keysDir,
+              remoteSignersFile: flags.remoteSigners || undefined,
+              lease: { namespace: flags.leaseNamespace, name: flags.leaseName },
+              cluster,
+              isOperator: flags.permissions ?? inPod,
+              clock: systemClock,
+              userAgent: `staking-operator/${version}`,
+            },
+            signal,
+          )
+          // What a stopped look has not found is no news.
+          if (!isFirst && signal.aborted) return
+          const fresh = findings.filter((one) => !before.some((known) => isSame(known, one)))
+          before = findings
+          if (!isFirst && fresh.length === 0) return
+          write(isTable(flags.output) ? report(fresh, isFirst) : document(flags.output, { findings: fresh }, isFirst))
+        })
         if ('close' in cluster) await cluster.close()
-        write(flags.output === 'table' ? report(findings) : show(flags.output, [], [], { findings }))
-        const isLooked = findings.some(({ state }) => state !== 'skipped')
+        const isLooked = before.some(({ state }) => state !== 'skipped')
         if (!isLooked) process.stderr.write('error: nothing could be looked at from here\n')
-        await endWith(!isLooked || findings.some(({ state }) => state === 'failed') ? 1 : 0, signal)
+        const code = !isLooked || before.some(({ state }) => state === 'failed') ? 1 : 0
+        await (watch ? endWith(code) : endWith(code, signal))
       },
     )
 }
 
-/** A line for each finding, and how many there are of each. */
-function report(findings: readonly Finding[]): string {
+/** Whether a finding says the same as before: numbers in its words, such as heights, are no news. */
+const isSame = (one: Finding, other: Finding): boolean => one.area === other.area && one.about === other.about && one.state === other.state
+
+/** A line for each finding, and of all of them how many there are of each. */
+function report(findings: readonly Finding[], isAll: boolean): string {
   const lines = findings.map(
     ({ state, area, about, message }) => `${paint(states[state], state.padEnd(7))}  ${area}: ${about}: ${oneLine(message)}\n`,
   )
+  if (!isAll) return lines.join('')
   const counts = Object.keys(states).map((state) => `${findings.filter((finding) => finding.state === state).length} ${state}`)
   return `${lines.join('')}\n${counts.join(', ')}\n`
 }
@@ -100,6 +120,7 @@ function logCommand(version: string): Command {
     .option('--network <name>', 'only on this network')
     .option('-n, --namespace <name>', 'only for resources of this namespace', dnsName)
     .addOption(new Option('--since <time>', 'only from this date or time on, such as 2030-01-31').argParser(moment))
+    .addOption(watchOption())
     .addOption(outputOption(...outputFormats))
     .action(
       async (
@@ -108,6 +129,7 @@ function logCommand(version: string): Command {
           readonly network?: string
           readonly namespace?: string
           readonly since?: Date
+          readonly watch?: true
           readonly output: OutputFormat
         },
       ) => {
@@ -116,11 +138,19 @@ function logCommand(version: string): Command {
           import('../inspect/read-audit-trail.ts'),
         ])
         const cluster = await open(flags, version)
-        const entries = await readAuditTrail(cluster, flags, stopSignal())
+        const signal = stopSignal()
+        const told = new Set<string>()
+        await look({ watch: flags.watch === true, signal }, async (isFirst) => {
+          const entries = await readAuditTrail(cluster, flags, signal)
+          // An entry whose result has changed is told anew.
+          const fresh = entries.filter((entry) => !told.has(JSON.stringify(entry)))
+          for (const entry of fresh) told.add(JSON.stringify(entry))
+          if (isFirst || fresh.length > 0) write(show(flags.output, auditColumns, fresh, fresh, isFirst))
+          // A name with a slip in it must not read as a key that has signed nothing.
+          if (isFirst && fresh.length === 0)
+            process.stderr.write('Nothing in the transaction log is of that: look at the names, and at the time.\n')
+        })
         await cluster.close()
-        write(show(flags.output, auditColumns, entries, entries))
-        // A name with a slip in it must not read as a key that has signed nothing.
-        if (entries.length === 0) process.stderr.write('Nothing in the transaction log is of that: look at the names, and at the time.\n')
         await endWith(0)
       },
     )
@@ -145,7 +175,7 @@ function verifyCommand(version: string): Command {
       .addOption(networksOption())
       .option('--rpc-url <url...>', 'RPC URLs to ask instead of those of the networks file (mainnet, hoodi and sepolia need no file)')
       .option('--history', 'read all deposits of the contract, so that an earlier deposit for the key is found')
-      .addOption(outputOption('table', 'json', 'yaml'))
+      .addOption(outputOption('table', 'wide', 'json', 'yaml'))
   withNodes(command.command('deposit'))
     .description('verify a deposit_data-*.json, a stake of the staking API, or a transaction by its hash')
     .argument('<file or hash>', 'file, - for standard input, or 0x and 64 hex digits')
@@ -192,7 +222,7 @@ async function conclude(
 ): Promise<never> {
   const failed = groups.flatMap(({ verdicts }) => verdicts).filter(({ holds }) => holds === false).length
   const unknown = groups.flatMap(({ verdicts }) => verdicts).filter(({ holds }) => holds === 'unknown').length
-  if (format === 'table') {
+  if (isTable(format)) {
     for (const { what, verdicts } of groups) {
       write(`${oneLine(what)}\n`)
       for (const { rule, holds, says } of verdicts)
@@ -205,6 +235,6 @@ async function conclude(
         ? `\n${failed} broken. Do not sign or send this.\n`
         : `\nEvery rule that was looked at holds${unknown > 0 ? `; ${unknown} could not be looked at` : ''}.\n`,
     )
-  } else write(show(format, [], [], { holds: failed === 0, groups }))
+  } else write(document(format, { holds: failed === 0, groups }))
   return endWith(failed > 0 ? 1 : 0)
 }

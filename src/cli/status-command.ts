@@ -1,16 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import { InspectError } from '../inspect/error.ts'
 import type { Life } from '../inspect/life.ts'
 import { type OutputFormat, oneLine, tableRows } from '../inspect/output.ts'
 import { type Moment, timelineColumns } from '../inspect/timeline.ts'
 import { dnsName, stopSignal, targetOf } from './arguments.ts'
 import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
 import { endWith } from './end.ts'
-import { outputOption, paint, show, terminalWidth, write } from './print.ts'
-
-/** How often a watch looks. */
-const WATCH_MS = 2_000
+import { document, isTable, outputOption, paint, terminalWidth, write } from './print.ts'
+import { look, watchOption } from './watch.ts'
 
 interface StatusFlags extends ClusterFlags {
   readonly namespace?: string
@@ -25,7 +21,7 @@ export function statusCommand(version: string): Command {
     .addOption(kubeconfigOption())
     .addOption(contextOption())
     .option('-n, --namespace <name>', "namespace (default: the context's)", dnsName)
-    .option('-w, --watch', 'go on, and print what is new')
+    .addOption(watchOption())
     .addOption(outputOption('table', 'wide', 'json', 'yaml'))
     .action(async (words: readonly string[], flags: StatusFlags) => {
       const { readLife } = await import('../inspect/life.ts')
@@ -34,26 +30,12 @@ export function statusCommand(version: string): Command {
       const cluster = await open(flags, version)
       const namespace = flags.namespace ?? cluster.namespace
       const told = new Set<string>()
-      let trouble = ''
-      for (let look = 0; !signal.aborted; ) {
-        try {
-          const life = await readLife(cluster, target, namespace, signal)
-          const fresh = life.moments.filter((one) => !told.has(identity(one)))
-          for (const one of fresh) told.add(identity(one))
-          if (look === 0 || fresh.length > 0) write(telling(life, fresh, { namespace, format: flags.output, isFirst: look === 0 }))
-          look += 1
-          trouble = ''
-        } catch (error) {
-          // Whoever ends a watch has not failed.
-          if (flags.watch === true && signal.aborted) break
-          // A watch is there for what happens at night: an API server that is away for a while is no end of it.
-          if (flags.watch !== true || look === 0 || !(error instanceof InspectError && error.passes)) throw error
-          if (error.message !== trouble) process.stderr.write(`${oneLine(error.message)}. It is asked again.\n`)
-          trouble = error.message
-        }
-        if (flags.watch !== true) break
-        await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined)
-      }
+      await look({ watch: flags.watch === true, signal }, async (isFirst) => {
+        const life = await readLife(cluster, target, namespace, signal)
+        const fresh = life.moments.filter((one) => !told.has(identity(one)))
+        for (const one of fresh) told.add(identity(one))
+        if (isFirst || fresh.length > 0) write(telling(life, fresh, { namespace, format: flags.output, isFirst }))
+      })
       await cluster.close()
       await endWith(0)
     })
@@ -66,11 +48,7 @@ function telling(
   { namespace, format, isFirst }: { readonly namespace: string; readonly format: OutputFormat; readonly isFirst: boolean },
 ): string {
   const { kind, metadata, status } = resource
-  const isTable = format === 'table' || format === 'wide'
-  if (!isTable) {
-    const text = show(format, [], [], { kind, namespace, name: metadata.name, phase: status?.phase, moments, hidden })
-    return format === 'yaml' && !isFirst ? `---\n${text}` : text
-  }
+  if (!isTable(format)) return document(format, { kind, namespace, name: metadata.name, phase: status?.phase, moments, hidden }, isFirst)
   const lines = colored(moments, { wide: format === 'wide', withTitle: isFirst })
   if (!isFirst) return lines
   const head = oneLine(`${kind} ${namespace}/${metadata.name}: ${status?.phase ?? 'not looked at yet'}`)
