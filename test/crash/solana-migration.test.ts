@@ -262,8 +262,12 @@ describe('what an earlier version has left', () => {
     await world.visit(operator)
     expect(world.stakes.get(KEY)).toBeDefined()
     world.annotate({ 'staking.dev/confirm-delete': 'stake-1' })
+    // Whether it was paid can't be told: what is at the staking API is not cancelled, and keeps it for no longer than a minute.
+    await world.visit(operator)
+    world.clock.advance(60_000)
     await world.visit(operator)
     expect(world.stakes.get(KEY)).toBeUndefined()
+    expect(world.service.stakes()[0]?.cancelledAt).toBeUndefined()
   })
 })
 
