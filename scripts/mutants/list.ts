@@ -119,7 +119,11 @@ export const mutants: readonly Mutant[] = [
     name: 'approval-before-broadcast',
     without: 'an approval that is revoked before the first broadcast stops it',
     patches: [
-      { file: `${log}/call.ts`, from: 'if (!wasBroadcast(of)) await deps.approvals', to: 'if (wasBroadcast(of)) await deps.approvals' },
+      {
+        file: `${log}/call.ts`,
+        from: 'if (!wasBroadcast(of, attempt)) await deps.approvals',
+        to: 'if (wasBroadcast(of, attempt)) await deps.approvals',
+      },
     ],
     tests: [`${log}/rows-approvals.test.ts`],
     titles: 'ended at every single point',
