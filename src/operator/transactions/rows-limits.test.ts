@@ -1,7 +1,8 @@
 import { describe, expect, test, vi } from 'vitest'
+import { DISREGARD_SUBMISSION_ANNOTATION } from '../../resources/meta.ts'
 import type { SignerLimit } from '../../resources/signer-limits.ts'
 import { shuffle } from '../testing/misfortune.ts'
-import { calls, POLL } from '../testing/rows.ts'
+import { calls, POLL, said } from '../testing/rows.ts'
 import { seededRandom } from '../testing/test-clock.ts'
 import { type Around, addressOf, createWorld, ETH, hoodi, type Operator, type World } from '../testing/world.ts'
 import { laneKey, placeName } from './names.ts'
@@ -132,6 +133,40 @@ describe('twenty exits applied at once by a mistake', () => {
     expect(waiting(world, keys)).toHaveLength(5)
     expect(asked).toBe(0)
   })
+})
+
+test('what waits for a person says so while there is no room, and waits for room once that person has answered', async () => {
+  const world = worldOf([limit({ maxCount: 1 })])
+  const [lost, other] = ['team-a/lost', 'team-b/other'] as const
+  world.addStake(lost)
+  const dying = world.start((point, self) => {
+    if (point === 'before chain.send') self.kill()
+  })
+  await world.visit(dying, lost)
+  // The staking API was told of a transaction that nobody else knows of any more.
+  world.loseLog()
+  const operator = world.start()
+  await rounds(world, operator, [lost], 2)
+  expect(world.stalled(lost), said(world, lost)).toBe('UnknownSubmission')
+  world.addStake(other)
+  for (let round = 0; round < 4; round++) {
+    await rounds(world, operator, [other, lost], 1)
+    expect(world.stalled(lost), said(world, lost)).toBe('UnknownSubmission')
+  }
+  expect(world.ready(other)).toBe(true)
+
+  const { metadata } = world.record(lost) ?? {}
+  const told = /disregard-submission=(0x[0-9a-f]{64})/.exec(said(world, lost))?.[1] ?? ''
+  world.records.edit(metadata?.name ?? '', (record) => ({
+    ...record,
+    metadata: { ...record.metadata, annotations: { [DISREGARD_SUBMISSION_ANNOTATION]: told } },
+  }))
+  await rounds(world, operator, [lost], 2)
+  expect(reasonOf(world, lost), said(world, lost)).toBe('LimitReached')
+  world.clock.advance(DAY)
+  await rounds(world, operator, [lost], 4)
+  expect(world.ready(lost), said(world, lost)).toBe(true)
+  expect(world.chain.deposits()).toHaveLength(2)
 })
 
 describe('what was signed counts', () => {

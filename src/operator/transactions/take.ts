@@ -186,8 +186,8 @@ async function takeInOrder(
 }
 
 /**
- * Those that are asked whether they may go: all that a limit leaves room for, and of the others those that have their turn before one that fits. However many
- * wait for a limit, nobody else is asked about them.
+ * Those that are asked whether they may go: all that a limit leaves room for, and of the others those that have their turn before one that fits, or wait for a
+ * person. However many wait for a limit, nobody else is asked about them.
  */
 function worthAsking(
   { memory, signers: all }: Pick<LaneDeps, 'memory' | 'signers'>,
@@ -201,7 +201,9 @@ function worthAsking(
   for (const [index, { spec }] of waiting.entries()) if (over[index] === undefined) lastThatFits.set(spec.owner.namespace, index)
   return waiting.filter((record, index) => {
     const found = over[index]
-    if (found === undefined || (lastThatFits.get(record.spec.owner.namespace) ?? -1) > index) return true
+    // Who waits for a person is asked as without a limit: it is not told to wait for room instead, nor what was done for it passed over.
+    if (found === undefined || memory.standing(record.metadata.name)?.kind === 'stall') return true
+    if ((lastThatFits.get(record.spec.owner.namespace) ?? -1) > index) return true
     memory.stand(record, verdictOf(found))
     return false
   })
