@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { decodeInstruction } from '../../src/chains/solana/instructions.ts'
 import { add, none } from '../../src/operator/testing/rows.ts'
 import { stakeWorld } from '../../src/operator/testing/solana-stories.ts'
-import type { SolanaWorld } from '../../src/operator/testing/solana-world.ts'
+import { KEY as SOLANA_KEY, type SolanaWorld } from '../../src/operator/testing/solana-world.ts'
 import { createWorld, EXIT, KEY, WITHDRAWAL, type World } from '../../src/operator/testing/world.ts'
 
 /**
@@ -75,6 +75,9 @@ describe.each([KEY, EXIT, WITHDRAWAL])('%s', (key) => {
   )
 })
 
+/** Of the points of a second life, one in so many is tried after each of a first: all are, in the end. */
+const EACH = 4
+
 describe('a Solana stake', () => {
   const funded = ({ cluster }: SolanaWorld): readonly string[] =>
     cluster
@@ -116,4 +119,39 @@ describe('a Solana stake', () => {
     },
     60_000,
   )
+
+  test('is paid once at the most, though the data comes back at any point after that, and status is lost both times', async () => {
+    const points: string[] = []
+    const counting = stakeWorld()
+    await counting.settle(counting.start((point) => void (changes.test(point) && points.push(point))))
+
+    let second = 0
+    for (let fatal = 0; fatal < points.length; fatal++) {
+      // Each point of the second life after some point of the first.
+      for (let back = fatal % EACH; back < points.length; back += EACH) {
+        const given = stakeWorld()
+        let bringBack = none as () => void
+        const first = given.start(at(fatal, () => (bringBack = given.service.forget()), 'the operator ends'))
+        await given.settle(first)
+        if (!first.killed) continue
+        given.editStatus(none)
+        const between = given.start(at(back, bringBack, 'the operator ends'))
+        await given.settle(between)
+        if (!between.killed) continue
+        given.editStatus(none)
+        for (let round = 0; round < 3; round++) {
+          const last = given.start()
+          for (const { metadata } of last.records(SOLANA_KEY)) await last.visitRecord(metadata.name)
+          await given.settle(last)
+          given.cluster.expire()
+          given.clock.advance(60_000)
+        }
+        const accounts = funded(given)
+        const where = `set back at ${points[fatal]}, brought back at point ${back}: ${accounts.join(' and ')}, ${given.condition('Ready')?.message}`
+        expect(accounts.length, where).toBeLessThanOrEqual(1)
+        if (given.start().records(SOLANA_KEY).length > 1) second++
+      }
+    }
+    expect(second).toBeGreaterThan(0)
+  }, 60_000)
 })

@@ -327,10 +327,18 @@ export function createFakeSolanaStakingApi(deps: {
     api,
     state,
     stakes: () => [...stakes.values()],
-    /** The service's database is set back to an empty copy: whoever asks again gets another stake, with another account. */
-    forget() {
+    /** The service's database is set back to an empty copy: whoever asks again gets another stake, with another account. @returns what brings it back */
+    forget(): () => void {
+      const before = [new Map(stakes), new Map(byKey)] as const
+      const bringBack = (): void => {
+        stakes.clear()
+        byKey.clear()
+        for (const [id, stake] of before[0]) stakes.set(id, stake)
+        for (const [key, made] of before[1]) byKey.set(key, made)
+      }
       stakes.clear()
       byKey.clear()
+      return bringBack
     },
   }
 }

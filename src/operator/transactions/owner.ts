@@ -2,6 +2,7 @@ import type { ObjectMeta } from '../../resources/meta.ts'
 import { type Asking, isPlanOnly } from '../../resources/mode.ts'
 import { type Origin, readOrigin } from '../engine/origin.ts'
 import { Halt, stall, wait } from '../engine/verdict.ts'
+import type { TransactionLog } from './log.ts'
 import type { Standing } from './memory.ts'
 import { nameBySpec } from './names.ts'
 import type { RecordObject } from './store.ts'
@@ -37,6 +38,25 @@ export function assertOwnerAsks(
 
 /** Whether an Ethereum record has a place in its lane, or an outcome: its owner follows it from then on, and makes no other. */
 export const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
+
+/** The other records of what pays for a resource: of stakes that its spec.adopt has named, or that the staking API made for it. */
+export const otherPayments = (log: Pick<TransactionLog, 'ofOwner'>, { spec, metadata }: RecordObject): readonly RecordObject[] =>
+  log
+    .ofOwner(spec.owner)
+    .filter(
+      (other) =>
+        other.spec.purpose === spec.purpose && other.spec.owner.originUid === spec.owner.originUid && other.metadata.name !== metadata.name,
+    )
+
+/** How far a record has come: nothing, a place, an attempt, an outcome. */
+const stageOf = ({ status }: RecordObject): number =>
+  status?.outcome !== undefined ? 3 : (status?.attempts ?? []).length > 0 ? 2 : status?.place !== undefined ? 1 : 0
+
+/** Which of two payments for one resource goes on, once one of them has begun: the one that has come further; of two that are equal, by name. */
+export function standsBefore(other: RecordObject, record: RecordObject): boolean {
+  const ahead = stageOf(other) - stageOf(record)
+  return ahead > 0 || (ahead === 0 && stageOf(other) > 0 && other.metadata.name < record.metadata.name)
+}
 
 /** The log wakes the owner of a record whenever that has news; this is for what no wake reaches, in ms. */
 export const LOOK_AGAIN_MS = 60_000

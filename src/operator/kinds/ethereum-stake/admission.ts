@@ -4,11 +4,11 @@ import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
-import { assertOwnerAsks, isBegun } from '../../transactions/owner.ts'
+import { assertOwnerAsks, isBegun, otherPayments, standsBefore } from '../../transactions/owner.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { DepositEvidence } from './evidence.ts'
 import { depositPlan } from './plan.ts'
-import { depositIn, otherDeposits, standsBefore } from './records.ts'
+import { depositIn } from './records.ts'
 import type { DepositRequests, EthereumStakeDeps } from './request.ts'
 import { type StakeRequest, stakeRequestOf } from './steps.ts'
 
@@ -36,7 +36,7 @@ export function createDepositAdmission(
    */
   async function assertIsThePaidOne(record: RecordObject, request: StakeRequest, network: EthereumNetwork, signal: AbortSignal) {
     const { apiId } = record.spec
-    const others = otherDeposits(deps.log, record)
+    const others = otherPayments(deps.log, record)
     const before = others.find((other) => standsBefore(other, record))
     if (before !== undefined)
       throw stall(

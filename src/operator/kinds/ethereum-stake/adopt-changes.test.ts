@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createWorld, KEY } from '../../testing/world.ts'
+import { standsBefore } from '../../transactions/owner.ts'
 import type { RecordObject } from '../../transactions/store.ts'
-import { standsBefore } from './records.ts'
 
 /** `spec.adopt` may change as long as nothing was verified: a resource still pays one deposit, of the stake that it names when that is signed. */
 

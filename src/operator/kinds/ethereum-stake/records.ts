@@ -49,25 +49,6 @@ export function ownDeposit(
     .toSorted((a, b) => Number(isBegun(b)) - Number(isBegun(a)))[0]
 }
 
-/** The other deposits that were written down for a record's resource: of stakes that its spec.adopt has named, or that were made for it. */
-export const otherDeposits = (log: Pick<TransactionLog, 'ofOwner'>, { spec, metadata }: RecordObject): readonly RecordObject[] =>
-  log
-    .ofOwner(spec.owner)
-    .filter(
-      (other) =>
-        other.spec.purpose === 'Deposit' && other.spec.owner.originUid === spec.owner.originUid && other.metadata.name !== metadata.name,
-    )
-
-/** How far a record has come: nothing, a place, an attempt, an outcome. */
-const stageOf = ({ status }: RecordObject): number =>
-  status?.outcome !== undefined ? 3 : (status?.attempts ?? []).length > 0 ? 2 : status?.place !== undefined ? 1 : 0
-
-/** Which of two deposits of one resource goes on, once one of them has begun: the one that has come further; of two that are equal, by name. */
-export function standsBefore(other: RecordObject, record: RecordObject): boolean {
-  const ahead = stageOf(other) - stageOf(record)
-  return ahead > 0 || (ahead === 0 && stageOf(other) > 0 && other.metadata.name < record.metadata.name)
-}
-
 /** The deposit that a record's call makes. The calldata does not carry the amount: the value does. */
 export const depositIn = ({ spec }: RecordObject) => ({
   ...decodeDepositCalldata(spec.call?.data ?? '0x'),

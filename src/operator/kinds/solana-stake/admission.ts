@@ -3,7 +3,7 @@ import type { SolanaStake } from '../../../resources/solana-stake.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { Approvable } from '../../transactions/approvals.ts'
-import { assertOwnerAsks } from '../../transactions/owner.ts'
+import { assertOwnerAsks, otherPayments, standsBefore } from '../../transactions/owner.ts'
 import { handedOver } from '../../transactions/solana/authorities.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import type { RecordObject } from '../../transactions/store.ts'
@@ -47,6 +47,19 @@ export async function ownerOf(
   return kind === 'SolanaStake' ? deps.stake({ namespace, name }, fresh, signal) : undefined
 }
 
+/**
+ * ▸ That no other stake was begun for the resource: a staking API that has lost its data makes another for the same request, and may have the first again
+ * later. @throws Halt
+ */
+function assertIsThePaidOne(record: RecordObject, log: Pick<SolanaStakeDeps['log'], 'ofOwner'>): void {
+  const before = otherPayments(log, record).find((other) => standsBefore(other, record))
+  if (before === undefined) return
+  throw stall(
+    'VerificationFailed',
+    `StakingTransaction ${before.metadata.name} is this resource's stake (account ${before.spec.subject}). A resource pays one: ${record.metadata.name} is not signed.`,
+  )
+}
+
 /** Whether a step may be signed now, by whom and by which terms. */
 export function createStepAdmission(
   deps: Pick<SolanaStakeDeps, 'stake' | 'log'>,
@@ -79,6 +92,7 @@ export function createStepAdmission(
     async mayBeSigned(record, fresh, visit, signal) {
       const { plan, metadata } = await requestOf(record, fresh, signal)
       const { request, kind } = plan
+      if (kind === 'stake') assertIsThePaidOne(record, deps.log)
       const { open } = handedOver(deps.log.ofSubject(record.spec.subject))
       // What may land already is followed; another one would be signed by who may have no authority any more.
       if (open !== undefined && !isLive(record)) throw waitsForHandOver(open)
@@ -99,7 +113,7 @@ export function createStepAdmission(
       if (terms.stakeAccount !== record.spec.subject || terms.stakeId !== record.spec.apiId)
         throw stall(
           'VerificationFailed',
-          `The staking API has stake ${terms.stakeId} for this resource, and StakingTransaction ${record.metadata.name} was made for ${record.spec.apiId}. Nothing was signed. If the staking API has lost its data, ${record.spec.subject} may hold the money, and the data must be brought back.`,
+          `The staking API has stake ${terms.stakeId} for this resource, and StakingTransaction ${record.metadata.name} was made for ${record.spec.apiId}. Nothing was signed. If the staking API has lost its data, have that brought back: ${record.spec.subject} may hold the money.`,
         )
       // The service's own choice of a vote account is asked of the policy too.
       assertAdmitted(request, parties, kind === 'stake' ? { voteAccount: terms.voteAccount } : undefined)

@@ -1,5 +1,6 @@
 import { lockText, lockupInForce } from '../../../chains/solana/stake-account.ts'
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone, StakingApiError } from '../../../contract/client-error.ts'
+import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import type { Perform } from '../../engine/step.ts'
 import { retry, stall } from '../../engine/verdict.ts'
 import { forgettingPlan } from '../../transactions/plan-only.ts'
@@ -38,7 +39,7 @@ export function createSolanaStakeEffects(deps: AuthorizationDeps): {
   const { amountProblem } = createSolanaStakeRules(requests)
   const wantedOf = createWanted(deps, requests)
   const seen = createSeenStakes()
-  const { networkOf, networkOn, partiesToBegin, serviceStake, verifiedTerms, ownTerms, loggedTerms, assertAdmitted } = requests
+  const { networkOf, networkOn, partiesToBegin, serviceStake, verifiedTerms, ownTerms, loggedTerms, lostTerms, assertAdmitted } = requests
   const { ensured, followed } = createMaking(deps, requests)
 
   return {
@@ -56,16 +57,17 @@ export function createSolanaStakeEffects(deps: AuthorizationDeps): {
         networkOf(request.network)
         const parties = await partiesToBegin(request, request.voteAccount, signal)
         const logged = loggedTerms(request, parties)
-        if (logged !== undefined) {
-          const { voteAccount } =
-            logged.voteAccount === '' ? await networkOf(request.network).api.solanaStake(logged.stakeId, signal) : logged
-          return { ...logged, voteAccount }
-        }
+        if (logged !== undefined) return withVoteAccount(request, logged, signal)
         deps.assertMayAct()
-        const body = await serviceStake(request, parties, visit, signal).catch(async (error: unknown) => {
+        let body: SolanaStakeBody
+        try {
+          body = await serviceStake(request, parties, visit, signal)
+        } catch (error) {
           const isAmount = error instanceof StakingApiError && error.rules?.includes('amount-out-of-range') === true
-          throw (isAmount ? await amountProblem(request, signal) : undefined) ?? error
-        })
+          const problem = isAmount ? await amountProblem(request, signal) : undefined
+          if (problem !== undefined) throw problem
+          return withVoteAccount(request, lostTerms(error, request, parties), signal)
+        }
         const { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount } = body
         return { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount }
       },
@@ -75,7 +77,13 @@ export function createSolanaStakeEffects(deps: AuthorizationDeps): {
         const parties = await partiesToBegin(request, terms.voteAccount, signal)
         const logged = loggedTerms(request, parties)
         if (logged !== undefined) return { ...logged, voteAccount: terms.voteAccount }
-        const body = await serviceStake(request, parties, visit, signal)
+        let body: SolanaStakeBody
+        try {
+          body = await serviceStake(request, parties, visit, signal)
+        } catch (error) {
+          lostTerms(error, request, parties)
+          return ownTerms({ request, terms }, parties, visit, signal)
+        }
         const own = verifiedTerms(request, body, parties)
         if (request.wanted) refuseCancelled(body)
         if (request.adoptStakeId !== undefined) await assertAdoptable(request, own, signal)
@@ -103,12 +111,21 @@ export function createSolanaStakeEffects(deps: AuthorizationDeps): {
               'ServiceUnavailable',
               `The staking API does not see transaction ${signature} yet, which is final: it is told again.`,
             )
-          // It has expired for the service, or was made anew there: the chain tells what became of it, not the service.
-          if (error.status !== 409 && error.status !== 422) throw error
+          // It has expired for the service, or was made anew there, or the service has lost the stake: the chain tells what became of it, not the service.
+          if (error.status !== 409 && error.status !== 422 && !isGone(error)) throw error
         }
         return { reportedSignature: signature }
       },
     },
+  }
+
+  /** Terms that the log has, with the vote account that the chain shows, or the staking API. */
+  async function withVoteAccount({ network: name }: SolanaStakeRequest, terms: StakeTerms, signal: AbortSignal): Promise<StakeTerms> {
+    if (terms.voteAccount !== '') return terms
+    const { api, chain } = networkOf(name)
+    const { state } = await lookAt(chain, terms.stakeAccount, signal)
+    const voteAccount = state?.kind === 'stake' ? state.delegation.voter : (await api.solanaStake(terms.stakeId, signal)).voteAccount
+    return { ...terms, voteAccount }
   }
 
   /** A stake that is taken over must be this resource's to withdraw. */

@@ -66,13 +66,15 @@ export async function frameOf(
   }
 }
 
-/** Makes the later steps of a stake whose authorities have changed hands: the staking API knows it by those that it was made with. */
+/**
+ * Makes the later steps of a stake whose authorities have changed hands, since the staking API knows it by those that it was made with; and of one that the
+ * staking API has lost.
+ */
 export function createOwnTransactions({ feeCapOf }: Pick<SolanaRequests, 'feeCapOf'>) {
   return async ({ plan, terms, parties, network, attempt }: Wanted, signal: AbortSignal): Promise<MadeHere> => {
     const { kind, request } = plan
     const { stakeAccount, stakeAuthority, withdrawAuthority } = terms
-    if (kind === 'stake')
-      throw stall('VerificationFailed', 'This stake was paid before its authorities changed hands. Nothing is paid again.')
+    if (kind === 'stake') throw stall('VerificationFailed', 'This stake was paid before. Nothing is paid again.')
     const frame = await frameOf(
       network,
       { feePayer: parties.feePayer, writable: [stakeAccount], units: computeUnits[kind], attempt, cap: feeCapOf(request, parties) },

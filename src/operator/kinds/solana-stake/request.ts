@@ -9,10 +9,11 @@ import type { Networks, SolanaKeys } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import type { NamespaceFacts } from '../../transactions/policy.ts'
 import type { SignerStore } from '../../transactions/signer-store.ts'
+import type { RecordObject } from '../../transactions/store.ts'
 import { createSolanaNetworks } from './networks.ts'
 import { createOwnership } from './ownership.ts'
 import { createParties, type Parties } from './parties.ts'
-import { ownSteps } from './records.ts'
+import { isBegun, ownSteps } from './records.ts'
 import type { SolanaStakeRequest, StakeTerms } from './steps.ts'
 import { createTerms } from './terms.ts'
 
@@ -75,13 +76,17 @@ export function createSolanaRequests(deps: SolanaRequestDeps) {
     }
   }
 
-  /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */
+  /**
+   * What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other; of one for which something was
+   * signed, by the id that the log has, since a service that has lost its data would make another.
+   */
   async function serviceStake(request: SolanaStakeRequest, parties: Parties, visit: Visit, signal: AbortSignal): Promise<SolanaStakeBody> {
     const said = saidOf.of(visit)
     if (said !== undefined) return said
     const { api } = networkOf(request.network)
+    const knownId = request.adoptStakeId ?? begunStake(request)?.spec.apiId
     const body =
-      request.adoptStakeId === undefined
+      knownId === undefined
         ? await api.createSolanaStake(
             {
               idempotencyKey: request.idempotencyKey,
@@ -95,7 +100,7 @@ export function createSolanaRequests(deps: SolanaRequestDeps) {
             },
             signal,
           )
-        : await api.solanaStake(request.adoptStakeId, signal)
+        : await api.solanaStake(knownId, signal)
     return saidOf.write(visit, body)
   }
 
@@ -107,7 +112,7 @@ export function createSolanaRequests(deps: SolanaRequestDeps) {
         if (!isGone(error)) throw error
         return refuse(
           'VerificationFailed',
-          `status.stakeId is ${stakeId}, and the staking API has no such stake. Nothing was signed. If the staking API has lost its data, bring that back: the stake may hold money. If somebody changed status, remove status.stakeId and status.transactions: they are read again.`,
+          `status.stakeId is ${stakeId}, and the staking API has no such stake. Nothing was signed. If the staking API has lost its data, have that brought back: the stake may hold money. Where that can't be, and the chain has no such account two minutes later, nothing was paid: delete this resource and create it again. If somebody changed status, remove status.stakeId and status.transactions: they are read again.`,
         )
       })
     if (body.externalReference === undefined && request.adoptStakeId === undefined) {
@@ -118,23 +123,44 @@ export function createSolanaRequests(deps: SolanaRequestDeps) {
     return body
   }
 
+  /** The record of what pays for a resource, once something of it was signed. */
+  function begunStake({ origin }: SolanaStakeRequest): RecordObject | undefined {
+    const { stake } = ownSteps(deps.log, origin)
+    return stake !== undefined && isBegun(stake) ? stake : undefined
+  }
+
+  const termsIn = (
+    stake: RecordObject | undefined,
+    { voteAccount = '' }: SolanaStakeRequest,
+    { stakeAuthority, withdrawAuthority }: Parties,
+  ): StakeTerms | undefined =>
+    stake?.spec.apiId === undefined
+      ? undefined
+      : { stakeId: stake.spec.apiId, stakeAccount: stake.spec.subject, stakeAuthority, withdrawAuthority, voteAccount }
+
   /** The terms of a stake that was paid and whose authorities have changed hands since: by the log. */
-  function loggedTerms(request: SolanaStakeRequest, { isHandedOver, stakeAuthority, withdrawAuthority }: Parties): StakeTerms | undefined {
-    const { stake } = ownSteps(deps.log, request.origin)
-    if (!isHandedOver || stake?.spec.apiId === undefined) return undefined
-    const { apiId: stakeId, subject: stakeAccount } = stake.spec
-    return { stakeId, stakeAccount, stakeAuthority, withdrawAuthority, voteAccount: request.voteAccount ?? '' }
+  const loggedTerms = (request: SolanaStakeRequest, parties: Parties): StakeTerms | undefined =>
+    parties.isHandedOver ? termsIn(ownSteps(deps.log, request.origin).stake, request, parties) : undefined
+
+  /** ▸ The terms of a stake that was paid, and that the staking API has lost (404), as after a restore of its database: by the log. @throws any other error */
+  function lostTerms(error: unknown, request: SolanaStakeRequest, parties: Parties): StakeTerms {
+    const stake = begunStake(request)
+    const isPaid = stake?.status?.outcome?.is === 'Landed'
+    const lost = isPaid && isGone(error) ? termsIn(stake, request, parties) : undefined
+    if (lost === undefined) throw error
+    return lost
   }
 
   return {
     ...parties,
     loggedTerms,
+    lostTerms,
     networkOf,
     networkOn,
     amountOf,
     serviceStake,
     ownStake,
-    ...createTerms({ amountOf, serviceStake, assertUnclaimed, loggedTerms, refuse }),
+    ...createTerms({ amountOf, serviceStake, assertUnclaimed, loggedTerms, lostTerms, refuse }),
     refuse,
   }
 }

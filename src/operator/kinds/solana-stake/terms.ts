@@ -42,9 +42,11 @@ export function createTerms({
   serviceStake,
   assertUnclaimed,
   loggedTerms,
+  lostTerms,
   refuse,
 }: {
   readonly loggedTerms: (request: SolanaStakeRequest, parties: Parties) => StakeTerms | undefined
+  readonly lostTerms: (error: unknown, request: SolanaStakeRequest, parties: Parties) => StakeTerms
   readonly amountOf: (request: SolanaStakeRequest) => Lamports
   readonly serviceStake: (request: SolanaStakeRequest, parties: Parties, visit: Visit, signal: AbortSignal) => Promise<SolanaStakeBody>
   readonly assertUnclaimed: (request: SolanaStakeRequest, body: SolanaStakeBody) => void
@@ -82,7 +84,10 @@ export function createTerms({
     const remembered = known.get(keyOf(request))
     if (remembered?.stakeAuthority === parties.stakeAuthority && remembered.withdrawAuthority === parties.withdrawAuthority)
       return remembered
-    return verifiedTerms(request, await serviceStake(request, parties, visit, signal), parties)
+    return serviceStake(request, parties, visit, signal).then(
+      (body) => verifiedTerms(request, body, parties),
+      (error: unknown) => lostTerms(error, request, parties),
+    )
   }
 
   /** The terms in status, once they are known to be those of this resource's own stake. Anything else was put there by somebody. */
@@ -102,13 +107,13 @@ export function createTerms({
           `status.${field} is ${terms[field]}, and StakingSigner ${signer} has the key of ${parties[field]}. Nothing was signed. If the signer was replaced, bring back the one with the old key: nobody else can sign for this stake. If somebody changed status, remove the field: it is read again.`,
         )
     const found = await termsFor(request, parties, visit, signal)
-    // Of one whose authorities have changed hands the vote account matters no more: nothing is delegated again.
-    const own = parties.isHandedOver ? { ...found, voteAccount: terms.voteAccount } : found
+    // Of one that only the log knows, and of one whose authorities have changed hands, the vote account matters no more: nothing is delegated again.
+    const own = parties.isHandedOver || found.voteAccount === '' ? { ...found, voteAccount: terms.voteAccount } : found
     const forged = (Object.keys(own) as (keyof StakeTerms)[]).filter((field) => own[field] !== terms[field])
     if (forged.length > 0)
       refuse(
         'VerificationFailed',
-        `${forged.map((field) => `status.${field}`).join(', ')} is not what the staking API has for this resource (stake ${own.stakeId}). Nothing was signed. If somebody changed status, remove these fields: they are read again. If the staking API has lost its data, don't: ${terms.stakeAccount} may hold the money, and the data must be brought back.`,
+        `${forged.map((field) => `status.${field}`).join(', ')} is not what the staking API has for this resource (stake ${own.stakeId}). Nothing was signed. If somebody changed status, remove these fields: they are read again. If the staking API has lost its data, don't: ${terms.stakeAccount} may hold the money. Have the data brought back; where that can't be, and the chain has no such account two minutes later, nothing was paid: delete this resource and create it again.`,
       )
     return own
   }

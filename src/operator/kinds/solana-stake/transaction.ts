@@ -1,4 +1,5 @@
 import { SolanaError } from '../../../chains/solana/chain.ts'
+import { isGone } from '../../../contract/client-error.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import { attemptsOf, closedOf } from '../../transactions/protocol.ts'
@@ -56,13 +57,18 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
       // Before a transaction is made, whose life is short.
       if (kind === 'stake') await rules.assertFunds(network, plan, parties.stakeAuthority, 5_000n, signal)
 
+      const madeHere = () => own({ plan, terms, parties, network, attempt: attemptsOf(recordOf(record)).length + 1 }, signal)
       const made = parties.isHandedOver
-        ? await own({ plan, terms, parties, network, attempt: attemptsOf(recordOf(record)).length + 1 }, signal)
-        : await service.obtain({ plan, terms, parties, network, heights, previous: previousOf(record) }, signal)
+        ? await madeHere()
+        : await service.obtain({ plan, terms, parties, network, heights, previous: previousOf(record) }, signal).catch((error: unknown) => {
+            // Of a stake that the staking API has lost, the money still comes out.
+            if (kind === 'stake' || !isGone(error)) throw error
+            return madeHere()
+          })
       const message = messageOf({ message: made.messageBase64 })
       if (message === undefined)
         throw stall('VerificationFailed', `The ${kind} transaction that the staking API has made is no message. No transaction was signed.`)
-      const source = parties.isHandedOver ? 'that was made' : 'that the staking API has made'
+      const source = made.txId === undefined ? 'that was made' : 'that the staking API has made'
       await verifiedNow(plan, terms, parties, network, message, { blockhash: made.recentBlockhash, source }, signal)
       if (kind === 'stake') await rules.assertVotes(network, terms.voteAccount, parties.payer, signal)
       const fee = await network.chain.feeFor(message, signal)

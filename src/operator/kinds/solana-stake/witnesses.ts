@@ -1,4 +1,4 @@
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone, StakingApiError } from '../../../contract/client-error.ts'
 import { wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import { handedOver } from '../../transactions/solana/authorities.ts'
@@ -49,6 +49,8 @@ export function createStepWitnesses(
         if (!(error instanceof StakingApiError)) throw error
         // It is looked for from now on; whoever wants to see it first is told again.
         if (error.code === 'transaction-not-visible') return 'later'
+        // It has lost the stake, whose money still comes out. What pays is sent only once it is told.
+        if (isGone(error) && actionOf(record) !== 'stake') return 'taken'
         if (error.status !== 409 && error.status !== 422) throw error
         throw wait(
           'AwaitingFinality',
