@@ -18,6 +18,7 @@ import {
 import { NETWORK, SOLANA_STAKER, SOLANA_STAKER_ADDRESS, SOLANA_WITHDRAWER, SOLANA_WITHDRAWER_ADDRESS } from '../../stack/stack.ts'
 import { at, conditionOf, isInFlight, type KubernetesObject, nameOf } from '../oracle/kubernetes.ts'
 import { ofKind, type SolanaWish, type Validator, type Wish, wishName } from '../oracle/wishes.ts'
+import { type Answer, createPerson } from './person.ts'
 import type { Fleet } from './world.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -28,6 +29,8 @@ interface Kept {
   readonly plural: string
   manifest: { readonly spec: Json; readonly [field: string]: unknown }
   isDeleted: boolean
+  /** It is gone so that it can be made anew. */
+  isMadeAnew?: boolean
   /** Its deletion is meant, money or not. */
   isConfirmed: boolean
 }
@@ -35,7 +38,7 @@ interface Kept {
 const SPACES = ['team-a', 'team-b'] as const
 /** Limits and caps of the signer change between these two. */
 export const LIMIT = { count: 24, seconds: 30 }
-const LOW_LIMIT = 6
+const LOW_LIMIT = 12
 const CAP_GWEI = 60
 const LOW_CAP_GWEI = 20
 export const CAPS = { maxFeePerGasWei: BigInt(CAP_GWEI) * 1_000_000_000n, maxRequestFeeWei: 1_000_000_000_000_000n }
@@ -50,6 +53,15 @@ const PLURALS = {
   SolanaStake: 'solanastakes',
 } as const
 
+/** Where the records of a wish say that money goes to on Solana. */
+const accountsOf = (records: readonly KubernetesObject[], { kind, namespace, name }: Wish): readonly string[] =>
+  records.flatMap((record) => {
+    const owner = at(record, 'spec', 'owner')
+    const isOwn = at(owner, 'kind') === kind && at(owner, 'namespace') === namespace && at(owner, 'name') === name
+    const subject = at(record, 'spec', 'subject')
+    return isOwn && typeof subject === 'string' ? [subject] : []
+  })
+
 const policy = (count = LIMIT.count, cap = CAP_GWEI) => ({
   allowedNamespaces: { names: [...SPACES] },
   maxPerTransaction: '64',
@@ -60,6 +72,7 @@ const policy = (count = LIMIT.count, cap = CAP_GWEI) => ({
 
 /** What teams, the owner of the keys and a person on duty do, at random. Each knows of the cluster what `kubectl` shows. */
 export function createUsers({ cluster, anvil, solana, validators }: Fleet, random: Random) {
+  const person = createPerson({ anvil, solana })
   const all: Kept[] = []
   const unused = [...validators]
   let made = 0
@@ -262,10 +275,37 @@ export function createUsers({ cluster, anvil, solana, validators }: Fleet, rando
   const ofSigner = async (spec: Json): Promise<void> => {
     await patch(signerPath, { spec })
   }
+  const confirm = (kept: Kept) => patch(pathOf(kept), { metadata: { annotations: { 'staking.dev/confirm-delete': kept.wish.name } } })
   async function remove(kept: Kept): Promise<void> {
     kept.isDeleted = true
-    if (kept.isConfirmed) await patch(pathOf(kept), { metadata: { annotations: { 'staking.dev/confirm-delete': kept.wish.name } } })
+    if (kept.isConfirmed) await confirm(kept)
     await ask({ method: 'DELETE', path: pathOf(kept) })
+  }
+
+  /** Does what the person on duty has decided. @returns it in words */
+  async function follow(kept: Kept, answer: Answer | undefined): Promise<string | undefined> {
+    const name = wishName(kept.wish)
+    switch (answer?.is) {
+      case undefined:
+        return undefined
+      case 'annotate': {
+        const { transaction, annotation, value } = answer
+        await patch(`/apis/staking.dev/v1alpha1/stakingtransactions/${transaction}`, { metadata: { annotations: { [annotation]: value } } })
+        return `is certain that ${value} never lands for ${name}`
+      }
+      case 'let go':
+        kept.isConfirmed = kept.isDeleted
+        await confirm(kept)
+        return `has looked for what was told of ${name}, and lets it go`
+      case 'delete':
+        await remove(kept)
+        return `deletes ${name}, which was done before`
+      case 'make anew':
+        kept.isMadeAnew = true
+        await confirm(kept)
+        await ask({ method: 'DELETE', path: pathOf(kept) })
+        return `makes ${name} anew, which the staking API has lost, and nobody has paid`
+    }
   }
 
   return {
@@ -290,6 +330,7 @@ export function createUsers({ cluster, anvil, solana, validators }: Fleet, rando
     /** etcd was set back: what is held is not held any more, since the cluster may have forgotten it. Call it before an operator runs again. */
     async forgotten(): Promise<void> {
       forgetfulUntil = performance.now() + FORGETFUL_MS
+      person.forget()
       for (const kept of all) await release(kept)
     },
     /** As a tool that applies from Git all the time: what is missing is made again, what differs is put right, what was deleted is deleted. */
@@ -320,11 +361,18 @@ export function createUsers({ cluster, anvil, solana, validators }: Fleet, rando
         await ofSigner({ acknowledgedNonce: Number(nonce) })
         done.push(`acknowledges nonce ${nonce}`)
       }
-      const there = await objects()
-      for (const kept of all.filter(({ isDeleted }) => !isDeleted)) {
+      const [there, records] = [await objects(), await list('stakingtransactions')]
+      for (const kept of all) {
         const object = there.get(wishName(kept.wish))
+        if (object === undefined && !kept.isDeleted && kept.isMadeAnew === true) {
+          await put(kept)
+          kept.isMadeAnew = false
+        }
         const stalled = object === undefined ? undefined : conditionOf(object, 'Stalled')
-        if (stalled?.status !== 'True') continue
+        if (object === undefined || stalled?.status !== 'True') continue
+        const line = await follow(kept, await person.answerTo(object, accountsOf(records, kept.wish)))
+        if (line !== undefined) done.push(line)
+        if (kept.isDeleted) continue
         const stakeId = /spec\.adopt\.stakeId to ([A-Za-z0-9_-]+)/.exec(stalled.message)?.[1]
         if (stalled.reason === 'AlreadyStaked' && stakeId !== undefined && at(object, 'spec', 'adopt') === undefined) {
           await change(kept, { adopt: { stakeId } })
@@ -337,8 +385,10 @@ export function createUsers({ cluster, anvil, solana, validators }: Fleet, rando
       }
       return done
     },
-    /** Caps and limits are as they should be; what is suspended or deleted stays so. */
-    /** Nothing holds anything up any more. The limit goes too: what was signed by a clock hours ahead fills it for as long, as the chain is ahead from here on. */
+    /**
+     * Nothing holds anything up any more but what is suspended or deleted, which stays so. The limit goes too: what was signed by a clock hours ahead fills it for as long, as the chain is ahead from
+     * here on.
+     */
     async finish(): Promise<void> {
       await ofSigner({ policy: { ...policy(), limits: null }, suspend: false })
       for (const kept of all.filter(({ isDeleted, manifest }) => !isDeleted && manifest.spec.maxFeePerGasGwei !== undefined))
