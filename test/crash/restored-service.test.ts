@@ -25,6 +25,9 @@ function at(fatal: number, forget: () => void, more: Besides) {
   }
 }
 
+/** Of the points of a second life, one in so many is tried after each of a first: all are, in the end. */
+const EACH = 7
+
 describe.each([KEY, EXIT, WITHDRAWAL])('%s', (key) => {
   const world = () => {
     const made = createWorld()
@@ -39,10 +42,8 @@ describe.each([KEY, EXIT, WITHDRAWAL])('%s', (key) => {
     else given.withdrawals.edit(name, ({ status: _gone, ...withdrawal }) => withdrawal)
   }
   const paid = (given: World): number => (key === KEY ? given.chain.deposits() : given.chain.requests()).length
-  const forget = (given: World) => () => {
-    given.service.forget()
-    given.requests.forget()
-  }
+  /** @returns what brings it back */
+  const forget = (given: World) => () => [given.service.forget(), given.requests.forget()]
 
   test.each(besides)(
     'is paid once, at whichever point the database is set back, and %s',
@@ -73,10 +74,50 @@ describe.each([KEY, EXIT, WITHDRAWAL])('%s', (key) => {
     },
     60_000,
   )
-})
 
-/** Of the points of a second life, one in so many is tried after each of a first: all are, in the end. */
-const EACH = 4
+  test('is paid once, though the data comes back at any point after that, and status is lost both times', async () => {
+    const points: string[] = []
+    const counting = world()
+    await counting.settle(
+      counting.start((point) => void (changes.test(point) && points.push(point))),
+      [key],
+    )
+
+    let lives = 0
+    for (let fatal = 0; fatal < points.length; fatal++) {
+      for (let back = fatal % EACH; back < points.length; back += EACH) {
+        const given = world()
+        let bringBack: readonly (() => void)[] = []
+        const first = given.start(at(fatal, () => (bringBack = forget(given)()), 'the operator ends'))
+        await given.settle(first, [key])
+        if (!first.killed) continue
+        loseStatus(given)
+        const between = given.start(
+          at(
+            back,
+            () => {
+              for (const one of bringBack) one()
+            },
+            'the operator ends',
+          ),
+        )
+        await given.settle(between, [key])
+        if (!between.killed) continue
+        loseStatus(given)
+        for (let life = 0; life < 2; life++) {
+          const last = given.start()
+          await last.visitLanes()
+          await given.settle(last, [key])
+        }
+        lives++
+        const where = `set back at ${points[fatal]}, brought back at point ${back}: ${given.condition('Ready', key)?.message}`
+        expect(given.chain.violations, where).toEqual([])
+        expect(paid(given), where).toBeLessThanOrEqual(1)
+      }
+    }
+    expect(lives).toBeGreaterThan(points.length)
+  }, 120_000)
+})
 
 describe('a Solana stake', () => {
   const funded = ({ cluster }: SolanaWorld): readonly string[] =>

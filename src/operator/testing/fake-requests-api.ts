@@ -7,6 +7,7 @@ import type { ExitRequestBody, WithdrawalCapacityBody, WithdrawalRequestBody } f
 import { gwei, wei } from '../../lib/amounts.ts'
 import type { ValidatorRequestsApi } from '../ports.ts'
 import type { FakeChain } from './fake-chain.ts'
+import { setBack } from './set-back.ts'
 
 export type FakeRequestBody = ExitRequestBody | WithdrawalRequestBody
 interface Stored {
@@ -199,10 +200,8 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
       const one = stored.get(id)
       if (one !== undefined) stored.set(id, { ...one, cancelled: true })
     },
-    /** The service's database is lost. */
-    forget() {
-      for (const map of [stored, byKey, byReference]) map.clear()
-    },
+    /** The service's database is lost. @returns what brings it back */
+    forget: (): (() => void) => setBack(stored, byKey, byReference),
   }
 }
 export type FakeRequestsApi = ReturnType<typeof createFakeRequestsApi>

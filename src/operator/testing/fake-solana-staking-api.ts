@@ -18,6 +18,7 @@ import type { ProblemCode } from '../../contract/problems.ts'
 import type { ChallengeBody, SolanaStakeBody, SolanaTransactionBody } from '../../contract/schemas/solana.ts'
 import { lamports } from '../../lib/amounts.ts'
 import type { Clock, SolanaStakingApi } from '../ports.ts'
+import { setBack } from './set-back.ts'
 
 type Stake = Omit<SolanaStakeBody, 'protocol' | 'transactions' | 'challenge'> & {
   challenge: ChallengeBody | undefined
@@ -328,17 +329,6 @@ export function createFakeSolanaStakingApi(deps: {
     state,
     stakes: () => [...stakes.values()],
     /** The service's database is set back to an empty copy: whoever asks again gets another stake, with another account. @returns what brings it back */
-    forget(): () => void {
-      const before = [new Map(stakes), new Map(byKey)] as const
-      const bringBack = (): void => {
-        stakes.clear()
-        byKey.clear()
-        for (const [id, stake] of before[0]) stakes.set(id, stake)
-        for (const [key, made] of before[1]) byKey.set(key, made)
-      }
-      stakes.clear()
-      byKey.clear()
-      return bringBack
-    },
+    forget: (): (() => void) => setBack(stakes, byKey),
   }
 }

@@ -6,6 +6,7 @@ import { StakingApiError } from '../../contract/client-error.ts'
 import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
 import { gweiToWei } from '../../lib/amounts.ts'
 import type { StakingApi } from '../ports.ts'
+import { setBack } from './set-back.ts'
 
 type Request = Parameters<StakingApi['createEthereumStake']>[0]
 
@@ -84,10 +85,8 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
     requests,
     submissions,
     stakes: () => [...stakes.values()],
-    /** The service's database is set back to an empty copy: whoever asks again gets the same deposit, under another id. */
-    forget() {
-      for (const map of [stakes, byKey, byReference]) map.clear()
-    },
+    /** The service's database is set back to an empty copy: whoever asks again gets the same deposit, under another id. @returns what brings it back */
+    forget: (): (() => void) => setBack(stakes, byKey, byReference),
     setValidator(stakeId: string, status: EthereumStakeBody['validator']['status'], index?: number, activationEpoch?: number) {
       const body = find(stakeId)
       const known = { ...(index === undefined ? {} : { index }), ...(activationEpoch === undefined ? {} : { activationEpoch }) }
