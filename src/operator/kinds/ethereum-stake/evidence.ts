@@ -1,4 +1,4 @@
-import type { ChainReceipt, Hex } from '../../../chains/ethereum/chain.ts'
+import type { ChainReceipt, DepositLog, Hex, Pubkey } from '../../../chains/ethereum/chain.ts'
 import { decodeDepositLog, depositEventTopic, depositMessageRoot, encodeDepositCalldata } from '../../../chains/ethereum/deposit.ts'
 import { rememberingSignatures, verifyDeposit } from '../../../chains/ethereum/verify-deposit.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
@@ -38,6 +38,14 @@ export function paysDeposit(receipt: ChainReceipt, fields: DepositFieldsRead, { 
     )
 }
 export type DepositFieldsRead = ReturnType<typeof fieldsOf>
+
+/** The first deposit that the chain has with a public key and these credentials: others' under other credentials are no payment of it. @throws ChainError */
+export const depositOnChain = async (
+  { chain }: Pick<EthereumNetwork, 'chain'>,
+  { pubkey, withdrawalCredentials }: { readonly pubkey: Pubkey; readonly withdrawalCredentials: string },
+  signal: AbortSignal,
+): Promise<DepositLog | undefined> =>
+  (await chain.depositsFor(pubkey, signal)).find((one) => sameHex(one.withdrawalCredentials, withdrawalCredentials))
 
 /** What is known of a deposit, from its data and from the chain. */
 export type DepositEvidence = ReturnType<typeof createDepositEvidence>

@@ -9,6 +9,7 @@ import { stall } from '../../engine/verdict.ts'
 import type { StakingApi } from '../../ports.ts'
 import { attemptsOf, closedOf, mayBeHandedOver } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
+import { depositOnChain } from './evidence.ts'
 import type { DepositRequests, EthereumStakeDeps } from './request.ts'
 import type { EthereumStakeEffects } from './steps.ts'
 
@@ -44,10 +45,9 @@ export function createUndo(deps: EthereumStakeDeps, { networkOf }: DepositReques
 
   /** Of a stake that the log has nothing of, the chain is asked: the log may have been set back. @throws Halt where it shows a deposit of it */
   async function refusePaid(network: string, { stakeId, depositData }: EthereumStakeBody, signal: AbortSignal): Promise<void> {
-    const { pubkey, withdrawalCredentials } = depositData
+    const { pubkey } = depositData
     if (log.ofSubject(pubkey).length > 0) return
-    const deposits = await networkOf(network).chain.depositsFor(pubkey, signal)
-    const paid = deposits.find((one) => sameHex(one.withdrawalCredentials, withdrawalCredentials))
+    const paid = await depositOnChain(networkOf(network), depositData, signal)
     if (paid === undefined) return
     throw stall(
       'UnknownSubmission',

@@ -1,25 +1,25 @@
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
-import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { classify } from '../../engine/classify.ts'
 import { externalReference } from '../../engine/origin.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import type { LoggedDeposit } from './deletion.ts'
+import { depositOnChain } from './evidence.ts'
 
 /** What is asked elsewhere of a stake that the log has nothing of: the chain, and the staking API. */
 export function createUnlogged({ log, networks }: { readonly log: Pick<TransactionLog, 'ofSubject'>; readonly networks: Networks }) {
   /** Whether the chain has a deposit with this public key and these credentials. @returns `unknown` while it does not answer */
   async function chainHas(
     { spec }: EthereumStake,
-    { pubkey, withdrawalCredentials }: Pick<NonNullable<EthereumStakeStatus['depositData']>, 'pubkey' | 'withdrawalCredentials'>,
+    depositData: Pick<NonNullable<EthereumStakeStatus['depositData']>, 'pubkey' | 'withdrawalCredentials'>,
     signal: AbortSignal,
   ): Promise<LoggedDeposit> {
     const network = networks.ethereum(spec.network)
     if (network === undefined) return { is: 'none' }
     try {
-      const found = await network.chain.depositsFor(pubkey, signal)
-      return found.some((one) => sameHex(one.withdrawalCredentials, withdrawalCredentials)) ? { is: 'landed', pubkey } : { is: 'none' }
+      const paid = await depositOnChain(network, depositData, signal)
+      return paid === undefined ? { is: 'none' } : { is: 'landed', pubkey: depositData.pubkey }
     } catch (error) {
       signal.throwIfAborted()
       classify(error)
