@@ -5,6 +5,7 @@ import { BeaconError } from './beacon.ts'
 import { createBeaconChain } from './beacon-chain.ts'
 import type { Hex } from './chain.ts'
 import { ethereumNetworkConfig } from './networks.ts'
+import { hoodiSpec } from './testing.ts'
 
 const never = new AbortController().signal
 const canary = 'canary-7c1d'
@@ -32,20 +33,7 @@ const entry = (pubkey: Hex, more: object = {}) => ({
     ...more,
   },
 })
-const spec = {
-  SECONDS_PER_SLOT: '12',
-  SLOTS_PER_EPOCH: '32',
-  SHARD_COMMITTEE_PERIOD: '256',
-  MIN_VALIDATOR_WITHDRAWABILITY_DELAY: '256',
-  MAX_SEED_LOOKAHEAD: '4',
-  MIN_ACTIVATION_BALANCE: '32000000000',
-  MAX_EFFECTIVE_BALANCE_ELECTRA: '2048000000000',
-  PENDING_PARTIAL_WITHDRAWALS_LIMIT: '134217728',
-  DEPOSIT_CHAIN_ID: '560048',
-  DEPOSIT_CONTRACT_ADDRESS: '0x00000000219ab540356cbb839cbe05303d7705fa',
-  BLOB_SCHEDULE: [{ EPOCH: '1', MAX_BLOBS_PER_BLOCK: '9' }],
-  CONFIG_NAME: 'hoodi',
-}
+const spec = { ...hoodiSpec, BLOB_SCHEDULE: [{ EPOCH: '1', MAX_BLOBS_PER_BLOCK: '9' }], CONFIG_NAME: 'hoodi' }
 const genesis = { genesis_time: '1000000', genesis_validators_root: hoodiRoot, genesis_fork_version: '0x10000910' }
 const state = (slot: number, endpoint: string) => `/eth/v1/beacon/states/${slot}/${endpoint}`
 const syncing = (head_slot: number, more: object = {}) => ({

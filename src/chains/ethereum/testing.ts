@@ -41,3 +41,17 @@ export function createContractQueue() {
     },
   }
 }
+
+/** What a beacon node of Hoodi answers to `/eth/v1/config/spec`, as far as it is read. */
+export const hoodiSpec = {
+  SECONDS_PER_SLOT: '12',
+  SLOTS_PER_EPOCH: '32',
+  SHARD_COMMITTEE_PERIOD: '256',
+  MIN_VALIDATOR_WITHDRAWABILITY_DELAY: '256',
+  MAX_SEED_LOOKAHEAD: '4',
+  MIN_ACTIVATION_BALANCE: '32000000000',
+  MAX_EFFECTIVE_BALANCE_ELECTRA: '2048000000000',
+  PENDING_PARTIAL_WITHDRAWALS_LIMIT: '134217728',
+  DEPOSIT_CHAIN_ID: '560048',
+  DEPOSIT_CONTRACT_ADDRESS: '0x00000000219ab540356cbb839cbe05303d7705fa',
+}

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { createBeaconGet } from '../../chains/ethereum/beacon-http.ts'
 import { knownGenesisValidatorsRoots } from '../../chains/ethereum/beacon-nodes.ts'
 import { ethereumNetworkConfig } from '../../chains/ethereum/networks.ts'
+import { hoodiSpec } from '../../chains/ethereum/testing.ts'
 import { type Clock, systemClock } from '../../lib/clock.ts'
 import { lookAtBeaconNode } from './beacon-node.ts'
 
@@ -9,18 +10,6 @@ const never = new AbortController().signal
 const canary = 'canary-7f3a'
 const hoodi = ethereumNetworkConfig.parse({ name: 'hoodi', chain: 'Ethereum', rpcUrls: ['http://unused.test'] })
 const genesis = { genesis_time: '1000000', genesis_validators_root: knownGenesisValidatorsRoots.hoodi, genesis_fork_version: '0x10000910' }
-const spec = {
-  SECONDS_PER_SLOT: '12',
-  SLOTS_PER_EPOCH: '32',
-  SHARD_COMMITTEE_PERIOD: '256',
-  MIN_VALIDATOR_WITHDRAWABILITY_DELAY: '256',
-  MAX_SEED_LOOKAHEAD: '4',
-  MIN_ACTIVATION_BALANCE: '32000000000',
-  MAX_EFFECTIVE_BALANCE_ELECTRA: '2048000000000',
-  PENDING_PARTIAL_WITHDRAWALS_LIMIT: '134217728',
-  DEPOSIT_CHAIN_ID: '560048',
-  DEPOSIT_CONTRACT_ADDRESS: '0x00000000219ab540356cbb839cbe05303d7705fa',
-}
 const SLOT = 320
 const root = `0x${'ab'.repeat(32)}`
 const ofState = (endpoint: string) => `/eth/v1/beacon/states/${SLOT}/${endpoint}`
@@ -28,7 +17,7 @@ const syncing = (more: object = {}) => ({ head_slot: String(SLOT), sync_distance
 const finalized = (epoch: string) => ({ current_justified: { epoch, root }, finalized: { epoch, root } })
 const answers: Readonly<Record<string, unknown>> = {
   '/eth/v1/beacon/genesis': genesis,
-  '/eth/v1/config/spec': spec,
+  '/eth/v1/config/spec': hoodiSpec,
   '/eth/v1/config/deposit_contract': { chain_id: '560048', address: '0x00000000219ab540356cbb839cbe05303d7705fa' },
   '/eth/v1/node/syncing': syncing(),
   [ofState('validators')]: [],
@@ -65,7 +54,7 @@ test.each<[string, Record<string, unknown>, RegExp]>([
     { '/eth/v1/beacon/genesis': { ...genesis, genesis_validators_root: knownGenesisValidatorsRoots.sepolia } },
     /^failed: beacon node 2 of hoodi serves another network: its genesis validators root is .* Check its URL in beaconApiUrls of hoodi/,
   ],
-  ['of another chain', { '/eth/v1/config/spec': { ...spec, DEPOSIT_CHAIN_ID: '1' } }, /^failed: .*its chain id is 1, expected 560048/],
+  ['of another chain', { '/eth/v1/config/spec': { ...hoodiSpec, DEPOSIT_CHAIN_ID: '1' } }, /^failed: .*its chain id is 1, expected 560048/],
   ['that is a page', Object.fromEntries(Object.keys(answers).map((path) => [path, `<html>${canary}`])), /^failed: .* is not JSON\. Check/],
   ['that lets nobody in', Object.fromEntries(Object.keys(answers).map((path) => [path, 401])), /^failed: .*401/],
   ['that syncs', { '/eth/v1/node/syncing': syncing({ is_syncing: true }) }, /^warning: the beacon node is at slot 320, 0 slots behind/],
