@@ -78,6 +78,8 @@ export function solanaStakeKind(deps: {
       const next = transactionsOf(log, own, transactions)
       const { stake } = own
       const isPaid = stake !== undefined && isBegun(stake)
+      // That nothing was ever staked is said by who has looked, and not by status, where a tenant may have written it.
+      const hasLooked = origin !== undefined && seen.isNothing(origin.uid)
       const isForeign = origin !== undefined && seen.isAnother(origin.uid, protocol)
       const mirrored: SolanaStakeStatus = {
         ...rest,
@@ -89,7 +91,7 @@ export function solanaStakeKind(deps: {
               ...authoritiesIn(handedOver(log.ofSubject(stake.spec.subject)), stake.spec.from),
             }
           : {}),
-        ...(looked === undefined || isPaid ? {} : { looked }),
+        ...(looked === undefined || isPaid || !hasLooked ? {} : { looked }),
         ...(protocol === undefined || isForeign ? {} : { protocol }),
         ...(next === undefined ? {} : { transactions: next }),
       }

@@ -53,6 +53,26 @@ export type Refuse = (...why: Parameters<typeof stall>) => never
 /** What a stake asks for, checked: network, amount, signers and terms, as they all stand now. */
 export type SolanaRequests = ReturnType<typeof createSolanaRequests>
 
+/** What a person does about a stake that the staking API does not know; any other error as it is. `record`: of what was signed for it. */
+export function explainedUnknown(
+  error: unknown,
+  { adoptStakeId }: Pick<SolanaStakeRequest, 'adoptStakeId'>,
+  record: Pick<RecordObject, 'spec'> | undefined,
+): unknown {
+  const unknown = 'The staking API does not know this (404): it has no stake'
+  if (!isGone(error)) return error
+  if (adoptStakeId !== undefined)
+    return stall(
+      'RequestRefused',
+      `${unknown} ${adoptStakeId}, which spec.adopt.stakeId names. Nothing is signed. If its database was set back, have that brought back; otherwise correct spec.adopt, or take it away. It is asked again.`,
+    )
+  if (record === undefined) return error
+  return stall(
+    'RequestRefused',
+    `${unknown} ${record.spec.apiId}, which is this resource's. Nothing is signed. If its database was set back, have that brought back: ${record.spec.subject} may hold the money. Where that can't be, and the chain has no such account two minutes later, nothing was paid: delete this resource and create it again. It is asked again.`,
+  )
+}
+
 /** What the staking API has said of the stake. */
 const saidOf = visitNote<SolanaStakeBody>('stake')
 
@@ -147,7 +167,7 @@ export function createSolanaRequests(deps: SolanaRequestDeps) {
     const stake = begunStake(request)
     const isPaid = stake?.status?.outcome?.is === 'Landed'
     const lost = isPaid && isGone(error) ? termsIn(stake, request, parties) : undefined
-    if (lost === undefined) throw error
+    if (lost === undefined) throw explainedUnknown(error, request, stake)
     return lost
   }
 

@@ -42,8 +42,8 @@ export function createStanding({ log, networkOn, seen, ownOf }: StandingDeps) {
     const records = log.ofSubject(stakeAccount)
     const { namespace, name } = resource.metadata
     const isHere = ({ spec: { owner } }: RecordObject) => owner.namespace === namespace && owner.name === name
-    // What a resource elsewhere has paid holds that one. Its own record is its own under any origin.
-    if (records.length > 0) return records.some(isHere) ? logged(ownOf(resource, undefined)) : { is: 'none' }
+    // Its own record is its own under any origin. What a resource elsewhere has paid holds that one, and status says nothing of this one's.
+    if (records.length > 0) return records.some(isHere) ? logged(ownOf(resource, undefined)) : unseen(resource, signal)
     // The log may have been set back, or is younger than the stake.
     const { chain } = networkOn(undefined, resource.spec.network)
     const look = await lookAt(chain, stakeAccount, signal)

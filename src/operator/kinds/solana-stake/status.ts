@@ -51,7 +51,7 @@ export const solanaStakeStatus = (resource: SolanaStake, status: SolanaStakeStat
     { ...status, ...amountsOf(resource, status) },
     {
       types: solanaStakeConditions,
-      evidence: evidenceStatements(resource, status),
+      evidence: evidenceStatements(resource, isUnproven(progress) ? {} : status),
       conditionOf: (step) => conditionOfStep(step, status),
       readiness: readiness(resource, status, progress),
       phase: phaseOf(resource, status, progress),
@@ -59,6 +59,9 @@ export const solanaStakeStatus = (resource: SolanaStake, status: SolanaStakeStat
     progress,
     now,
   )
+
+/** The log does not have what status shows, and nobody has said yet that it is so: a tenant may have written it. */
+const isUnproven = (progress: Progress): boolean => progress.at === 'halted' && progress.step === 'Import'
 
 /** What people read in SOL. */
 function amountsOf({ spec }: SolanaStake, { protocol }: SolanaStakeStatus): Pick<SolanaStakeStatus, 'amountSol' | 'activeSol'> {
@@ -291,8 +294,9 @@ function wanted(resource: SolanaStake, status: SolanaStakeStatus): Statement {
 }
 
 function readiness(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): Readiness {
-  const there = isWhereWanted(resource, status) ? wanted(resource, status) : undefined
-  const trouble = interference(resource, status)
+  const isProven = !isUnproven(progress)
+  const there = isProven && isWhereWanted(resource, status) ? wanted(resource, status) : undefined
+  const trouble = isProven ? interference(resource, status) : undefined
   if (trouble !== undefined && progress.at !== 'deleting')
     return { Ready: { ...trouble, status: 'False' }, Reconciling: waitsForPerson(trouble.reason as Reason), Stalled: trouble }
   if (progress.at === 'settled') return reached(there ?? say('False', 'InProgress', 'It is looked at again.'))
@@ -341,6 +345,7 @@ function stepMessage(step: string): string {
 /** One word for people. It is derived and never read to decide. */
 export function phaseOf(resource: SolanaStake, status: SolanaStakeStatus, progress: Progress): string {
   if (progress.at === 'deleting') return 'Deleting'
+  if (isUnproven(progress) && progress.at === 'halted' && progress.verdict.kind === 'stall') return 'Stalled'
   if (isWithdrawn(status)) return 'Withdrawn'
   if (isFunded(status)) {
     if (isInFlight(transactionOf(status, 'withdrawal'))) return 'Withdrawing'

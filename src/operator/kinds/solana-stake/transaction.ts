@@ -12,7 +12,7 @@ import { feePayerOf, messageOf, outOfStep, sinceSlotOf } from './message.ts'
 import { createOwnTransactions } from './own-transaction.ts'
 import { assertPossible } from './possible.ts'
 import { actionOf, purposes, stepName } from './records.ts'
-import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
+import { explainedUnknown, type SolanaRequests, type SolanaStakeDeps } from './request.ts'
 import { createServiceTransactions } from './service-transaction.ts'
 import { assertStays, notOurs, sign, signersOf } from './signing.ts'
 import { simulate } from './simulation.ts'
@@ -62,7 +62,8 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
         ? await madeHere()
         : await service.obtain({ plan, terms, parties, network, heights, previous: previousOf(record) }, signal).catch((error: unknown) => {
             // Of a stake that the staking API has lost, the money still comes out.
-            if (kind === 'stake' || !isGone(error)) throw error
+            if (kind === 'stake') throw explainedUnknown(error, plan.request, record)
+            if (!isGone(error)) throw error
             return madeHere()
           })
       const message = messageOf({ message: made.messageBase64 })
