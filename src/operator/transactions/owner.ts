@@ -5,7 +5,9 @@ import { Halt, stall, wait } from '../engine/verdict.ts'
 import type { TransactionLog } from './log.ts'
 import type { Standing } from './memory.ts'
 import { nameBySpec } from './names.ts'
-import type { RecordObject } from './store.ts'
+import { openAttempts } from './protocol.ts'
+import { liveAttempts } from './solana/rules.ts'
+import { type RecordObject, recordOf } from './store.ts'
 
 /** A resource that a record may be for, as it stands now. */
 export interface OwnerResource {
@@ -39,7 +41,7 @@ export function assertOwnerAsks(
 /** Whether an Ethereum record has a place in its lane, or an outcome: its owner follows it from then on, and makes no other. */
 export const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
 
-/** The other records of what pays for a resource: of stakes that its spec.adopt has named, or that the staking API made for it. */
+/** The other records of what a resource asks for once: of stakes that its spec.adopt has named, or that the staking API made for it, or on another chain. */
 export const otherPayments = (log: Pick<TransactionLog, 'ofOwner'>, { spec, metadata }: RecordObject): readonly RecordObject[] =>
   log
     .ofOwner(spec.owner)
@@ -52,10 +54,34 @@ export const otherPayments = (log: Pick<TransactionLog, 'ofOwner'>, { spec, meta
 const stageOf = ({ status }: RecordObject): number =>
   status?.outcome !== undefined ? 3 : (status?.attempts ?? []).length > 0 ? 2 : status?.place !== undefined ? 1 : 0
 
-/** Which of two payments for one resource goes on, once one of them has begun: the one that has come further; of two that are equal, by name. */
+/** Which of two records of one resource goes on, once one of them has begun: the one that has come further; of two that are equal, by name. */
 export function standsBefore(other: RecordObject, record: RecordObject): boolean {
   const ahead = stageOf(other) - stageOf(record)
   return ahead > 0 || (ahead === 0 && stageOf(other) > 0 && other.metadata.name < record.metadata.name)
+}
+
+/** Something of it was signed, may have been sent, and is not proven dead. */
+const mayLand = (record: RecordObject): boolean =>
+  record.spec.chain === 'Solana'
+    ? liveAttempts(recordOf(record)).length > 0
+    : openAttempts(recordOf(record)).some(({ kind }) => kind === 'Call')
+
+/**
+ * ▸ The record that is what a resource asks for, in place of this one: what a resource asks for is done once, whatever names the staking API or the spec have for it.
+ * `fresh`: right before the first sending. By then each stands in the log with what was signed of it, so that of two that were signed at once the last to look sees
+ * the other, which may have been sent: it is not sent too, whichever would go on.
+ */
+export async function doneInstead(
+  log: Pick<TransactionLog, 'ofOwner' | 'read'>,
+  record: RecordObject,
+  fresh: boolean,
+  signal: AbortSignal,
+): Promise<RecordObject | undefined> {
+  for (const cached of otherPayments(log, record)) {
+    const other = fresh ? await log.read(cached.metadata.name, signal) : cached
+    if (other !== undefined && (standsBefore(other, record) || (fresh && mayLand(other)))) return other
+  }
+  return undefined
 }
 
 /** The log wakes the owner of a record whenever that has news; this is for what no wake reaches, in ms. */

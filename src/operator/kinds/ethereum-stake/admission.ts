@@ -4,7 +4,7 @@ import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
-import { assertOwnerAsks, isBegun, otherPayments, standsBefore } from '../../transactions/owner.ts'
+import { assertOwnerAsks, doneInstead, isBegun, otherPayments } from '../../transactions/owner.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { DepositEvidence } from './evidence.ts'
 import { depositPlan } from './plan.ts'
@@ -34,10 +34,15 @@ export function createDepositAdmission(
    * That the record is of the one stake that its resource pays: one that has begun; before that, the stake that spec.adopt names now, or that was made for the
    * resource. What spec.adopt named before, or what was made before it named anything, is not paid too. @throws Halt
    */
-  async function assertIsThePaidOne(record: RecordObject, request: StakeRequest, network: EthereumNetwork, signal: AbortSignal) {
+  async function assertIsThePaidOne(
+    record: RecordObject,
+    request: StakeRequest,
+    network: EthereumNetwork,
+    fresh: boolean,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { apiId } = record.spec
-    const others = otherPayments(deps.log, record)
-    const before = others.find((other) => standsBefore(other, record))
+    const before = await doneInstead(deps.log, record, fresh, signal)
     if (before !== undefined)
       throw stall(
         'AdoptionMismatch',
@@ -49,7 +54,7 @@ export function createDepositAdmission(
         'AdoptionMismatch',
         `spec.adopt.stakeId is ${request.adoptStakeId} now, and StakingTransaction ${record.metadata.name} was made for stake ${apiId}. It is not signed.`,
       )
-    if (request.adoptStakeId !== undefined || others.length === 0) return
+    if (request.adoptStakeId !== undefined || otherPayments(deps.log, record).length === 0) return
     const { externalReference } = await network.api.ethereumStake(apiId, signal)
     if (externalReference !== undefined && externalReference !== request.externalReference)
       throw stall(
@@ -67,7 +72,7 @@ export function createDepositAdmission(
           'WrongChain',
           `The deposit's transaction was made for chain id ${record.spec.chainId}, and network ${request.network} has chain id ${network.config.chainId} now. It is followed where it was made; nothing is signed.`,
         )
-      await assertIsThePaidOne(record, request, network, signal)
+      await assertIsThePaidOne(record, request, network, fresh, signal)
       const signer = await admittedSigner(request, signal, fresh)
       if (!sameHex(signer.spec.address, record.spec.from))
         throw stall(

@@ -3,7 +3,7 @@ import type { SolanaStake } from '../../../resources/solana-stake.ts'
 import { type Halt, stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
 import type { Approvable } from '../../transactions/approvals.ts'
-import { assertOwnerAsks, otherPayments, standsBefore } from '../../transactions/owner.ts'
+import { assertOwnerAsks, doneInstead } from '../../transactions/owner.ts'
 import { handedOver } from '../../transactions/solana/authorities.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import type { RecordObject } from '../../transactions/store.ts'
@@ -51,8 +51,8 @@ export async function ownerOf(
  * ▸ That no other stake was begun for the resource: a staking API that has lost its data makes another for the same request, and may have the first again
  * later. @throws Halt
  */
-function assertIsThePaidOne(record: RecordObject, log: Pick<SolanaStakeDeps['log'], 'ofOwner'>): void {
-  const before = otherPayments(log, record).find((other) => standsBefore(other, record))
+async function assertIsThePaidOne(record: RecordObject, log: SolanaStakeDeps['log'], fresh: boolean, signal: AbortSignal): Promise<void> {
+  const before = await doneInstead(log, record, fresh, signal)
   if (before === undefined) return
   throw stall(
     'VerificationFailed',
@@ -92,7 +92,7 @@ export function createStepAdmission(
     async mayBeSigned(record, fresh, visit, signal) {
       const { plan, metadata } = await requestOf(record, fresh, signal)
       const { request, kind } = plan
-      if (kind === 'stake') assertIsThePaidOne(record, deps.log)
+      if (kind === 'stake') await assertIsThePaidOne(record, deps.log, fresh, signal)
       const { open } = handedOver(deps.log.ofSubject(record.spec.subject))
       // What may land already is followed; another one would be signed by who may have no authority any more.
       if (open !== undefined && !isLive(record)) throw waitsForHandOver(open)

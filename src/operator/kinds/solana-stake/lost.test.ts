@@ -152,6 +152,35 @@ describe('a stake that was not paid yet', () => {
     },
   )
 
+  test('is not paid by a leader from before that has not heard that the other one was sent', async () => {
+    const world = stakeWorld()
+    const dying = world.start((point, self) => {
+      if (point === 'before chain.simulate') self.kill()
+    })
+    await world.visit(dying)
+    const first = world.status().stakeId ?? ''
+    const bringBack = world.service.forget()
+    world.editStatus(() => undefined)
+    const before = world.start()
+    const [record] = before.records(KEY)
+    const look = () => before.visitRecord(record?.metadata.name ?? '')
+    await look()
+    const operator = world.start((point) => {
+      // By then both are written down, and nothing was signed of either.
+      if (point === 'before keys.signMessage') before.caches.log.frozen = true
+    })
+    await world.visit(operator)
+    expect(before.records(KEY).map(({ status }) => status)).toEqual([undefined, undefined])
+    expect(operator.records(KEY).some(({ status }) => (status?.attempts ?? []).length > 0)).toBe(true)
+
+    bringBack()
+    world.editStatus(() => undefined)
+    world.editSpec({ adopt: { stakeId: first } })
+    await look()
+    await visits(world, world.start(), 3)
+    world.assertMoney({ funded: 1, withdrawn: 0 })
+  })
+
   test('waits for a person, where status names one that the staking API does not have any more', async () => {
     const world = stakeWorld()
     const dying = world.start((point, self) => {

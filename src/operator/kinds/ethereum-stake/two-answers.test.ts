@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { makeStake } from '../../testing/fake-staking-api.ts'
+import { createWorld, hoodi, KEY, withdrawalAddress } from '../../testing/world.ts'
+
+/**
+ * A staking API that gives a resource another stake than before, as one whose data was lost and comes back, and that has both in its name. Both are written down and may
+ * be signed at once: one deposit is paid.
+ */
+async function twoStakes(around?: Parameters<ReturnType<typeof createWorld>['start']>[0]) {
+  const world = createWorld()
+  world.addSigner()
+  world.addStake()
+  const operator = world.start(around)
+  world.chain.state.baseFee = 500n * 10n ** 9n
+  await world.visit(operator, KEY)
+  const [first] = world.service.stakes()
+  if (first === undefined) throw new Error('no stake was made')
+  const { depositData, externalReference = '' } = first
+  const asked = {
+    network: 'hoodi',
+    amountGwei: depositData.amountGwei,
+    withdrawalAddress,
+    credentialsType: '0x02',
+    externalReference,
+  } as const
+  // Its key comes first by the alphabet, so that its record stands before the other's where both have come as far.
+  const second = makeStake(hoodi, asked, 'f'.repeat(32), 500)
+  expect(second.depositData.pubkey < depositData.pubkey).toBe(true)
+  const { ethereumStake } = world.service.api
+  Object.assign(world.service.api, {
+    createEthereumStake: async () => structuredClone(second),
+    ethereumStake: async (id: string, signal: AbortSignal) => (id === second.stakeId ? structuredClone(second) : ethereumStake(id, signal)),
+    submitEthereumStake: async () => structuredClone(second),
+  })
+  world.editStatus(() => undefined)
+  await world.visit(operator, KEY)
+  expect(world.records.list().map(({ status }) => status)).toEqual([undefined, undefined])
+  return { world, operator }
+}
+
+test.each(['first', 'second'])('two stakes of one resource that are signed in one look, the %s late: one deposit', async (late) => {
+  const sent = Promise.withResolvers<void>()
+  let signed = 0
+  const { world, operator } = await twoStakes((point) => {
+    if (point === 'after chain.send') {
+      // It is mined before the other is even signed.
+      world.chain.mine()
+      sent.resolve()
+    }
+    if (point !== 'before keys.signTransaction') return undefined
+    signed += 1
+    return signed === (late === 'first' ? 1 : 2) ? sent.promise : undefined
+  })
+  world.chain.state.baseFee = 10n ** 10n
+  await world.settle(operator, [KEY], 12)
+  expect(signed).toBeGreaterThan(1)
+  expect(world.ready()).toBe(true)
+  world.assertMoney({ deposits: 1 })
+})
