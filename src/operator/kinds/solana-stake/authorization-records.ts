@@ -7,6 +7,7 @@ import { transactionName } from '../../transactions/names.ts'
 import { planOf } from '../../transactions/plan.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { HandOver } from './authorization-wanted.ts'
+import { furthestFirst } from './records.ts'
 
 export const PURPOSE = 'SolanaAuthorization'
 
@@ -55,9 +56,12 @@ export const authorizationPlan = (spec: StakingTransactionSpec, { parties, feeCa
     maxPriorityFeeLamports: feeCap,
   })
 
-/** The record of a resource, by its place and its origin. */
+/** The record of a resource, by its place and its origin: the one that has come furthest. */
 export const ownAuthorization = (
   log: Pick<TransactionLog, 'ofOwner'>,
   owner: { readonly kind: string; readonly namespace: string; readonly name: string; readonly uid: string | undefined },
 ): RecordObject | undefined =>
-  log.ofOwner(owner).find(({ spec }) => spec.purpose === PURPOSE && (owner.uid === undefined || spec.owner.originUid === owner.uid))
+  log
+    .ofOwner(owner)
+    .filter(({ spec }) => spec.purpose === PURPOSE && (owner.uid === undefined || spec.owner.originUid === owner.uid))
+    .toSorted(furthestFirst)[0]

@@ -2,7 +2,7 @@ import { SolanaError } from '../../../chains/solana/chain.ts'
 import type { SolanaStakeAuthorization } from '../../../resources/solana-stake-authorization.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import type { SolanaNetwork } from '../../ports.ts'
-import { assertOwnerAsks } from '../../transactions/owner.ts'
+import { assertOwnerAsks, doneInstead } from '../../transactions/owner.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { AddressesAsked } from './authorization-asked.ts'
@@ -45,6 +45,12 @@ export function createAuthorizationKind(
     const resource = kind === 'SolanaStakeAuthorization' ? await deps.authorization({ namespace, name }, fresh, signal) : undefined
     assertOwnerAsks(record, resource)
     if (resource === undefined) throw new Error('the owner asks and is not there')
+    const before = await doneInstead(deps.log, record, fresh, signal)
+    if (before !== undefined)
+      throw stall(
+        'VerificationFailed',
+        `StakingTransaction ${before.metadata.name} is what ${kind} ${namespace}/${name} asks for (account ${before.spec.subject}). It hands over one stake: ${record.metadata.name} is not signed. Create another one.`,
+      )
     const handOver = await wantedOf(resource, fresh, signal)
     const to: Partial<NonNullable<RecordObject['spec']['handOver']>['to']> = record.spec.handOver?.to ?? {}
     const { paid, stake, withdraw, network } = handOver
@@ -59,11 +65,11 @@ export function createAuthorizationKind(
         `A signer that the authorities go to has another key than when StakingTransaction ${record.metadata.name} was made for it. Nothing is signed. Bring back the signer with that key, or create another one.`,
       )
     // ▸ What was signed with the present keys ends first: afterwards they may nothing.
-    const before = deps.log.ofSubject(record.spec.subject).find((one) => one.metadata.uid !== record.metadata.uid && isLive(one))
-    if (before !== undefined && !isLive(record))
+    const first = deps.log.ofSubject(record.spec.subject).find((one) => one.metadata.uid !== record.metadata.uid && isLive(one))
+    if (first !== undefined && !isLive(record))
       throw wait(
         'WaitingForHandOver',
-        `StakingTransaction ${before.metadata.name} (${before.spec.purpose}) of this stake may still land: it ends under the present key before that is replaced.`,
+        `StakingTransaction ${first.metadata.name} (${first.spec.purpose}) of this stake may still land: it ends under the present key before that is replaced.`,
         BEHIND_MS,
       )
     const plan = authorizationPlan(record.spec, handOver, resource.metadata.uid)

@@ -6,7 +6,7 @@ import { findCondition } from '../../../resources/conditions.ts'
 import { REQUESTED_BY_ANNOTATION } from '../../../resources/meta.ts'
 import { readPlan } from '../../../resources/plan.ts'
 import type { SolanaStakeAuthorizationSpec } from '../../../resources/solana-stake-authorization.ts'
-import { stakingTransaction } from '../../../resources/staking-transaction.ts'
+import { type StakingTransaction, type StakingTransactionStatus, stakingTransaction } from '../../../resources/staking-transaction.ts'
 import { Halt } from '../../engine/verdict.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { misfortune } from '../../testing/misfortune.ts'
@@ -14,6 +14,7 @@ import type { Around } from '../../testing/mortal.ts'
 import { readyStake } from '../../testing/solana-stories.ts'
 import { AMOUNT, KEY, payer, type SolanaWorld, withdrawer } from '../../testing/solana-world.ts'
 import { seededRandom } from '../../testing/test-clock.ts'
+import { nameBySpec } from '../../transactions/names.ts'
 
 const HAND_OVER = 'team-a/hand-over'
 const nextPayer = testAddress(5)
@@ -891,4 +892,35 @@ describe('ended and restored', () => {
       }
     },
   )
+})
+
+const ofOther = { hash: 'x'.repeat(88), kind: 'Call', lastValidBlockHeight: 1_000_000, sinceSlot: 0, at: '2030-01-01T00:00:00Z' } as const
+
+test.each<{ what: string; status: StakingTransactionStatus }>([
+  {
+    what: 'was handed over',
+    status: { state: 'Landed', attempts: [ofOther], outcome: { is: 'Landed', hash: ofOther.hash, blockNumber: 1 } },
+  },
+  { what: 'may be handed over', status: { state: 'Open', attempts: [ofOther] } },
+])('a hand-over whose stake of before $what does not hand over the one that has its name now', async ({ status }) => {
+  const { world, operator } = await twoPairs()
+  world.keys.break('withdrawer-2', 'missing')
+  world.addAuthorization(both)
+  await visit(operator)
+  expect(says(world)).toBe('False KeyMissing')
+  const [record] = operator.authorizationRecords(HAND_OVER)
+  if (record === undefined) throw new Error('no record was made')
+  const spec = { ...record.spec, subject: testAddress(77) }
+  world.collection<StakingTransaction & KubeObject>(stakingTransaction).create({ metadata: { name: nameBySpec(spec) }, spec, status })
+  world.keys.mend('withdrawer-2')
+  for (let look = 0; look < 3; look++) {
+    await operator.visitRecord(record.metadata.name)
+    world.cluster.settle()
+    world.clock.advance(60_000)
+  }
+  expect(handOvers(world)).toEqual([])
+  // Deleted, it stays until nothing of either may land.
+  world.authorizations.remove(HAND_OVER)
+  await visit(operator)
+  expect(world.authorizations.get(HAND_OVER) === undefined).toBe(status.outcome !== undefined)
 })

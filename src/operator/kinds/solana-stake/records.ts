@@ -53,6 +53,8 @@ export const isBegun = ({ status }: RecordObject): boolean => status?.outcome !=
 /** Something of it may land. */
 export const isLive = (record: RecordObject): boolean => record.status?.outcome === undefined && liveAttempts(recordOf(record)).length > 0
 const rank = (record: RecordObject): number => (record.status?.outcome !== undefined ? 3 : isLive(record) ? 2 : isBegun(record) ? 1 : 0)
+/** In the order of how far they have come. */
+export const furthestFirst = (a: RecordObject, b: RecordObject): number => rank(b) - rank(a)
 
 export type OwnSteps = Readonly<Partial<Record<ActionKind, RecordObject>>>
 
@@ -61,7 +63,7 @@ export function ownSteps(log: Pick<TransactionLog, 'ofOwner'>, owner: Owner): Ow
   const own = log
     .ofOwner(owner)
     .filter(({ spec }) => spec.chain === 'Solana' && (owner.uid === undefined || spec.owner.originUid === owner.uid))
-    .toSorted((a, b) => rank(b) - rank(a))
+    .toSorted(furthestFirst)
   const stake = own.find(({ spec }) => spec.purpose === purposes.stake)
   const of = (kind: ActionKind) =>
     own.find(({ spec }) => spec.purpose === purposes[kind] && (stake === undefined || spec.subject === stake.spec.subject))

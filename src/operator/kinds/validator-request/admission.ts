@@ -5,6 +5,8 @@ import { Halt, retry, stall, wait } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { Admission, TransactionKind } from '../../transactions/kind.ts'
+import type { TransactionLog } from '../../transactions/log.ts'
+import { doneInstead } from '../../transactions/owner.ts'
 import { closedOf } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { requestPlan } from './plan.ts'
@@ -35,8 +37,20 @@ async function assertPaysFee(record: RecordObject, network: EthereumNetwork, sig
     )
 }
 
+/** ▸ That its resource has asked for nothing else: on another chain that had the network's name, or of another validator that its stake had. @throws Halt */
+async function assertAsksOnce(record: RecordObject, log: TransactionLog, fresh: boolean, signal: AbortSignal): Promise<void> {
+  const before = await doneInstead(log, record, fresh, signal)
+  if (before === undefined) return
+  const { kind, namespace, name } = record.spec.owner
+  throw stall(
+    'AlreadyRequested',
+    `StakingTransaction ${before.metadata.name} is what ${kind} ${namespace}/${name} asks for. It asks once: ${record.metadata.name} is not signed. To ask for it too, create another resource.`,
+  )
+}
+
 /** Whether a request may be signed now, by whom, and what it pays. */
 export function createRequestAdmission(
+  log: TransactionLog,
   targets: RequestTargets,
   records: RequestRecords,
   service: RequestService,
@@ -68,6 +82,7 @@ export function createRequestAdmission(
     const { order, metadata: asking } = await askedBy(record, fresh, signal)
     const type = typeOfRecord(record)
     const { spec, metadata } = record
+    await assertAsksOnce(record, log, fresh, signal)
     // A former owner has had its answer: it asks no more by itself.
     if (closedOf(recordOf(record)).some(({ owner }) => owner?.originUid === spec.owner.originUid))
       throw stall(

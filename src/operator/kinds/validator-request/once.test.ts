@@ -4,6 +4,7 @@ import { gwei } from '../../../lib/amounts.ts'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
 import { testAddress } from '../../testing/fake-keys.ts'
 import { createWorld, EXIT, GWEI, type Operator, WITHDRAWAL, type World } from '../../testing/world.ts'
+import { nameBySpec, transactionName } from '../../transactions/names.ts'
 
 /** What is asked for once, as the log and the chain's history tell it, and who may ask for it once more. */
 
@@ -23,6 +24,42 @@ const askElsewhere = (world: World, request: Parameters<typeof encodeRequestCall
     data: encodeRequestCalldata(request),
     valueWei: 1_000n,
   })
+
+test.each([
+  {
+    what: 'has landed',
+    status: { state: 'Landed' as const, outcome: { is: 'Landed' as const, nonce: 0, hash: `0x${'7'.repeat(64)}`, blockNumber: 1 } },
+  },
+  {
+    what: 'may land',
+    status: {
+      state: 'Open' as const,
+      place: 0,
+      attempts: [{ hash: `0x${'7'.repeat(64)}`, kind: 'Call' as const, nonce: 0, at: '2030-01-01T00:00:00Z' }],
+    },
+  },
+])('a withdrawal that $what on another chain, which had the name of its network, is not asked for on this one too', async ({ status }) => {
+  const world = createWorld()
+  world.addSigner()
+  world.addWithdrawal()
+  world.chain.state.requestFee = 10n ** 18n
+  const operator = world.start()
+  await world.visit(operator, WITHDRAWAL)
+  const { spec } = world.record(WITHDRAWAL) ?? {}
+  if (spec === undefined) throw new Error('no record was made')
+  const chainId = 424_242
+  const name = transactionName({ purpose: 'Withdrawal', chainId, owner: spec.owner })
+  world.records.create({ metadata: { name }, spec: { ...spec, chainId }, status })
+  world.chain.state.requestFee = 1n
+  world.clock.advance(60_000)
+  await operator.visitLanes()
+  world.chain.mine(4)
+  await operator.visitLanes()
+  expect(world.keys.signed).toEqual([])
+  expect(world.chain.requests()).toEqual([])
+  const other = operator.log.standing(nameBySpec(spec))
+  expect(other).toMatchObject({ reason: 'AlreadyRequested', message: expect.stringContaining(name) })
+})
 
 describe('two withdrawals of one amount from one validator', () => {
   test('are each made once, one after the other', async () => {

@@ -25,7 +25,7 @@ export function createRequestKind(
     // A request is reverted when the fee has risen in its block: nothing was made.
     remakeAfterRevert: true,
     keepsRecords: false,
-    ...createRequestAdmission(targets, records, service, turns),
+    ...createRequestAdmission(deps.log, targets, records, service, turns),
     ...createRequestWitnesses(deps.log, records),
   }
 }
