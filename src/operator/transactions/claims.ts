@@ -6,7 +6,7 @@ import { attemptsOf, closedOf, type TransactionRecord } from './protocol.ts'
 export const MOST_CLAIMS = 1_024
 
 /** Hashes of transactions that the record itself accounts for, lower case. */
-function accounted(record: TransactionRecord): ReadonlySet<string> {
+function accounted(record: Pick<TransactionRecord, 'status'>): ReadonlySet<string> {
   const { outcome } = record.status
   return new Set(
     [...attemptsOf(record), ...closedOf(record), ...(outcome === undefined ? [] : [outcome])].map(({ hash }) => hash.toLowerCase()),
@@ -17,7 +17,7 @@ function accounted(record: TransactionRecord): ReadonlySet<string> {
  * ▸ What an earlier version may have sent for this and the record does not account for. A hash stays one until it is found or a person says that it never
  * lands: that no node knows it proves nothing.
  */
-export function openClaims(record: TransactionRecord, disregarded: readonly string[]): readonly TransactionClaim[] {
+export function openClaims(record: Pick<TransactionRecord, 'status'>, disregarded: readonly string[]): readonly TransactionClaim[] {
   const known = accounted(record)
   return (record.status.claims ?? []).filter(
     ({ hash }) => hash === undefined || !(known.has(hash.toLowerCase()) || disregarded.includes(hash.toLowerCase())),

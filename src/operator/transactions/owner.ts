@@ -1,11 +1,12 @@
-import type { ObjectMeta } from '../../resources/meta.ts'
+import { DISREGARD_SUBMISSION_ANNOTATION, type ObjectMeta } from '../../resources/meta.ts'
 import { type Asking, isPlanOnly } from '../../resources/mode.ts'
 import { type Origin, readOrigin } from '../engine/origin.ts'
 import { Halt, stall, wait } from '../engine/verdict.ts'
+import { openClaims } from './claims.ts'
 import type { TransactionLog } from './log.ts'
 import type { Standing } from './memory.ts'
 import { nameBySpec } from './names.ts'
-import { openAttempts } from './protocol.ts'
+import { disregardedIn, openAttempts } from './protocol.ts'
 import { liveAttempts } from './solana/rules.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
@@ -50,9 +51,15 @@ export const otherPayments = (log: Pick<TransactionLog, 'ofOwner'>, { spec, meta
         other.spec.purpose === spec.purpose && other.spec.owner.originUid === spec.owner.originUid && other.metadata.name !== metadata.name,
     )
 
-/** How far a record has come: nothing, a place, an attempt, an outcome. */
-const stageOf = ({ status }: RecordObject): number =>
-  status?.outcome !== undefined ? 3 : (status?.attempts ?? []).length > 0 ? 2 : status?.place !== undefined ? 1 : 0
+/** What an earlier version may have sent for a record, and is not looked up yet. */
+const isClaimed = ({ metadata, status = {} }: RecordObject): boolean =>
+  openClaims({ status }, disregardedIn(metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION])).length > 0
+
+/** How far a record has come: nothing, a place, an attempt or what may be one, an outcome. */
+const stageOf = (record: RecordObject): number => {
+  const { outcome, attempts = [], place } = record.status ?? {}
+  return outcome !== undefined ? 3 : attempts.length > 0 || isClaimed(record) ? 2 : place !== undefined ? 1 : 0
+}
 
 /** Which of two records of one resource goes on, once one of them has begun: the one that has come further; of two that are equal, by name. */
 export function standsBefore(other: RecordObject, record: RecordObject): boolean {
@@ -62,9 +69,10 @@ export function standsBefore(other: RecordObject, record: RecordObject): boolean
 
 /** Something of it was signed, may have been sent, and is not proven dead. */
 const mayLand = (record: RecordObject): boolean =>
-  record.spec.chain === 'Solana'
+  isClaimed(record) ||
+  (record.spec.chain === 'Solana'
     ? liveAttempts(recordOf(record)).length > 0
-    : openAttempts(recordOf(record)).some(({ kind }) => kind === 'Call')
+    : openAttempts(recordOf(record)).some(({ kind }) => kind === 'Call'))
 
 /**
  * ▸ The record that is what a resource asks for, in place of this one: what a resource asks for is done once, whatever names the staking API or the spec have for it.

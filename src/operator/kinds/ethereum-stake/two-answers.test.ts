@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
 import { makeStake } from '../../testing/fake-staking-api.ts'
 import { createWorld, hoodi, KEY, withdrawalAddress } from '../../testing/world.ts'
+import { transactionName } from '../../transactions/names.ts'
 
 /**
  * A staking API that gives a resource another stake than before, as one whose data was lost and comes back, and that has both in its name. Both are written down and may
@@ -35,7 +37,8 @@ async function twoStakes(around?: Parameters<ReturnType<typeof createWorld>['sta
   world.editStatus(() => undefined)
   await world.visit(operator, KEY)
   expect(world.records.list().map(({ status }) => status)).toEqual([undefined, undefined])
-  return { world, operator }
+  const name = transactionName({ purpose: 'Deposit', chainId: hoodi.chainId, pubkey: depositData.pubkey })
+  return { world, operator, name }
 }
 
 test.each(['first', 'second'])('two stakes of one resource that are signed in one look, the %s late: one deposit', async (late) => {
@@ -55,5 +58,20 @@ test.each(['first', 'second'])('two stakes of one resource that are signed in on
   await world.settle(operator, [KEY], 12)
   expect(signed).toBeGreaterThan(1)
   expect(world.ready()).toBe(true)
+  world.assertMoney({ deposits: 1 })
+})
+
+test('two stakes of one resource, of which an earlier version may have paid the first: the second is not paid, before a person says that it was not', async () => {
+  const { world, operator, name } = await twoStakes()
+  const hash = `0x${'7'.repeat(64)}`
+  world.records.edit(name, (record) => ({ ...record, status: { ...record.status, claims: [{ hash }] } }))
+  world.chain.state.baseFee = 10n ** 10n
+  await world.settle(operator, [KEY], 6)
+  expect(world.keys.signed).toEqual([])
+  expect(world.stalled(), world.condition('Ready')?.message).toBe('AdoptionMismatch')
+
+  const annotations = { [DISREGARD_SUBMISSION_ANNOTATION]: hash }
+  world.records.edit(name, (record) => ({ ...record, metadata: { ...record.metadata, annotations } }))
+  await world.settle(operator, [KEY], 12)
   world.assertMoney({ deposits: 1 })
 })
