@@ -56,7 +56,8 @@ export function solanaStakeAuthorizationKind({
     },
 
     decideDeletion(resource, _status, origin) {
-      const record = [origin?.uid, resource.metadata.uid]
+      // What was signed at its place and may land keeps it, whichever origin it says that it has.
+      const record = [origin?.uid, resource.metadata.uid, undefined]
         .map((uid) => recordFor(resource, uid))
         .find((one) => one !== undefined && isLive(one))
       if (record === undefined) return { do: 'release', because: 'nothing of it may land any more' }

@@ -36,6 +36,10 @@ export function createStanding({ log, networkOn, seen, ownOf }: StandingDeps) {
       const own = logged(ownOf(resource, uid))
       if (own.is !== 'none') return own
     }
+    // What was signed at its place and may land keeps it, whichever origin it says that it has; of one that says that it is another than it is, whatever was signed there.
+    const here = logged(ownOf(resource, undefined))
+    const isItself = origin === undefined || origin.uid === resource.metadata.uid
+    if (here.is === 'open' || (!isItself && here.is !== 'none')) return here
     // What the chain and the staking API say does not keep it.
     if (isDeletionConfirmed(resource)) return { is: 'none' }
     if (stakeAccount === undefined || stakeId === undefined || verifiedStakeId !== stakeId) return unseen(resource, signal)

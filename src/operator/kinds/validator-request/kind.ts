@@ -1,5 +1,6 @@
 import { sameHex } from '../../../lib/hex.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
+import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { Networks } from '../../ports.ts'
@@ -7,7 +8,7 @@ import type { TransactionLog } from '../../transactions/log.ts'
 import { shows } from '../../transactions/mirror.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
 import { networkGone } from '../../transactions/network-gone.ts'
-import { openAttempts } from '../../transactions/protocol.ts'
+import { isOpen, openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { decideRequestDeletion, type LoggedRequest } from './deletion.ts'
 import type { ValidatorRequestResource } from './deps.ts'
@@ -29,6 +30,17 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
   function recordFor({ metadata }: R, uid: string | undefined): RecordObject | undefined {
     const record = ownRequest(log, { kind, namespace: metadata.namespace ?? '', name: metadata.name, uid })
     return record && asSeenBy(record, uid)
+  }
+  /**
+   * The same of one that is being deleted, whichever origin it says that it has: what was signed at its place and may land keeps it, and of one that says that it is
+   * another than it is, whatever was signed there.
+   */
+  function recordOfDeleted(resource: R, origin: Origin | undefined): RecordObject | undefined {
+    const own = recordFor(resource, origin?.uid) ?? recordFor(resource, resource.metadata.uid)
+    if (own !== undefined) return own
+    const here = recordFor(resource, undefined)
+    const isItself = origin === undefined || origin.uid === resource.metadata.uid
+    return here !== undefined && (!isItself || isOpen(recordOf(here))) ? here : undefined
   }
 
   return {
@@ -56,7 +68,7 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
     },
 
     decideDeletion: (resource, status, origin) =>
-      decideRequestDeletion({ kind, metadata: resource.metadata }, status, logged(recordFor(resource, origin?.uid))),
+      decideRequestDeletion({ kind, metadata: resource.metadata }, status, logged(recordOfDeleted(resource, origin))),
     // What was decided is looked at again, seldom: a block beyond a numeric depth may go, and what the staking API said with it. An accepted withdrawal
     // may still be paid, or come to nothing.
     observeEvery: (status) =>
