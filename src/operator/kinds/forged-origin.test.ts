@@ -14,7 +14,7 @@ const origins = [
 const annotated = (origin: string | undefined) => (origin === undefined ? {} : { [ORIGIN_ANNOTATION]: origin })
 
 test.each([KEY, EXIT, WITHDRAWAL].flatMap((key) => origins.map((origin) => ({ key, ...origin }))))(
-  '$key with $what',
+  '$key in flight, deleted, with $what origin',
   async ({ key, restored, origin }) => {
     const world = createWorld()
     world.addSigner()
