@@ -63,6 +63,30 @@ describe.each<{ what: string; from: (orphans: Orphans) => string | undefined; to
   })
 })
 
+describe.each<{ what: string; from: (orphans: Orphans) => string | undefined; to: (orphans: Orphans) => string | undefined }>([
+  { what: 'added', from: () => undefined, to: ({ first }) => first },
+  { what: 'changed', from: ({ first }) => first, to: ({ second }) => second },
+  { what: 'removed', from: ({ first }) => first, to: () => undefined },
+])('adopt that is $what once a deposit was made, with status lost', ({ from, to }) => {
+  test('shows the deposit that the resource has paid, and no other', async () => {
+    const all = await orphans()
+    const { world, operator } = all
+    const adopt = (stakeId: string | undefined) => ({ adopt: stakeId === undefined ? undefined : { stakeId } }) as never
+    world.chain.state.baseFee = 10n ** 10n
+    world.addStake(KEY, adopt(from(all)))
+    await world.settle(operator, [KEY], 12)
+    expect(world.ready()).toBe(true)
+    const { stakeId, depositData } = world.status()
+    world.editStatus(() => undefined)
+    world.editSpec(adopt(to(all)))
+    const next = world.start()
+    for (let look = 0; look < 3; look++) await world.settle(next, [KEY], 3)
+    expect(world.status(), JSON.stringify(world.status().conditions)).toMatchObject({ stakeId, depositData })
+    expect(world.ready()).toBe(true)
+    world.assertMoney({ deposits: 1 })
+  })
+})
+
 test.each<{ what: string; statuses: [object, object]; first: number | undefined }>([
   { what: 'neither has begun', statuses: [{}, {}], first: undefined },
   { what: 'one has a place', statuses: [{}, { place: 1 }], first: 1 },

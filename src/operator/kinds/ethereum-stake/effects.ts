@@ -11,6 +11,7 @@ import { forgettingPlan, plannedOnly } from '../../transactions/plan-only.ts'
 import { awaitingApproval } from '../../transactions/shown-plan.ts'
 import { createDepositEvidence, evidenceOf, fieldsOf } from './evidence.ts'
 import { createLegacyDeposits } from './legacy.ts'
+import { createPaidStake } from './paid-stake.ts'
 import { depositPlan } from './plan.ts'
 import { depositName, depositSpec, ownDeposit } from './records.ts'
 import { createDepositRequests, type EthereumStakeDeps } from './request.ts'
@@ -29,6 +30,7 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
   const requests = createDepositRequests(deps)
   const evidence = createDepositEvidence(requests)
   const { networkOf, addressOf, admittedSigner, serviceStake, capOf } = requests
+  const { paidStake, isPaid } = createPaidStake(log, requests)
 
   /** The stake of a resource that is watched only and has lost its status: nothing is created, the log's own is read again. */
   async function loggedStake({ origin, network }: StakeRequest, signal: AbortSignal) {
@@ -47,11 +49,11 @@ export function createEthereumStakeEffects(deps: EthereumStakeDeps): {
       addressOf(request)
       await admittedSigner(request, signal)
       deps.assertMayAct()
-      const body = await serviceStake(request, visit, signal)
+      const body = await paidStake(request, visit, signal)
       return evidenceOf(body)
     },
 
-    verifyDeposit: createVerification(requests, evidence, deps.clock),
+    verifyDeposit: createVerification({ ...requests, serviceStake: paidStake, isPaid }, evidence, deps.clock),
 
     followDeposit: (plan, visit, signal) => forgettingPlan({ transaction: plan.shown }, () => followed(plan, visit, signal)),
 

@@ -17,7 +17,16 @@ const MOST_LOOKS = 1_000
 
 /** Compares what the staking API gave for a stake with the spec and the network, before anything is made of it. */
 export function createVerification(
-  { networkOf, addressOf, serviceStake, expectedOf }: DepositRequests,
+  {
+    networkOf,
+    addressOf,
+    serviceStake,
+    expectedOf,
+    isPaid,
+  }: DepositRequests & {
+    /** Whether the log has begun to pay this very stake for the resource. */
+    readonly isPaid: (request: StakeRequest, body: EthereumStakeBody) => boolean
+  },
   { refuse, isSigned }: DepositEvidence,
   clock: Pick<Clock, 'monotonicMs'>,
 ): Perform<EthereumStakeEffects>['verifyDeposit'] {
@@ -53,6 +62,7 @@ export function createVerification(
         'VerificationFailed',
         `status.stakeId or status.depositData is not what the staking API gave for this resource. Nothing was signed. Remove status.stakeId and status.depositData: they are read again.`,
       )
+    const adopted = request.adoptStakeId !== undefined
     const mismatches = verifyDeposit(
       {
         expected: expectedOf(request, network),
@@ -61,9 +71,8 @@ export function createVerification(
       },
       isSigned,
     )
-    const adopted = request.adoptStakeId !== undefined
     refuse(
-      [...mismatches, ...mixedUp(body, request)],
+      [...mismatches, ...mixedUp(body, request, adopted || isPaid(request, body))],
       adopted ? `Stake ${body.stakeId}` : "The staking API's answer",
       adopted ? 'AdoptionMismatch' : 'VerificationFailed',
     )
@@ -84,12 +93,12 @@ const isShown = ({ stakeId, depositData: given }: EthereumStakeBody, shownId: st
   given.amountGwei.toString() === shown.amountGwei &&
   sameHex(given.depositDataRoot, shown.depositDataRoot)
 
-/** That the stake is of another network, or another resource's. */
+/** That the stake is of another network, or another resource's. `adopted`: it is taken over, or was, whoever made it. */
 function mixedUp(
   { network, externalReference }: EthereumStakeBody,
   request: StakeRequest,
+  adopted: boolean,
 ): readonly { readonly code: string; readonly message: string }[] {
-  const adopted = request.adoptStakeId !== undefined
   return [
     ...(request.network === network ? [] : [{ code: 'network', message: 'the network is another' }]),
     // A service that mixes stakes up must not have one resource shown as paid by the deposit of another.
