@@ -10,6 +10,7 @@ import type { TransactionKind } from '../../transactions/kind.ts'
 import { mayBeHandedOver } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { cancelled } from './admission.ts'
+import { askedSince } from './asked-since.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import type { LostRequests } from './lost.ts'
 import { requestSpec } from './records.ts'
@@ -68,8 +69,7 @@ export function createMaking(
     const { order, validator } = plan
     const { network, signer, body } = await checked(plan, visit, signal)
     const name = nameOf(order, validator)
-    const { final } = await network.chain.view(signal)
-    const spec = requestSpec(order, validator, body, network, signer, final.number)
+    const spec = requestSpec(order, validator, body, network, signer, await askedSince(deps, order, network, signal))
     const before = log.find(name)
     if (before !== undefined && before.spec.owner.originUid !== order.origin.uid) await assertMayPass(before, order, network, signal)
     return log.ensure(name, spec, signal, (record) => givesWay(kind, record, spec, signal))

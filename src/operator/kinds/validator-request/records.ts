@@ -20,12 +20,12 @@ export const requestSpec = (
   body: RequestBody,
   network: EthereumNetwork,
   signer: LegacySigner,
-  finalBlock: bigint,
+  sinceBlock: bigint,
 ): StakingTransactionSpec => ({
   ...unaskedSpec(order, validator, network, signer),
   apiId: body.requestId,
-  // Nothing of it was sent before the staking API had the request, nor before what is final now.
-  madeAtBlock: Math.max(0, Math.min(Number(finalBlock), body.fee.quotedAtBlock)),
+  // Nothing of it was sent before it was asked for, nor before the staking API had the request.
+  madeAtBlock: Math.max(0, Math.min(Number(sinceBlock), body.fee.quotedAtBlock)),
 })
 
 /** The same of one that the staking API was not asked for yet. */

@@ -63,7 +63,7 @@ export function createRequestWitnesses(
         // Two of the same amount are told apart by the log alone, which has lost one, or never knew it.
         throw stall(
           'UnknownSubmission',
-          `Transaction ${first} has made the very same request since this one was made, and no StakingTransaction accounts for it: it may be this one. Nothing else is signed. Look at it on a block explorer. When you are certain that it was for something else: kubectl annotate stx ${record.metadata.name} ${DISREGARD_SUBMISSION_ANNOTATION}=${left.join(',')}`,
+          `Transaction ${first} has made the very same request since this one was made, and no StakingTransaction accounts for it: it may be this one. Nothing else is signed. Look at it on a block explorer. If it is this one, nothing is left to do: delete this resource. When you are certain that it was for something else: kubectl annotate stx ${record.metadata.name} ${DISREGARD_SUBMISSION_ANNOTATION}=${left.join(',')}`,
         )
       const done = first === undefined ? undefined : await chain.transaction(first, signal)
       if (first !== undefined && done === undefined)
