@@ -7,7 +7,8 @@ import type { LegacySigner } from '../../transactions/legacy/kind.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { transactionName } from '../../transactions/names.ts'
 import { isBegun } from '../../transactions/owner.ts'
-import type { RecordObject } from '../../transactions/store.ts'
+import { isOpen } from '../../transactions/protocol.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { calldataOf, fieldsOf } from './evidence.ts'
 import type { DepositPlan } from './steps.ts'
 
@@ -38,7 +39,11 @@ export const depositSpec = (
   }
 }
 
-/** The record that a resource's deposit stands in: the one that is begun, before one that was only made. */
+/** What holds money, before what may land, before what has come to nothing, before what was only made. */
+const rank = (record: RecordObject): number =>
+  record.status?.outcome?.is === 'Landed' ? 3 : isOpen(recordOf(record)) ? 2 : isBegun(record) ? 1 : 0
+
+/** The record that a resource's deposit stands in: the one that has come furthest. */
 export function ownDeposit(
   log: Pick<TransactionLog, 'ofOwner'>,
   owner: { readonly kind: string; readonly namespace: string; readonly name: string; readonly uid: string | undefined },
@@ -46,7 +51,7 @@ export function ownDeposit(
   return log
     .ofOwner(owner)
     .filter(({ spec }) => spec.purpose === 'Deposit' && (owner.uid === undefined || spec.owner.originUid === owner.uid))
-    .toSorted((a, b) => Number(isBegun(b)) - Number(isBegun(a)))[0]
+    .toSorted((a, b) => rank(b) - rank(a))[0]
 }
 
 /** The deposit that a record's call makes. The calldata does not carry the amount: the value does. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
 import { makeStake } from '../../testing/fake-staking-api.ts'
 import { createWorld, hoodi, KEY, withdrawalAddress } from '../../testing/world.ts'
-import { transactionName } from '../../transactions/names.ts'
+import { nameBySpec, transactionName } from '../../transactions/names.ts'
 
 /**
  * A staking API that gives a resource another stake than before, as one whose data was lost and comes back, and that has both in its name. Both are written down and may
@@ -74,4 +74,32 @@ test('two stakes of one resource, of which an earlier version may have paid the 
   world.records.edit(name, (record) => ({ ...record, metadata: { ...record.metadata, annotations } }))
   await world.settle(operator, [KEY], 12)
   world.assertMoney({ deposits: 1 })
+})
+
+test.each([
+  { what: 'was reverted', outcome: { is: 'Reverted' as const, nonce: 9, hash: `0x${'7'.repeat(64)}`, blockNumber: 1 } },
+  { what: 'was never signed', outcome: undefined },
+])('a deleted resource of two stakes, of which one $what and the other may land, stays', async ({ outcome }) => {
+  const world = createWorld()
+  world.addSigner()
+  world.addStake()
+  await world.visit(world.start(), KEY)
+  const record = world.record()
+  if (record === undefined) throw new Error('no record was made')
+  const { spec, status } = record
+  expect(status?.attempts).toHaveLength(1)
+  // The one that is over comes first.
+  const other = { ...spec, subject: world.validator(7) }
+  world.records.vanish(record.metadata.name)
+  world.records.create({
+    metadata: { name: nameBySpec(other) },
+    spec: other,
+    ...(outcome === undefined ? {} : { status: { state: 'Reverted', outcome } }),
+  })
+  world.records.create({ metadata: { name: record.metadata.name }, spec, ...(status === undefined ? {} : { status }) })
+  world.remove(KEY)
+  const operator = world.start()
+  for (let visits = 0; visits < 3; visits++) await operator.visit(KEY)
+  expect(world.object(KEY)).toBeDefined()
+  expect(world.condition('Ready')?.message).toContain('may still land')
 })
