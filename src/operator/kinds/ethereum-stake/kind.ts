@@ -97,7 +97,9 @@ export function ethereumStakeKind(deps: {
       const records = log.ofSubject(status.depositData.pubkey)
       if (records.length > 0 && records.every(({ spec: { owner } }) => !isPlaceOf(owner, resource))) return decision
       // The log has nothing of it, and may have been set back: the chain says whether money of it is there.
-      const onChain = await chainHas(resource, status.depositData, signal)
+      const shown = await chainHas(resource, status.depositData, signal)
+      // One that it has made is cancelled before it goes, which the staking API refuses once it was told of it; of one that was adopted, it is asked that here.
+      const onChain = shown.is === 'none' && resource.spec.adopt !== undefined ? await unseen(resource, signal) : shown
       return released(onChain, decideDeletion(resource, status, onChain))
     },
 

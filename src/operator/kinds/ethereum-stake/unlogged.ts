@@ -1,3 +1,4 @@
+import { isGone } from '../../../contract/client-error.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { classify } from '../../engine/classify.ts'
@@ -6,6 +7,10 @@ import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import type { LoggedDeposit } from './deletion.ts'
 import { depositOnChain } from './evidence.ts'
+
+function noneIfGone(error: unknown): undefined {
+  if (!isGone(error)) throw error
+}
 
 /** What is asked elsewhere of a stake that the log has nothing of: the chain, and the staking API. */
 export function createUnlogged({ log, networks }: { readonly log: Pick<TransactionLog, 'ofSubject'>; readonly networks: Networks }) {
@@ -29,24 +34,28 @@ export function createUnlogged({ log, networks }: { readonly log: Pick<Transacti
 
   /**
    * What the chain has of a resource of which neither the log nor its status knows a stake: status may have been lost, as by a restore, or never have been written
-   * since the stake was made. The staking API says which were made in its name. One that it was told of, and that the chain does not show, may land.
+   * since the stake was made. The staking API says which were made in its name, and has the one that its spec adopts. One that it was told of, and that the chain
+   * does not show, may land.
    */
   async function unseen(resource: EthereumStake, signal: AbortSignal): Promise<LoggedDeposit> {
     const api = networks.ethereum(resource.spec.network)?.api
     const { namespace = '', name } = resource.metadata
     const reference = externalReference({ kind: 'EthereumStake', namespace, name })
-    let named: readonly EthereumStakeBody[]
+    const adopts = resource.spec.adopt?.stakeId
+    let found: readonly EthereumStakeBody[]
     try {
-      named = (await api?.ethereumStakesNamed?.(reference, signal)) ?? []
+      const named = (await api?.ethereumStakesNamed?.(reference, signal)) ?? []
+      const adopted = adopts === undefined ? undefined : await api?.ethereumStake(adopts, signal).catch(noneIfGone)
+      found = [...named.filter((body) => body.externalReference === reference), ...(adopted === undefined ? [] : [adopted])]
     } catch (error) {
       signal.throwIfAborted()
       classify(error)
       return { is: 'unknown' }
     }
     let worst: LoggedDeposit = { is: 'none' }
-    for (const { externalReference: of, network, depositData, transaction } of named) {
+    for (const { network, depositData, transaction } of found) {
       // What the log has of it was made for another resource, which is held for that.
-      if (of !== reference || network !== resource.spec.network || log.ofSubject(depositData.pubkey).length > 0) continue
+      if (network !== resource.spec.network || log.ofSubject(depositData.pubkey).length > 0) continue
       const onChain = await chainHas(resource, depositData, signal)
       if (onChain.is === 'landed') return onChain
       if (onChain.is === 'unknown' || transaction.status === 'submitted') worst = { is: 'unknown' }

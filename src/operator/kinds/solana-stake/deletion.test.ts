@@ -212,6 +212,13 @@ describe('a stake of which neither its status nor the log is left', () => {
       change: (world) => (world.service.state.lie = (body) => ({ ...body, stakeAccount: testAddress(7) })),
     },
     { what: 'and only one node shows its account', change: (world) => (world.cluster.state.secondAt = 0) },
+    {
+      what: 'and it has adopted one that was made for no resource',
+      change: (world) => {
+        world.editSpec({ adopt: { stakeId: world.service.stakes()[0]?.stakeId ?? '' } })
+        world.service.state.lie = ({ externalReference: _none, ...body }) => body
+      },
+    },
   ])('deleted, holds its money: $what', async ({ change }) => {
     const world = await lost(change)
     await rounds(world)

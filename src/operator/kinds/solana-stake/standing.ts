@@ -59,7 +59,9 @@ export function createStanding({ log, networkOn, seen, ownOf }: StandingDeps) {
   async function unseen(resource: SolanaStake, signal: AbortSignal): Promise<LoggedStake> {
     const network = configured(() => networkOn(undefined, resource.spec.network))
     if (network === undefined) return { is: 'none' }
-    return unlogged(network, { kind: 'SolanaStake', namespace: resource.metadata.namespace ?? '', name: resource.metadata.name }, signal)
+    const { metadata, spec } = resource
+    const place = { kind: 'SolanaStake', namespace: metadata.namespace ?? '', name: metadata.name, adoptStakeId: spec.adopt?.stakeId }
+    return unlogged(network, place, signal)
   }
 
   return standing

@@ -1,5 +1,5 @@
 import { SolanaError } from '../../../chains/solana/chain.ts'
-import { StakingApiError } from '../../../contract/client-error.ts'
+import { isGone, StakingApiError } from '../../../contract/client-error.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { externalReference, type Place } from '../../engine/origin.ts'
 import type { SolanaNetwork } from '../../ports.ts'
@@ -8,9 +8,13 @@ import { isReached, stakeStateOf } from './chain.ts'
 import type { LoggedStake } from './deletion.ts'
 import { derived } from './ownership.ts'
 
+function noneIfGone(error: unknown): undefined {
+  if (!isGone(error)) throw error
+}
+
 /**
  * Whether a resource of which neither the log nor its status knows a stake holds money all the same: its status may have been lost, as by a restore, before
- * the log began or together with it. The staking API says which stakes were made in its name, and each account is made of the stake's id; the chain says
+ * the log began or together with it. The staking API says which stakes were made in its name, and has the one that its spec adopts; each account is made of the stake's id; the chain says
  * what is there, and ▸ that nothing is only where every node says so, beyond everything that may land.
  * @returns `unknown` while one of them does not answer
  */
@@ -25,20 +29,27 @@ export function createUnlogged(log: Pick<TransactionLog, 'ofSubject'>) {
     return isCertain ? { is: 'none' } : { is: 'unknown' }
   }
 
-  return async (network: SolanaNetwork, place: Place, signal: AbortSignal): Promise<LoggedStake> => {
+  return async (
+    network: SolanaNetwork,
+    place: Place & { readonly adoptStakeId: string | undefined },
+    signal: AbortSignal,
+  ): Promise<LoggedStake> => {
     const reference = externalReference(place)
     let worst: LoggedStake = { is: 'none' }
     try {
       const named = (await network.api.solanaStakesNamed?.(reference, signal)) ?? []
-      for (const body of named) {
-        if (body.externalReference !== reference || body.network !== network.config.name) continue
+      const adopted =
+        place.adoptStakeId === undefined ? undefined : await network.api.solanaStake(place.adoptStakeId, signal).catch(noneIfGone)
+      const found = [...named.filter((body) => body.externalReference === reference), ...(adopted === undefined ? [] : [adopted])]
+      for (const body of found) {
+        if (body.network !== network.config.name) continue
         // Whatever the API says of the account: the one that the stake's id makes is the one that was paid.
         for (const account of new Set([derived(body.feePayer, body.stakeId), body.stakeAccount])) {
           // What the log has of it was made for another resource, which is held for that.
           if (account === undefined || log.ofSubject(account).length > 0) continue
-          const found = await holds(network, account, body, signal)
-          if (found.is === 'landed') return found
-          if (found.is === 'unknown') worst = found
+          const held = await holds(network, account, body, signal)
+          if (held.is === 'landed') return held
+          if (held.is === 'unknown') worst = held
         }
       }
     } catch (error) {

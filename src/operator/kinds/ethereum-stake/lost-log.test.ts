@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { createWorld, KEY } from '../../testing/world.ts'
+
+/** A stake that was made for no resource here, adopted, sent, and the log lost: the staking API was told of it, and the chain shows nothing yet. */
+test.each([{ status: 'kept' }, { status: 'lost' }])(
+  'an adopted stake in flight, of which the log is lost and status is $status, stays when it is deleted',
+  async ({ status }) => {
+    const world = createWorld()
+    world.addSigner()
+    const operator = world.start()
+    world.chain.state.baseFee = 500n * 10n ** 9n
+    world.addStake('team-a/gone')
+    await world.visit(operator, 'team-a/gone')
+    const stakeId = world.status('team-a/gone').stakeId ?? ''
+    world.stakes.vanish('team-a/gone')
+    world.chain.state.baseFee = 10n ** 10n
+    world.addStake(KEY, { adopt: { stakeId } })
+    await world.visit(operator, KEY)
+    expect(world.chain.everSent()).toHaveLength(1)
+    world.loseLog()
+    if (status === 'lost') world.editStatus(() => undefined)
+    world.remove(KEY)
+    const next = world.start()
+    await world.visit(next, KEY)
+    await world.visit(next, KEY)
+    expect(world.object(KEY)).toBeDefined()
+
+    world.chain.mine(4)
+    world.clock.advance(60_000)
+    await world.visit(next, KEY)
+    expect(world.object(KEY)).toBeDefined()
+    world.assertMoney({ deposits: 1 })
+  },
+)
