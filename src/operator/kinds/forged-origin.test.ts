@@ -3,6 +3,7 @@ import { ORIGIN_ANNOTATION } from '../../resources/meta.ts'
 import { readyStake, stakeWorld } from '../testing/solana-stories.ts'
 import { KEY as SOLANA } from '../testing/solana-world.ts'
 import { createWorld, EXIT, KEY, WITHDRAWAL } from '../testing/world.ts'
+import { nameBySpec } from '../transactions/names.ts'
 
 /** Somebody changes the origin of a resource and deletes it: it stays as long as what was signed for it may land, whoever it says that it is. */
 
@@ -78,4 +79,27 @@ test.each(origins)('a paid SolanaStake, deleted, with $what origin and no status
   world.stakes.remove(SOLANA)
   await world.visit(world.start())
   expect(world.stakes.get(SOLANA)).toBeDefined()
+})
+
+test('an exit in flight, deleted, that says it is a copy, where an earlier one of its name has landed', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addExit()
+  await world.visit(world.start(), EXIT)
+  const record = world.record(EXIT)
+  if (record === undefined) throw new Error('no record was made')
+  const { spec, status, metadata } = record
+  const earlier = { ...spec, subject: world.validator(7), owner: { ...spec.owner, originUid: 'earlier' } }
+  const outcome = { is: 'Landed' as const, nonce: 9, hash: `0x${'7'.repeat(64)}`, blockNumber: 1 }
+  world.records.vanish(metadata.name)
+  world.records.create({ metadata: { name: nameBySpec(earlier) }, spec: earlier, status: { state: 'Landed', outcome } })
+  world.records.create({ metadata: { name: metadata.name }, spec, ...(status === undefined ? {} : { status }) })
+  world.editRequest(EXIT, (one) => ({
+    ...one,
+    metadata: { ...one.metadata, annotations: annotated('copy/of/another') },
+    status: { ...one.status, consensus: { status: 'Accepted' } },
+  }))
+  world.remove(EXIT)
+  await world.start().visit(EXIT)
+  expect(world.object(EXIT)).toBeDefined()
 })

@@ -41,11 +41,11 @@ export function ethereumStakeKind(deps: {
    * another than it is, whatever was signed there.
    */
   function recordOfDeleted(resource: EthereumStake, origin: Origin | undefined): RecordObject | undefined {
-    const own = recordFor(resource, origin?.uid) ?? recordFor(resource, resource.metadata.uid)
+    const { uid } = resource.metadata
+    const own = recordFor(resource, origin?.uid ?? uid) ?? recordFor(resource, uid)
     if (own !== undefined) return own
     const here = recordFor(resource, undefined)
-    const isItself = origin === undefined || origin.uid === resource.metadata.uid
-    return here !== undefined && (!isItself || isOpen(recordOf(here))) ? here : undefined
+    return here !== undefined && (origin?.uid !== uid || isOpen(recordOf(here))) ? here : undefined
   }
 
   return {

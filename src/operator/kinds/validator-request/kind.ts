@@ -36,11 +36,11 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
    * another than it is, whatever was signed there.
    */
   function recordOfDeleted(resource: R, origin: Origin | undefined): RecordObject | undefined {
-    const own = recordFor(resource, origin?.uid) ?? recordFor(resource, resource.metadata.uid)
+    const { uid } = resource.metadata
+    const own = recordFor(resource, origin?.uid ?? uid) ?? recordFor(resource, uid)
     if (own !== undefined) return own
     const here = recordFor(resource, undefined)
-    const isItself = origin === undefined || origin.uid === resource.metadata.uid
-    return here !== undefined && (!isItself || isOpen(recordOf(here))) ? here : undefined
+    return here !== undefined && (origin?.uid !== uid || isOpen(recordOf(here))) ? here : undefined
   }
 
   return {
