@@ -39,6 +39,13 @@ export function createFakeKube(clock: Clock) {
   }
   return {
     collection,
+    /** All objects of every kind as they are now, as in a backup of etcd. @returns what makes them so again */
+    copy(): () => void {
+      const all = [...collections.values()].map((one) => (one as { copy(): () => void }).copy())
+      return () => {
+        for (const bringBack of all) bringBack()
+      }
+    },
     /** As one operator follows a kind: through a cache of its own. */
     follow<T extends KubeObject>(
       definition: KindDefinition,
@@ -193,6 +200,22 @@ function createFakeCollection<T extends Stored>(definition: KindDefinition, serv
     vanish(key: string): void {
       objects.delete(key)
       tell(key, server.next())
+    },
+    /** All objects as they are now, as in a backup. @returns what makes them so again: what came since is gone, what went is back */
+    copy(): () => void {
+      const kept = structuredClone([...objects])
+      return () => {
+        const names = new Set(kept.map(([key]) => key))
+        for (const key of [...objects.keys()].filter((one) => !names.has(one))) {
+          objects.delete(key)
+          tell(key, server.next())
+        }
+        for (const [key, object] of structuredClone(kept)) {
+          const resourceVersion = server.next()
+          objects.set(key, { ...object, metadata: { ...object.metadata, resourceVersion } })
+          tell(key, resourceVersion)
+        }
+      }
     },
     cache(options: CacheOptions<T> = {}): FakeInformer<T> {
       const cache = createFakeInformer<T>({ list: () => objects.values(), revision: server.revision }, { ...options, clock: server.clock })

@@ -7,7 +7,7 @@ import type { ExitRequestBody, WithdrawalCapacityBody, WithdrawalRequestBody } f
 import { gwei, wei } from '../../lib/amounts.ts'
 import type { ValidatorRequestsApi } from '../ports.ts'
 import type { FakeChain } from './fake-chain.ts'
-import { setBack } from './set-back.ts'
+import { copyOf, setBack } from './set-back.ts'
 
 export type FakeRequestBody = ExitRequestBody | WithdrawalRequestBody
 interface Stored {
@@ -202,6 +202,8 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     },
     /** The service's database is lost. @returns what brings it back */
     forget: (): (() => void) => setBack(stored, byKey, byReference),
+    /** Its database as it is now, as in a backup. @returns what sets it to that */
+    copy: (): (() => void) => copyOf(stored, byKey, byReference),
   }
 }
 export type FakeRequestsApi = ReturnType<typeof createFakeRequestsApi>

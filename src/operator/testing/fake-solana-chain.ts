@@ -42,7 +42,14 @@ interface Block {
  * epochs at whose end a stake is wholly warm or cold. It executes real messages with real signatures. `now`: the cluster's time, Unix ms.
  */
 export function createFakeSolanaChain(network: string, now: () => number = () => 1_900_000_000_000) {
-  const hashOf = (height: number) => addressOf(createHash('sha256').update(`block ${height}`).digest())
+  /** How often the chain has forked: blocks of another fork have other hashes. */
+  let forks = 0
+  const hashOf = (height: number) =>
+    addressOf(
+      createHash('sha256')
+        .update(forks === 0 ? `block ${height}` : `block ${height} of fork ${forks}`)
+        .digest(),
+    )
   const blocks: Block[] = [{ blockhash: hashOf(0), epoch: 100n, accounts: new Map() }]
   const landed = new Map<string, LandedSolana>()
   let pool: { readonly signature: string; readonly message: DecodedMessage; readonly bytes: Uint8Array }[] = []
@@ -57,6 +64,8 @@ export function createFakeSolanaChain(network: string, now: () => number = () =>
     unitsConsumed: 10_000n,
     /** Of a second node, behind the first: its final height. It answers only where every node is asked, and not at all at -1. */
     secondAt: undefined as number | undefined,
+    /** A second node, as far as the first, that shows neither the stake account nor any transaction. */
+    secondHides: false,
     /** How many blocks the staking API's own node is behind. */
     apiBehind: 0,
     /** How far the cluster's time is before `now`, in ms. */
@@ -191,6 +200,7 @@ export function createFakeSolanaChain(network: string, now: () => number = () =>
       })
       const { secondAt } = state
       const first = lookAt(heightAt('finalized'))
+      if (state.secondHides) return [first, { ...first, account: undefined, statuses: signatures.map(() => undefined) }]
       return secondAt === undefined ? [first] : [first, secondAt < 0 ? undefined : lookAt(secondAt)]
     },
     past: async (address) =>
@@ -243,6 +253,18 @@ export function createFakeSolanaChain(network: string, now: () => number = () =>
     nextEpoch: () => produce(DEPTH + 1, tip().epoch + 1n),
     /** Makes as many blocks as a blockhash lives, and their finality. */
     expire: () => produce(LIFE + DEPTH + 1),
+    /** Another fork has won: the last block is not there any more, nor what it had, which waits again unless it is `lost`. */
+    fork(lost: boolean): void {
+      if (height() === 0) return
+      forks++
+      blocks.pop()
+      for (const { signature, message, bytes, height: at } of [...landed.values()]) {
+        if (at <= height()) continue
+        landed.delete(signature)
+        if (!lost) pool.push({ signature, message, bytes })
+      }
+      produce()
+    },
     /** Loses what waits. */
     forget: () => {
       pool = []

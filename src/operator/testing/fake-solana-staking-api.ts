@@ -18,7 +18,7 @@ import type { ProblemCode } from '../../contract/problems.ts'
 import type { ChallengeBody, SolanaStakeBody, SolanaTransactionBody } from '../../contract/schemas/solana.ts'
 import { lamports } from '../../lib/amounts.ts'
 import type { Clock, SolanaStakingApi } from '../ports.ts'
-import { setBack } from './set-back.ts'
+import { copyOf, setBack } from './set-back.ts'
 
 type Stake = Omit<SolanaStakeBody, 'protocol' | 'transactions' | 'challenge'> & {
   challenge: ChallengeBody | undefined
@@ -330,5 +330,7 @@ export function createFakeSolanaStakingApi(deps: {
     stakes: () => [...stakes.values()],
     /** The service's database is set back to an empty copy: whoever asks again gets another stake, with another account. @returns what brings it back */
     forget: (): (() => void) => setBack(stakes, byKey),
+    /** Its database as it is now, as in a backup. @returns what sets it to that */
+    copy: (): (() => void) => copyOf(stakes, byKey),
   }
 }

@@ -6,7 +6,7 @@ import { StakingApiError } from '../../contract/client-error.ts'
 import type { EthereumStakeBody } from '../../contract/schemas/ethereum-stake.ts'
 import { gweiToWei } from '../../lib/amounts.ts'
 import type { StakingApi } from '../ports.ts'
-import { setBack } from './set-back.ts'
+import { copyOf, setBack } from './set-back.ts'
 
 type Request = Parameters<StakingApi['createEthereumStake']>[0]
 
@@ -87,6 +87,8 @@ export function createFakeStakingApi(config: EthereumNetworkConfig) {
     stakes: () => [...stakes.values()],
     /** The service's database is set back to an empty copy: whoever asks again gets the same deposit, under another id. @returns what brings it back */
     forget: (): (() => void) => setBack(stakes, byKey, byReference),
+    /** Its database as it is now, as in a backup. @returns what sets it to that */
+    copy: (): (() => void) => copyOf(stakes, byKey, byReference),
     setValidator(stakeId: string, status: EthereumStakeBody['validator']['status'], index?: number, activationEpoch?: number) {
       const body = find(stakeId)
       const known = { ...(index === undefined ? {} : { index }), ...(activationEpoch === undefined ? {} : { activationEpoch }) }

@@ -9,3 +9,15 @@ export function setBack(...maps: readonly Map<unknown, unknown>[]): () => void {
     }
   }
 }
+
+/** What is in the maps of a fake database now, as in a backup. @returns what makes it so again */
+export function copyOf(...maps: readonly Map<unknown, unknown>[]): () => void {
+  const kept = structuredClone(maps.map((map) => [...map]))
+  return () => {
+    for (const [index, entries] of structuredClone(kept).entries()) {
+      const map = maps[index]
+      map?.clear()
+      for (const [key, value] of entries) map?.set(key, value)
+    }
+  }
+}

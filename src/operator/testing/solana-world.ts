@@ -129,6 +129,8 @@ export function createSolanaWorld() {
   return {
     /** The objects of a kind. */
     collection: kube.collection,
+    /** All of etcd as it is now, as in a backup. @returns what sets it to that */
+    copyEtcd: kube.copy,
     clock,
     cluster,
     service,

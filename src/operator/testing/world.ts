@@ -214,6 +214,8 @@ export function createWorld(
   const world = {
     /** The objects of a kind. */
     collection: kube.collection,
+    /** All of etcd as it is now, as in a backup. @returns what sets it to that */
+    copyEtcd: kube.copy,
     clock,
     chain,
     service,
