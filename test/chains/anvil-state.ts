@@ -2,18 +2,18 @@ import { createWriteStream, renameSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 
-/** How long anvil may take to write its state, in ms: after hours of blocks that is half a gigabyte. */
+/** How long anvil may take to write its state, in ms: with the states of its blocks that is half a gigabyte after hours. */
 const TIMEOUT_MS = 300_000
 
 /**
- * Writes anvil's state, with that of the blocks that it keeps, as `--load-state` reads it. Piece by piece: after an hour and a half of blocks the answer is a longer
+ * Writes anvil's state, with that of the blocks that it keeps if `isWhole`, as `--load-state` reads it. Piece by piece: after an hour and a half of blocks the answer is a longer
  * text than a string can be.
  */
-export async function saveAnvilState(url: string, file: string): Promise<void> {
+export async function saveAnvilState(url: string, file: string, isWhole: boolean): Promise<void> {
   const { body } = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'anvil_dumpState', params: [true] }),
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'anvil_dumpState', params: [isWhole] }),
     signal: AbortSignal.timeout(TIMEOUT_MS),
   })
   if (body === null) throw new Error('anvil_dumpState was answered without a body')

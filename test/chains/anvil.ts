@@ -25,6 +25,11 @@ export interface AnvilOptions {
   readonly accounts?: number
   /** ETH of each; default 100,000. */
   readonly balanceEth?: number
+  /**
+   * Whether the states of earlier blocks outlive `crash`; default true. Without them what is final can be asked about again a moment after `restart`, as of a real
+   * node that was killed; with them the file holds each state as a whole, and takes minutes to write after an hour of blocks.
+   */
+  readonly keepsStates?: boolean
   /** Where the chain is kept over `stop` and a later start. Default: nowhere. */
   readonly stateFile?: string
   readonly logFile?: string
@@ -80,7 +85,7 @@ export interface Anvil {
  * below `latest` and `finalized` two, so that finality moves with the blocks.
  */
 export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
-  const { mining = 'automine', accounts: count = 10, balanceEth = 100_000, extra = [] } = options
+  const { mining = 'automine', accounts: count = 10, balanceEth = 100_000, keepsStates = true, extra = [] } = options
   const dir = mkdtempSync(join(tmpdir(), 'staking-anvil-'))
   const stateFile = options.stateFile ?? join(dir, 'state.json')
   const logFile = options.logFile ?? join(dir, 'anvil.log')
@@ -122,7 +127,7 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
     else await rpc('evm_setIntervalMining', [0])
     for (let time = 0; time < 5; time++) {
       const before = await blockNumber()
-      await saveAnvilState(url, stateFile)
+      await saveAnvilState(url, stateFile, keepsStates)
       if ((await blockNumber()) === before) return
     }
     throw new Error('anvil goes on mining while its state is saved: blocks would be lost')
@@ -182,6 +187,8 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
     restart: async () => {
       if (node.alive()) await crash()
       node = await start()
+      // Until the final block is one of those whose state is known again.
+      if (!keepsStates) await rpc('anvil_mine', [toHex(3)])
     },
     stop: async () => {
       try {

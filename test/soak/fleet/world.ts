@@ -87,8 +87,7 @@ export async function startFleet({ say, signal }: FleetOptions): Promise<Fleet> 
   const stopping = ending<{ stop(): Promise<unknown> }>((one) => one.stop()) as <T extends { stop(): Promise<unknown> }>(one: T) => T
   try {
     const [anvil, server, toxiproxy] = await Promise.all([
-      // Half as many states as a real node keeps: after an hour each is large, all are saved before each kill, and nothing is mined while they are.
-      startAnvil({ mining: 1, accounts: 4, balanceEth: 50_000_000, extra: ['--prune-history', '64'] }).then(stopping),
+      startAnvil({ mining: 1, accounts: 4, balanceEth: 50_000_000, keepsStates: false, extra: ['--prune-history', '64'] }).then(stopping),
       startPostgres().then(stopping),
       startToxiproxy(signal).then(stopping),
     ])
