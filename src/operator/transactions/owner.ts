@@ -6,7 +6,7 @@ import { openClaims } from './claims.ts'
 import type { TransactionLog } from './log.ts'
 import type { Standing } from './memory.ts'
 import { nameBySpec } from './names.ts'
-import { disregardedIn, openAttempts } from './protocol.ts'
+import { disregardedIn, isOpen, openAttempts } from './protocol.ts'
 import { liveAttempts } from './solana/rules.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
@@ -50,6 +50,21 @@ export const otherPayments = (log: Pick<TransactionLog, 'ofOwner'>, { spec, meta
       (other) =>
         other.spec.purpose === spec.purpose && other.spec.owner.originUid === spec.owner.originUid && other.metadata.name !== metadata.name,
     )
+
+/**
+ * The record of a resource that is being deleted, whichever origin it says that it has: what was signed at its place and may land keeps it, and of one that says that
+ * it is another than it is, whatever was signed there. `recordFor`: by its place and a UID, or by its place alone.
+ */
+export function recordOfDeleted(
+  recordFor: (uid: string | undefined) => RecordObject | undefined,
+  { uid }: Pick<ObjectMeta, 'uid'>,
+  origin: Origin | undefined,
+): RecordObject | undefined {
+  const own = recordFor(origin?.uid ?? uid) ?? recordFor(uid)
+  if (own !== undefined) return own
+  const here = recordFor(undefined)
+  return here !== undefined && (origin?.uid !== uid || isOpen(recordOf(here))) ? here : undefined
+}
 
 /** What an earlier version may have sent for a record, and is not looked up yet. */
 const isClaimed = ({ metadata, status = {} }: RecordObject): boolean =>

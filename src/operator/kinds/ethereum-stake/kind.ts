@@ -4,15 +4,14 @@ import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { isDeletionConfirmed } from '../../../resources/meta.ts'
 import type { Deletion } from '../../engine/deletion.ts'
-import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
 import { shows } from '../../transactions/mirror.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
 import { networkGone } from '../../transactions/network-gone.ts'
-import { isBegun } from '../../transactions/owner.ts'
-import { isOpen, openAttempts } from '../../transactions/protocol.ts'
+import { isBegun, recordOfDeleted } from '../../transactions/owner.ts'
+import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { cancelFirst, decideDeletion, type LoggedDeposit } from './deletion.ts'
 import { createStakeLook } from './made-again.ts'
@@ -36,17 +35,6 @@ export function ethereumStakeKind(deps: {
   /** The record of this resource, by its place and its origin; without an origin, by its place alone. */
   const recordFor = ({ metadata }: EthereumStake, uid: string | undefined): RecordObject | undefined =>
     ownDeposit(log, { kind: 'EthereumStake', namespace: metadata.namespace ?? '', name: metadata.name, uid })
-  /**
-   * The same of one that is being deleted, whichever origin it says that it has: what was signed at its place and may land keeps it, and of one that says that it is
-   * another than it is, whatever was signed there.
-   */
-  function recordOfDeleted(resource: EthereumStake, origin: Origin | undefined): RecordObject | undefined {
-    const { uid } = resource.metadata
-    const own = recordFor(resource, origin?.uid ?? uid) ?? recordFor(resource, uid)
-    if (own !== undefined) return own
-    const here = recordFor(resource, undefined)
-    return here !== undefined && (origin?.uid !== uid || isOpen(recordOf(here))) ? here : undefined
-  }
 
   return {
     kind: 'EthereumStake',
@@ -82,7 +70,7 @@ export function ethereumStakeKind(deps: {
     },
 
     async decideDeletion(resource, status, origin, signal) {
-      const record = recordOfDeleted(resource, origin)
+      const record = recordOfDeleted((uid) => recordFor(resource, uid), resource.metadata, origin)
       const seen = logged(record)
       const decision = decideDeletion(resource, status, seen)
       /** A copy cancels nothing, nor one whose network is gone from the configuration: they go. */

@@ -1,6 +1,5 @@
 import { sameHex } from '../../../lib/hex.ts'
 import type { ValidatorRequestStatus } from '../../../resources/validator-request.ts'
-import type { Origin } from '../../engine/origin.ts'
 import type { ObservationIntervals, SagaKind } from '../../engine/saga-kind.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { Networks } from '../../ports.ts'
@@ -8,7 +7,8 @@ import type { TransactionLog } from '../../transactions/log.ts'
 import { shows } from '../../transactions/mirror.ts'
 import { mirrored } from '../../transactions/mirrored.ts'
 import { networkGone } from '../../transactions/network-gone.ts'
-import { isOpen, openAttempts } from '../../transactions/protocol.ts'
+import { recordOfDeleted } from '../../transactions/owner.ts'
+import { openAttempts } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { decideRequestDeletion, type LoggedRequest } from './deletion.ts'
 import type { ValidatorRequestResource } from './deps.ts'
@@ -30,17 +30,6 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
   function recordFor({ metadata }: R, uid: string | undefined): RecordObject | undefined {
     const record = ownRequest(log, { kind, namespace: metadata.namespace ?? '', name: metadata.name, uid })
     return record && asSeenBy(record, uid)
-  }
-  /**
-   * The same of one that is being deleted, whichever origin it says that it has: what was signed at its place and may land keeps it, and of one that says that it is
-   * another than it is, whatever was signed there.
-   */
-  function recordOfDeleted(resource: R, origin: Origin | undefined): RecordObject | undefined {
-    const { uid } = resource.metadata
-    const own = recordFor(resource, origin?.uid ?? uid) ?? recordFor(resource, uid)
-    if (own !== undefined) return own
-    const here = recordFor(resource, undefined)
-    return here !== undefined && (origin?.uid !== uid || isOpen(recordOf(here))) ? here : undefined
   }
 
   return {
@@ -68,7 +57,11 @@ export function validatorRequestKind<R extends ValidatorRequestResource & KubeOb
     },
 
     decideDeletion: (resource, status, origin) =>
-      decideRequestDeletion({ kind, metadata: resource.metadata }, status, logged(recordOfDeleted(resource, origin))),
+      decideRequestDeletion(
+        { kind, metadata: resource.metadata },
+        status,
+        logged(recordOfDeleted((uid) => recordFor(resource, uid), resource.metadata, origin)),
+      ),
     // What was decided is looked at again, seldom: a block beyond a numeric depth may go, and what the staking API said with it. An accepted withdrawal
     // may still be paid, or come to nothing.
     observeEvery: (status) =>
