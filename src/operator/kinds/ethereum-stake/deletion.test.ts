@@ -231,3 +231,22 @@ describe('a stake that was never paid, deleted', () => {
     expect(statusAt(world, stakeId)).toBe('awaiting_submission')
   })
 })
+
+test('a stake whose deposit is on the chain, of which a lost log has only a new record, stays when it is deleted', async () => {
+  const world = createWorld()
+  world.addSigner()
+  world.addStake()
+  await world.settle(world.start())
+  world.loseLog()
+  world.service.forget()
+  world.editStatus(() => undefined)
+  const dying = world.start((point, self) => {
+    if (point.startsWith('after record create')) self.kill()
+  })
+  await world.visit(dying)
+  expect(world.record()?.status?.place).toBeUndefined()
+  world.remove(KEY)
+  await world.settle(world.start(), [KEY], 4)
+  expect(world.object(KEY)).toBeDefined()
+  expect(world.condition('Ready')?.message).toContain('are staked')
+})

@@ -29,7 +29,7 @@ export function ethereumStakeKind(deps: {
   readonly exitAccepted?: (pubkey: string) => boolean
 }): SagaKind<EthereumStake, EthereumStakeStatus, EthereumStakeView, EthereumStakeEffects> {
   const { log, networks, intervals } = deps
-  const { chainHas, unseen } = createUnlogged({ log, networks })
+  const { chainHas, unseen, hasPaid } = createUnlogged({ log, networks })
   const look = createStakeLook({ log })
 
   /** The record of this resource, by its place and its origin; without an origin, by its place alone. */
@@ -76,7 +76,12 @@ export function ethereumStakeKind(deps: {
       /** A copy cancels nothing, nor one whose network is gone from the configuration: they go. */
       const released = (as: LoggedDeposit, then: Deletion): Deletion =>
         origin === undefined || networks.ethereum(resource.spec.network) === undefined ? then : cancelFirst(resource, status, as, then)
-      if (decision.do !== 'release' || record !== undefined || isDeletionConfirmed(resource)) return released(seen, decision)
+      if (decision.do !== 'release' || isDeletionConfirmed(resource)) return released(seen, decision)
+      // Made, and nothing was signed for it: it may be younger than a log that was lost, and the chain says whether money is there.
+      if (record !== undefined) {
+        const onChain: LoggedDeposit = seen.is === 'idle' ? await hasPaid(resource, record, signal) : seen
+        return onChain.is === 'none' ? released(seen, decision) : released(onChain, decideDeletion(resource, status, onChain))
+      }
       if (status.depositData === undefined) {
         const found = await unseen(resource, signal)
         return released(found, decideDeletion(resource, status, found))

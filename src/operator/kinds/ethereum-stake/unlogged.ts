@@ -1,12 +1,15 @@
 import { isGone } from '../../../contract/client-error.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
+import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
 import { classify } from '../../engine/classify.ts'
 import { externalReference } from '../../engine/origin.ts'
 import type { Networks } from '../../ports.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
+import type { RecordObject } from '../../transactions/store.ts'
 import type { LoggedDeposit } from './deletion.ts'
 import { depositOnChain } from './evidence.ts'
+import { depositIn } from './records.ts'
 
 function noneIfGone(error: unknown): undefined {
   if (!isGone(error)) throw error
@@ -64,5 +67,25 @@ export function createUnlogged({ log, networks }: { readonly log: Pick<Transacti
     return worst
   }
 
-  return { chainHas, unseen }
+  /**
+   * The same of a record for which nothing was signed: it may be younger than a log that was lost. What somebody else has paid, with a key that is not the
+   * record's, is no money of its resource.
+   */
+  async function hasPaid(resource: EthereumStake, record: RecordObject, signal: AbortSignal): Promise<LoggedDeposit> {
+    const network = networks.ethereum(resource.spec.network)
+    const found = await chainHas(resource, depositIn(record), signal)
+    if (network === undefined || found.is !== 'landed') return found
+    try {
+      const deposits = await network.chain.depositsFor(depositIn(record).pubkey, signal)
+      const makers = await Promise.all(deposits.map(({ transactionHash }) => network.chain.transaction(transactionHash, signal)))
+      // A transaction that no node shows may be ours.
+      return makers.some((one) => one === undefined || sameHex(one.from, record.spec.from)) ? found : { is: 'none' }
+    } catch (error) {
+      signal.throwIfAborted()
+      classify(error)
+      return { is: 'unknown' }
+    }
+  }
+
+  return { chainHas, unseen, hasPaid }
 }
