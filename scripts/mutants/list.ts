@@ -50,7 +50,11 @@ export const mutants: readonly Mutant[] = [
     name: 'one-deposit-of-a-resource',
     without: 'of the stakes that a resource names one after the other, one is paid',
     patches: [
-      { file: `${stake}/admission.ts`, from: 'await assertIsThePaidOne(record, request, network, signal)', to: 'void assertIsThePaidOne' },
+      {
+        file: `${stake}/admission.ts`,
+        from: 'await assertIsThePaidOne(record, request, network, fresh, signal)',
+        to: 'void assertIsThePaidOne',
+      },
     ],
     tests: [`${stake}/adopt-changes.test.ts`],
   },

@@ -53,3 +53,9 @@ export class StakingApiError extends Error implements StakingApiErrorFields {
 
 /** Whether the staking API has nothing of what it was asked for (404). */
 export const isGone = (error: unknown): boolean => error instanceof StakingApiError && error.status === 404
+
+/** For a `catch`: the staking API has nothing under an id, which is gone (404), or no id at all (400, or not even sent), as of a typing mistake. @throws any other error */
+export function noneOf(error: unknown): undefined {
+  const isNoId = error instanceof StakingApiError && (error.status === 400 || error.code === 'invalid-request')
+  if (!isGone(error) && !isNoId) throw error
+}

@@ -293,11 +293,14 @@ describe('suspended', () => {
 describe('deletion', () => {
   const gone = (world: World) => world.stakes.get(KEY) === undefined
 
-  test('before anything was made: it goes at once', async () => {
+  test('before anything was made: it goes once the chain says that nothing of it is there', async () => {
     const { world, operator } = withStake()
     world.chain.state.historySyncing = true
     await world.visit(operator)
     world.stakes.remove(KEY)
+    await world.visit(operator)
+    expect(gone(world)).toBe(false)
+    world.chain.state.historySyncing = false
     await world.visit(operator)
     expect(gone(world)).toBe(true)
     world.assertMoney({ deposits: 0 })

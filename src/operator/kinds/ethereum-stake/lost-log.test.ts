@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { StakingApiError } from '../../../contract/client-error.ts'
 import { createWorld, KEY } from '../../testing/world.ts'
 
 /** A stake that was made for no resource here, adopted, sent, and the log lost: the staking API was told of it, and the chain shows nothing yet. */
@@ -30,5 +31,21 @@ test.each([{ status: 'kept' }, { status: 'lost' }])(
     await world.visit(next, KEY)
     expect(world.object(KEY)).toBeDefined()
     world.assertMoney({ deposits: 1 })
+  },
+)
+
+test.each([{ status: 400 }, { status: 404 }, { code: 'invalid-request' as const }])(
+  'a resource whose spec adopts what is no stake at all (%j) goes when it is deleted',
+  async (fields) => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake(KEY, { suspend: true, adopt: { stakeId: 'no-stake' } })
+    world.service.api.ethereumStake = async () => {
+      throw new StakingApiError('no such stake', { kind: 'problem', ...fields, outcomeUnknown: false })
+    }
+    await world.visit(world.start(), KEY)
+    world.remove(KEY)
+    await world.visit(world.start(), KEY)
+    expect(world.object(KEY)).toBeUndefined()
   },
 )

@@ -1,4 +1,4 @@
-import { isGone } from '../../../contract/client-error.ts'
+import { noneOf } from '../../../contract/client-error.ts'
 import type { EthereumStakeBody } from '../../../contract/schemas/ethereum-stake.ts'
 import { sameHex } from '../../../lib/hex.ts'
 import type { EthereumStake, EthereumStakeStatus } from '../../../resources/ethereum-stake.ts'
@@ -10,10 +10,6 @@ import type { RecordObject } from '../../transactions/store.ts'
 import type { LoggedDeposit } from './deletion.ts'
 import { depositOnChain } from './evidence.ts'
 import { depositIn } from './records.ts'
-
-function noneIfGone(error: unknown): undefined {
-  if (!isGone(error)) throw error
-}
 
 /** What is asked elsewhere of a stake that the log has nothing of: the chain, and the staking API. */
 export function createUnlogged({ log, networks }: { readonly log: Pick<TransactionLog, 'ofSubject'>; readonly networks: Networks }) {
@@ -48,7 +44,7 @@ export function createUnlogged({ log, networks }: { readonly log: Pick<Transacti
     let found: readonly EthereumStakeBody[]
     try {
       const named = (await api?.ethereumStakesNamed?.(reference, signal)) ?? []
-      const adopted = adopts === undefined ? undefined : await api?.ethereumStake(adopts, signal).catch(noneIfGone)
+      const adopted = adopts === undefined ? undefined : await api?.ethereumStake(adopts, signal).catch(noneOf)
       found = [...named.filter((body) => body.externalReference === reference), ...(adopted === undefined ? [] : [adopted])]
     } catch (error) {
       signal.throwIfAborted()

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { StakingApiError } from '../../../contract/client-error.ts'
 import { readyStake, stakeWorld } from '../../testing/solana-stories.ts'
 import { KEY, type SolanaOperator, type SolanaWorld } from '../../testing/solana-world.ts'
 
@@ -195,3 +196,17 @@ describe('a stake that was not paid yet', () => {
     world.assertMoney({ funded: 0, withdrawn: 0 })
   })
 })
+
+test.each([{ status: 400 }, { status: 404 }, { code: 'invalid-request' as const }])(
+  'a resource whose spec adopts what is no stake at all (%j) goes when it is deleted',
+  async (fields) => {
+    const world = stakeWorld({ suspend: true, adopt: { stakeId: 'no-stake' } })
+    world.service.api.solanaStake = async () => {
+      throw new StakingApiError('no such stake', { kind: 'problem', ...fields, outcomeUnknown: false })
+    }
+    await world.visit(world.start())
+    world.stakes.remove(KEY)
+    await world.visit(world.start())
+    expect(world.stakes.get(KEY)).toBeUndefined()
+  },
+)

@@ -1,5 +1,5 @@
 import { SolanaError } from '../../../chains/solana/chain.ts'
-import { isGone, StakingApiError } from '../../../contract/client-error.ts'
+import { noneOf, StakingApiError } from '../../../contract/client-error.ts'
 import type { SolanaStakeBody } from '../../../contract/schemas/solana.ts'
 import { externalReference, type Place } from '../../engine/origin.ts'
 import type { SolanaNetwork } from '../../ports.ts'
@@ -7,10 +7,6 @@ import type { TransactionLog } from '../../transactions/log.ts'
 import { isReached, stakeStateOf } from './chain.ts'
 import type { LoggedStake } from './deletion.ts'
 import { derived } from './ownership.ts'
-
-function noneIfGone(error: unknown): undefined {
-  if (!isGone(error)) throw error
-}
 
 /**
  * Whether a resource of which neither the log nor its status knows a stake holds money all the same: its status may have been lost, as by a restore, before
@@ -38,8 +34,7 @@ export function createUnlogged(log: Pick<TransactionLog, 'ofSubject'>) {
     let worst: LoggedStake = { is: 'none' }
     try {
       const named = (await network.api.solanaStakesNamed?.(reference, signal)) ?? []
-      const adopted =
-        place.adoptStakeId === undefined ? undefined : await network.api.solanaStake(place.adoptStakeId, signal).catch(noneIfGone)
+      const adopted = place.adoptStakeId === undefined ? undefined : await network.api.solanaStake(place.adoptStakeId, signal).catch(noneOf)
       const found = [...named.filter((body) => body.externalReference === reference), ...(adopted === undefined ? [] : [adopted])]
       for (const body of found) {
         if (body.network !== network.config.name) continue
