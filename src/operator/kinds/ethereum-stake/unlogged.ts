@@ -67,15 +67,16 @@ export function createUnlogged({ log, networks }: { readonly log: Pick<Transacti
    * The same of a record for which nothing was signed: it may be younger than a log that was lost. What somebody else has paid, with a key that is not the
    * record's, is no money of its resource.
    */
-  async function hasPaid(resource: EthereumStake, record: RecordObject, signal: AbortSignal): Promise<LoggedDeposit> {
-    const network = networks.ethereum(resource.spec.network)
-    const found = await chainHas(resource, depositIn(record), signal)
-    if (network === undefined || found.is !== 'landed') return found
+  async function hasPaid({ spec }: EthereumStake, record: RecordObject, signal: AbortSignal): Promise<LoggedDeposit> {
+    const network = networks.ethereum(spec.network)
+    if (network === undefined) return { is: 'none' }
+    const { pubkey, withdrawalCredentials } = depositIn(record)
     try {
-      const deposits = await network.chain.depositsFor(depositIn(record).pubkey, signal)
+      const deposits = await network.chain.depositsFor(pubkey, signal)
+      if (!deposits.some((one) => sameHex(one.withdrawalCredentials, withdrawalCredentials))) return { is: 'none' }
       const makers = await Promise.all(deposits.map(({ transactionHash }) => network.chain.transaction(transactionHash, signal)))
       // A transaction that no node shows may be ours.
-      return makers.some((one) => one === undefined || sameHex(one.from, record.spec.from)) ? found : { is: 'none' }
+      return makers.some((one) => one === undefined || sameHex(one.from, record.spec.from)) ? { is: 'landed', pubkey } : { is: 'none' }
     } catch (error) {
       signal.throwIfAborted()
       classify(error)
