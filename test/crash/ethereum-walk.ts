@@ -1,13 +1,12 @@
 import { ChainError } from '../../src/chains/ethereum/chain.ts'
 import { gwei } from '../../src/lib/amounts.ts'
-import { createFatal, type Fate, type Strikes, type Walked } from '../../src/operator/testing/fates.ts'
+import { createFatal, type Fate, pick, type Strikes, type Walked } from '../../src/operator/testing/fates.ts'
 import { failureOf } from '../../src/operator/testing/misfortune.ts'
 import { add } from '../../src/operator/testing/rows.ts'
 import { seededRandom } from '../../src/operator/testing/test-clock.ts'
 import { createWorld, EXIT, GWEI, KEY, type Operator } from '../../src/operator/testing/world.ts'
 import { ethereumStake } from '../../src/resources/ethereum-stake.ts'
 import { ALLOW_REMAKES_ANNOTATION, CONFIRM_DELETE_ANNOTATION, DISREGARD_SUBMISSION_ANNOTATION } from '../../src/resources/meta.ts'
-
 import { validatorExit } from '../../src/resources/validator-exit.ts'
 import { validatorWithdrawal } from '../../src/resources/validator-withdrawal.ts'
 
@@ -48,7 +47,16 @@ export type Peril = keyof typeof weights
 
 const OTHER = 'team-a/other'
 const noAnswer = () => new ChainError('unavailable', 'no answer')
-const pick = <T>(items: readonly T[], arg: number): T | undefined => items[Math.floor(arg * items.length)]
+/** A node that does as it should. */
+const healthy = {
+  silent: false,
+  stillAt: undefined,
+  lag: 0,
+  fork: undefined,
+  forgetful: false,
+  liesAboutFinal: false,
+  keepsToItself: false,
+}
 type Status = { readonly [field: string]: unknown }
 interface Resource {
   readonly metadata: { readonly annotations?: Readonly<Record<string, string>>; readonly deletionTimestamp?: string }
@@ -255,15 +263,7 @@ export async function walk(key: string, fates: readonly Fate<Peril>[]): Promise<
     'the second node is another': (arg) => {
       const node = chain.nodes[1]
       if (node === undefined) return undefined
-      Object.assign(node, {
-        silent: false,
-        stillAt: undefined,
-        lag: 0,
-        fork: undefined,
-        forgetful: false,
-        liesAboutFinal: false,
-        keepsToItself: false,
-      })
+      Object.assign(node, healthy)
       const height = chain.height()
       const changes = [
         { silent: true },
@@ -391,16 +391,7 @@ export async function walk(key: string, fates: readonly Fate<Peril>[]): Promise<
   fatal.stop()
   thaw()
   Object.assign(chain.state, { forgetful: false, baseFee: 10n * GWEI, requestFee: 1n })
-  for (const node of chain.nodes)
-    Object.assign(node, {
-      silent: false,
-      stillAt: undefined,
-      lag: 0,
-      fork: undefined,
-      forgetful: false,
-      liesAboutFinal: false,
-      keepsToItself: false,
-    })
+  for (const node of chain.nodes) Object.assign(node, healthy)
   service.state.lie = undefined
   requests.state.lie = undefined
   world.editSigner({ suspend: false })

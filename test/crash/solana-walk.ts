@@ -4,7 +4,7 @@ import { decodeMessage } from '../../src/chains/solana/message.ts'
 import { testAddress } from '../../src/chains/solana/testing.ts'
 import { lamports } from '../../src/lib/amounts.ts'
 import type { KubeObject } from '../../src/operator/kube/objects.ts'
-import { createFatal, type Fate, type Strikes, type Walked } from '../../src/operator/testing/fates.ts'
+import { createFatal, type Fate, pick, type Strikes, type Walked } from '../../src/operator/testing/fates.ts'
 import { failureOf } from '../../src/operator/testing/misfortune.ts'
 import { AMOUNT, createSolanaWorld, KEY, type SolanaWorld } from '../../src/operator/testing/solana-world.ts'
 import { seededRandom } from '../../src/operator/testing/test-clock.ts'
@@ -49,7 +49,6 @@ export type Peril = keyof typeof weights
 const OTHER = 'team-a/other'
 const order = ['Active', 'Inactive', 'Withdrawn'] as const
 const noAnswer = () => new SolanaError('unavailable', 'no answer')
-const pick = <T>(items: readonly T[], arg: number): T | undefined => items[Math.floor(arg * items.length)]
 type Operator = ReturnType<SolanaWorld['start']>
 
 /** What the cluster's own history says of money. */

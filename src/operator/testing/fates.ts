@@ -38,6 +38,9 @@ export function fatesOf<Peril extends string>(
   }))
 }
 
+/** The item that a misfortune's `arg` (from 0 to 1) says; undefined where there is none. */
+export const pick = <T>(items: readonly T[], arg: number): T | undefined => items[Math.floor(arg * items.length)]
+
 /** Strikes with one misfortune after the other, whichever operator's point it is. `log` tells where each has struck. */
 export function createFatal<Peril extends string>(fates: readonly Fate<Peril>[], strikes: Strikes<Peril>) {
   const log: string[] = []

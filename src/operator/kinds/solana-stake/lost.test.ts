@@ -14,6 +14,17 @@ async function visits(world: SolanaWorld, operator: SolanaOperator, count: numbe
   }
 }
 
+/** Its money is asked for, and as many epochs pass as that takes. */
+async function withdraw(world: SolanaWorld): Promise<void> {
+  world.editSpec({ desiredState: 'Withdrawn' })
+  const operator = world.start()
+  for (let epoch = 0; epoch < 4; epoch++) {
+    await world.settle(operator)
+    world.cluster.nextEpoch()
+  }
+  await world.settle(operator)
+}
+
 describe('a paid stake that the staking API has lost', () => {
   test('stays Ready, asks for no other, and nothing is signed', async () => {
     const { world, operator } = await readyStake()
@@ -44,13 +55,7 @@ describe('a paid stake that the staking API has lost', () => {
   test('is deactivated and withdrawn all the same, by transactions that are made here', async () => {
     const { world, account } = await readyStake()
     world.service.forget()
-    world.editSpec({ desiredState: 'Withdrawn' })
-    const operator = world.start()
-    for (let epoch = 0; epoch < 4; epoch++) {
-      await world.settle(operator)
-      world.cluster.nextEpoch()
-    }
-    await world.settle(operator)
+    await withdraw(world)
     expect(world.ready(), world.explain()).toBe(true)
     expect(world.status()).toMatchObject({ stakeAccount: account, protocol: { status: 'Withdrawn' } })
     expect(world.service.stakes()).toEqual([])
@@ -94,13 +99,7 @@ describe('a paid stake that the staking API has lost', () => {
       },
       new AbortController().signal,
     )
-    world.editSpec({ desiredState: 'Withdrawn' })
-    const operator = world.start()
-    for (let epoch = 0; epoch < 4; epoch++) {
-      await world.settle(operator)
-      world.cluster.nextEpoch()
-    }
-    await world.settle(operator)
+    await withdraw(world)
     expect(world.ready(), world.explain()).toBe(true)
     expect(world.status()).toMatchObject({ stakeId: before.stakeId, protocol: { status: 'Withdrawn' } })
     expect(world.service.stakes().map(({ stakeId, transactions }) => ({ stakeId, transactions }))).toEqual([
