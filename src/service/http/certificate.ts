@@ -33,7 +33,7 @@ export async function readCertificate({ certFile, keyFile }: CertificateFiles): 
     chain,
     key,
     names: own.subjectAltName ?? own.subject,
-    validTo: own.validToDate,
+    validTo: endOf(own),
     fingerprint: own.fingerprint256,
   }
   try {
@@ -62,13 +62,16 @@ async function readPem(field: string, file: string): Promise<string> {
   return text
 }
 
+/** By its text, which says so where the time is none. Node's `validToDate` is then whatever stood in memory: mostly no date, and now and then some date. */
+const endOf = ({ validTo }: X509Certificate): Date => new Date(validTo)
+
 function certificateOf(chain: string, file: string): X509Certificate {
   // The class takes other forms as well, which a TLS server doesn't.
   if (/-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/.test(chain)) {
     try {
       const own = new X509Certificate(chain)
       // It takes one whose time is none.
-      if (!Number.isNaN(own.validToDate.getTime())) return own
+      if (!Number.isNaN(endOf(own).getTime())) return own
     } catch {
       // Said below.
     }
