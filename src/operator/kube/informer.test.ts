@@ -298,6 +298,45 @@ test('a handler that throws holds up nothing, and is told again until it has hea
   expect(server.calls.watch).toBe(1)
 })
 
+describe('up to where the cache shows all that was written', () => {
+  test('is the list, then the watch, and what was put there tells nothing of what others wrote before', async () => {
+    const { server, thing, start, informer, clock } = setUp()
+    const listed = server.write(thing('a')).metadata.resourceVersion
+    expect(informer.hasHeard(listed)).toBe(false)
+    await start()
+    expect(informer.hasHeard(listed)).toBe(true)
+    server.write(thing('b'), 'quietly')
+    const own = server.write(thing('c'), 'quietly')
+    informer.put(own)
+    expect(informer.get('ns/c')).toBeDefined()
+    expect(informer.hasHeard(own.metadata.resourceVersion)).toBe(false)
+    server.endWatches(new KubeError(410, 'Expired', 'too old'))
+    await clock.advance(200)
+    expect(informer.hasHeard(own.metadata.resourceVersion)).toBe(true)
+    expect(informer.get('ns/b')).toBeDefined()
+    const told = server.write(thing('d')).metadata.resourceVersion
+    expect(informer.hasHeard(told)).toBe(true)
+    expect(informer.hasHeard(String(Number(told) + 1))).toBe(false)
+  })
+
+  test('is before an event that is held back while this process writes that object', async () => {
+    const server = createMemoryServer<Thing>(things)
+    const answer = Promise.withResolvers<Thing>()
+    const { informer, thing, start } = setUp({ client: { ...server.client, mergePatch: () => answer.promise } })
+    server.write(thing('a'))
+    await start()
+    const writing = informer.client.mergePatch({ namespace: 'ns', name: 'a' }, {}, { resourceVersion: '1' }, stopping.signal)
+    const theirs = server.write(thing('a', 'red'))
+    const later = server.write(thing('b')).metadata.resourceVersion
+    expect(informer.get('ns/a')?.spec).toBeUndefined()
+    expect(informer.hasHeard(later)).toBe(false)
+    answer.resolve(theirs)
+    await writing
+    expect(informer.get('ns/a')?.spec?.colour).toBe('red')
+    expect(informer.hasHeard(later)).toBe(true)
+  })
+})
+
 describe('an own write', () => {
   test('is seen at once, is told as own, and is not told again when the watch brings it', async () => {
     const { server, thing, start, informer, changes, clock } = setUp()

@@ -5,7 +5,7 @@ import { createCompact } from './compact.ts'
 import { createDelivery, type OnChange } from './delivery.ts'
 import { endingOf, guardWatch } from './guarded-watch.ts'
 import { type KubeLog, silentLog } from './log.ts'
-import type { KubeObject } from './objects.ts'
+import { compareResourceVersions, type KubeObject } from './objects.ts'
 import { createOwnWrites } from './own-writes.ts'
 import { createPageSize, type PageSizeOptions } from './page-size.ts'
 import { createPagedList } from './paged-list.ts'
@@ -65,6 +65,8 @@ export interface Informer<T extends KubeObject> extends Pick<Store<T>, 'get' | '
   readonly lastEventAt: number | undefined
   /** Takes in the answer to an own write without waiting for the watch: never in place of something newer, never after a deletion that is already known. */
   put(object: T): void
+  /** Whether it shows all that was written up to this version. What it lacks then was not there yet. */
+  hasHeard(resourceVersion: string): boolean
 }
 
 const WATCH_SECONDS = 300
@@ -178,5 +180,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
       return lastEventAt
     },
     put: (object) => replica.put(object),
+    hasHeard: (resourceVersion) =>
+      hasSynced && compareResourceVersions(resourceVersion, replica.position) <= 0 && !own.holdsBack(resourceVersion),
   }
 }

@@ -88,6 +88,18 @@ test('two writes of one object under way are told apart from others by both of t
   expect(passed).toEqual(['MODIFIED a 2 (own)', 'MODIFIED a 3 (own)'])
 })
 
+test('says which versions it holds back: those of the event of a write under way, and all later ones', async () => {
+  const { own, answers, patch } = setUp()
+  const written = patch('a')
+  expect(own.holdsBack('9')).toBe(false)
+  own.take(event('MODIFIED', 'a', '9'))
+  own.take(event('MODIFIED', 'b', '10'))
+  expect(['8', '9', '10'].map(own.holdsBack)).toEqual([false, true, true])
+  answers[0]?.resolve(thing('a', '9'))
+  await written
+  expect(own.holdsBack('10')).toBe(false)
+})
+
 test('events of other objects, and of one that is not written any more, pass at once', async () => {
   const { own, answers, passed, patch } = setUp()
   const written = patch('a')

@@ -1,4 +1,4 @@
-import { cacheKey, type KubeObject } from './objects.ts'
+import { cacheKey, compareResourceVersions, type KubeObject } from './objects.ts'
 import type { ResourceClient, WatchEvent } from './resource-client.ts'
 
 type ObjectEvent<T extends KubeObject> = Exclude<WatchEvent<T>, { type: 'BOOKMARK' }>
@@ -8,6 +8,8 @@ export interface OwnWrites<T extends KubeObject> {
   readonly client: ResourceClient<T>
   /** Passes an event on: at once, or, where this process is writing that very object, when it is known whether the event is of that write. */
   take(event: ObjectEvent<T>): void
+  /** Whether an event of this version, or of an earlier one, is not passed on yet. */
+  holdsBack(resourceVersion: string): boolean
 }
 
 interface Writing<T extends KubeObject> {
@@ -59,5 +61,9 @@ export function createOwnWrites<T extends KubeObject>(
       if (writing === undefined) pass(event, false)
       else writing.held.push(event)
     },
+    holdsBack: (resourceVersion) =>
+      [...writes.values()].some(({ held }) =>
+        held.some(({ object }) => compareResourceVersions(object.metadata.resourceVersion, resourceVersion) <= 0),
+      ),
   }
 }

@@ -98,6 +98,7 @@ export function createFakeInformer<T extends KubeObject>(
       const isPast = old === undefined && compareResourceVersions(object.metadata.resourceVersion, position) <= 0
       if (!isPast && isNews(object, old)) set(key, object, true)
     },
+    hasHeard: (resourceVersion) => compareResourceVersions(resourceVersion, position) <= 0,
   }
   return self
 }

@@ -14,6 +14,8 @@ export interface TransactionLog {
   read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
   /** Every record of a resource, by its kind, namespace and name. */
   ofOwner(owner: Pick<TransactionOwner, 'kind' | 'namespace' | 'name'>): readonly RecordObject[]
+  /** Every record of the resource of this one, as they stood when it was written last, or later. */
+  beside(record: RecordObject, signal: AbortSignal): Promise<readonly RecordObject[]>
   /** Every record about a validator or stake account. */
   ofSubject(subject: string): readonly RecordObject[]
   /**
@@ -101,6 +103,7 @@ export function createTransactionLog(deps: {
     find: store.record,
     read: store.read,
     ofOwner: store.recordsOf,
+    beside: store.recordsBeside,
     ofSubject: store.recordsAbout,
     standing: memory.standing,
     planOf: (record) => memory.find(record)?.plan,

@@ -42,14 +42,15 @@ export function assertOwnerAsks(
 /** Whether an Ethereum record has a place in its lane, or an outcome: its owner follows it from then on, and makes no other. */
 export const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
 
+const othersAmong = (records: readonly RecordObject[], { spec, metadata }: RecordObject): readonly RecordObject[] =>
+  records.filter(
+    (other) =>
+      other.spec.purpose === spec.purpose && other.spec.owner.originUid === spec.owner.originUid && other.metadata.name !== metadata.name,
+  )
+
 /** The other records of what a resource asks for once: of stakes that its spec.adopt has named, or that the staking API made for it, or on another chain. */
-export const otherPayments = (log: Pick<TransactionLog, 'ofOwner'>, { spec, metadata }: RecordObject): readonly RecordObject[] =>
-  log
-    .ofOwner(spec.owner)
-    .filter(
-      (other) =>
-        other.spec.purpose === spec.purpose && other.spec.owner.originUid === spec.owner.originUid && other.metadata.name !== metadata.name,
-    )
+export const otherPayments = (log: Pick<TransactionLog, 'ofOwner'>, record: RecordObject): readonly RecordObject[] =>
+  othersAmong(log.ofOwner(record.spec.owner), record)
 
 /**
  * The record of a resource that is being deleted, whichever origin it says that it has: what was signed at its place and may land keeps it, and of one that says that
@@ -91,20 +92,17 @@ const mayLand = (record: RecordObject): boolean =>
 
 /**
  * ▸ The record that is what a resource asks for, in place of this one: what a resource asks for is done once, whatever names the staking API or the spec have for it.
- * `fresh`: right before the first sending. By then each stands in the log with what was signed of it, so that of two that were signed at once the last to look sees
- * the other, which may have been sent: it is not sent too, whichever would go on.
+ * `fresh`: right before the first sending, when each stands in the log with what was signed of it. All are seen that were written before this one was, which a cache
+ * may never have heard of: so of two that were signed at once the last to be written sees the other, which may have been sent. It is not sent too, whichever would go on.
  */
 export async function doneInstead(
-  log: Pick<TransactionLog, 'ofOwner' | 'read'>,
+  log: Pick<TransactionLog, 'ofOwner' | 'beside'>,
   record: RecordObject,
   fresh: boolean,
   signal: AbortSignal,
 ): Promise<RecordObject | undefined> {
-  for (const cached of otherPayments(log, record)) {
-    const other = fresh ? await log.read(cached.metadata.name, signal) : cached
-    if (other !== undefined && (standsBefore(other, record) || (fresh && mayLand(other)))) return other
-  }
-  return undefined
+  const others = othersAmong(fresh ? await log.beside(record, signal) : log.ofOwner(record.spec.owner), record)
+  return others.find((other) => standsBefore(other, record) || (fresh && mayLand(other)))
 }
 
 /** The log wakes the owner of a record whenever that has news; this is for what no wake reaches, in ms. */

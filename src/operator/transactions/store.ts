@@ -30,7 +30,7 @@ export type RecordObject = StakingTransaction & KubeObject
 export type PlaceObject = SignerNonce & KubeObject
 
 /** What of an informer the log reads and feeds. */
-export type Cache<T extends KubeObject> = Pick<Informer<T>, 'get' | 'put' | 'list' | 'byIndex' | 'atLeast'>
+export type Cache<T extends KubeObject> = Pick<Informer<T>, 'get' | 'put' | 'list' | 'byIndex' | 'atLeast' | 'hasHeard'>
 
 /** Something is to be done about it, or to be said: it has no outcome, somebody deletes it, or somebody else has used a nonce that was given to it. */
 const isLive = ({ metadata, status }: RecordObject): boolean =>
@@ -117,6 +117,8 @@ export interface TransactionStore {
   read(name: string, signal: AbortSignal): Promise<RecordObject | undefined>
   /** Every place of the lane, past the cache, which takes them in. */
   readPlaces(lane: LaneId, signal: AbortSignal): Promise<ReadonlyMap<number, Place>>
+  /** Every record of the resource of this one, as they stood when it was written last, or later: past the cache, unless that has heard of that write. */
+  recordsBeside(record: RecordObject, signal: AbortSignal): Promise<readonly RecordObject[]>
   /** Every record of a purpose, past the cache, which takes them in. */
   readRecords(purpose: TransactionPurpose, signal: AbortSignal): Promise<void>
   /** Makes the record. What stands under this name already comes back as it is. */
@@ -212,6 +214,14 @@ function createRecords(deps: TransactionStoreDeps): Omit<TransactionStore, Place
     recordsAbout: (subject) => records.cache.byIndex('subject', subject.toLowerCase()),
     unsettledOf: (address) => records.cache.byIndex('holder', address.startsWith('0x') ? address.toLowerCase() : address),
     read,
+    async recordsBeside({ metadata, spec: { owner } }, signal) {
+      if (records.cache.hasHeard(metadata.resourceVersion)) return records.cache.byIndex('owner', ownerKey(owner))
+      // Without a limit: for pages an API server may read the whole log from etcd; all of it at once comes from its own cache, once that has caught up (KEP-2340).
+      const fieldSelector = `spec.owner.namespace=${owner.namespace},spec.owner.name=${owner.name}`
+      const { items } = await records.client.list({ fieldSelector }, signal)
+      for (const record of items) records.cache.put(record)
+      return items.filter(({ spec }) => spec.owner.kind === owner.kind)
+    },
     readRecords: (purpose, signal) => takeInAll(records, `spec.purpose=${purpose}`, signal),
     async create(name, spec, signal) {
       deps.assertHeld()

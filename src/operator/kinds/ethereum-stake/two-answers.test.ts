@@ -1,20 +1,22 @@
 import { expect, test } from 'vitest'
 import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
 import { makeStake } from '../../testing/fake-staking-api.ts'
-import { createWorld, hoodi, KEY, withdrawalAddress } from '../../testing/world.ts'
+import { KILLED } from '../../testing/mortal.ts'
+import { createWorld, hoodi, KEY, type Operator, type World, withdrawalAddress } from '../../testing/world.ts'
 import { nameBySpec, transactionName } from '../../transactions/names.ts'
 
 /**
  * A staking API that gives a resource another stake than before, as one whose data was lost and comes back, and that has both in its name. Both are written down and may
  * be signed at once: one deposit is paid.
  */
-async function twoStakes(around?: Parameters<ReturnType<typeof createWorld>['start']>[0]) {
+async function twoStakes(around?: Parameters<World['start']>[0], beforeTheSecond: (world: World) => Promise<void> = async () => {}) {
   const world = createWorld()
   world.addSigner()
   world.addStake()
   const operator = world.start(around)
   world.chain.state.baseFee = 500n * 10n ** 9n
   await world.visit(operator, KEY)
+  await beforeTheSecond(world)
   const [first] = world.service.stakes()
   if (first === undefined) throw new Error('no stake was made')
   const { depositData, externalReference = '' } = first
@@ -57,6 +59,49 @@ test.each(['first', 'second'])('two stakes of one resource that are signed in on
   world.chain.state.baseFee = 10n ** 10n
   await world.settle(operator, [KEY], 12)
   expect(signed).toBeGreaterThan(1)
+  expect(world.ready()).toBe(true)
+  world.assertMoney({ deposits: 1 })
+})
+
+test.each([
+  { what: 'was sent', isNew: false },
+  { what: 'was ever made', isNew: true },
+])('two stakes of one resource, and a leader from before who has not heard that the second $what: one deposit', async ({ isNew }) => {
+  const sent = Promise.withResolvers<void>()
+  let before: Operator | undefined
+  const freeze = () => {
+    for (const cache of before === undefined ? [] : [before.caches.records, before.caches.places]) cache.frozen = true
+  }
+  let signed = 0
+  const { world, operator } = await twoStakes(
+    (point, self) => {
+      // The second is sent, and nothing was signed of the first.
+      if (point === 'after chain.send') {
+        self.kill()
+        sent.resolve()
+      }
+      if (point !== 'before keys.signTransaction') return undefined
+      freeze()
+      signed += 1
+      return signed === 2 ? sent.promise : undefined
+    },
+    async (made) => {
+      before = made.start()
+      await before.visitLanes()
+      if (isNew) freeze()
+    },
+  )
+  world.chain.state.baseFee = 10n ** 10n
+  expect(await operator.visitLanes()).toBe(KILLED)
+  expect(world.records.list().map(({ status }) => status?.attempts?.length)).toEqual([undefined, 1])
+  expect(before?.caches.records.size).toBe(isNew ? 1 : 2)
+  for (let looks = 0; looks < 4; looks++) {
+    await before?.visitLanes()
+    world.chain.mine()
+    world.clock.advance(12_000)
+  }
+  world.assertMoney({ deposits: 1 })
+  await world.settle(world.start(), [KEY], 24)
   expect(world.ready()).toBe(true)
   world.assertMoney({ deposits: 1 })
 })
