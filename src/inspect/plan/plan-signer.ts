@@ -6,10 +6,10 @@ import { limitsOf } from '../../operator/transactions/limits.ts'
 import { checkAddress } from '../../operator/transactions/policy.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import { type Draft, refuse } from './draft.ts'
-import type { World } from './world.ts'
+import type { PlanContext } from './subject.ts'
 
 /** What a StakingSigner may be used for once it is applied, and what of it can't be used. */
-export function planSigner(draft: Draft, signer: StakingSigner, world: World): void {
+export function planSigner(draft: Draft, signer: StakingSigner, { world, rooms }: Pick<PlanContext, 'world' | 'rooms'>): void {
   const { spec } = signer
   const { policy, chain, address } = spec
   const wrong = (reason: string, message: string): void => refuse(draft, { by: 'operator', reason, message })
@@ -40,6 +40,7 @@ export function planSigner(draft: Draft, signer: StakingSigner, world: World): v
       draft.does.push(
         `signs ${inWords({ ...limit, per: 'Signer' }, chain, '')} at most${limit.per === 'Namespace' ? ', for each namespace' : ''}`,
       )
+  rooms.stand(draft, signer)
   if (spec.suspend === true)
     draft.waits.push({ by: 'operator', reason: 'SignerSuspended', message: 'spec.suspend is true: nothing is signed with its key.' })
   draft.unknown.push(`whether the key that is mounted as ${spec.keyName} is the key of ${address}: only the operator sees it`)

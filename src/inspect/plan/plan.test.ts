@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { stringify } from 'yaml'
 import { KubeError } from '../../operator/kube/errors.ts'
 import { createTestClock } from '../../operator/testing/test-clock.ts'
+import { timestamp } from '../../resources/conditions.ts'
 import { kinds } from '../../resources/kinds.ts'
 import type { Cluster } from '../cluster.ts'
 import { painter } from '../output.ts'
@@ -560,6 +561,38 @@ describe('with a cluster', () => {
     expect(one(plan, 'b').waits.map(({ reason }) => reason)).toEqual(['LimitReached'])
     expect(sent.length).toBe(2)
     for (const { method, path } of sent) expect([method, new URLSearchParams(path.split('?')[1]).get('dryRun')]).toEqual(['PATCH', 'All'])
+  })
+
+  test('a limit that is lower than what is used already says so, and from when on more is signed', async () => {
+    const hourAgo = new Date(clock.now().getTime() - 3_600_000).toISOString()
+    const inHours = (hours: number) => timestamp(new Date(clock.now().getTime() + hours * 3_600_000))
+    const { server } = clusterOf([
+      teamA,
+      signer({ limits: [{ window: '24h', maxCount: 10 }] }),
+      record('one', owner('one'), landed(new Date(clock.now().getTime() - 7_200_000).toISOString())),
+      record('two', owner('two'), landed(hourAgo)),
+      record('other', { ...owner('other'), from: HOME }, landed(hourAgo)),
+    ])
+    const lowered = one(await planned([signer({ limits: [{ window: '24h', maxCount: 1 }] })], { server }), 'treasury')
+    expect(lowered.limits).toEqual([
+      {
+        signer: 'treasury',
+        allows: '1 transaction in 24h on hoodi',
+        used: '2 transactions',
+        leftAfter: '0 transactions',
+        freesAt: inHours(22),
+      },
+    ])
+    expect(lowered.waits).toEqual([
+      {
+        by: 'operator',
+        reason: 'LimitReached',
+        message: `It may sign 1 transaction in 24h on hoodi (spec.policy.limits), and 2 transactions are used already: nothing more is signed before ${inHours(23)}.`,
+      },
+    ])
+    const raised = one(await planned([signer({ limits: [{ window: '24h', maxTotalEth: '96' }] })], { server }), 'treasury')
+    expect(raised.limits).toMatchObject([{ used: '64 ETH', leftAfter: '32 ETH' }])
+    expect(raised.waits).toEqual([])
   })
 
   test('what the API server refuses is refused in its words', async () => {

@@ -269,7 +269,7 @@ async function fill({ definition, namespace = '', name, draft, live }: Entry, ob
   const kind = object.kind
   if (definition === stakingSigner) {
     const signer = context.world.signers.get(name)
-    if (signer !== undefined) planSigner(draft, signer, context.world)
+    if (signer !== undefined) planSigner(draft, signer, context)
     return
   }
   const metadata = { uid: '', resourceVersion: '', ...metadataOf(object), name, namespace }

@@ -37,6 +37,8 @@ export interface Request {
 export interface Rooms {
   /** Says what of the limits is used and left. @returns whether there is room */
   ask(draft: Draft, request: Request): boolean
+  /** Says what the log counts for the limits of a signer itself, on each network: they may be lower than what is used already. */
+  stand(draft: Draft, signer: StakingSigner): void
   /** It takes its room. */
   take(request: Request): void
   /** Wei or lamports that those before it have taken of an address' balance, and what the log has to pay from there. */
@@ -125,6 +127,21 @@ export function createRooms(world: World): Rooms {
       return true
     },
 
+    stand(draft, signer) {
+      const limits = limitsOf(signer.spec)
+      if ('problem' in limits) return
+      // Each chain once, by the last name that it had.
+      const networks = new Map((world.records ?? []).map(({ spec }) => [spec.chainId ?? spec.genesisHash, spec.network]))
+      for (const network of [...networks.values()].toSorted()) {
+        const { counted } = usesNow({ signer, network, namespace: '', amount: 0n, own: new Set() })
+        for (const used of usedOf(limits, counted, now)) {
+          // The smallest that there is.
+          const over = overLimit([used.limit], counted, { amount: 1n, namespace: used.namespace ?? '' }, now)
+          if (used.count > 0) tellUsed(draft, signer, network, used, over)
+        }
+      }
+    },
+
     take(request) {
       const account = accountOf(request)
       const { amount, namespace } = request
@@ -187,28 +204,53 @@ function effects(
 ): readonly LimitEffect[] {
   const { chain } = signer.spec
   const now = { clockMs: nowMs, blockMs: undefined }
-  const coins = (units: bigint): string => `${formatEth(gwei(units))} ${chain === 'Solana' ? 'SOL' : 'ETH'}`
   const usedIn = (limit: Limit, uses: readonly Use[]): Used | undefined => {
     const ofNamespace = limit.per === 'Namespace' ? uses.filter((use) => use.namespace === namespace) : uses
     return usedOf([limit], ofNamespace, now)[0]
   }
-  const words = ({ maxCount, maxTotal }: Limit, count: number, total: bigint): string =>
-    [
-      ...(maxCount === undefined ? [] : [`${count} transaction${count === 1 ? '' : 's'}`]),
-      ...(maxTotal === undefined ? [] : [coins(total)]),
-    ].join(' and ')
-  const left = (most: bigint, used: bigint): bigint => (used < most ? most - used : 0n)
   return limits.map((limit) => {
     const is = usedIn(limit, counted)
     const after = usedIn(limit, [...counted, ...before, ...(hasRoom ? [{ atMs: nowMs, isOpen: true, amount, namespace }] : [])])
     const allows = inWords(limit, chain, namespace)
     if (!isLogKnown) return { signer: signer.metadata.name, allows }
-    return {
-      signer: signer.metadata.name,
-      allows,
-      used: words(limit, is?.count ?? 0, is?.total ?? 0n),
-      leftAfter: words(limit, Math.max(0, (limit.maxCount ?? 0) - (after?.count ?? 0)), left(limit.maxTotal ?? 0n, after?.total ?? 0n)),
-      ...(is?.freesAtMs === undefined ? {} : { freesAt: timestamp(new Date(is.freesAtMs)) }),
-    }
+    return { signer: signer.metadata.name, allows, ...usageOf(limit, chain, is, after) }
+  })
+}
+
+type Counted = Pick<Used, 'count' | 'total' | 'freesAtMs'>
+
+/** What is used now, and left after something more, for people. */
+function usageOf(
+  limit: Limit,
+  chain: StakingSigner['spec']['chain'],
+  is: Counted = { count: 0, total: 0n, freesAtMs: undefined },
+  after: Pick<Used, 'count' | 'total'> = is,
+): Pick<LimitEffect, 'used' | 'leftAfter' | 'freesAt'> {
+  const { maxCount, maxTotal } = limit
+  const words = (count: number, total: bigint): string =>
+    [
+      ...(maxCount === undefined ? [] : [`${count} transaction${count === 1 ? '' : 's'}`]),
+      ...(maxTotal === undefined ? [] : [`${formatEth(gwei(total))} ${chain === 'Solana' ? 'SOL' : 'ETH'}`]),
+    ].join(' and ')
+  const left = (most: bigint, used: bigint): bigint => (used < most ? most - used : 0n)
+  return {
+    used: words(is.count, is.total),
+    leftAfter: words(Math.max(0, (maxCount ?? 0) - after.count), left(maxTotal ?? 0n, after.total)),
+    ...(is.freesAtMs === undefined ? {} : { freesAt: timestamp(new Date(is.freesAtMs)) }),
+  }
+}
+
+/** What of a limit is used on a network. @param over where nothing more may be signed now, until when */
+function tellUsed(draft: Draft, { metadata, spec: { chain } }: StakingSigner, network: string, used: Used, over: Over | undefined): void {
+  const { limit, namespace = '', count } = used
+  const allows = `${inWords(limit, chain, namespace)} on ${network}`
+  const usage = usageOf(limit, chain, used)
+  draft.limits.push({ signer: metadata.name, allows, ...usage })
+  if (over === undefined) return
+  const until = over.freesAtMs === undefined ? 'as long as that may land' : `before ${timestamp(new Date(over.freesAtMs))}`
+  draft.waits.push({
+    by: 'operator',
+    reason: 'LimitReached',
+    message: `It may sign ${allows} (spec.policy.limits), and ${usage.used} ${count === 1 ? 'is' : 'are'} used already: nothing more is signed ${until}.`,
   })
 }
