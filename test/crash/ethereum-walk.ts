@@ -499,7 +499,7 @@ export async function walk(key: string, fates: readonly Fate<Peril>[]): Promise<
       return 'adopted'
     }
     // The person has looked: nothing of it is on the chain, and its nonce is used by another.
-    const [, lost] = /was told of transaction (0x[0-9a-f]{64})/.exec(message) ?? []
+    const [, lost] = /(?:was told of transaction |was reported or paid \(transaction )(0x[0-9a-f]{64})/.exec(message) ?? []
     if (lost !== undefined && message.includes(CONFIRM_DELETE_ANNOTATION)) {
       const sent = chain.everSent().find(({ hash }) => hash === lost)
       if (sent !== undefined && sent.nonce >= chain.nonce(sent.from) && !acted.includes('had another asked')) {

@@ -190,6 +190,11 @@ async function visitDeleted<R extends KubeObject, S extends AnyStatus, View, Eff
     await draft.release(becauseOf(decision))
     return { kind: 'done' }
   }
+  if (decision.do === 'ask') {
+    const verdict = stall(decision.reason, decision.message).verdict as Halted & { readonly kind: 'stall' }
+    await draft.flush({ at: 'halted', step: kind.steps(draft.resource)[0]?.name ?? '', verdict })
+    return afterStall(context.deps, verdict)
+  }
   visit.set(WATCH_ONLY, true)
   const standing = { at: 'deleting', message: decision.message } as const
   if (decision.do === 'hold' || origin === undefined) return observe(context, false, standing)

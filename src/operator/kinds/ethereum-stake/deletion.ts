@@ -14,6 +14,8 @@ export type LoggedDeposit =
   | { readonly is: 'reverted' }
   /** The log has nothing, and the chain, which was asked then, does not answer. */
   | { readonly is: 'unknown' }
+  /** The staking API was told of its transaction, of which the log has nothing, and the chain no deposit. */
+  | { readonly is: 'told'; readonly stakeId: string; readonly pubkey: string; readonly hash: string | undefined }
 
 const howToForget = ({ metadata: { name, namespace = '' } }: EthereumStake): string =>
   `To have Kubernetes forget it anyway (no money moves by that), confirm: kubectl annotate ethereumstake ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}`
@@ -39,6 +41,14 @@ export function decideDeletion(resource: EthereumStake, status: EthereumStakeSta
       do: 'hold',
       message: `Deleted, and the log has no transaction of it: whether the chain has its deposit is asked, and not answered yet. It goes once it is certain that nothing is staked. ${howToForget(resource)}`,
     }
+  if (logged.is === 'told') {
+    const { stakeId, pubkey, hash } = logged
+    return {
+      do: 'ask',
+      reason: 'UnknownSubmission',
+      message: `Deleted, and the log has no transaction of it. The staking API says that stake ${stakeId} was reported or paid${hash === undefined ? '' : ` (transaction ${hash})`}, and the chain has no deposit of it: it may still land. Look for a deposit for ${pubkey} before you let this resource go. ${howToForget(resource)}`,
+    }
+  }
   if (logged.is === 'reverted') return { do: 'release', because: 'its transaction was reverted: nothing is staked' }
   return { do: 'release', because: logged.is === 'idle' ? 'nothing of it can land' : 'no transaction was ever made for it' }
 }
@@ -50,7 +60,7 @@ export function decideDeletion(resource: EthereumStake, status: EthereumStakeSta
 export function cancelFirst(resource: EthereumStake, status: EthereumStakeStatus, logged: LoggedDeposit, decision: Deletion): Deletion {
   const isUnpaid = logged.is === 'none' || logged.is === 'idle'
   if (decision.do !== 'release' || !isUnpaid || status.cancelled === true || resource.spec.adopt !== undefined) return decision
-  const message = `Deleted: nothing was paid for it, and its stake is being cancelled at the staking API. ${howToForget(resource)}`
+  const message = `Deleted: the log has no payment of it that has landed or may land, and its stake is being cancelled at the staking API. ${howToForget(resource)}`
   // Whether there is a stake of its name was not asked.
   if (isDeletionConfirmed(resource)) return { do: 'cancel', message, orRelease: decision.because }
   const isMade = status.stakeId !== undefined || (logged.is === 'none' && logged.isNamed === true)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { StakingApiError } from '../../../contract/client-error.ts'
+import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
 import { createWorld, KEY } from '../../testing/world.ts'
 
 /** A stake that was made for no resource here, adopted, sent, and the log lost: the staking API was told of it, and the chain shows nothing yet. */
@@ -31,6 +32,37 @@ test.each([{ status: 'kept' }, { status: 'lost' }])(
     await world.visit(next, KEY)
     expect(world.object(KEY)).toBeDefined()
     world.assertMoney({ deposits: 1 })
+  },
+)
+
+test.each([{ status: 'kept' }, { status: 'lost' }])(
+  'one whose transaction is nowhere but at the staking API, with the log lost and status $status, asks a person before it goes',
+  async ({ status }) => {
+    const world = createWorld()
+    world.addSigner()
+    world.addStake()
+    await world.visit(world.start(), KEY)
+    const [sent] = world.chain.everSent()
+    world.chain.forget()
+    world.loseLog()
+    if (status === 'lost') world.editStatus(() => undefined)
+    world.remove(KEY)
+    const next = world.start()
+    for (let visits = 0; visits < 3; visits++) await world.visit(next, KEY)
+    expect(world.stalled(), world.condition('Ready')?.message).toBe('UnknownSubmission')
+    const { message = '' } = world.condition('Ready') ?? {}
+    expect(message).toContain(sent?.hash)
+    expect(message).toContain('staking.dev/confirm-delete')
+
+    world.stakes.edit(KEY, (one) => ({
+      ...one,
+      metadata: { ...one.metadata, annotations: { ...one.metadata.annotations, [CONFIRM_DELETE_ANNOTATION]: 'stake-1' } },
+    }))
+    for (let visits = 0; visits < 3 && world.object(KEY) !== undefined; visits++) {
+      await world.visit(next, KEY)
+      world.clock.advance(60_000)
+    }
+    expect(world.object(KEY)).toBeUndefined()
   },
 )
 

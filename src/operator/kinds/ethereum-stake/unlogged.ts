@@ -52,12 +52,14 @@ export function createUnlogged({ log, networks }: { readonly log: Pick<Transacti
       return { is: 'unknown' }
     }
     let worst: LoggedDeposit = { is: 'none' }
-    for (const { network, depositData, transaction } of found) {
+    for (const { network, stakeId, depositData, transaction } of found) {
       // What the log has of it was made for another resource, which is held for that.
       if (network !== resource.spec.network || log.ofSubject(depositData.pubkey).length > 0) continue
       const onChain = await chainHas(resource, depositData, signal)
       if (onChain.is === 'landed') return onChain
-      if (onChain.is === 'unknown' || transaction.status === 'submitted') worst = { is: 'unknown' }
+      if (onChain.is === 'unknown') worst = onChain
+      else if (transaction.status === 'submitted')
+        worst = worst.is === 'unknown' ? worst : { is: 'told', stakeId, pubkey: depositData.pubkey, hash: transaction.hash }
       else if (worst.is === 'none' && transaction.status === 'awaiting_submission') worst = { is: 'none', isNamed: true }
     }
     return worst

@@ -75,7 +75,7 @@ export function cancelFirst(
   if (cancelled === true) return decision
   return {
     do: 'cancel',
-    message: `Deleted: nothing was paid for it, and its stake is being cancelled at the staking API. ${howToForget(resource)}`,
+    message: `Deleted: the log has no payment of it that has landed or may land, and its stake is being cancelled at the staking API. ${howToForget(resource)}`,
     ...(isDeletionConfirmed(resource) ? { orRelease: decision.because } : {}),
   }
 }
