@@ -39,7 +39,7 @@ export function decideDeletion(resource: EthereumStake, status: EthereumStakeSta
   if (logged.is === 'unknown')
     return {
       do: 'hold',
-      message: `Deleted, and the log has no transaction of it: whether the chain has its deposit is asked, and not answered yet. It goes once it is certain that nothing is staked. ${howToForget(resource)}`,
+      message: `Deleted, and the log has no transaction of it: whether the chain has its deposit is asked, and not certain yet. It goes once it is certain that nothing is staked. ${howToForget(resource)}`,
     }
   if (logged.is === 'told') {
     const { stakeId, pubkey, hash } = logged

@@ -26,6 +26,8 @@ test.each([{ status: 'kept' }, { status: 'lost' }])(
     await world.visit(next, KEY)
     await world.visit(next, KEY)
     expect(world.object(KEY)).toBeDefined()
+    // A node has it: nobody has to look.
+    expect(world.stalled()).toBe('')
 
     world.chain.mine(4)
     world.clock.advance(60_000)

@@ -31,6 +31,19 @@ export function createUnlogged({ log, networks }: { readonly log: Pick<Transacti
     }
   }
 
+  /** Whether a node has the transaction, or none answers: what becomes of it is seen soon. */
+  async function isWaiting({ spec }: EthereumStake, hash: EthereumStakeBody['transaction']['hash'], signal: AbortSignal): Promise<boolean> {
+    const chain = networks.ethereum(spec.network)?.chain
+    if (chain === undefined || hash === undefined) return false
+    try {
+      return (await chain.transaction(hash, signal)) !== undefined
+    } catch (error) {
+      signal.throwIfAborted()
+      classify(error)
+      return true
+    }
+  }
+
   /**
    * What the chain has of a resource of which neither the log nor its status knows a stake: status may have been lost, as by a restore, or never have been written
    * since the stake was made. The staking API says which were made in its name, and has the one that its spec adopts. One that it was told of, and that the chain
@@ -58,9 +71,13 @@ export function createUnlogged({ log, networks }: { readonly log: Pick<Transacti
       const onChain = await chainHas(resource, depositData, signal)
       if (onChain.is === 'landed') return onChain
       if (onChain.is === 'unknown') worst = onChain
-      else if (transaction.status === 'submitted')
-        worst = worst.is === 'unknown' ? worst : { is: 'told', stakeId, pubkey: depositData.pubkey, hash: transaction.hash }
-      else if (worst.is === 'none' && transaction.status === 'awaiting_submission') worst = { is: 'none', isNamed: true }
+      else if (transaction.status === 'submitted') {
+        const { hash } = transaction
+        const told: LoggedDeposit = (await isWaiting(resource, hash, signal))
+          ? { is: 'unknown' }
+          : { is: 'told', stakeId, pubkey: depositData.pubkey, hash }
+        worst = worst.is === 'unknown' ? worst : told
+      } else if (worst.is === 'none' && transaction.status === 'awaiting_submission') worst = { is: 'none', isNamed: true }
     }
     return worst
   }
