@@ -642,7 +642,7 @@ describe('its status is lost after its deposit is final, and it is deleted', () 
     })
     await polls(world, operator, KEY, 3)
     expect(isThere(world)).toBe(true)
-    expect(world.condition('Ready')?.message).toContain('not answered yet')
+    expect(world.condition('Ready')?.message).toContain('not certain yet')
     isDown = false
     await polls(world, operator, KEY, 1)
     expect(isThere(world), said(world, KEY)).toBe(false)
@@ -670,7 +670,7 @@ describe('its status is lost after its deposit is final, and it is deleted', () 
     const operator = world.start()
     await polls(world, operator, KEY, 3)
     expect(isThere(world)).toBe(true)
-    expect(world.condition('Ready')?.message).toContain('not answered yet')
+    expect(world.condition('Ready')?.message).toContain('not certain yet')
   })
 
   test('one of which nothing was ever deposited goes', async () => {
