@@ -64,7 +64,9 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
       if (hash === undefined) return {}
       const final = hashes.flatMap((one) => {
         const seen = fake.outcome(one)
-        return seen?.final === true ? [{ one, success: seen.success }] : []
+        // A cancel succeeds, and asks for nothing.
+        const asks = fake.requests().some((made) => made.hash === one)
+        return seen?.final === true ? [{ one, success: seen.success && asks }] : []
       })
       const made = final.find(({ success }) => success)
       if (made !== undefined) return { status: 'confirmed', transaction: { hash: made.one }, consensus: state.consensus(request, made.one) }

@@ -358,6 +358,52 @@ describe('the staking API answers 409 to the hash that it is told', () => {
   })
 })
 
+describe('the staking API does not see that a cancelled one came to nothing: its node keeps no states so old', () => {
+  test.each(kinds)('%s: it is told of the cancel, which shows that, and of the next one', async (key) => {
+    const world = worldOf(key, { bumpAfterMs: 180_000 }, key === KEY ? { maxFeePerGasGwei: '13' } : { maxRequestFeeGwei: '0.00000001' })
+    /** What it was told, as it takes them: beside one of another nonce only where a transaction that it was told of has used the nonce of that. */
+    const told: { readonly hash: string; readonly nonce: number }[] = []
+    const isClosed = ({ nonce }: { readonly nonce: number }): boolean =>
+      told.some((one) => one.nonce === nonce && world.chain.outcome(one.hash)?.final === true)
+    function take(hash: string, nonce: number): void {
+      if (told.some((one) => one.hash === hash)) return
+      const next = { hash, nonce }
+      const isOpen = (one: { readonly nonce: number }) => one.nonce !== nonce && !isClosed(one)
+      if (told.some(isOpen))
+        throw new StakingApiError('no', { kind: 'problem', code: 'already-submitted', status: 409, outcomeUnknown: false })
+      told.push(next)
+    }
+    const { api } = world.service
+    const { api: requests } = world.requests
+    const [stake, exit, withdrawal] = [api.submitEthereumStake, requests.submitExitRequest, requests.submitWithdrawalRequest]
+    const apiId = (): string | undefined => world.record(key)?.spec.apiId
+    vi.spyOn(api, 'submitEthereumStake').mockImplementation(async (id, hash, signal, sent) => {
+      if (key === KEY && id === apiId()) take(hash, sent?.nonce ?? -1)
+      return stake(id, hash, signal, sent)
+    })
+    vi.spyOn(requests, 'submitExitRequest').mockImplementation(async (pubkey, id, hash, signal, sent) => {
+      take(hash, sent?.nonce ?? -1)
+      return exit(pubkey, id, hash, signal, sent)
+    })
+    vi.spyOn(requests, 'submitWithdrawalRequest').mockImplementation(async (pubkey, id, hash, signal, sent) => {
+      take(hash, sent?.nonce ?? -1)
+      return withdrawal(pubkey, id, hash, signal, sent)
+    })
+    const operator = world.start()
+    await world.visit(operator, key)
+    world.chain.state.baseFee = 40n * GWEI
+    world.chain.state.requestFee = 50n
+    await assertMoves(world, operator)
+    world.chain.state.baseFee = 10n * GWEI
+    world.chain.state.requestFee = 1n
+    await world.settle(operator, [key], 24)
+    expect(world.ready(key), said(world, key)).toBe(true)
+    expect(told.map(({ nonce }) => nonce)).toEqual([0, 0, expect.any(Number)])
+    expect(cancels(world).map(({ hash }) => hash)).toContain(told[1]?.hash)
+    expect(world.chain.violations).toEqual([])
+  })
+})
+
 describe('a hole in the sequence, and no new stake', () => {
   async function holed(): Promise<World> {
     const world = createWorld()

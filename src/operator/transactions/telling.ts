@@ -4,7 +4,7 @@ import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { Halt, wait } from '../engine/verdict.ts'
 import { hashIn, senderOf } from './ethereum-texts.ts'
 import type { LaneDeps } from './moment.ts'
-import { disregardedIn, testimony } from './protocol.ts'
+import { attemptsOf, closedOf, disregardedIn, testimony } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 /**
@@ -21,6 +21,9 @@ export class ForgottenHalt extends Halt {
     })
   }
 }
+
+/** It was told of another transaction, which it can't see closed. */
+const isHeldUp = (error: unknown): boolean => error instanceof StakingApiError && error.status === 409 && error.code === 'already-submitted'
 
 /** Tells the staking API the hash of an attempt, before it is sent. */
 export function createTelling(deps: Pick<LaneDeps, 'kindOf'>) {
@@ -39,18 +42,42 @@ export function createTelling(deps: Pick<LaneDeps, 'kindOf'>) {
   }
 
   /**
+   * The staking API holds on to an earlier transaction that was cancelled: it is told of the cancel, which has a block, and so shows by its receipt that the other
+   * one can't land. Which transaction has used a nonce, nodes can't say without states that are as old, and few keep them. @returns whether it has taken the cancel
+   */
+  async function tellOfCancel(of: RecordObject, attempt: TransactionAttempt, signal: AbortSignal): Promise<boolean> {
+    const kind = deps.kindOf(of)
+    const record = recordOf(of)
+    const held = (await kind.witnesses(of, signal)).told?.hash.toLowerCase()
+    const nonce = attemptsOf(record).find((one) => one.kind === 'Call' && one.hash.toLowerCase() === held)?.nonce
+    const cancel = closedOf(record).find((one) => one.by === 'Cancel' && one.nonce === nonce && one.nonce !== attempt.nonce)
+    if (cancel === undefined) return false
+    try {
+      await kind.tell(of, { hash: hashIn(cancel), from: senderOf(of), nonce: cancel.nonce }, signal)
+      return true
+    } catch (error) {
+      if (error instanceof StakingApiError && error.kind === 'problem' && !isGone(error)) return false
+      throw error
+    }
+  }
+
+  /**
    * Nothing is sent that the staking API was not told of. That it refuses a hash now is no reason to take another nonce at once: it is told again.
    * @returns whether it was told. ▸ It was not, and need not be, where it refuses every other hash for the sake of one that a person has disregarded.
    */
   async function tell(of: RecordObject, attempt: TransactionAttempt, signal: AbortSignal): Promise<boolean> {
     const hash = hashIn(attempt)
+    const tellIt = () => deps.kindOf(of).tell(of, { hash, from: senderOf(of), nonce: attempt.nonce ?? 0 }, signal)
     try {
-      await deps.kindOf(of).tell(of, { hash, from: senderOf(of), nonce: attempt.nonce ?? 0 }, signal)
+      await tellIt().catch(async (error: unknown) => {
+        if (!isHeldUp(error) || !(await tellOfCancel(of, attempt, signal))) throw error
+        await tellIt()
+      })
       return true
     } catch (error) {
       if (isGone(error)) throw new ForgottenHalt(hash)
       if (!(error instanceof StakingApiError) || error.status !== 409) throw error
-      if (error.code === 'already-submitted' && (await insistsOnDisregarded(of, signal))) return false
+      if (isHeldUp(error) && (await insistsOnDisregarded(of, signal))) return false
       throw wait(
         'ServiceUnavailable',
         `The staking API does not take transaction ${hash} for this now (409 ${error.code}): it was told of an earlier one, and does not see yet that it came to nothing. It is told again, and nothing is sent before.`,
