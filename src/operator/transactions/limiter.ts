@@ -34,6 +34,8 @@ export interface Room {
   readonly isLimited: boolean
   /** Why a record would have to wait by what is used now; undefined where it fits. */
   over(record: RecordObject, signer: StakingSigner | undefined): Halt | undefined
+  /** The same once these have taken their room. */
+  after(ready: readonly RecordObject[]): Pick<Room, 'isLimited' | 'over'>
   /** Those that wait, the oldest first, in their turn: what namespaces share goes to those that have used least of it. */
   inTurn(waiting: readonly RecordObject[], couldGo: (record: RecordObject) => boolean): readonly RecordObject[]
   /** Gives the room out, in order. */
@@ -110,21 +112,35 @@ export function createLimiter({ store, signers, clock }: LimiterDeps) {
     if (longest === 0) return unlimited
     const now = presentOf(clock.now().getTime(), moment.blockSeconds)
     const uses = await usesIn(moment, sinceMs(now, longest))
-    const known = new Map<string, Over | undefined>()
-
-    return {
-      isLimited: true,
-      over(record, signer) {
+    const reserve = (taken: Map<string, readonly Use[]>, record: RecordObject): void => {
+      const amount = amountOf(record)
+      if (amount === undefined) return
+      const use = { atMs: now.clockMs, isOpen: true, amount, namespace: record.spec.owner.namespace }
+      taken.set(record.metadata.uid, [...landedOf(record), use])
+    }
+    function overBeside(taken: ReadonlyMap<string, readonly Use[]>): Room['over'] {
+      const known = new Map<string, Over | undefined>()
+      return (record, signer) => {
         if (signer === undefined) return undefined
         return haltOf(() => {
           const limits = readLimits(signer)
           // Of a thousand that wait most ask for the same.
           const key =
             record.status?.attempts === undefined ? `${signer.metadata.name} ${record.spec.owner.namespace} ${amountOf(record)}` : undefined
-          const found = key !== undefined && known.has(key) ? known.get(key) : over(record, limits, uses, now)
+          const found = key !== undefined && known.has(key) ? known.get(key) : over(record, limits, taken, now)
           if (key !== undefined) known.set(key, found)
           return found && limitReached(record, signer, found, now.clockMs)
         })
+      }
+    }
+
+    return {
+      isLimited: true,
+      over: overBeside(uses),
+      after(ready) {
+        const taken = new Map(uses)
+        for (const record of ready) reserve(taken, record)
+        return { isLimited: true, over: overBeside(taken) }
       },
       inTurn(waiting, couldGo) {
         const asked = waiting.map((record) => ({
@@ -151,12 +167,7 @@ export function createLimiter({ store, signers, clock }: LimiterDeps) {
               held.set(namespace, found)
               return limitReached(record, signer, found, now.clockMs)
             }),
-          reserve(record) {
-            const amount = amountOf(record)
-            if (amount === undefined) return
-            const use = { atMs: now.clockMs, isOpen: true, amount, namespace: record.spec.owner.namespace }
-            taken.set(record.metadata.uid, [...landedOf(record), use])
-          },
+          reserve: (record) => reserve(taken, record),
         }
       },
     }
@@ -192,6 +203,7 @@ async function mayHaveLanded({ chain, lane, counts, signal }: LookedAt, { spec }
 const unlimited: Room = {
   isLimited: false,
   over: () => undefined,
+  after: () => unlimited,
   inTurn: (waiting) => waiting,
   pass: () => ({ ask: () => undefined, reserve: () => {} }),
 }

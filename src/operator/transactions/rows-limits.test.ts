@@ -40,6 +40,25 @@ async function rounds(world: World, operator: Operator, keys: readonly string[],
   }
 }
 
+test('of hundreds that wait only as many are prepared as one look takes, where a limit leaves room for a few', async () => {
+  const world = worldOf([limit({ maxCount: 2 })])
+  const keys = exits(200)
+  addExits(world, keys)
+  world.chain.state.baseFee = 10_000n * 10n ** 9n
+  const before = world.start()
+  for (const key of keys) await before.visit(key)
+  world.chain.state.baseFee = 10n ** 10n
+  let estimates = 0
+  const operator = world.start((point) => {
+    if (point === 'before chain.estimateGas') estimates++
+  })
+  for (const key of keys) expect(world.record(key)?.status?.place).toBeUndefined()
+  await operator.visitLanes()
+  expect(calls(world)).toHaveLength(2)
+  expect(estimates).toBeGreaterThanOrEqual(2)
+  expect(estimates).toBeLessThanOrEqual(64)
+})
+
 describe('twenty exits applied at once by a mistake', () => {
   test('stop at the limit, say until when, and go on as the window frees', async () => {
     const world = worldOf([limit({ maxCount: 4 })])

@@ -87,10 +87,10 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
     const prepared: Ready[] = []
     const resumed = new Map<string, number>()
     let ready: readonly Ready[] = []
-    let asked = 0
-    while (asked < waiting.length && ready.length < MOST_IN_ONE_LOOK) {
-      const next = waiting.slice(asked, asked + MOST_IN_ONE_LOOK - ready.length)
-      asked += next.length
+    let left = waiting
+    while (left.length > 0 && ready.length < MOST_IN_ONE_LOOK) {
+      const next = left.slice(0, MOST_IN_ONE_LOOK - ready.length)
+      left = left.slice(next.length)
       const found = await each(next, AT_ONCE, (record) => guarded(moment, record, () => prepare(moment, record)))
       for (const one of found) {
         if (one === undefined) continue
@@ -100,8 +100,11 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
         prepared.push(one)
       }
       ready = await held(deps, guarded, moment, await affordable(memory, moment, prepared, room.pass()))
+      // Those for whom these have left no room are not asked about: thousands may wait for it.
+      const after = room.after(ready.map(({ record }) => record))
+      left = worthAsking(deps, after, left)
     }
-    return { ready, resumed, isCut: asked < waiting.length }
+    return { ready, resumed, isCut: left.length > 0 }
   }
 
   /** @returns whether others may go that this look had no time for */
@@ -191,7 +194,7 @@ async function takeInOrder(
  */
 function worthAsking(
   { memory, signers: all }: Pick<LaneDeps, 'memory' | 'signers'>,
-  room: Room,
+  room: Pick<Room, 'isLimited' | 'over'>,
   waiting: readonly RecordObject[],
 ): readonly RecordObject[] {
   if (!room.isLimited) return waiting
