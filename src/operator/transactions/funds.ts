@@ -1,5 +1,5 @@
-import { formatWeiAsEth } from '../../lib/amounts.ts'
-import { wait } from '../engine/verdict.ts'
+import { formatWeiAsEth, wei } from '../../lib/amounts.ts'
+import { type Halt, wait } from '../engine/verdict.ts'
 import { verdictOf } from './hindrance.ts'
 import type { Pass } from './limiter.ts'
 import type { Memory } from './memory.ts'
@@ -26,12 +26,26 @@ export const neededBy = ({ counts, records }: Pick<Moment, 'counts' | 'records'>
     .filter(({ status }) => status?.place === undefined)
     .reduce((sum, { spec }) => sum + BigInt(spec.call?.valueWei ?? '0'), boundBy({ counts, records }))
 
-/** Those that the balance pays for and a limit leaves room for, in their order. The others are told what is missing. */
-export async function affordable(memory: Memory, moment: Moment, ready: readonly Ready[], limit: Pass): Promise<readonly Ready[]> {
+/** What a balance is enough for. */
+export interface Affordable {
+  /** Those that it pays for and a limit leaves room for, in their order. */
+  readonly ready: readonly Ready[]
+  /** Why what is left is not even enough for the value of another, whatever its fees. */
+  readonly tooLittleFor: (record: RecordObject) => Halt | undefined
+}
+
+/** Those that the balance pays for and a limit leaves room for. The others are told what is missing. */
+export async function affordable(memory: Memory, moment: Moment, prepared: readonly Ready[], limit: Pass): Promise<Affordable> {
   const { chain, lane, network, signal } = moment
   const balance = await chain.balance(lane.address, signal)
   let free = balance - boundBy(moment)
-  return ready.filter(({ record, admission, value, gas, fees }) => {
+  const missing = (value: bigint): Halt =>
+    wait(
+      'InsufficientFunds',
+      `${lane.address} holds ${formatWeiAsEth(balance)} ETH on ${network.config.name}, and with what is in flight that does not cover ${formatWeiAsEth(wei(value))} ETH and the highest possible fee. Fund the address: this goes on by itself.`,
+      30_000,
+    )
+  const ready = prepared.filter(({ record, admission, value, gas, fees }) => {
     const cost = value + gas * fees.maxFeePerGas
     const over = limit.ask(record, admission.signer)
     if (over !== undefined) {
@@ -44,16 +58,14 @@ export async function affordable(memory: Memory, moment: Moment, ready: readonly
       limit.reserve(record)
       return true
     }
-    memory.stand(
-      record,
-      verdictOf(
-        wait(
-          'InsufficientFunds',
-          `${lane.address} holds ${formatWeiAsEth(balance)} ETH on ${network.config.name}, and with what is in flight that does not cover ${formatWeiAsEth(value)} ETH and the highest possible fee. Fund the address: this goes on by itself.`,
-          30_000,
-        ),
-      ),
-    )
+    memory.stand(record, verdictOf(missing(value)))
     return false
   })
+  return {
+    ready,
+    tooLittleFor: ({ spec }) => {
+      const value = BigInt(spec.call?.valueWei ?? '0')
+      return value > free ? missing(value) : undefined
+    },
+  }
 }

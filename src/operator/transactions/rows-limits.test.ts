@@ -59,6 +59,33 @@ test('of hundreds that wait only as many are prepared as one look takes, where a
   expect(estimates).toBeLessThanOrEqual(64)
 })
 
+test('of a hundred that the balance does not pay for only as many are prepared as one look takes, and all say so', async () => {
+  const world = worldOf([])
+  const keys = Array.from({ length: 100 }, (_, index) => `team-a/stake-${String(index).padStart(3, '0')}`)
+  for (const key of keys) world.addStake(key)
+  world.chain.state.baseFee = 10_000n * 10n ** 9n
+  const before = world.start()
+  for (const key of keys) await before.visit(key)
+  world.chain.state.baseFee = 10n ** 10n
+  world.chain.fund(addressOf(0), 40n * ETH - world.chain.balance(addressOf(0)))
+  let estimates = 0
+  const operator = world.start((point) => {
+    if (point === 'before chain.estimateGas') estimates++
+  })
+  await operator.visitLanes()
+  expect(calls(world)).toHaveLength(1)
+  expect(estimates).toBeLessThanOrEqual(64)
+  for (const key of keys) await operator.visit(key)
+  expect(keys.filter((key) => reasonOf(world, key) === 'InsufficientFunds')).toHaveLength(99)
+  // It goes on by itself.
+  world.chain.fund(addressOf(0), 100n * 32n * ETH)
+  for (let round = 0; round < 6; round++) {
+    await rounds(world, operator, keys.slice(0, 1), 1)
+    await operator.visitLanes()
+  }
+  expect(signedNow(world)).toBe(100)
+})
+
 describe('twenty exits applied at once by a mistake', () => {
   test('stop at the limit, say until when, and go on as the window frees', async () => {
     const world = worldOf([limit({ maxCount: 4 })])

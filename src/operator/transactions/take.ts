@@ -6,7 +6,7 @@ import { answering } from './delivery.ts'
 import type { Drive } from './drive.ts'
 import { each } from './each.ts'
 import { forgottenBy } from './forgotten.ts'
-import { affordable } from './funds.ts'
+import { type Affordable, affordable } from './funds.ts'
 import { isHeldBack, verdictOf } from './hindrance.ts'
 import type { Room } from './limiter.ts'
 import type { LaneDeps, Moment } from './moment.ts'
@@ -99,10 +99,9 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
         if (nonce !== null) resumed.set(one.record.metadata.uid, nonce)
         prepared.push(one)
       }
-      ready = await held(deps, guarded, moment, await affordable(memory, moment, prepared, room.pass()))
-      // Those for whom these have left no room are not asked about: thousands may wait for it.
-      const after = room.after(ready.map(({ record }) => record))
-      left = worthAsking(deps, after, left)
+      const paid = await affordable(memory, moment, prepared, room.pass())
+      ready = await held(deps, guarded, moment, paid.ready)
+      left = stillWorthAsking(deps, room.after(ready.map(({ record }) => record)), paid, left)
     }
     return { ready, resumed, isCut: left.length > 0 }
   }
@@ -209,6 +208,23 @@ function worthAsking(
     if ((lastThatFits.get(record.spec.owner.namespace) ?? -1) > index) return true
     memory.stand(record, verdictOf(found))
     return false
+  })
+}
+
+/** The same of those that are left, once some are ready: for whom these have left no room, or no money, nobody is asked, since thousands may wait for it. */
+function stillWorthAsking(
+  deps: Pick<LaneDeps, 'memory' | 'signers'>,
+  room: Pick<Room, 'isLimited' | 'over'>,
+  { tooLittleFor }: Affordable,
+  left: readonly RecordObject[],
+): readonly RecordObject[] {
+  const { memory } = deps
+  return worthAsking(deps, room, left).filter((record) => {
+    // What waits for something else besides is asked as before, and says that.
+    const reason = memory.standing(record.metadata.name)?.reason ?? 'InsufficientFunds'
+    const missing = reason === 'InsufficientFunds' ? tooLittleFor(record) : undefined
+    if (missing !== undefined) memory.stand(record, verdictOf(missing))
+    return missing === undefined
   })
 }
 
