@@ -87,7 +87,8 @@ export async function fleetSoak(options: FleetSoakOptions): Promise<FleetResult>
     const quiet = new AbortController()
     const busy = repeat(
       quiet.signal,
-      () => userPace.between(300, 1_800),
+      // The more there is, the longer they wait: two hours are to have twice as much as half an hour, not four times, since all of it is looked after to the end.
+      () => userPace.between(300, 1_800 + 10 * users.wishes().length),
       async () => {
         await users.act().catch((error: unknown) => say(`a user could not: ${String(error)}`))
       },
@@ -184,7 +185,10 @@ async function settle(
   let fewest = Number.POSITIVE_INFINITY
   let untilMs = performance.now() + patienceMs
   for (;;) {
-    const seen = await oracle.lookAtAll().catch((error: unknown) => say(`the oracle could not look: ${String(error)}`))
+    const seen = await oracle.lookAtAll().catch((error: unknown) => {
+      say(`the oracle could not look: ${String(error)}`)
+      return undefined
+    })
     const open = seen === undefined ? ['nothing was seen'] : unfinished(seen)
     if (seen !== undefined && (open.length === 0 || performance.now() > untilMs || signal.aborted)) return seen
     if (seen === undefined && (performance.now() > untilMs || signal.aborted)) throw new Error('the oracle could not look at the end')

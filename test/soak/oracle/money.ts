@@ -2,22 +2,38 @@ import type { Deposit } from './ethereum.ts'
 import type { Evidence } from './evidence.ts'
 import { ofKind, type StakeWish, type Validator, type Wish, wishName } from './wishes.ts'
 
+/** Groups of a list, made once: thousands of wishes are judged by each look, and a look must not hold up the chains that live in the same process. */
+function groupedOnce<T>(keyOf: (one: T) => string): (list: readonly T[], key: string) => readonly T[] {
+  const known = new WeakMap<readonly T[], Map<string, T[]>>()
+  return (list, key) => {
+    const groups = known.get(list) ?? Map.groupBy(list, keyOf)
+    known.set(list, groups)
+    return groups.get(key) ?? []
+  }
+}
+const termsOf = ({ amountGwei, credentials }: { readonly amountGwei: bigint; readonly credentials: string }): string =>
+  `${amountGwei} ${credentials}`
+const depositsOf = groupedOnce<Deposit>(termsOf)
+const asked = ({ pubkey, amountGwei }: { readonly pubkey: string; readonly amountGwei: bigint }): string => `${pubkey} ${amountGwei}`
+const requestsOf = groupedOnce<Evidence['ethereum']['requests'][number]>(asked)
+const wishesNamed = groupedOnce<Wish>(wishName)
+
 /** The deposits that are for a stake: of its amount, to its credentials. */
-export const depositsFor = ({ ethereum }: Pick<Evidence, 'ethereum'>, { amountGwei, credentials }: StakeWish): readonly Deposit[] =>
-  ethereum.deposits.filter((deposit) => deposit.amountGwei === amountGwei && deposit.credentials === credentials)
+export const depositsFor = ({ ethereum }: Pick<Evidence, 'ethereum'>, wish: StakeWish): readonly Deposit[] =>
+  depositsOf(ethereum.deposits, termsOf(wish))
 
 /** The public key of a validator; of a stake that one, if any, that was paid for it. */
 function pubkeyOf(evidence: Evidence, namespace: string, validator: Validator): string | undefined {
   if ('pubkey' in validator) return validator.pubkey
-  const wish = ofKind(evidence.wishes, 'EthereumStake').find((one) => one.namespace === namespace && one.name === validator.stake)
-  return wish === undefined ? undefined : depositsFor(evidence, wish)[0]?.pubkey
+  const [wish] = wishesNamed(evidence.wishes, wishName({ kind: 'EthereumStake', namespace, name: validator.stake }))
+  return wish?.kind === 'EthereumStake' ? depositsFor(evidence, wish)[0]?.pubkey : undefined
 }
 
 /** What the chain has of EIP-7002 requests for an exit or a withdrawal. */
 export function requestsFor(evidence: Evidence, wish: Wish & { readonly kind: 'ValidatorExit' | 'ValidatorWithdrawal' }) {
   const pubkey = pubkeyOf(evidence, wish.namespace, wish.validator)
   const amountGwei = wish.kind === 'ValidatorExit' ? 0n : wish.amountGwei
-  return evidence.ethereum.requests.filter((one) => one.pubkey === pubkey && one.amountGwei === amountGwei)
+  return pubkey === undefined ? [] : requestsOf(evidence.ethereum.requests, asked({ pubkey, amountGwei }))
 }
 
 /** Each wish was paid once at the most, and nothing was paid that nobody asked for, nor otherwise than it was asked for. */
@@ -26,15 +42,17 @@ export function ethereumMoney(evidence: Evidence): readonly string[] {
   const stakes = ofKind(wishes, 'EthereumStake')
   const requests = [...ofKind(wishes, 'ValidatorExit'), ...ofKind(wishes, 'ValidatorWithdrawal')]
   const byKey = Map.groupBy(ethereum.deposits, ({ pubkey }) => pubkey)
+  const wished = new Set(stakes.map(termsOf))
+  const requested = new Set(requests.flatMap((wish) => requestsFor(evidence, wish)))
   return [
     ...stakes.flatMap((wish) => moreThanOne(wish, depositsFor(evidence, wish))),
     ...ethereum.deposits
-      .filter(({ amountGwei, credentials }) => !stakes.some((one) => one.amountGwei === amountGwei && one.credentials === credentials))
+      .filter((deposit) => !wished.has(termsOf(deposit)))
       .map(({ amountGwei, credentials, hash }) => `a deposit of ${amountGwei} gwei to ${credentials} is nobody's wish (${hash})`),
     ...[...byKey].filter(([, all]) => all.length > 1).map(([pubkey, all]) => `${all.length} deposits for validator ${pubkey}`),
     ...requests.flatMap((wish) => moreThanOne(wish, requestsFor(evidence, wish))),
     ...ethereum.requests
-      .filter((request) => !requests.some((wish) => requestsFor(evidence, wish).includes(request)))
+      .filter((request) => !requested.has(request))
       .map(({ pubkey, amountGwei, hash }) => `a request of ${amountGwei} gwei for ${pubkey} is nobody's wish (${hash})`),
     ...ethereum.requests
       .filter(({ source }) => source !== terms.signer)

@@ -45,6 +45,6 @@ export interface SolanaWish extends Named {
   desired: 'Active' | 'Inactive' | 'Withdrawn'
 }
 
-export const wishName = ({ kind, namespace, name }: Wish): string => `${kind}/${namespace}/${name}`
+export const wishName = ({ kind, namespace, name }: Pick<Wish, 'kind' | 'namespace' | 'name'>): string => `${kind}/${namespace}/${name}`
 export const ofKind = <K extends Wish['kind']>(wishes: readonly Wish[], kind: K): readonly (Wish & { readonly kind: K })[] =>
   wishes.filter((wish): wish is Wish & { readonly kind: K } => wish.kind === kind)
