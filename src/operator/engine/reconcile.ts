@@ -156,10 +156,11 @@ async function takeIn<R extends KubeObject, S extends AnyStatus, View, Effects e
 
 /** One whose annotation names another resource: it goes by its evidence, like any other, and does nothing. */
 async function visitCopy<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable>(
-  { kind, draft, signal }: Context<R, S, View, Effects>,
+  context: Context<R, S, View, Effects>,
   says: string,
   isDeleted: boolean,
 ): Promise<Result> {
+  const { kind, draft, signal } = context
   // An annotation that somebody changed doesn't let a stake that holds money go.
   const decision = isDeleted ? await kind.decideDeletion(draft.resource, draft.status, undefined, signal) : undefined
   if (decision?.do === 'release' || decision?.do === 'cancel') {
@@ -167,13 +168,24 @@ async function visitCopy<R extends KubeObject, S extends AnyStatus, View, Effect
     return { kind: 'done' }
   }
   const { name, namespace = '' } = draft.resource.metadata
-  const { verdict } = stall(
-    'CopiedResource',
-    `${says} To start afresh, remove it: kubectl annotate ${kind.kind.toLowerCase()} ${name} -n ${namespace} ${ORIGIN_ANNOTATION}- ; to take over an existing stake, remove it and set spec.adopt.stakeId.`,
-    false,
+  return standStill(
+    context,
+    stall(
+      'CopiedResource',
+      `${says} To start afresh, remove it: kubectl annotate ${kind.kind.toLowerCase()} ${name} -n ${namespace} ${ORIGIN_ANNOTATION}- ; to take over an existing stake, remove it and set spec.adopt.stakeId.`,
+      false,
+    ),
   )
-  await draft.flush({ at: 'halted', step: kind.steps(draft.resource)[0]?.name ?? '', verdict: verdict as Halted })
-  return { kind: 'done' }
+}
+
+/** No step is done, and a person is told why. */
+async function standStill<R extends KubeObject, S extends AnyStatus, View, Effects extends EffectTable>(
+  { kind, deps, draft }: Context<R, S, View, Effects>,
+  why: Halt,
+): Promise<Result> {
+  const verdict = why.verdict as Halted & { readonly kind: 'stall' }
+  await draft.flush({ at: 'halted', step: kind.steps(draft.resource)[0]?.name ?? '', verdict })
+  return afterStall(deps, verdict)
 }
 
 /** Why one goes that cancels nothing: what a copy asks for at the staking API is another's. */
@@ -190,11 +202,7 @@ async function visitDeleted<R extends KubeObject, S extends AnyStatus, View, Eff
     await draft.release(becauseOf(decision))
     return { kind: 'done' }
   }
-  if (decision.do === 'ask') {
-    const verdict = stall(decision.reason, decision.message).verdict as Halted & { readonly kind: 'stall' }
-    await draft.flush({ at: 'halted', step: kind.steps(draft.resource)[0]?.name ?? '', verdict })
-    return afterStall(context.deps, verdict)
-  }
+  if (decision.do === 'ask') return standStill(context, stall(decision.reason, decision.message))
   visit.set(WATCH_ONLY, true)
   const standing = { at: 'deleting', message: decision.message } as const
   if (decision.do === 'hold' || origin === undefined) return observe(context, false, standing)
