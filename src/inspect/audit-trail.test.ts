@@ -116,6 +116,31 @@ test('of a hand-over of authorities it is told who gets them', () => {
   expect(handedTo({ stakeAuthority: { address: staker } })).toBe(staker)
 })
 
+test('what was signed before the record passed on is told as that of the signer and resource that it was for then', () => {
+  const other = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+  const passed = record({
+    attempts: [
+      attempt('0x1', 4, { generation: 0 }),
+      attempt('0x2', 4, { generation: 0, kind: 'Cancel' }),
+      attempt('0x3', 5, { generation: 1 }),
+    ],
+    closed: [{ nonce: 4, generation: 0, by: 'Cancel', hash: '0x2', ...place }],
+  })
+  const before = {
+    generation: 0,
+    owner: { ...passed.spec.owner, name: 'validator-0' },
+    signer: 'reserve',
+    from: other,
+    network: 'hoodi-before',
+  }
+  const told = auditTrail([{ ...passed, spec: { ...passed.spec, earlier: [before] } }], [])
+  expect(told.map(({ hash, network, signer, from, resource, to }) => [hash, network, signer, from, resource, to])).toEqual([
+    ['0x1', 'hoodi-before', 'reserve', other, 'validator-0', passed.spec.call?.to],
+    ['0x2', 'hoodi-before', 'reserve', other, 'validator-0', other],
+    ['0x3', 'hoodi', 'treasury', FROM, 'validator-1', passed.spec.call?.to],
+  ])
+})
+
 test('what was signed for a resource of another namespace is told as that, though the record is somebody else’s now', () => {
   const signedFor = {
     attempts: [attempt('0x1', 4, { namespace: 'team-b' }), attempt('0x2', 5, { namespace: 'team-a' }), attempt('0x3', 6)],

@@ -91,19 +91,21 @@ function entriesOf(record: StakingTransaction): readonly AuditEntry[] {
   const { spec, metadata, status } = record
   return (status?.attempts ?? []).map((attempt): AuditEntry => {
     const { result, block } = resultOf(record, attempt)
-    // A record may have passed to another resource since: one of another namespace has not signed it.
-    const isOwners = attempt.namespace === undefined || attempt.namespace === spec.owner.namespace
+    // A record may have passed to another resource and signer since.
+    const { owner, signer, from, network } = spec.earlier?.find(({ generation }) => generation === attempt.generation) ?? spec
+    // Earlier versions of the operator did not note from whom.
+    const isOwners = attempt.namespace === undefined || attempt.namespace === owner.namespace
     return {
       at: attempt.at,
-      network: spec.network,
-      signer: spec.signer,
-      from: spec.from,
+      network,
+      signer,
+      from,
       purpose: spec.purpose,
-      namespace: attempt.namespace ?? spec.owner.namespace,
-      resource: isOwners ? spec.owner.name : '',
-      resourceKind: spec.owner.kind,
+      namespace: attempt.namespace ?? owner.namespace,
+      resource: isOwners ? owner.name : '',
+      resourceKind: owner.kind,
       amount: attempt.kind === 'Cancel' ? '0 ETH' : spec.amount,
-      to: attempt.kind === 'Cancel' ? spec.from : (spec.call?.to ?? successorOf(spec)),
+      to: attempt.kind === 'Cancel' ? from : (spec.call?.to ?? successorOf(spec)),
       nonce: attempt.nonce,
       action: attempt.kind,
       hash: attempt.hash,

@@ -49,6 +49,14 @@ const authorities = z.object({
   withdrawAuthority: authority.optional().describe('Withdraw authority.'),
 })
 
+const earlier = z.object({
+  generation: wholeNumber().describe('The generation.'),
+  owner: owner.describe('The resource that it was made for.'),
+  signer: dnsSubdomain().describe('Name of the StakingSigner.'),
+  from: z.string().max(64).describe("The signer's address."),
+  network: dnsLabel().describe("Name of the network in the operator's configuration then."),
+})
+
 const spec = z.object({
   chain: writtenOnce(z.enum(['Ethereum', 'Solana']), 'chain').describe('Ethereum or Solana.'),
   network: dnsLabel().describe(
@@ -65,7 +73,16 @@ const spec = z.object({
     .optional()
     .describe('Id of the stake or request in the staking API, which is told every hash before it is sent.'),
   owner: owner.describe('The resource that it is made for.'),
-  generation: wholeNumber().describe('Counts hand-overs: raised whenever the transaction passes to another resource or to another signer.'),
+  generation: wholeNumber().describe(
+    'Counts hand-overs: raised whenever what has not landed passes to another resource or to another signer. What has landed stays with the signer that has signed it, whichever resource shows it.',
+  ),
+  earlier: z
+    .array(earlier)
+    .max(96)
+    .optional()
+    .describe(
+      'Whose it was when something of a generation was signed, where it has passed on since: attempts of that generation are theirs.',
+    ),
   signer: dnsSubdomain().describe('Name of the StakingSigner.'),
   from: z.string().max(64).describe("The signer's address: with the chain, the lane that the transaction takes its places in."),
   call: z
@@ -101,7 +118,9 @@ const attempt = z.object({
   nonce: wholeNumber().optional().describe('Nonce. Ethereum only.'),
   generation: wholeNumber()
     .optional()
-    .describe('spec.generation when it was written down: another generation may use another lane. Ethereum only.'),
+    .describe(
+      'spec.generation when it was written down: another generation may use another lane, and may be of another resource and signer.',
+    ),
   gas: integerText(20).optional().describe('Gas limit.'),
   maxFeePerGasWei: integerText().optional().describe('Highest total fee per gas in wei.'),
   maxPriorityFeePerGasWei: integerText().optional().describe('Highest tip per gas in wei.'),
@@ -224,8 +243,8 @@ export const stakingTransaction = {
     },
     { rule: 'self.generation >= oldSelf.generation', message: 'generation can only be raised', fieldPath: '.generation' },
     {
-      rule: 'self.generation > oldSelf.generation || (self.owner == oldSelf.owner && self.from == oldSelf.from && self.signer == oldSelf.signer)',
-      message: 'owner, signer and from change by a hand-over only, which raises generation',
+      rule: 'self.generation > oldSelf.generation || (self.from == oldSelf.from && self.signer == oldSelf.signer)',
+      message: 'signer and from change by a hand-over only, which raises generation',
     },
   ),
   status: cel(status, {

@@ -4,7 +4,7 @@ import type { StakingTransactionSpec, TransactionAttempt, TransactionOwner } fro
 import { conflict, stall } from '../engine/verdict.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { Memory, Standing } from './memory.ts'
-import { attemptsOf, mayBeHandedOver, reopened, withDropped } from './protocol.ts'
+import { attemptsOf, closedOf, mayBeHandedOver, reopened, withDropped } from './protocol.ts'
 import { ownerKey, type RecordObject, recordOf, type TransactionStore } from './store.ts'
 
 /** What a kind asks of the log. It makes records and reads them; only the log's own controller signs. */
@@ -56,6 +56,8 @@ export interface TransactionLog {
   recheck(record: RecordObject, chain: Pick<LaneChain, 'trace'>, signal: AbortSignal): Promise<RecordObject>
 }
 
+const hasLanded = ({ status }: Pick<RecordObject, 'status'>): boolean => status?.outcome?.is === 'Landed'
+
 export function createTransactionLog(deps: {
   readonly store: TransactionStore
   readonly memory: Memory
@@ -91,12 +93,18 @@ export function createTransactionLog(deps: {
 
   async function handOver(record: RecordObject, wanted: StakingTransactionSpec, signal: AbortSignal): Promise<RecordObject> {
     const { owner, signer, from, network, apiId } = wanted
+    const { generation, owner: before, signer: signedBy, from: sender, network: where, earlier = [] } = record.spec
+    const isSignedFor = attemptsOf(recordOf(record)).some((attempt) => (attempt.generation ?? generation) === generation)
+    const isNoted = !isSignedFor || earlier.some((one) => one.generation === generation)
+    const passed = {
+      owner,
+      ...(apiId === undefined ? {} : { apiId }),
+      ...(isNoted ? {} : { earlier: [...earlier, { generation, owner: before, signer: signedBy, from: sender, network: where }] }),
+    }
     deps.assertMayAct()
-    return store.writeSpec(
-      record,
-      { owner, signer, from, network, ...(apiId === undefined ? {} : { apiId }), generation: record.spec.generation + 1 },
-      signal,
-    )
+    // ▸ What has landed was paid by the key that has paid it: its lane and its limits go by that, whose signer ever shows it.
+    if (hasLanded(record)) return store.writeSpec(record, passed, signal)
+    return store.writeSpec(record, { ...passed, signer, from, network, generation: generation + 1 }, signal)
   }
 
   return {
@@ -135,22 +143,24 @@ export function createTransactionLog(deps: {
       assertSameCall(record, spec)
       const isOwn = isOwner(record.spec.owner, spec.owner)
       const isSameRequest = spec.apiId === undefined || spec.apiId === record.spec.apiId
-      if (isOwn && sameHex(record.spec.from, spec.from) && record.spec.signer === spec.signer && isSameRequest) return record
+      const isSameSigner = hasLanded(record) || (sameHex(record.spec.from, spec.from) && record.spec.signer === spec.signer)
+      if (isOwn && isSameSigner && isSameRequest) return record
       // Somebody else's, or from before the signer had this address: only the API server's own answer counts.
       const fresh = await store.read(name, signal)
       if (fresh === undefined) throw conflict()
       record = fresh
-      if (isOwner(record.spec.owner, spec.owner)) return mayBeHandedOver(recordOf(record)) ? handOver(record, spec, signal) : record
+      // ▸ A landing that was dropped stays with the limits of the key that has signed it.
+      const isCounted = closedOf(recordOf(record)).some(({ by }) => by === 'Dropped') && !sameHex(record.spec.from, spec.from)
+      const mayPass = mayBeHandedOver(recordOf(record)) && !isCounted
+      if (isOwner(record.spec.owner, spec.owner)) return mayPass ? handOver(record, spec, signal) : record
       const { kind, namespace, name: ownerName } = record.spec.owner
-      const mayPass = mayBeHandedOver(recordOf(record))
       const isTaken = (await deps.ownerExists(record.spec.owner, signal)) && !(mayPass && (await givesWay?.(record)) === true)
       // What has landed is only shown: nothing of it is signed for whoever takes it over. ▸ But whose the money is goes by it: it stays in its namespace.
-      const hasLanded = record.status?.outcome?.is === 'Landed'
-      const isElsewhere = hasLanded && namespace !== spec.owner.namespace
-      if (isTaken || isElsewhere || !(hasLanded || mayPass))
+      const isElsewhere = hasLanded(record) && namespace !== spec.owner.namespace
+      if (isTaken || isElsewhere || !(hasLanded(record) || mayPass))
         throw stall(
           'AdoptionMismatch',
-          `StakingTransaction ${name} does this for ${kind} ${namespace}/${ownerName}${isTaken ? '' : isElsewhere ? ', which is gone; it can be adopted in that namespace alone' : ', which is gone, and it may have landed or may still land'}. It is done once, so nothing is signed for this resource. See kubectl get stx ${name}.`,
+          `StakingTransaction ${name} does this for ${kind} ${namespace}/${ownerName}${isTaken ? '' : isElsewhere ? ', which is gone; it can be adopted in that namespace alone' : isCounted ? `, which is gone, and ${record.spec.from} has signed for it before: only a StakingSigner of that address can ask for it again` : ', which is gone, and it may have landed or may still land'}. It is done once, so nothing is signed for this resource. See kubectl get stx ${name}.`,
         )
       return handOver(record, spec, signal)
     },

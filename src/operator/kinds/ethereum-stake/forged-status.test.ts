@@ -550,6 +550,39 @@ describe('two resources never pay for one validator', () => {
     world.assertMoney({ deposits: 1 })
   })
 
+  test("what was paid stays with the key that has paid it, whoever's signer adopts it", async () => {
+    const world = createWorld()
+    world.addSigner('signer-1', {}, { limits: [{ window: '24h', maxCount: 2 }] })
+    world.addSigner('signer-2', {}, {}, 1)
+    const operator = world.start()
+    for (const key of [KEY, 'team-a/paid']) {
+      world.addStake(key)
+      await world.settle(operator, [key])
+      expect(world.ready(key)).toBe(true)
+    }
+    const paid = world.record('team-a/paid')
+    world.stakes.vanish('team-a/paid')
+    world.addStake(second, { signer: 'signer-2', adopt: { stakeId: paid?.spec.apiId as string } })
+    await world.settle(operator, [second])
+    expect(world.ready(second), JSON.stringify(world.condition('Ready', second))).toBe(true)
+    expect(world.record(second)?.spec).toMatchObject({
+      owner: { name: 'stake-2' },
+      signer: 'signer-1',
+      from: paid?.spec.from,
+      earlier: [{ generation: 0, owner: { name: 'paid' }, signer: 'signer-1', from: paid?.spec.from }],
+    })
+    // Its own lane knows nothing of it.
+    world.addStake('team-a/next', { signer: 'signer-2' })
+    await world.settle(operator, ['team-a/next', second])
+    expect(world.status('team-a/next').transaction).toMatchObject({ nonce: 0, state: 'Confirmed' })
+    expect(world.record(second)?.status?.outcome).toEqual(paid?.status?.outcome)
+    // And the limit of the key that has paid counts it.
+    world.addStake('team-a/third')
+    await world.settle(operator, ['team-a/third'], 3)
+    expect(world.condition('Ready', 'team-a/third')?.reason).toBe('LimitReached')
+    world.assertMoney({ deposits: 3 })
+  })
+
   test('a resource that is gone leaves its stake to the one that adopts it, once nothing of it can land', async () => {
     const world = createWorld()
     world.addSigner()
