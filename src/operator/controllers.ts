@@ -5,7 +5,7 @@ import { Halt } from './engine/verdict.ts'
 import type { Collection } from './kube/collections.ts'
 import { type ControllerOptions, createController } from './kube/controller.ts'
 import { refOf } from './kube/objects.ts'
-import { createQueue, type Queue, type QueueStats } from './kube/queue.ts'
+import { createQueue, type Queue, type QueueStats, type Turns } from './kube/queue.ts'
 import type { OperatorMetrics } from './metrics.ts'
 
 /** Collections by name. */
@@ -34,6 +34,8 @@ export function createControllers<Name extends string>(
     readonly log: Logger
     readonly metrics: Pick<OperatorMetrics, 'queuePicked' | 'reconcile'>
     readonly workers: (name: Name) => number
+    /** Whose turn the keys of a kind without namespaces take, and how many of one are processed at a time. Without it all are one. */
+    readonly turns?: Partial<Readonly<Record<Name, Turns>>>
     /** What traces say of a key. */
     readonly traces?: Traces<Name>
   },
@@ -41,12 +43,14 @@ export function createControllers<Name extends string>(
   const { clock, log, metrics } = deps
   const names = Object.keys(kinds) as Name[]
   const kindOf = (name: Name): string => kinds[name].client.definition.kind
+  const turnsOf = (name: Name): Partial<Turns> =>
+    deps.turns?.[name] ?? (kinds[name].client.definition.namespaced ? { mostOfOneNamespace: mostOfOneNamespace(deps.workers(name)) } : {})
   const queueFor = (name: Name) =>
     createQueue<string>({
       clock,
       baseDelayMs: 500,
       maxDelayMs: 60_000,
-      ...(kinds[name].client.definition.namespaced && { mostOfOneNamespace: mostOfOneNamespace(deps.workers(name)) }),
+      ...turnsOf(name),
       onPicked: (waitedMs) => metrics.queuePicked(kindOf(name), waitedMs),
     })
   const queues = Object.fromEntries(names.map((name) => [name, queueFor(name)])) as Record<Name, Queue<string>>

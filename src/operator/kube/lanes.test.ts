@@ -78,6 +78,17 @@ describe('between priorities', () => {
 })
 
 describe('with a bound on what runs of one namespace', () => {
+  test('a key whose namespace changes while it runs is counted in the one that it came with', () => {
+    const namespaces = new Map([['a', 'slow']])
+    const { lanes } = setUp({ namespaceOf: (key) => namespaces.get(key) ?? 'slow', mostOfOneNamespace: 1 })
+    lanes.push('a', HIGH, 0)
+    lanes.push('b', HIGH, 0)
+    expect([lanes.shift()?.key, lanes.shift()]).toEqual(['a', undefined])
+    namespaces.set('a', 'calm')
+    lanes.release('a')
+    expect(lanes.shift()?.key).toBe('b')
+  })
+
   test('what is above it waits until one of them ends, and others go on', () => {
     const { lanes } = setUp({ mostOfOneNamespace: 2 })
     for (const key of numbered('slow', 4)) lanes.push(key, HIGH, 0)

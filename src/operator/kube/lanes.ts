@@ -16,6 +16,7 @@ export interface Lanes<K> {
 }
 
 export interface LanesOptions<K> {
+  /** Asked when a key comes: one that has another namespace later is still counted in this one until it is released. */
   readonly namespaceOf: (key: K) => string
   /** How many keys of one namespace may run at a time. */
   readonly mostOfOneNamespace?: number
@@ -48,6 +49,8 @@ interface Waiting<K> {
 export function createLanes<K>({ namespaceOf, mostOfOneNamespace = Number.POSITIVE_INFINITY }: LanesOptions<K>): Lanes<K> {
   const waiting = new Map<K, Waiting<K>>()
   const running = new Map<string, number>()
+  /** Of keys that run. */
+  const namespaces = new Map<K, string>()
   /** By priority, the highest first. */
   let lanes: Lane<K>[] = []
   /** Picks in a row that passed over a lower priority. */
@@ -112,6 +115,7 @@ export function createLanes<K>({ namespaceOf, mostOfOneNamespace = Number.POSITI
       const key = link.item
       const since = waiting.get(key)?.since ?? 0
       take(key, { since, lane, group, link })
+      namespaces.set(key, group.namespace)
       running.set(group.namespace, (running.get(group.namespace) ?? 0) + 1)
       if (group.keys.first !== undefined) {
         lane.turns.remove(turn)
@@ -129,7 +133,9 @@ export function createLanes<K>({ namespaceOf, mostOfOneNamespace = Number.POSITI
       return { key, priority: lane.priority, since }
     },
     release(key) {
-      const namespace = namespaceOf(key)
+      const namespace = namespaces.get(key)
+      if (namespace === undefined) return
+      namespaces.delete(key)
       const left = (running.get(namespace) ?? 0) - 1
       if (left > 0) running.set(namespace, left)
       else running.delete(namespace)

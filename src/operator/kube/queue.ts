@@ -58,6 +58,9 @@ export interface QueueOptions<K> {
   readonly onPicked?: (waitedMs: number, priority: number) => void
 }
 
+/** Keys of one namespace, or of what stands for one, take turns with those of others. */
+export type Turns = Required<Pick<QueueOptions<string>, 'namespaceOf' | 'mostOfOneNamespace'>>
+
 interface Waiter<K> {
   readonly resolve: (key: K | undefined) => void
 }

@@ -552,7 +552,7 @@ describe('two resources never pay for one validator', () => {
 
   test("what was paid stays with the key that has paid it, whoever's signer adopts it", async () => {
     const world = createWorld()
-    world.addSigner('signer-1', {}, { limits: [{ window: '24h', maxCount: 2 }] })
+    world.addSigner('signer-1', {}, { limits: [{ window: '24h', maxCount: 2, per: 'Signer' }] })
     world.addSigner('signer-2', {}, {}, 1)
     const operator = world.start()
     for (const key of [KEY, 'team-a/paid']) {

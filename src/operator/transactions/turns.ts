@@ -1,0 +1,14 @@
+import type { Turns } from '../kube/queue.ts'
+import { parseLaneKey } from './names.ts'
+import type { Cache, RecordObject } from './store.ts'
+
+/** Lanes, and records of Solana, that are looked after at a time. */
+export const LOG_WORKERS = 16
+/** Of one signer: what is slow to sign for (a remote signer) waits for itself, and not before others. */
+const MOST_OF_ONE_SIGNER = 4
+
+/** The keys of the log's queue take turns by the address that signs: a lane's, or of a record of Solana who pays for it. */
+export const turnsBySigner = (records: Pick<Cache<RecordObject>, 'get'>): Turns => ({
+  namespaceOf: (key) => (key.includes('/') ? parseLaneKey(key).address.toLowerCase() : (records.get(key)?.spec.from ?? '')),
+  mostOfOneNamespace: MOST_OF_ONE_SIGNER,
+})
