@@ -19,6 +19,9 @@ const lookMs = 10_000
 /** Their handlers leave out what is on other networks. */
 const filtered: ReadonlySet<Route> = new Set<Route>([routes.listEthereumStakes, routes.listSolanaStakes, routes.listNetworks])
 
+/** Their bodies say where. ▸ Of any other route a `network` says nothing: what an account has for all its networks is not changed in the name of one. */
+const created: ReadonlySet<Route> = new Set<Route>([routes.createEthereumStake, routes.createSolanaStake])
+
 /**
  * Keeps an API key that is for some networks to them: 403 for anything else, before it takes effect or is read. What isn't known to be on one of its
  * networks is refused.
@@ -47,7 +50,7 @@ export function createNetworkCheck(networks: ResourceNetworks): NetworkCheck {
       if (route === routes.listExitRequests || route === routes.listWithdrawalRequests || (await networks.isAnswered(request))) return
       return permit(await networks.ofValidator(account, pubkey.toLowerCase(), AbortSignal.timeout(lookMs)))
     }
-    if (filtered.has(route) || named.length > 0) return
+    if (filtered.has(route) || (created.has(route) && named.length > 0)) return
     throw new ProblemError('forbidden', 'an API key for some networks may not do this')
   }
 }

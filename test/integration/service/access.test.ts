@@ -66,6 +66,26 @@ describe.each(both)('an API key on $database', ({ open }) => {
     expect((await service.call('GET', '/v1/networks', { key: one.key })).body.networks).toHaveLength(1)
   })
 
+  test('for some networks does nothing to what the account has for all of them, whatever network it names', async () => {
+    const one = await make({ account: name(), networks: ['devnet'] })
+    const endpoints = '/v1/webhook-endpoints'
+    const endpoint = `${endpoints}/${'0'.repeat(32)}`
+    for (const [method, path, sent] of [
+      ['POST', endpoints, { url: 'https://receiver.example/' }],
+      ['GET', endpoints, undefined],
+      ['GET', endpoint, undefined],
+      ['DELETE', endpoint, undefined],
+      ['POST', `${endpoint}/enable`, undefined],
+      ['POST', `${endpoint}/secret-rotations`, {}],
+      ['GET', '/v1/audit-log', undefined],
+    ] as const)
+      for (const query of ['', '?network=devnet'])
+        expect([path, await service.call(method, `${path}${query}`, { key: one.key, body: sent, idempotencyKey: name() })]).toMatchObject([
+          path,
+          path === '/v1/audit-log' && query !== '' ? { status: 400 } : forbidden,
+        ])
+  })
+
   test('for some networks does not get the stored answer of a request on another, though the request is not valid any more', async () => {
     const account = name()
     const [all, one] = [await make({ account }), await make({ account, networks: ['devnet'] })]
