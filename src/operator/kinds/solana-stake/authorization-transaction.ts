@@ -79,7 +79,7 @@ export function createAuthorizationKind(
   return {
     purposes: [PURPOSE],
     what: () => 'The hand-over of the authorities',
-    step: () => ({ landedIsDone: true, leavesNoTrace: false }),
+    step: () => ({ landedIsDone: true, leavesNoTrace: false, needsEveryNode: true }),
     isDone: ({ spec }, { account }) => isHandedOver(metaOf(stakeStateOf(account)), spec),
     mayBeSigned: (record, fresh, _visit, signal) => mayBeSigned(record, fresh, signal),
     ...createAuthorizationWitnesses(networkOf),

@@ -35,7 +35,10 @@ export function createSolanaStepKind(deps: SolanaStakeDeps, requests: SolanaRequ
   return {
     purposes: Object.values(purposes),
     what: (record) => `The ${actionOf(record)} transaction`,
-    step: (record) => ({ landedIsDone: actionOf(record) !== 'withdrawal', leavesNoTrace: actionOf(record) === 'stake' }),
+    step: (record) => {
+      const action = actionOf(record)
+      return { landedIsDone: action !== 'withdrawal', leavesNoTrace: action === 'stake', needsEveryNode: action === 'withdrawal' }
+    },
     isDone: (record, { account, slot }) => isReached(actionOf(record), { state: stakeStateOf(account), slot }, madeAtSlot(record)),
     ...createStepAdmission(deps, requests),
     ...createStepWitnesses(deps, networkOfRecord),

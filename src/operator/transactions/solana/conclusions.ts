@@ -22,6 +22,12 @@ export function createConclusions(deps: SolanaLogDeps) {
       case 'done':
         await attribute(moment, record, conclusion)
         return undefined
+      case 'awaited':
+        throw wait(
+          'AwaitingFinality',
+          `RPC node ${conclusion.node} of ${network.config.name} shows ${conclusion.about} as of slot ${conclusion.slot}. It counts once node ${conclusion.awaited.join(', ')} shows it too, which gives no answer or is not there yet. If that stands still, or the slot is one that the cluster has not reached, take the wrong node out of the networks file.`,
+          poll,
+        )
       case 'mined':
         throw wait(
           'AwaitingFinality',

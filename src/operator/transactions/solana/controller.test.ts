@@ -63,7 +63,7 @@ function worldOf(status: StakingTransactionStatus = {}) {
   const kind: SolanaTransactionKind = {
     purposes: ['SolanaStake'],
     what: () => 'The stake transaction',
-    step: () => ({ landedIsDone: true, leavesNoTrace: true }),
+    step: () => ({ landedIsDone: true, leavesNoTrace: true, needsEveryNode: false }),
     isDone: (_record, { account }) => account !== undefined,
     seek: async () => state.sought,
     async mayBeSigned(_record, fresh) {

@@ -32,9 +32,10 @@ const status = (commitment: SignatureStatus['commitment'], slot: bigint, failed 
 })
 const final = (slot: bigint, failed = false) => status('finalized', slot, failed)
 
-const stake: Step = { landedIsDone: true, leavesNoTrace: true }
-const deactivation: Step = { landedIsDone: true, leavesNoTrace: false }
-const withdrawal: Step = { landedIsDone: false, leavesNoTrace: false }
+const stake: Step = { landedIsDone: true, leavesNoTrace: true, needsEveryNode: false }
+const deactivation: Step = { landedIsDone: true, leavesNoTrace: false, needsEveryNode: false }
+const handOver: Step = { landedIsDone: true, leavesNoTrace: false, needsEveryNode: true }
+const withdrawal: Step = { landedIsDone: false, leavesNoTrace: false, needsEveryNode: true }
 
 describe('an attempt is dead', () => {
   test('when every node has a final block beyond it, none has it in its history, and no state shows the step done', () => {
@@ -73,11 +74,48 @@ describe('an attempt is dead', () => {
 
 describe('a step is done', () => {
   test('by a final transaction that succeeded', () => {
-    expect(conclude(one, [look(90n, { statuses: [final(95n)], done: true }), look(80n)], stake)).toEqual({
+    expect(conclude(one, [look(90n, { statuses: [final(95n)], done: true }), undefined], stake)).toEqual({
       is: 'landed',
       signature: 'a',
       slot: 95n,
     })
+  })
+
+  test.each<{ what: string; shown: Look; step: Step; other: Look | undefined }>([
+    {
+      what: 'a transaction, and the other is not there yet',
+      shown: look(90n, { statuses: [final(95n)], done: true }),
+      step: stake,
+      other: look(80n),
+    },
+    {
+      what: 'a transaction in a slot that there is not',
+      shown: look(200n, { statuses: [final(10_000n)] }),
+      step: handOver,
+      other: look(200n),
+    },
+    { what: 'the work, and the other is not there yet', shown: look(190n, { done: true }), step: handOver, other: look(180n) },
+    {
+      what: 'a hand-over, and the other is silent',
+      shown: look(200n, { statuses: [final(95n)], done: true }),
+      step: handOver,
+      other: undefined,
+    },
+    {
+      what: 'a withdrawal, and the other is silent',
+      shown: look(200n, { statuses: [final(95n)], done: true }),
+      step: withdrawal,
+      other: undefined,
+    },
+  ])('not by one node alone that shows $what', ({ shown, step, other }) => {
+    expect(conclude(one, [shown, other], step)).toMatchObject({ is: 'awaited', node: 1, awaited: [2] })
+    expect(conclude(one, [other, shown], step)).toMatchObject({ is: 'awaited', node: 2, awaited: [1] })
+    expect(conclude(one, [shown, shown], step)).toMatchObject({ is: shown.statuses[0] === undefined ? 'done' : 'landed' })
+  })
+
+  test('not where another shows the account without it, however little that remembers', () => {
+    const liar = look(200n, { statuses: [final(95n)] })
+    expect(conclude(one, [liar, look(200n, { historySince: 210n })], handOver)).toMatchObject({ is: 'disagreement', nodes: [1, 2] })
   })
 
   test('not by one that only one node has ever seen, while another that must have it shows nothing', () => {
@@ -104,8 +142,9 @@ describe('a step is done', () => {
   test('by a transaction that nobody told of: whoever did it counts once none of the attempts can have', () => {
     const seen = look(150n, { done: true })
     expect(conclude(recordOf(), [look(150n, { done: true, statuses: [] })], stake)).toMatchObject({ is: 'done', settled: true })
-    expect(conclude(one, [seen, look(101n)], stake)).toMatchObject({ is: 'done', settled: true })
-    expect(conclude(one, [seen, look(100n)], stake)).toMatchObject({ is: 'done', settled: false })
+    const settled = look(101n, { done: true })
+    expect(conclude(one, [seen, settled], stake)).toMatchObject({ is: 'done', settled: true })
+    expect(conclude(one, [seen, look(100n, { done: true })], stake)).toMatchObject({ is: 'done', settled: false })
     expect(conclude(one, [seen, undefined], stake)).toMatchObject({ is: 'done', settled: false })
     expect(conclude(one, [seen, look(150n)], stake)).toMatchObject({ is: 'disagreement' })
   })

@@ -20,6 +20,8 @@ export interface Step {
   readonly landedIsDone: boolean
   /** Only the history tells that it was never done: what it makes may be gone again. */
   readonly leavesNoTrace: boolean
+  /** What follows can't be taken back (a key is let go, a resource goes): every configured node must show it, and not only those that answer. */
+  readonly needsEveryNode: boolean
 }
 
 /** The failure of a withdrawal that landed and paid out, and whose account is open still: it had got lamports meanwhile. */
@@ -37,6 +39,8 @@ export type Conclusion =
   | { readonly is: 'landed'; readonly signature: string; readonly slot: bigint }
   /** The finalized state shows the step done, and none of the attempts is seen to have done it. `settled`: none of them can have, unseen. */
   | { readonly is: 'done'; readonly slot: bigint; readonly settled: boolean }
+  /** Node `node`, counted from 1, shows it as of a slot. ▸ `awaited` are not there yet, or gave no answer that counts: one node's word settles nothing. */
+  | { readonly is: 'awaited'; readonly about: string; readonly slot: bigint; readonly node: number; readonly awaited: readonly number[] }
   /** In a block that is not final. */
   | { readonly is: 'mined'; readonly signature: string; readonly slot: bigint }
   /** Nodes, counted from 1, that contradict each other. */
@@ -95,9 +99,12 @@ export function conclude(record: TransactionRecord, looks: Looks, step: Step): C
     )
   const first = landed.at(-1)
   if (first !== undefined) {
-    const against = answered.filter((look) => contradicts(look, first.index, first.status.slot))
-    if (against.length > 0)
-      return { is: 'disagreement', nodes: [first.node, ...against.map(({ node }) => node)], about: `transaction ${first.attempt.hash}` }
+    const { slot } = first.status
+    const about = `transaction ${first.attempt.hash}`
+    const against = answered.filter((look) => contradicts(look, first.index, slot, step))
+    if (against.length > 0) return { is: 'disagreement', nodes: [first.node, ...against.map(({ node }) => node)], about }
+    const awaited = behind(looks, (look) => look.done || isFinal(look.statuses[first.index]), slot, step)
+    if (awaited.length > 0) return { is: 'awaited', about, slot, node: first.node, awaited }
     return { is: 'landed', signature: first.attempt.hash, slot: first.status.slot }
   }
 
@@ -108,6 +115,8 @@ export function conclude(record: TransactionRecord, looks: Looks, step: Step): C
     const against = answered.filter((look) => !look.done && look.slot >= last.slot)
     if (against.length > 0)
       return { is: 'disagreement', nodes: [last.node, ...against.map(({ node }) => node)], about: 'the state of the stake account' }
+    const awaited = behind(looks, (look) => look.done, last.slot, step)
+    if (awaited.length > 0) return { is: 'awaited', about: 'the work done', slot: last.slot, node: last.node, awaited }
     return { is: 'done', slot: last.slot, settled: isSettled(record, looks) }
   }
 
@@ -127,12 +136,17 @@ export const isSettled = (record: TransactionRecord, looks: Looks): boolean =>
   )
 
 /** Whether a node that must know of a final transaction does not, or says something else of it. */
-function contradicts(look: Look, index: number, slot: bigint): boolean {
+function contradicts(look: Look, index: number, slot: bigint, step: Step): boolean {
   const status = look.statuses[index]
   if (status !== undefined) return isFinal(status) && (status.failure !== undefined || status.slot !== slot)
-  // A ledger that holds that slot without it; where its work is seen all the same, only the node's memory is at fault.
-  return !look.done && look.slot >= slot && (look.historySince === undefined || look.historySince <= slot)
+  if (look.done || look.slot < slot) return false
+  // Its work would be seen, whatever the node remembers; where it leaves no trace, a ledger that holds that slot without it.
+  return !step.leavesNoTrace || look.historySince === undefined || look.historySince <= slot
 }
+
+/** Nodes, counted from 1, that do not show what another shows as of a slot, and are not there yet. */
+const behind = (looks: Looks, shows: (look: Look) => boolean, slot: bigint, { needsEveryNode }: Step): readonly number[] =>
+  looks.flatMap((look, node) => ((look === undefined ? needsEveryNode : look.slot < slot && !shows(look)) ? [node + 1] : []))
 
 function ends(live: readonly Numbered[], looks: Looks, step: Step): Conclusion {
   const closed: ClosedPlace[] = []
