@@ -231,7 +231,9 @@ const service = z
     seedSecret: secretKey('staking-seed', 'seed').describe('The Secret that holds the seed of all validator keys.'),
     config: anyMap
       .default({})
-      .describe('Everything else of the service’s configuration, such as `networks`. Left out, it serves the networks of `networks`.'),
+      .describe(
+        'Everything else of the service’s configuration, such as `networks` or `database.poolSize`; the chart keeps it in a Secret. Left out, it serves the networks of `networks`.',
+      ),
     resources: resources('100m', '256Mi', '1Gi'),
     podDisruptionBudget: disruption,
     ...pod,
@@ -340,7 +342,7 @@ export const chartValues = z.strictObject({
   serviceAccount: z
     .strictObject({
       create: z.boolean().default(true),
-      name: name.default('').describe("By default the chart's full name."),
+      name: name.default('').describe("By default the chart's full name; without `create` it has to be named."),
       annotations: annotations.default({}),
     })
     .prefault({}),

@@ -29,7 +29,7 @@ const find = (rendered: readonly Rendered[], kind: string, name: RegExp): Render
   return found
 }
 const SERVICE = { enabled: true, replicaCount: 1, config: { solana: { domain: 'staking.example' } } }
-const dataOf = (object: Rendered, file: string): string => (object.data as Record<string, string>)[file] ?? ''
+const dataOf = (object: Rendered, file: string): string => ((object.data ?? object.stringData) as Record<string, string>)[file] ?? ''
 
 describe.each(matrix)('$what', ({ values }) => {
   test('passes helm lint --strict', async () => {
@@ -114,7 +114,7 @@ test('what both programs are given is what they read', async () => {
     api: { url: 'http://staking-operator-service.staking-system:8080', apiKeyFile: '/var/run/staking/api/key' },
   })
   expect(networks.solana[0]?.config.name).toBe('devnet')
-  const service = parseServiceConfig(dataOf(find(rendered, 'ConfigMap', /-service$/), 'service.yaml'), 'service.yaml')
+  const service = parseServiceConfig(dataOf(find(rendered, 'Secret', /-service$/), 'service.yaml'), 'service.yaml')
   expect(service).toMatchObject({
     listen: { port: 8080 },
     operations: { port: 8081 },
@@ -129,7 +129,7 @@ test('with a certificate, the service is served and asked by https', async () =>
   const rendered = await helm.render(matrix[5]?.values ?? {})
   const networks = parseNetworksFile(dataOf(find(rendered, 'ConfigMap', /-networks$/), 'networks.yaml'), 'networks.yaml')
   expect(networks.ethereum[0]?.api.url).toBe('https://staking-operator-service.staking-system:8080')
-  const service = parseServiceConfig(dataOf(find(rendered, 'ConfigMap', /-service$/), 'service.yaml'), 'service.yaml')
+  const service = parseServiceConfig(dataOf(find(rendered, 'Secret', /-service$/), 'service.yaml'), 'service.yaml')
   expect(service.tls).toEqual({ certFile: '/var/run/staking/tls/tls.crt', keyFile: '/var/run/staking/tls/tls.key' })
   expect(find(rendered, 'Service', /-service$/).spec).toMatchObject({
     ports: [
@@ -166,7 +166,8 @@ test('series keep the namespace of what they tell of', async () => {
   ] as const) {
     const rendered = await helm.render({ ...matrix[1]?.values, ...values })
     const monitors = rendered.filter((object) => object.kind === kind)
-    expect(monitors.length).toBeGreaterThan(0)
+    // Of both programs.
+    expect(monitors).toHaveLength(2)
     for (const { spec } of monitors)
       expect((spec as Record<string, object[]>)[endpoints]).toMatchObject([{ port: 'metrics', honorLabels: true }])
   }
@@ -278,7 +279,13 @@ test('what looks like a number is a name all the same', async () => {
     signerSecrets: ['7'],
     leaderElection: { leaseName: '8' },
     priorityClassName: '9',
-    service: { enabled: true, replicaCount: 1, seedSecret: { name: '10', key: '11' }, database: { storage: { storageClassName: '12' } } },
+    service: {
+      ...SERVICE,
+      config: { networks: [] },
+      seedSecret: { name: '10', key: '11' },
+      database: { storage: { storageClassName: '12' } },
+    },
+    networks: (matrix[0]?.values as { readonly networks: object[] }).networks,
   }
   const { stdout } = await helm.run(['template', '678', chart, '--namespace', '90', '--values', helm.valuesFile(values)])
   const names = /^(name|namespace|secretName|claimName|serviceAccountName|priorityClassName|storageClassName|key|app\.kubernetes\.io\/.*)$/
@@ -315,8 +322,15 @@ test('every network whose constants are known needs none, and every other one do
 
 test("what stands in the service's own configuration goes before the networks of the chart", async () => {
   const rendered = await helm.render(matrix[3]?.values ?? {})
-  const service = parseServiceConfig(dataOf(find(rendered, 'ConfigMap', /-service$/), 'service.yaml'), 'service.yaml')
+  const service = parseServiceConfig(dataOf(find(rendered, 'Secret', /-service$/), 'service.yaml'), 'service.yaml')
   expect(service).toMatchObject({ logLevel: 'debug', database: { urlFile: '/var/run/staking/database/url' } })
+  const tuned = await helm.render({ ...matrix[1]?.values, service: { ...SERVICE, config: { database: { poolSize: 30 } } } })
+  expect(dataOf(find(tuned, 'Secret', /-service$/), 'service.yaml')).toMatch(
+    /database:\n\s+dataDir: \/var\/lib\/staking-service\n\s+poolSize: 30\n/,
+  )
+  // A URL may hold a key.
+  for (const object of rendered.filter(({ kind, metadata }) => kind === 'ConfigMap' && !metadata.name.endsWith('-networks')))
+    expect(JSON.stringify(object)).not.toContain('rpcUrls')
 })
 
 test('no role that tenants get has anything of the log, of signers, or of a status', async () => {
@@ -413,6 +427,31 @@ describe('refused with a word, before anything is installed', () => {
       what: 'a typo in a network',
       values: { ...fine, networks: [{ ...fine.networks[0], beaconApiUrl: ['https://beacon.example'] }] },
       says: /'\/networks\/0': additional properties 'beaconApiUrl' not allowed/,
+    },
+    {
+      what: 'a database of the service that the chart would not use',
+      values: { ...fine, service: { ...SERVICE, config: { database: { urlFile: '/a' } } } },
+      says: /service\.config\.database has urlFile, which the chart sets itself: name a PostgreSQL database in service\.database\.urlSecret/,
+    },
+    {
+      what: 'a port of the service that the chart would not use',
+      values: { ...fine, service: { ...SERVICE, config: { listen: { port: 9 } } } },
+      says: /service\.config has listen, which the chart sets itself\. Its ports are 8080 and 8081/,
+    },
+    {
+      what: 'a service without a network',
+      values: { networksSecret: { name: 'a' }, service: SERVICE },
+      says: /neither networks nor service\.config\.networks names a network/,
+    },
+    {
+      what: 'a service with two certificates',
+      values: { ...fine, service: { ...SERVICE, tls: { secretName: 'a' }, config: { tls: { certFile: '/a', keyFile: '/b' } } } },
+      says: /service\.tls\.secretName and service\.config\.tls: each names the certificate/,
+    },
+    {
+      what: "the operator's rights for every pod of the namespace",
+      values: { ...fine, serviceAccount: { create: false } },
+      says: /every pod of the namespace would have the operator's rights/,
     },
     { what: 'nothing set', values: {}, says: /networks is empty: name the networks/ },
     { what: 'no staking API', values: { networks: fine.networks }, says: /stakingApi\.url is empty: set it, or run the service/ },
