@@ -71,7 +71,10 @@ export function createMaking(
     const name = nameOf(order, validator)
     const spec = requestSpec(order, validator, body, network, signer, await askedSince(deps, order, network, signal))
     const before = log.find(name)
-    if (before !== undefined && before.spec.owner.originUid !== order.origin.uid) await assertMayPass(before, order, network, signal)
+    if (before !== undefined && before.spec.owner.originUid !== order.origin.uid) {
+      assertSameAsBefore(before, spec)
+      await assertMayPass(before, order, network, signal)
+    }
     return log.ensure(name, spec, signal, (record) => givesWay(kind, record, spec, signal))
   }
 
@@ -136,6 +139,17 @@ export function createMaking(
   }
 
   return { nameOf, checked, made }
+}
+
+/** An earlier resource of this name has asked for something else, and nothing of that is on its way. @throws Halt */
+function assertSameAsBefore(record: RecordObject, wanted: RecordObject['spec']): void {
+  const { metadata, spec } = record
+  const isSame = sameHex(spec.subject, wanted.subject) && sameHex(spec.call?.data ?? '', wanted.call?.data ?? '')
+  if (isSame || record.status?.outcome !== undefined || !mayBeHandedOver(recordOf(record))) return
+  throw stall(
+    'AlreadyRequested',
+    `StakingTransaction ${metadata.name} was made for an earlier ${spec.owner.kind} ${spec.owner.namespace}/${spec.owner.name}, for ${spec.amount} of validator ${spec.subject}. Nothing of it can land, and nothing is signed. Create this one under another name, or have that record deleted (kubectl delete stx ${metadata.name}): then this one goes on.`,
+  )
 }
 
 const givenAndDenied = (requestId: string) =>

@@ -143,7 +143,7 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
       }
       if (own?.status?.place !== undefined) return
       const self = peers.find((peer) => isOf(peer, order))
-      const first = peers.find((peer) => !isOf(peer, order) && isOlder(peer, self) && goesFirst(peer, PATIENCE_POLLS * pollIntervalMs))
+      const first = peers.find((peer) => !isOf(peer, order) && isOlder(peer, self) && goesFirst(peer, own, PATIENCE_POLLS * pollIntervalMs))
       if (first !== undefined)
         throw waiting(
           `${first.kind} ${first.metadata.namespace}/${first.metadata.name} is for the same validator and older: this one comes after it. Suspend or delete that one to let this one go first. It goes on by itself.`,
@@ -190,8 +190,8 @@ function createPatience({ clock }: Pick<ValidatorRequestDeps, 'clock'>) {
     noted.set(uid, { verdict, at: clock.monotonicMs() })
   }
 
-  /** Whether one that is older and not in flight goes first. */
-  function goesFirst(peer: ValidatorRequestResource, patienceMs: number): boolean {
+  /** Whether one that is older and not in flight goes first. `own`: of the one that would come after it, where there is one: its request is made. */
+  function goesFirst(peer: ValidatorRequestResource, own: RecordObject | undefined, patienceMs: number): boolean {
     const { metadata, status, spec } = peer
     if (isRequestSettled(status) || !asksForSignature(spec) || metadata.deletionTimestamp !== undefined) return false
     const ready = findCondition(status?.conditions, 'Ready')
@@ -201,6 +201,8 @@ function createPatience({ clock }: Pick<ValidatorRequestDeps, 'clock'>) {
     const now = clock.monotonicMs()
     if (known !== undefined && now - known.at < NOTED_MS && known.verdict !== undefined && known.verdict.kind !== 'conflict') {
       if (known.verdict.kind === 'stall' || ofItsOwn.has(known.verdict.reason)) return false
+      // The exit waits for what was asked for before it: that is this one as well.
+      if (known.verdict.reason === 'PendingWithdrawals' && own?.spec.purpose === 'Withdrawal') return false
       if (ofTheValidator.has(known.verdict.reason)) return true
     }
     const since = waitedSince.get(metadata.uid) ?? now

@@ -45,6 +45,22 @@ describe('deleted', () => {
     expect(await world.requests.requests()).toMatchObject([{ status: 'cancelled' }])
     assertNothingMoved(world)
   })
+  test('before it is sent, and made again for another amount: what was meant is said, and how it goes on', async () => {
+    const world = await unsent(WITHDRAWAL)
+    const name = world.record(WITHDRAWAL)?.metadata.name
+    world.remove(WITHDRAWAL)
+    await world.settle(world.start(), [WITHDRAWAL], 2)
+    world.chain.state.requestFee = 1n
+    world.addWithdrawal(WITHDRAWAL, { amountGwei: '7' })
+    await world.settle(world.start(), [WITHDRAWAL], 3)
+    expect(world.stalled(WITHDRAWAL)).toBe('AlreadyRequested')
+    expect(message(world, WITHDRAWAL)).toContain(`kubectl delete stx ${name}`)
+    assertNothingMoved(world)
+    world.records.remove(name ?? '')
+    await world.settle(world.start(), [WITHDRAWAL])
+    expect(world.ready(WITHDRAWAL), message(world, WITHDRAWAL)).toBe(true)
+    expect(world.chain.requests()).toMatchObject([{ amountGwei: 7n }])
+  })
   test.each([
     { what: 'knows no cancelling of withdrawals (404)', status: 404 },
     { what: 'knows no cancelling of withdrawals (405)', status: 405 },
