@@ -44,7 +44,7 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
   const turns = createTurns(deps, targets)
   const kind = createRequestKind(deps, targets, service, turns)
   const lost = createLostRequests(deps, service)
-  const { nameOf, checked, made } = createMaking(deps, targets, service, kind, lost)
+  const { nameOf, checked, made } = createMaking(deps, targets, service, kind, lost, turns)
 
   const effects: Perform<ValidatorRequestEffects> = {
     async resolveValidator(order, visit, signal) {

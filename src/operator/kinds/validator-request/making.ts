@@ -19,6 +19,7 @@ import { rulesIn } from './rules.ts'
 import type { RequestService } from './service.ts'
 import type { FoundValidator, Renamed, RequestOrder, RequestPlan } from './steps.ts'
 import type { RequestTargets } from './target.ts'
+import type { Turns } from './turn.ts'
 
 /** From a verified request to its record: made anew, or taken over from who has no more use for it. */
 export function createMaking(
@@ -27,6 +28,7 @@ export function createMaking(
   service: RequestService,
   kind: TransactionKind,
   lost: Pick<LostRequests, 'toldAgain'>,
+  turns: Pick<Turns, 'hasHadItsTurn'>,
 ) {
   const { log } = deps
   const { networkOf, admittedSigner, targetOf, assertOwned, assertMaySend } = targets
@@ -75,7 +77,8 @@ export function createMaking(
       assertSameAsBefore(before, spec)
       await assertMayPass(before, order, network, signal)
     }
-    return log.ensure(name, spec, signal, (record) => givesWay(kind, record, spec, signal))
+    const isOver = (record: RecordObject): boolean => turns.hasHadItsTurn(record, network.config.pollIntervalMs)
+    return log.ensure(name, spec, signal, (record) => givesWay(kind, record, spec, isOver(record), signal))
   }
 
   /** ▸ What somebody else has asked for in this name, or of this validator, is not asked for again by itself. @throws Halt */
@@ -158,8 +161,14 @@ const givenAndDenied = (requestId: string) =>
     `The staking API gives request ${requestId} for this resource and says that it knows no such request (404). Nothing was signed.`,
   )
 
-/** The owner of a record does not ask for it now, or may not, and the one that wants it would be admitted. */
-async function givesWay(kind: TransactionKind, record: RecordObject, wanted: RecordObject['spec'], signal: AbortSignal): Promise<boolean> {
+/** The owner of a record does not ask for it now, or may not, or has had its turn, and the one that wants it would be admitted. */
+async function givesWay(
+  kind: TransactionKind,
+  record: RecordObject,
+  wanted: RecordObject['spec'],
+  hasHadItsTurn: boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
   const isAdmitted = async (as: RecordObject): Promise<boolean> => {
     try {
       await kind.value(as, await kind.mayBeSigned(as, false, signal), signal)
@@ -173,7 +182,7 @@ async function givesWay(kind: TransactionKind, record: RecordObject, wanted: Rec
       throw error
     }
   }
-  if (await isAdmitted(record)) return false
+  if (!hasHadItsTurn && (await isAdmitted(record))) return false
   const { owner, signer, from, apiId } = wanted
   return isAdmitted({ ...record, spec: { ...record.spec, owner, signer, from, ...(apiId === undefined ? {} : { apiId }) } })
 }

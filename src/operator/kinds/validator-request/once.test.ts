@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { encodeRequestCalldata, withdrawalRequestContract } from '../../../chains/ethereum/requests.ts'
 import { gwei } from '../../../lib/amounts.ts'
-import { DISREGARD_SUBMISSION_ANNOTATION } from '../../../resources/meta.ts'
+import { DISREGARD_SUBMISSION_ANNOTATION, REQUESTED_BY_ANNOTATION } from '../../../resources/meta.ts'
+import { readPlan } from '../../../resources/plan.ts'
 import { testAddress } from '../../testing/fake-keys.ts'
 import { createWorld, EXIT, GWEI, type Operator, WITHDRAWAL, type World } from '../../testing/world.ts'
 import { nameBySpec, transactionName } from '../../transactions/names.ts'
@@ -309,6 +310,44 @@ describe("two tenants' exits of one validator: one is made, and neither's wish h
     expect(world.condition('Ready', EXIT)?.reason).toBe('RequestFeeTooHigh')
     return operator
   }
+
+  test.each<{ which: string; policy: object; before: string; approve: boolean }>([
+    {
+      which: 'an approval that the younger gets',
+      policy: { approval: { by: [{ user: 'bob' }], count: 1, validFor: '7d' } },
+      before: 'ApprovalRequired',
+      approve: true,
+    },
+    {
+      which: 'a limit of its namespace that is used up',
+      policy: { limits: [{ window: '24h', maxCount: 1, per: 'Namespace' }] },
+      before: 'LimitReached',
+      approve: false,
+    },
+  ])('the older one, which waits for $which, lets the younger have its turn', async ({ policy, before, approve }) => {
+    const world = createWorld()
+    world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] }, ...policy })
+    const asked = { ...at('01'), annotations: { [REQUESTED_BY_ANNOTATION]: 'alice' } }
+    const operator = world.start()
+    if (!approve) {
+      world.addWithdrawal(WITHDRAWAL, {}, at('00'))
+      await world.settle(operator, [WITHDRAWAL])
+    }
+    world.addExit(EXIT, {}, asked)
+    await world.settle(operator, [EXIT], 3)
+    expect(world.condition('Ready', EXIT)?.reason).toBe(before)
+    world.addExit(OTHER, {}, { ...asked, ...at('02') })
+    await world.settle(operator, [EXIT, OTHER], 40)
+    if (approve) {
+      expect(world.record(OTHER)?.spec.owner).toMatchObject({ name: 'other' })
+      const plan = readPlan(world.object(OTHER)?.status?.plan)
+      if (plan === undefined) throw new Error(`no plan: ${said(world, OTHER)}`)
+      world.approvals.approve(plan, 'bob')
+      await world.settle(operator, [EXIT, OTHER], 12)
+    }
+    expect(world.ready(OTHER), said(world, OTHER)).toBe(true)
+    expect(world.chain.requests().filter(({ kind }) => kind === 'exit')).toHaveLength(1)
+  })
 
   test.each<{ which: string; change: (world: World) => void }>([
     { which: 'waits for its own fee', change: () => {} },

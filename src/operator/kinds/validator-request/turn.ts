@@ -35,6 +35,8 @@ const ofItsOwn: ReadonlySet<Reason> = new Set([
 ])
 /** So many polls an older one that does nothing is waited for. */
 const PATIENCE_POLLS = 10
+/** For so many polls what waits for its owner's own wish keeps what somebody else asks for too. Each that asks has that time, in turn. */
+const TURN_POLLS = 25
 /** How long what was noted of a resource counts, in ms. */
 const NOTED_MS = 600_000
 
@@ -56,6 +58,8 @@ export type Turns = ReturnType<typeof createTurns>
 export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTargets) {
   const { log } = deps
   const { note, goesFirst } = createPatience(deps)
+  /** Since when somebody else has asked for what a record is for, monotonic ms, by the record and its owner. */
+  const contendedSince = new Map<string, number>()
   /** Landings that the staking API said the consensus layer has decided on. */
   const decided = new Set<string>()
 
@@ -107,6 +111,24 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
 
   return {
     note,
+
+    /**
+     * Whether a record that somebody else asks for has been with its owner for long enough: what that waits for is its own, such as an approval or a limit. ▸ What
+     * is done once for a validator would wait with it for ever.
+     */
+    hasHadItsTurn({ metadata, spec }: RecordObject, pollIntervalMs: number): boolean {
+      const standing = log.standing(metadata.name)
+      const key = `${metadata.uid}/${spec.generation}`
+      if (standing === undefined || !(ofItsOwn.has(standing.reason) || standing.reason === 'ApprovalUnproven')) {
+        contendedSince.delete(key)
+        return false
+      }
+      const now = deps.clock.monotonicMs()
+      const since = contendedSince.get(key) ?? now
+      if (contendedSince.size > 50_000) contendedSince.clear()
+      contendedSince.set(key, since)
+      return now - since >= TURN_POLLS * pollIntervalMs
+    },
 
     /** Others than the owner of a record that ask for something of this validator, now: a later one of its name is another. */
     rivals: (record: RecordObject, validator: FoundValidator): readonly ValidatorRequestResource[] =>
