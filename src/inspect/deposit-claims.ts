@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Address, Hex, Pubkey } from '../chains/ethereum/chain.ts'
-import { type Gwei, gwei } from '../lib/amounts.ts'
+import { type Gwei, gwei, wei } from '../lib/amounts.ts'
 import { InspectError } from './error.ts'
 
 /** A deposit as a file claims it. Fields that the file has not are undefined. */
@@ -14,7 +14,12 @@ export interface DepositClaim {
   readonly forkVersion: Hex | undefined
   readonly depositContractAddress: Address | undefined
   readonly chainId: number | undefined
+  /** What a stake of the staking API says beside its deposit data. */
+  readonly stake?: ClaimedStake
 }
+
+/** A stake of the staking API, without its deposit data. */
+export type ClaimedStake = z.output<typeof aroundDepositData>
 
 /** Hex with or without 0x: deposit-cli writes it without. */
 const bytes = <T extends Hex>(length: number): z.ZodType<T> =>
@@ -28,6 +33,11 @@ const amount = z
     'must be a whole number of gwei',
   )
   .transform((value) => gwei(BigInt(value)))
+/** Of any length, with 0x: as `data` of a transaction is written. */
+const calldata = z
+  .string()
+  .regex(/^0x([0-9a-fA-F]{2})*$/, 'must be bytes in hex, with 0x')
+  .transform((text) => text.toLowerCase()) as unknown as z.ZodType<Hex>
 
 /** `deposit_data-*.json` of the staking deposit CLI: a list of these (ethstaker-deposit-cli, "Deposit data file"). */
 const ofDepositCli = z.object({
@@ -52,6 +62,25 @@ const ofStakingApi = z.object({
   chainId: z.int().positive().optional(),
 })
 
+/** The rest of the staking API's stake: its own words for the same deposit, and the transaction that it would have signed. */
+const aroundDepositData = z.object({
+  network: z.string().optional(),
+  amountEth: z.string().optional(),
+  withdrawalAddress: bytes<Address>(20).optional(),
+  credentialsType: z.string().optional(),
+  unsignedTransaction: z
+    .object({
+      chainId: z.int().positive(),
+      to: bytes<Address>(20),
+      data: calldata,
+      valueWei: z
+        .string()
+        .regex(/^(0|[1-9][0-9]{0,77})$/, 'must be a whole number of wei')
+        .transform((value) => wei(BigInt(value))),
+    })
+    .optional(),
+})
+
 /**
  * The deposits of a JSON file: a `deposit_data-*.json` of the deposit CLI, a stake of the staking API, or its deposit data.
  * @throws InspectError that names the place
@@ -71,12 +100,17 @@ export function parseDepositFile(text: string, path: string): readonly DepositCl
 
 function claimOf(entry: unknown, where: string): DepositClaim {
   const whole = z.object({ depositData: z.unknown() }).safeParse(entry)
-  const inner = whole.success && whole.data.depositData !== undefined ? whole.data.depositData : entry
-  const isCli = typeof inner === 'object' && inner !== null && 'withdrawal_credentials' in inner
+  if (!whole.success || whole.data.depositData === undefined) return dataOf(entry, where)
+  const data = dataOf(whole.data.depositData, where)
+  return { ...data, stake: checked(aroundDepositData, entry, where) }
+}
+
+function dataOf(entry: unknown, where: string): DepositClaim {
+  const isCli = typeof entry === 'object' && entry !== null && 'withdrawal_credentials' in entry
   if (isCli) {
     const { deposit_message_root, deposit_data_root, fork_version, withdrawal_credentials, amount, pubkey, signature } = checked(
       ofDepositCli,
-      inner,
+      entry,
       where,
     )
     return {
@@ -91,7 +125,7 @@ function claimOf(entry: unknown, where: string): DepositClaim {
       chainId: undefined,
     }
   }
-  const { depositMessageRoot, depositDataRoot, forkVersion, depositContractAddress, chainId, ...rest } = checked(ofStakingApi, inner, where)
+  const { depositMessageRoot, depositDataRoot, forkVersion, depositContractAddress, chainId, ...rest } = checked(ofStakingApi, entry, where)
   return { ...rest, depositMessageRoot, depositDataRoot, forkVersion, depositContractAddress, chainId }
 }
 

@@ -12,14 +12,8 @@ import type { Cluster } from './cluster.ts'
 import { parseDepositFile } from './deposit-claims.ts'
 import { InspectError } from './error.ts'
 import { parseTarget } from './life.ts'
-import {
-  type Expectation,
-  type Verdict,
-  verifyDepositData,
-  verifyNoneBefore,
-  verifyOnceInList,
-  verifyTransaction,
-} from './verify-deposit.ts'
+import type { Verdict } from './verdict.ts'
+import { type Expectation, verifyDepositData, verifyNoneBefore, verifyOnceInList, verifyTransaction } from './verify-deposit.ts'
 
 /** The rules of one deposit. */
 export interface Verdicts {

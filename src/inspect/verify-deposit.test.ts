@@ -4,7 +4,8 @@ import { encodeDepositCalldata, signDepositMessage, withdrawalCredentials } from
 import { knownNetworks } from '../chains/ethereum/networks.ts'
 import { type Gwei, gwei, gweiToWei, wei } from '../lib/amounts.ts'
 import { parseDepositFile } from './deposit-claims.ts'
-import { type Verdict, verifyDepositData, verifyNoneBefore, verifyOnceInList, verifyTransaction } from './verify-deposit.ts'
+import type { Verdict } from './verdict.ts'
+import { verifyDepositData, verifyNoneBefore, verifyOnceInList, verifyTransaction } from './verify-deposit.ts'
 
 const constants = knownNetworks.hoodi as NonNullable<(typeof knownNetworks)[string]>
 const hoodi = { ...constants, name: 'hoodi' }
@@ -56,7 +57,8 @@ describe('a file of deposit data', () => {
     expect(broken(judge(`\uFEFF${JSON.stringify(loud)}`))).toEqual([])
   })
 
-  test('of the staking API holds', () => {
+  /** As the staking API gives it. */
+  const ofApi = (more: object = {}) => {
     const { pubkey, signature, depositDataRoot, depositMessageRoot, withdrawalCredentials: credentials } = signed()
     const depositData = {
       pubkey,
@@ -66,10 +68,53 @@ describe('a file of deposit data', () => {
       depositMessageRoot,
       depositDataRoot,
       forkVersion: hoodi.genesisForkVersion,
+      networkName: 'hoodi',
       depositContractAddress: hoodi.depositContractAddress,
       chainId: hoodi.chainId,
     }
-    expect(broken(judge(JSON.stringify({ id: 'st_1', depositData })))).toEqual([])
+    const around = { network: 'hoodi', amountEth: '32', withdrawalAddress: address, credentialsType: '0x02' }
+    return JSON.stringify({ stakeId: 'st_1', ...around, depositData, unsignedTransaction, ...more })
+  }
+  const unsignedTransaction = {
+    chainId: hoodi.chainId,
+    to: hoodi.depositContractAddress,
+    data: encodeDepositCalldata(signed()),
+    valueWei: '32000000000000000000',
+  }
+
+  test('of the staking API holds, and so does its call', () => {
+    const verdicts = judge(ofApi())
+    expect(broken(verdicts)).toEqual([])
+    for (const rule of ['chain id of the call', 'to', 'calldata', 'value', 'credentials of the stake', 'amount of the stake'])
+      expect(verdicts.find((one) => one.rule === rule)?.holds, rule).toBe(true)
+  })
+
+  test.each<[string, object, string[]]>([
+    ['goes to somebody else', { to: other }, ['to']],
+    ['is for another chain', { chainId: 1 }, ['chain id of the call']],
+    ['has the call of another deposit', { data: encodeDepositCalldata(signed({ to: other })) }, ['calldata']],
+    ['has bytes behind the call', { data: `${unsignedTransaction.data}00` }, ['calldata']],
+    ['calls nothing', { data: '0x' }, ['calldata']],
+    ['pays another amount', { valueWei: '32000000000000000001' }, ['value']],
+    ['is somebody else’s whole', { to: other, data: '0x', valueWei: '1' }, ['to', 'calldata', 'value']],
+  ])('of the staking API whose transaction %s does not hold', (_what, more, rules) => {
+    expect(broken(judge(ofApi({ unsignedTransaction: { ...unsignedTransaction, ...more } })))).toEqual(rules)
+  })
+
+  test.each<[string, object, string[]]>([
+    ['withdrawal address', { withdrawalAddress: other }, ['credentials of the stake']],
+    ['type of credentials', { credentialsType: '0x01' }, ['credentials of the stake']],
+    ['type of credentials, without an address', { withdrawalAddress: undefined, credentialsType: '0x01' }, ['credentials of the stake']],
+    ['network', { network: 'mainnet' }, ['network of the stake']],
+    ['amount', { amountEth: '33' }, ['amount of the stake']],
+  ])('of the staking API that says another %s than its deposit data does not hold', (_what, more, rules) => {
+    expect(broken(judge(ofApi(more)))).toEqual(rules)
+  })
+
+  test('of the staking API whose transaction can’t be read is refused in words', () => {
+    expect(() => parseDepositFile(ofApi({ unsignedTransaction: { ...unsignedTransaction, to: '0xab' } }), 'file.json')).toThrow(
+      /file\.json is not a deposit: unsignedTransaction\.to: must be 20 bytes in hex/,
+    )
   })
 
   test.each<[string, string, object, string[]]>([

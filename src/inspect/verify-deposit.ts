@@ -15,13 +15,8 @@ import { unspendable } from '../chains/ethereum/unspendable.ts'
 import { formatEth, type Gwei, gwei, gweiToWei } from '../lib/amounts.ts'
 import { sameHex } from '../lib/hex.ts'
 import type { DepositClaim } from './deposit-claims.ts'
-
-/** One rule, and whether it holds. `unknown`: it could not be looked at; `says` says why. */
-export interface Verdict {
-  readonly rule: string
-  readonly holds: boolean | 'unknown'
-  readonly says: string
-}
+import { sameAs, type Verdict, verdict } from './verdict.ts'
+import { verifyClaimedStake } from './verify-claimed-stake.ts'
 
 /** What whoever verifies expects, where they say so. */
 export interface Expectation {
@@ -33,8 +28,6 @@ export interface Expectation {
 
 type Network = EthereumNetworkConstants & { readonly name: string }
 
-const verdict = (rule: string, holds: boolean | 'unknown', says: string): Verdict => ({ rule, holds, says })
-
 /** Where the money of credentials can return to: 0x01 and 0x02 are followed by eleven zero bytes and an address. Undefined for others. */
 export function payee(credentials: Hex): { readonly type: CredentialsType; readonly address: Address } | undefined {
   const match = /^0x(01|02)(?:00){11}([0-9a-f]{40})$/i.exec(credentials)
@@ -44,16 +37,6 @@ export function payee(credentials: Hex): { readonly type: CredentialsType; reado
 /** Everything that can be known of a deposit from its data alone, by the consensus specification's own rules. */
 export function verifyDepositData(claim: DepositClaim, network: Network, expected: Expectation): readonly Verdict[] {
   const { pubkey, amountGwei, forkVersion, chainId, depositContractAddress: contract } = claim
-  const same = (rule: string, given: string | number | undefined, right: string | number): readonly Verdict[] =>
-    given === undefined
-      ? []
-      : [
-          verdict(
-            rule,
-            String(given).toLowerCase() === String(right).toLowerCase(),
-            `${given}${String(given).toLowerCase() === String(right).toLowerCase() ? '' : `, and it should be ${right}`}`,
-          ),
-        ]
   return [
     verifyPubkey(pubkey, expected),
     ...verifyPayee(claim.withdrawalCredentials, network, expected),
@@ -63,11 +46,12 @@ export function verifyDepositData(claim: DepositClaim, network: Network, expecte
       verifyDepositSignature(claim, network.genesisForkVersion),
       `of the public key over credentials and amount, for ${network.name} (fork version ${network.genesisForkVersion})`,
     ),
-    ...same('deposit message root', claim.depositMessageRoot, depositMessageRoot(claim)),
-    ...same('deposit data root', claim.depositDataRoot, depositDataRoot(claim)),
-    ...same('fork version', forkVersion, network.genesisForkVersion),
-    ...same('deposit contract', contract, network.depositContractAddress),
-    ...same('chain id', chainId, network.chainId),
+    ...sameAs('deposit message root', claim.depositMessageRoot, depositMessageRoot(claim)),
+    ...sameAs('deposit data root', claim.depositDataRoot, depositDataRoot(claim)),
+    ...sameAs('fork version', forkVersion, network.genesisForkVersion),
+    ...sameAs('deposit contract', contract, network.depositContractAddress),
+    ...sameAs('chain id', chainId, network.chainId),
+    ...verifyClaimedStake(claim, network),
   ]
 }
 
