@@ -1,6 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Finding } from '../inspect/doctor/finding.ts'
 import { type OutputFormat, oneLine, outputFormats } from '../inspect/output.ts'
+import type { Verdict } from '../inspect/verdict.ts'
+import type { Verdicts } from '../inspect/verify-commands.ts'
 import { dnsName, moment, stopSignal, targetOf } from './arguments.ts'
 import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
 import { endWith } from './end.ts'
@@ -168,7 +170,7 @@ interface VerifyFlags {
 
 function verifyCommand(version: string): Command {
   const command = new Command('verify').description(
-    'recompute from public data what a deposit pays, to whom, and whether it is in the chain for good. Nothing is believed that can be computed. The exit code is 1 when a rule does not hold',
+    'recompute from public data what a deposit pays, to whom, and whether it is in the chain for good. Nothing is believed that can be computed. The exit code is 1 when a rule does not hold, and 2 when none is broken and something is not known, such as whether it is final',
   )
   const withNodes = (one: Command) =>
     one
@@ -213,28 +215,23 @@ function ethereumAddress(text: string): `0x${string}` {
   return text as `0x${string}`
 }
 
-async function conclude(
-  format: OutputFormat,
-  groups: readonly {
-    readonly what: string
-    readonly verdicts: readonly { readonly rule: string; readonly holds: boolean | 'unknown'; readonly says: string }[]
-  }[],
-): Promise<never> {
-  const failed = groups.flatMap(({ verdicts }) => verdicts).filter(({ holds }) => holds === false).length
-  const unknown = groups.flatMap(({ verdicts }) => verdicts).filter(({ holds }) => holds === 'unknown').length
-  if (isTable(format)) {
-    for (const { what, verdicts } of groups) {
-      write(`${oneLine(what)}\n`)
-      for (const { rule, holds, says } of verdicts)
-        write(
-          `  ${holds === true ? paint('green', 'holds  ') : holds === false ? paint('red', 'BROKEN ') : paint('dim', 'unknown')}  ${oneLine(`${rule}: ${says}`)}\n`,
-        )
-    }
+async function conclude(format: OutputFormat, groups: readonly Verdicts[]): Promise<never> {
+  const { conclusionOf } = await import('../inspect/verdict.ts')
+  const { holds, broken, unknown, notAsked, exitCode } = conclusionOf(groups.flatMap(({ verdicts }) => verdicts))
+  if (!isTable(format)) write(document(format, { holds, groups }))
+  else {
+    for (const { what, verdicts } of groups) write(`${oneLine(what)}\n${verdicts.map(lineOf).join('')}`)
+    const others = notAsked > 0 ? `; ${notAsked} was not asked for` : ''
     write(
-      failed > 0
-        ? `\n${failed} broken. Do not sign or send this.\n`
-        : `\nEvery rule that was looked at holds${unknown > 0 ? `; ${unknown} could not be looked at` : ''}.\n`,
+      broken > 0
+        ? `\n${broken} broken. Do not sign or send this.\n`
+        : unknown > 0
+          ? `\nNothing is broken, and ${unknown} could not be found out${others}: it is not verified yet.\n`
+          : `\nEvery rule that was looked at holds${others}.\n`,
     )
-  } else write(document(format, { holds: failed === 0, groups }))
-  return endWith(failed > 0 ? 1 : 0)
+  }
+  return endWith(exitCode)
 }
+
+const lineOf = ({ rule, holds, says }: Verdict): string =>
+  `  ${holds === true ? paint('green', 'holds  ') : holds === false ? paint('red', 'BROKEN ') : paint('dim', 'unknown')}  ${oneLine(`${rule}: ${says}`)}\n`

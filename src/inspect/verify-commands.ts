@@ -12,7 +12,7 @@ import type { Cluster } from './cluster.ts'
 import { parseDepositFile } from './deposit-claims.ts'
 import { InspectError } from './error.ts'
 import { parseTarget } from './life.ts'
-import type { Verdict } from './verdict.ts'
+import { type Verdict, verdict } from './verdict.ts'
 import { type Expectation, verifyDepositData, verifyNoneBefore, verifyOnceInList, verifyTransaction } from './verify-deposit.ts'
 
 /** The rules of one deposit. */
@@ -165,7 +165,14 @@ export async function verifyStake(
     ),
   })
   const { transaction } = status ?? {}
-  if (transaction === undefined) return groups
+  if (transaction === undefined)
+    return [
+      ...groups,
+      {
+        what: `EthereumStake ${ref.namespace}/${ref.name}: its transaction`,
+        verdicts: [verdict('transaction', 'unknown', 'its status names none: nothing was signed for it yet, or its status was lost')],
+      },
+    ]
   const chain = chainOf(network, signal)
   const hash = await landedOf([transaction, ...(transaction.replaced ?? []).toReversed()], chain, signal)
   const landed = await ofTransaction(chain, hash, network, { ...expected, pubkey: data.pubkey }, flags.history === true, signal)

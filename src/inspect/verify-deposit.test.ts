@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import type { Address, BlockHash, ChainReceipt, ChainTransaction, DepositLog, Hash } from '../chains/ethereum/chain.ts'
+import type { Address, BlockHash, ChainReceipt, ChainTransaction, DepositLog, FinalBlock, Hash } from '../chains/ethereum/chain.ts'
 import { encodeDepositCalldata, signDepositMessage, withdrawalCredentials } from '../chains/ethereum/deposit.ts'
 import { knownNetworks } from '../chains/ethereum/networks.ts'
+import { chainOfBlocks, chainOverNodes, createTestNode, type TestNode, type TestTransaction } from '../chains/ethereum/test-nodes.ts'
 import { type Gwei, gwei, gweiToWei, wei } from '../lib/amounts.ts'
 import { parseDepositFile } from './deposit-claims.ts'
 import type { Verdict } from './verdict.ts'
 import { verifyDepositData, verifyNoneBefore, verifyOnceInList, verifyTransaction } from './verify-deposit.ts'
 
+const never = new AbortController().signal
 const constants = knownNetworks.hoodi as NonNullable<(typeof knownNetworks)[string]>
 const hoodi = { ...constants, name: 'hoodi' }
 const address: Address = '0x52908400098527886E0F7030069857D2E4169EE7'
@@ -223,13 +225,17 @@ describe('a transaction', () => {
     readonly receipt?: ChainReceipt | undefined
     readonly final?: 'agreed' | 'disagreed' | 'unknown'
     readonly deposits?: readonly DepositLog[]
+    readonly asked?: (block: FinalBlock) => void
   }
   const look = (shown: Shown, withHistory = false) =>
     verifyTransaction(
       {
         transaction: async () => ('transaction' in shown ? shown.transaction : transaction),
         receipt: async () => ('receipt' in shown ? shown.receipt : receipt),
-        finalEverywhere: async () => shown.final ?? 'agreed',
+        finalEverywhere: async (block) => {
+          shown.asked?.(block)
+          return shown.final ?? 'agreed'
+        },
         head: async () => ({ latest: 9n, final: 7n, baseFeePerGas: wei(1n) }),
         depositsFor: async () => shown.deposits ?? [],
       },
@@ -253,6 +259,36 @@ describe('a transaction', () => {
     ['that the nodes disagree about', { final: 'disagreed' }, ['final', 'event']],
   ])('%s does not hold', async (_what, shown, rules) => {
     expect(broken(await look(shown))).toEqual(rules)
+  })
+
+  test('is what every node shows of it: each is asked for its block, and for the same receipt', async () => {
+    const asked: FinalBlock[] = []
+    await look({ asked: (block) => asked.push(block) })
+    expect(asked).toEqual([{ number: 5n, hash: blockHash, holds: { hash, receipt } }])
+  })
+
+  test('that one node alone has done is not final, whatever that node says came of it', async () => {
+    const sent: TestTransaction = { hash, from: other, nonce: 1, signed: { to: hoodi.depositContractAddress } }
+    const honest = () => createTestNode({ blocks: chainOfBlocks(100, { 5: [sent] }) })
+    const receiptIs = (change: object): TestNode => ({
+      ...honest(),
+      says: new Map([['eth_getTransactionReceipt', (_params, own) => ({ ...(own() as object), ...change })]]),
+    })
+    // An answer, and it is null.
+    const forgetful: TestNode = {
+      ...honest(),
+      says: new Map([['eth_getTransactionReceipt', () => ({ error: undefined, result: null })]]),
+    }
+    const elsewhere = createTestNode({ blocks: chainOfBlocks(100, { 6: [sent] }) })
+    const finalOf = async (...nodes: TestNode[]) => {
+      const { chain } = chainOverNodes(nodes)
+      const verdicts = await verifyTransaction(chain, { hash, network: hoodi, expected: {}, withHistory: false }, never)
+      return verdicts.find(({ rule }) => rule === 'final')?.holds
+    }
+    expect(await finalOf(honest(), honest())).toBe(true)
+    expect(await finalOf(honest(), forgetful)).toBe('unknown')
+    expect(await finalOf(receiptIs({ status: '0x0' }), honest())).toBe(false)
+    expect(await finalOf(honest(), elsewhere)).toBe(false)
   })
 
   test('that is not final everywhere is not told to be', async () => {

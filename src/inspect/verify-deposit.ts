@@ -145,10 +145,10 @@ export function verifyLanding(
       'final',
       isFinal === 'unknown' ? 'unknown' : isFinal === 'agreed',
       isFinal === 'agreed'
-        ? 'every node has its block as final'
+        ? 'every node has it in the same block, with the same outcome, and that block as final'
         : isFinal === 'disagreed'
-          ? 'the nodes disagree about its block'
-          : `not every node has block ${receipt.blockNumber} as final yet (final is ${final})`,
+          ? 'the nodes disagree about its block, or about what it did there'
+          : `not every node shows it in block ${receipt.blockNumber} and has that as final yet (final is ${final})`,
     ),
   )
   if (deposit !== undefined) verdicts.push(verifyLog(receipt, deposit, network))
@@ -241,7 +241,10 @@ export async function verifyTransaction(
   const receipt = await chain.receipt(hash, signal)
   const { final } = await chain.head(signal)
   const isFinal =
-    receipt === undefined ? 'unknown' : await chain.finalEverywhere({ number: receipt.blockNumber, hash: receipt.blockHash }, signal)
+    receipt === undefined
+      ? 'unknown'
+      : // ▸ One node gave the receipt: that it is in that block, and what it did there, every node must show.
+        await chain.finalEverywhere({ number: receipt.blockNumber, hash: receipt.blockHash, holds: { hash, receipt } }, signal)
   const landing = verifyLanding({ hash, transaction, receipt, isFinal, final }, network)
   const deposit = safely(() => depositOf(transaction))
   if (deposit === undefined) return landing
@@ -258,7 +261,10 @@ export async function verifyTransaction(
     ...landing,
     withHistory
       ? verifyFirst(await chain.depositsFor(deposit.pubkey, signal), hash)
-      : verdict('first deposit', 'unknown', 'earlier deposits for the key were not looked for: --history reads all of the contract'),
+      : {
+          ...verdict('first deposit', 'unknown', 'earlier deposits for the key were not looked for: --history reads all of the contract'),
+          notAsked: true,
+        },
   ]
 }
 
