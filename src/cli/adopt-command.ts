@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { createLogger } from '../lib/log.ts'
 import { stopSignal } from './arguments.ts'
-import { endWith } from './end.ts'
+import { decide, endWith } from './end.ts'
 
 interface AdoptFlags {
   readonly filename: readonly string[]
@@ -30,9 +30,11 @@ export function adoptCommand(version: string): Command {
         { paths: flags.filename, namespace: flags.namespace, networksFile: flags.networks, log, userAgent: `staking-operator/${version}` },
         stopSignal(),
       )
+      const code = adoptions.some(({ is }) => is === 'unclear') ? 1 : 0
+      decide(code)
       for (const { resource, is, says } of adoptions) process.stderr.write(`${is}: ${resource}: ${says}\n`)
       if (flags.write === true) for (const file of files) if (file.stakes.length > 0) write(file)
       if (flags.write !== true) process.stdout.write(files.map((file) => file.text()).join('---\n'))
-      await endWith(adoptions.some(({ is }) => is === 'unclear') ? 1 : 0)
+      await endWith(code)
     })
 }

@@ -5,7 +5,7 @@ import { approvableKinds } from '../resources/staking-approval.ts'
 import { dnsName, duration, stopSignal, targetOf } from './arguments.ts'
 import { agreed } from './ask.ts'
 import { contextOption, kubeconfigOption, open } from './cluster-options.ts'
-import { Interrupted } from './end.ts'
+import { decide, Interrupted } from './end.ts'
 
 interface ApproveFlags {
   readonly kubeconfig?: string
@@ -54,6 +54,8 @@ export function approveCommand(version: string): Command {
           ...limits.map((limit) => ['limit', limitInWords(limit)] as const),
           ['plan', plan.hash] as const,
         ]
+        // Whoever reads no more ends it: until it is approved, it is not.
+        decide(1)
         const width = Math.max(...lines.map(([name]) => name.length))
         process.stdout.write(lines.map(([name, value]) => `${name.padEnd(width)}  ${oneLine(value)}\n`).join(''))
         if (
@@ -61,7 +63,6 @@ export function approveCommand(version: string): Command {
           !(await agreed(`\nApprove that as ${oneLine(user)}? [y/N] `, { input: process.stdin, output: process.stdout }, signal))
         ) {
           process.stdout.write('Nothing was approved.\n')
-          process.exitCode = 1
           return
         }
         const expiresAt = flags.expiresIn === undefined ? undefined : new Date(Date.now() + flags.expiresIn)
@@ -70,6 +71,7 @@ export function approveCommand(version: string): Command {
             process.stderr.write(`Whether it was approved is not known: kubectl get stakingapproval -n ${plan.resource.namespace}\n`)
           throw error
         })
+        decide(0)
         process.stdout.write(
           `\nApproved as ${oneLine(user)}. To take it back before it is sent: kubectl delete stakingapproval ${name} -n ${plan.resource.namespace}\n`,
         )

@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { runToEnd } from '../../test/cluster/run.ts'
+import { signDepositMessage, withdrawalCredentials } from '../chains/ethereum/deposit.ts'
+import { gwei } from '../lib/amounts.ts'
 
 /** The program as a person runs it, against an API server of a few lines. */
 
@@ -59,6 +61,23 @@ const stakeOf = (phase: string) => ({
     conditions: [{ type: 'Ready', status: 'False', reason: phase, message: 'm', lastTransitionTime: '2026-01-01T00:00:01Z' }],
   },
 })
+/** With deposit data that holds, and no transaction. */
+const verifiable = () => {
+  const withdrawalAddress = '0x52908400098527886E0F7030069857D2E4169EE7'
+  const {
+    amountGwei,
+    depositMessageRoot: _root,
+    ...deposit
+  } = signDepositMessage(new Uint8Array(32).fill(7), {
+    withdrawalCredentials: withdrawalCredentials('0x02', withdrawalAddress),
+    amountGwei: gwei(32_000_000_000n),
+    genesisForkVersion: '0x10000910',
+  })
+  return {
+    spec: { network: 'hoodi', amountEth: '32', withdrawalAddress, credentialsType: 'Compounding', signer: 'treasury' },
+    status: { depositData: { ...deposit, amountGwei: String(amountGwei) } },
+  }
+}
 const notFound = { kind: 'Status', code: 404, reason: 'NotFound', message: 'not found' }
 const serve =
   (phase: () => string = () => 'Pending'): Route =>
@@ -154,6 +173,24 @@ describe('whoever reads slowly', () => {
     await once(child.stdout, 'readable')
     child.stdout.destroy()
     expect([await ended, written.stderr]).toEqual([0, ''])
+  })
+
+  // What was found is not forgotten with the reader, as in `plan … | head`.
+  test.each([
+    ['a plan that is refused', 2, ['plan', '-f', 'refused.json']],
+    ['a plan that is not', 0, ['plan', '-f', 'admitted.json']],
+    ['a doctor that has found something', 1, ['doctor', '--networks', 'none.yaml', '--keys-dir', '/nowhere']],
+    ['a stake that is not verified yet', 2, ['verify', 'stake', 'validator-1']],
+  ])('or never did leaves the exit code of %s: %i', async (_what, code, args) => {
+    const { spec } = verifiable()
+    const admitted = { apiVersion: 'staking.dev/v1alpha1', kind: 'EthereumStake', metadata: { name: 'validator-1' }, spec }
+    writeFileSync(join(dir, 'admitted.json'), JSON.stringify(admitted))
+    writeFileSync(join(dir, 'refused.json'), JSON.stringify({ ...admitted, spec: { ...spec, amountEth: '31' } }))
+    route = ({ url, answer }) =>
+      answer(...(url.endsWith('/validator-1') ? ([200, { ...stakeOf('Pending'), ...verifiable() }] as const) : ([404, notFound] as const)))
+    const { child, written, ended } = run(...args.map((arg) => (arg.endsWith('.json') ? join(dir, arg) : arg)))
+    child.stdout.destroy()
+    expect([await ended, written.stderr]).toEqual([code, ''])
   })
 })
 

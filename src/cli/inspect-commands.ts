@@ -5,7 +5,7 @@ import type { Verdict } from '../inspect/verdict.ts'
 import type { Verdicts } from '../inspect/verify-commands.ts'
 import { dnsName, moment, stopSignal, targetOf } from './arguments.ts'
 import { type ClusterFlags, contextOption, kubeconfigOption, open } from './cluster-options.ts'
-import { endWith } from './end.ts'
+import { decide, endWith } from './end.ts'
 import { planCommand } from './plan-command.ts'
 import { document, isTable, outputOption, paint, show, write } from './print.ts'
 import { statusCommand } from './status-command.ts'
@@ -88,17 +88,19 @@ function doctorCommand(version: string): Command {
           if (!isFirst && signal.aborted) return
           const fresh = findings.filter((one) => !before.some((known) => isSame(known, one)))
           before = findings
+          decide(codeOf(before))
           if (!isFirst && fresh.length === 0) return
           write(isTable(flags.output) ? report(fresh, isFirst) : document(flags.output, { findings: fresh }, isFirst))
         })
         if ('close' in cluster) await cluster.close()
-        const isLooked = before.some(({ state }) => state !== 'skipped')
-        if (!isLooked) process.stderr.write('error: nothing could be looked at from here\n')
-        const code = !isLooked || before.some(({ state }) => state === 'failed') ? 1 : 0
-        await (watch ? endWith(code) : endWith(code, signal))
+        if (!isLooked(before)) process.stderr.write('error: nothing could be looked at from here\n')
+        await (watch ? endWith(codeOf(before)) : endWith(codeOf(before), signal))
       },
     )
 }
+
+const isLooked = (findings: readonly Finding[]): boolean => findings.some(({ state }) => state !== 'skipped')
+const codeOf = (findings: readonly Finding[]): 0 | 1 => (!isLooked(findings) || findings.some(({ state }) => state === 'failed') ? 1 : 0)
 
 /** Whether a finding says the same as before: numbers in its words, such as heights, are no news. */
 const isSame = (one: Finding, other: Finding): boolean => one.area === other.area && one.about === other.about && one.state === other.state
@@ -218,6 +220,7 @@ function ethereumAddress(text: string): `0x${string}` {
 async function conclude(format: OutputFormat, groups: readonly Verdicts[]): Promise<never> {
   const { conclusionOf } = await import('../inspect/verdict.ts')
   const { holds, broken, unknown, notAsked, exitCode } = conclusionOf(groups.flatMap(({ verdicts }) => verdicts))
+  decide(exitCode)
   if (!isTable(format)) write(document(format, { holds, groups }))
   else {
     for (const { what, verdicts } of groups) write(`${oneLine(what)}\n${verdicts.map(lineOf).join('')}`)

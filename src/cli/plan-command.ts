@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { dnsName, stopSignal } from './arguments.ts'
 import { contextOption, kubeconfigOption, open } from './cluster-options.ts'
-import { endWith } from './end.ts'
+import { decide, endWith } from './end.ts'
 
 interface PlanFlags {
   readonly filename: readonly string[]
@@ -77,6 +77,8 @@ export const planCommand = (version: string): Command =>
       await cluster?.close()
       const paint = painter(flags.color ? process.stdout : {}, process.env)
       const text = flags.output === 'json' ? json(plan) : flags.output === 'yaml' ? yaml(plan) : inWords(plan, paint)
+      const code = exitCodeOf(plan, { strict: flags.strict === true })
+      decide(code)
       process.stdout.write(text)
-      await endWith(exitCodeOf(plan, { strict: flags.strict === true }), signal)
+      await endWith(code, signal)
     })

@@ -10,8 +10,8 @@ export const version = (JSON.parse(readFileSync(new URL('../../package.json', im
 /** Runs what the command line asks for. A mistake of a person is one line on standard error, and the exit code 1. @param here the program's own URL */
 export async function runProgram(program: Command, here: URL): Promise<void> {
   setNetworkDefaults()
-  // Whoever reads no more, as `| head` does, ends it quietly.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  // Whoever reads no more, as `| head` does, ends it quietly; what was decided before the first write stays the exit code.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : 1))
   // Nobody is left to be told.
   process.stderr.on('error', () => {})
   try {

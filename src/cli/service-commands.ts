@@ -3,6 +3,7 @@ import type { LogFormat } from '../lib/log.ts'
 import type { Secret } from '../lib/secret.ts'
 import type { ApiKeyInfo } from '../service/api-keys.ts'
 import { defaultLogFormat, duration, expiry, listenAddress, logFormat, moment, stopSignal } from './arguments.ts'
+import { decide } from './end.ts'
 
 interface CommonFlags {
   readonly config: string
@@ -85,6 +86,7 @@ const missingStakesCommand = () =>
         return
       }
       const missing = await missingStakes({ ...options, ...(flags.network === undefined ? {} : { network: flags.network }) })
+      if (missing.length > 0) decide(1)
       const rows = missing.map((one) => [
         one.network,
         one.pubkey,
@@ -94,7 +96,6 @@ const missingStakesCommand = () =>
         one.blockNumber,
       ])
       for (const row of [['NETWORK', 'PUBKEY', 'WITHDRAWAL ADDRESS', 'GWEI', 'TRANSACTION', 'BLOCK'], ...rows]) write(row.join('\t'))
-      if (missing.length > 0) process.exitCode = 1
     })
 
 export function apiKeysCommand(): Command {
