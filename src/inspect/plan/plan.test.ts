@@ -319,13 +319,31 @@ describe('without a cluster', () => {
       { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } },
       object('SignerNonce', 'n', { chainId: 1, address: PAYER, nonce: 0 }),
       { apiVersion: 'other.example/v1', kind: 'EthereumStake', metadata: { name: 'foreign' } },
+      { apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization', resources: ['a.yaml'] },
+      signer(),
     ])
     expect(plan.resources.map(({ action, does }) => `${action}: ${does[0]}`)).toEqual([
       'skipped: a plan knows nothing of Deployment (apps/v1)',
       'skipped: a SignerNonce is written by the operator alone, and is no part of a plan',
       'skipped: a plan knows nothing of EthereumStake (other.example/v1)',
+      'skipped: a plan renders no Kustomization: kustomize build DIR | kubectl staking plan -f -',
+      expect.stringMatching(/^create: /),
     ])
-    expect(exitCodeOf(plan, { strict: true })).toBe(0)
+    expect(plan.summary.skipped).toBe(4)
+  })
+
+  test('nothing but such is nothing to plan: it is no green plan', async () => {
+    const kustomization = stringify({ apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization', resources: ['../../base'] })
+    const file = put('overlays/hoodi/kustomization.yaml', kustomization)
+    await expect(planOf({ paths: [dirname(file)] })).rejects.toThrow(
+      /^there is nothing to plan in .*overlays\/hoodi: a plan renders no Kustomization: kustomize build DIR \| kubectl staking plan -f -$/,
+    )
+    const web = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } }
+    const nonce = object('SignerNonce', 'n', { chainId: 1, address: PAYER, nonce: 0 })
+    const error = await planned([web, { ...web, metadata: { name: 'db' } }, nonce]).catch((thrown: unknown) => thrown)
+    expect(String(error)).toMatch(
+      /^InspectError: there is nothing to plan in .*: a plan knows nothing of Deployment \(apps\/v1\); a SignerNonce is written by the operator alone, and is no part of a plan$/,
+    )
   })
 
   test('a kind that its own group does not have is refused: the cluster would refuse it', async () => {
@@ -638,6 +656,24 @@ describe('with a cluster', () => {
     const found = one(await planned([namespace, stake('a')], { server }), 'a')
     expect(found).toMatchObject({ action: 'create', policy: [{ says: 'admits' }] })
     expect(found.unknown.join()).toMatch(/namespace team-a does not exist yet/)
+  })
+
+  test('a namespace that neither the cluster nor the manifests have is refused, as the API server refuses it', async () => {
+    const missing = new KubeError(404, 'NotFound', 'patch ethereumstakes: namespaces "taem-a" not found')
+    const rights = new KubeError(
+      403,
+      'Forbidden',
+      'patch ethereumstakes: ethereumstakes.staking.dev "a" is forbidden: User "u" cannot patch resource "ethereumstakes" in API group "staking.dev" in the namespace "taem-a"',
+    )
+    for (const answer of [missing, rights]) {
+      const { server } = clusterOf([teamA, signer()], (kind) => (kind === 'EthereumStake' ? answer : undefined))
+      const plan = await planned([stake('a', {}, { namespace: 'taem-a' })], { server })
+      expect(one(plan, 'a')).toMatchObject({
+        action: 'refused',
+        refusals: [{ by: 'API server', message: 'namespaces "taem-a" not found: create it, or add it to these manifests' }],
+      })
+      expect(exitCodeOf(plan, { strict: false })).toBe(2)
+    }
   })
 
   test('what is there is unchanged or changes by field, and what was paid is not paid again', async () => {

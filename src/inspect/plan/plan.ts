@@ -6,17 +6,15 @@ import { readNetworksFile } from '../../operator/networks/networks-file.ts'
 import { isSuspended } from '../../operator/suspension.ts'
 import type { RecordObject } from '../../operator/transactions/store.ts'
 import { type EthereumStake, type EthereumStakeSpec, ethereumStake } from '../../resources/ethereum-stake.ts'
-import { kinds } from '../../resources/kinds.ts'
 import { GROUP, type KindDefinition, SUSPEND_ANNOTATION } from '../../resources/meta.ts'
-import { signerNonce } from '../../resources/signer-nonce.ts'
 import { type SolanaStake, type SolanaStakeSpec, solanaStake } from '../../resources/solana-stake.ts'
 import { type SolanaStakeAuthorizationSpec, solanaStakeAuthorization } from '../../resources/solana-stake-authorization.ts'
 import { type StakingSigner, stakingSigner } from '../../resources/staking-signer.ts'
-import { stakingTransaction } from '../../resources/staking-transaction.ts'
 import type { Cluster } from '../cluster.ts'
 import { changesOf } from './changes.ts'
 import { type ClusterView, type Labels, type LiveObject, viewCluster } from './cluster-view.ts'
 import { type Draft, emptyDraft, refuse } from './draft.ts'
+import { definitionFor, isOfGroup, plannable, refuseNothing, skippedFor } from './known-kinds.ts'
 import { type Manifest, type ManifestObject, readAllManifests } from './manifests.ts'
 import { planEthereumStake } from './plan-ethereum-stake.ts'
 import { planSigner } from './plan-signer.ts'
@@ -48,6 +46,7 @@ export interface PlanOptions {
 export async function makePlan(options: PlanOptions, signal: AbortSignal): Promise<Plan> {
   const { paths, recursive, server, clock } = options
   const manifests = readAllManifests(paths, { recursive, stdin: options.stdin ?? (() => readFileSync(0)) })
+  refuseNothing(manifests, paths)
   const file = options.networksFile === undefined ? undefined : await readNetworksFile(options.networksFile)
   const view = server && (await viewCluster(server.cluster, { ...server, namespace: options.namespace }, signal))
   const namespace = options.namespace ?? view?.namespace ?? 'default'
@@ -76,34 +75,25 @@ interface Entry {
   readonly isLiveKnown: boolean
 }
 
-/** Written by the operator alone: nobody applies them. */
-const ofOperator: readonly KindDefinition[] = [stakingTransaction, signerNonce]
-const plannable = kinds.filter((kind) => !ofOperator.includes(kind))
-
-const isOfGroup = ({ apiVersion }: ManifestObject): boolean => apiVersion.split('/')[0] === GROUP
-/** The group was left out, or written with capitals, as no group is: no cluster has such a kind. */
-const isMeantForUs = ({ apiVersion, kind }: ManifestObject): boolean =>
-  apiVersion.includes('/') ? apiVersion.split('/')[0]?.toLowerCase() === GROUP : plannable.some((one) => one.kind === kind)
-
 const metadataOf = ({ metadata }: ManifestObject): Readonly<Record<string, unknown>> =>
   typeof metadata === 'object' && metadata !== null ? (metadata as Readonly<Record<string, unknown>>) : {}
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
 async function entriesOf(manifests: readonly Manifest[], namespace: string, view: ClusterView | undefined): Promise<readonly Entry[]> {
   const seen = new Map<string, string>()
+  const inManifests = labelsIn(manifests)
   const entries: Entry[] = []
   for (const manifest of manifests) {
     const { object, source } = manifest
     const metadata = metadataOf(object)
-    const isOurs = isOfGroup(object) || isMeantForUs(object)
-    const definition = isOurs ? plannable.find(({ kind }) => kind === object.kind) : undefined
+    const definition = definitionFor(object)
     const at =
       definition?.scope === 'Cluster' ? undefined : (textIn(metadata.namespace) ?? (definition === undefined ? undefined : namespace))
     const name = textIn(metadata.name) ?? (textIn(metadata.generateName) === undefined ? '' : `${String(metadata.generateName)}…`)
     const draft = emptyDraft()
     const entry = { manifest, definition, namespace: at, name, draft }
     if (definition === undefined) {
-      if (isOurs && !ofOperator.some(({ kind }) => kind === object.kind))
+      if (skippedFor(object) === undefined)
         refuse(draft, {
           by: 'schema',
           message: `there is no kind ${object.kind} in ${GROUP}: its kinds are ${plannable.map(({ kind }) => kind).join(', ')}`,
@@ -119,7 +109,7 @@ async function entriesOf(manifests: readonly Manifest[], namespace: string, view
         message: `it is in these manifests twice, here and in ${before}: which of them holds is left to chance`,
       })
     seen.set(place, source)
-    entries.push({ ...entry, ...(await taken({ definition, object, at, name, draft }, view)) })
+    entries.push({ ...entry, ...(await taken({ definition, object, at, name, draft, inManifests }, view)) })
   }
   return entries
 }
@@ -132,10 +122,11 @@ async function taken(
     readonly at: string | undefined
     readonly name: string
     readonly draft: Draft
+    readonly inManifests: ReadonlyMap<string, unknown>
   },
   view: ClusterView | undefined,
 ): Promise<Pick<Entry, 'object' | 'live' | 'isLiveKnown'>> {
-  const { definition, object, at, name, draft } = given
+  const { definition, object, at, name, draft, inManifests } = given
   const byRules = (): ManifestObject | undefined => {
     const judged = judge(definition, object)
     for (const { field, message } of judged.problems) refuse(draft, { by: 'schema', message: `${field}: ${message}` })
@@ -162,13 +153,27 @@ async function taken(
       refuse(draft, { by: 'API server', message: tried.message })
       return { object: undefined, ...known }
     case 'no-namespace':
+      if (at !== undefined && !inManifests.has(at)) break
       draft.unknown.push(`what the API server's admission policies say: namespace ${at} does not exist yet`)
       return { object: byRules(), ...known }
     case 'forbidden':
+      if (at !== undefined && !inManifests.has(at) && (await view.labels(at)) === undefined) break
       draft.unknown.push(`what the API server says to it: you may not apply it (${tried.message})`)
       return { object: byRules(), ...known }
   }
+  refuse(draft, { by: 'API server', message: `namespaces "${at}" not found: create it, or add it to these manifests` })
+  return { object: undefined, ...known }
 }
+
+/** The namespaces of the manifests, with their labels. */
+const labelsIn = (manifests: readonly Manifest[]): ReadonlyMap<string, Readonly<Record<string, string>>> =>
+  new Map(
+    manifests.flatMap(({ object }) =>
+      object.apiVersion === 'v1' && object.kind === 'Namespace'
+        ? [[textIn(metadataOf(object).name) ?? '', (metadataOf(object).labels ?? {}) as Readonly<Record<string, string>>]]
+        : [],
+    ),
+  )
 
 async function worldOf(entries: readonly Entry[], view: ClusterView | undefined, given: Pick<World, 'clock' | 'networks'>): Promise<World> {
   const signers = new Map<string, StakingSigner>()
@@ -185,12 +190,7 @@ async function worldOf(entries: readonly Entry[], view: ClusterView | undefined,
     }
     signers.set(name, { ...object, metadata } as unknown as StakingSigner)
   }
-  const inManifests = new Map<string, Readonly<Record<string, string>>>()
-  for (const {
-    manifest: { object },
-  } of entries)
-    if (object.apiVersion === 'v1' && object.kind === 'Namespace')
-      inManifests.set(textIn(metadataOf(object).name) ?? '', (metadataOf(object).labels ?? {}) as Readonly<Record<string, string>>)
+  const inManifests = labelsIn(entries.map(({ manifest }) => manifest))
   const namespaces = [...new Set(entries.flatMap(({ definition, namespace }) => (definition === undefined ? [] : (namespace ?? []))))]
   const labels = new Map<string, Labels>()
   const stakes = new Map<string, readonly EthereumStake[] | 'forbidden'>()
@@ -238,15 +238,11 @@ function knownOf<T extends { readonly metadata: { readonly name: string } }>(
 
 async function planned(entry: Entry, view: ClusterView | undefined, context: PlanContext, isStopped: boolean): Promise<PlannedResource> {
   const { manifest, definition, namespace, name, draft, object, live, isLiveKnown } = entry
-  const { kind, apiVersion } = manifest.object
+  const { kind } = manifest.object
   const place = { source: manifest.source, kind, ...(namespace === undefined ? {} : { namespace }), name }
   if (definition === undefined) {
     if (draft.refusals.length > 0) return { ...place, action: 'refused', changes: [], ...draft }
-    draft.does.push(
-      ofOperator.some((one) => one.kind === kind)
-        ? `a ${kind} is written by the operator alone, and is no part of a plan`
-        : `a plan knows nothing of ${kind} (${apiVersion})`,
-    )
+    draft.does.push(skippedFor(manifest.object) ?? '')
     return { ...place, action: 'skipped', changes: [], ...draft }
   }
   const changes = live === undefined || object === undefined ? [] : changesOf(live, object)

@@ -231,7 +231,9 @@ describe('against a real API server', () => {
     })
     expect(third?.waits.map(({ reason }) => reason)).toEqual(['LimitReached'])
     expect(fourth?.refusals.map(({ reason }) => reason)).toEqual(['NamespaceNotAllowed'])
-    expect(fifth?.unknown.join()).toMatch(/namespace not-yet does not exist yet/)
+    expect(fifth?.refusals).toEqual([
+      { by: 'API server', message: 'namespaces "not-yet" not found: create it, or add it to these manifests' },
+    ])
     expect(exit?.refusals.map(({ reason }) => reason)).toEqual(['SignerNotWithdrawalAddress'])
     // A request is written down after it was answered.
     const writes = () => audited('audited').filter(({ verb }) => !['get', 'list'].includes(verb))
