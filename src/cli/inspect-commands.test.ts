@@ -187,7 +187,7 @@ describe('whoever reads slowly', () => {
     writeFileSync(join(dir, 'admitted.json'), JSON.stringify(admitted))
     writeFileSync(join(dir, 'refused.json'), JSON.stringify({ ...admitted, spec: { ...spec, amountEth: '31' } }))
     route = ({ url, answer }) =>
-      answer(...(url.endsWith('/validator-1') ? ([200, { ...stakeOf('Pending'), ...verifiable() }] as const) : ([404, notFound] as const)))
+      url.endsWith('/validator-1') ? answer(200, { ...stakeOf('Pending'), ...verifiable() }) : answer(404, notFound)
     const { child, written, ended } = run(...args.map((arg) => (arg.endsWith('.json') ? join(dir, arg) : arg)))
     child.stdout.destroy()
     expect([await ended, written.stderr]).toEqual([code, ''])

@@ -59,6 +59,7 @@ function doctorCommand(version: string): Command {
           readonly permissions?: true
           readonly output: OutputFormat
         },
+        command: Command,
       ) => {
         const { examine } = await import('../inspect/doctor/doctor.ts')
         const { systemClock } = await import('../lib/clock.ts')
@@ -74,6 +75,7 @@ function doctorCommand(version: string): Command {
           const findings = await examine(
             {
               networksFile: flags.networks,
+              isNetworksNamed: command.getOptionValueSource('networks') !== 'default',
               keysDir: flags.keysDir,
               remoteSignersFile: flags.remoteSigners || undefined,
               lease: { namespace: flags.leaseNamespace, name: flags.leaseName },

@@ -1,12 +1,19 @@
-import { readFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { ethereumNetworkConfig } from '../../chains/ethereum/networks.ts'
 import { solanaNetworkConfig } from '../../chains/solana/networks.ts'
+import { systemClock } from '../../lib/clock.ts'
 import { RpcFailure } from '../../lib/rpc-failure.ts'
 import { isSuspended } from '../../operator/suspension.ts'
 import type { Cluster } from '../cluster.ts'
 import { lookAtLeader } from './cluster-findings.ts'
+import { type DoctorOptions, examine } from './doctor.ts'
 import { atOneHeight, compareNodes, lookAtEthereumNode } from './ethereum-node.ts'
 import type { Finding } from './finding.ts'
 import { operatorRules, type Rule } from './permissions.ts'
@@ -145,6 +152,113 @@ describe('a Solana node', () => {
   ])('%s', async (_what, call, expected) => {
     const { findings } = await lookAtSolanaNode(devnet, 1, call, never)
     expect(troubles(findings)).toEqual(expected.map((text) => expect.stringContaining(text)))
+  })
+})
+
+describe('a Solana node is asked for every method that is used', () => {
+  const devnet = solanaNetworkConfig.parse({ name: 'devnet', chain: 'Solana', rpcUrls: ['https://secret.example'] })
+  const lookWithout = async (refused: string, asked: (params: readonly unknown[]) => unknown) => {
+    const call = async (method: string, params: readonly unknown[]) => {
+      if (method === refused) return asked(params)
+      if (method === 'getEpochInfo') return { epoch: 7, absoluteSlot: 700, slotIndex: 0, slotsInEpoch: 100, blockHeight: 600 }
+      return method === 'getGenesisHash' ? devnet.genesisHash : method === 'getHealth' ? 'ok' : null
+    }
+    return troubles((await lookAtSolanaNode(devnet, 1, call, never)).findings)
+  }
+
+  // As chains/solana asks for them.
+  const source = readdirSync(new URL('../../chains/solana', import.meta.url))
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+    .map((name) => readFileSync(new URL(`../../chains/solana/${name}`, import.meta.url), 'utf8'))
+    .join('\n')
+  const used = new Set([...source.matchAll(/(?:call|ask|method =)[( ]'((?:get|send|simulate)[A-Z]\w+)'/g)].map(([, method = '']) => method))
+
+  test('of which there are many', () => {
+    expect([...used]).toEqual(expect.arrayContaining(['sendTransaction', 'simulateTransaction', 'getTransaction', 'getFeeForMessage']))
+  })
+
+  test.each([...used].filter((method) => !['getGenesisHash', 'getEpochInfo'].includes(method)))('%s', async (method) => {
+    expect(await lookWithout(method, refuse)).toEqual([expect.stringMatching(new RegExp(`^failed: it does not serve ${method}[ :]`))])
+  })
+
+  test('and one that refuses no bytes as a transaction serves that', async () => {
+    for (const method of ['sendTransaction', 'simulateTransaction'])
+      expect(
+        await lookWithout(method, ([text]) => {
+          expect(text).toBe('')
+          throw new RpcFailure('node', 'the node refused', { node: { code: -32602, message: 'failed to deserialize' } })
+        }),
+      ).toEqual([])
+  })
+
+  test('and one that does not answer is told', async () => {
+    const silent = () => {
+      throw new RpcFailure('no-answer', 'sendTransaction: no answer')
+    }
+    expect(await lookWithout('sendTransaction', silent)).toEqual(['warning: sendTransaction: sendTransaction: no answer'])
+  })
+})
+
+describe('what is configured', () => {
+  let dir = ''
+  let server: Server | undefined
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'doctor-'))
+  })
+  afterEach(() => {
+    server?.closeAllConnections()
+    server?.close()
+    server = undefined
+    rmSync(dir, { recursive: true, force: true })
+  })
+  const findings = async (more: Partial<DoctorOptions> = {}) =>
+    examine(
+      {
+        networksFile: join(dir, 'networks.yaml'),
+        keysDir: dir,
+        lease: { namespace: 'staking-system', name: 'staking-operator' },
+        cluster: { missing: 'none' },
+        isOperator: false,
+        clock: systemClock,
+        userAgent: 'test',
+        timeoutMs: 1_000,
+        ...more,
+      },
+      never,
+    )
+
+  test.each<[string, number, string, string, RegExp]>([
+    ['the contract’s own 404', 404, 'application/problem+json', '{"code":"not-found","status":404}', /^ok: it takes the API key/],
+    ['a page', 404, 'text/html', '<html>secret</html>', /^failed: it answers 404 with something else than the staking API's own problem/],
+    ['no content', 404, 'text/plain', '', /^failed: it answers 404 with something else/],
+    ['the JSON of another API', 404, 'application/json', '{"message":"Not found"}', /^failed: it answers 404 with something else/],
+    [
+      'a problem of other codes',
+      404,
+      'application/problem+json',
+      '{"code":"no-such-route","status":404}',
+      /^warning: it answers 404 without a code of/,
+    ],
+  ])('a staking API that answers with %s', async (_what, status, type, body, says) => {
+    const on = createServer((_request, response) => void response.writeHead(status, { 'content-type': type }).end(body))
+    server = on.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    writeFileSync(join(dir, 'api-key'), 'a-key-of-the-staking-api')
+    const stakingApi = { url: `http://127.0.0.1:${port}`, apiKeyFile: join(dir, 'api-key') }
+    const networks = [{ name: 'devnet', chain: 'Solana', rpcUrls: ['http://127.0.0.1:1'] }]
+    writeFileSync(join(dir, 'networks.yaml'), JSON.stringify({ stakingApi, networks }))
+    const told = (await findings()).filter(({ area }) => area === 'staking API')
+    expect(told.map(({ state, message }) => `${state}: ${message}`)).toEqual([expect.stringMatching(says)])
+    expect(JSON.stringify(told)).not.toMatch(/secret|127\.0\.0\.1/)
+  })
+
+  test('a file that is named and not there is a fault; one that nobody named is skipped', async () => {
+    const gone = join(dir, 'gone.yaml')
+    const stateOf = async (more: Partial<DoctorOptions>) => (await findings(more)).find(({ about }) => about === gone)?.state
+    expect(await stateOf({ networksFile: gone })).toBe('skipped')
+    expect(await stateOf({ networksFile: gone, isNetworksNamed: true })).toBe('failed')
+    expect(await stateOf({ remoteSignersFile: gone })).toBe('failed')
   })
 })
 

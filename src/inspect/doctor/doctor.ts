@@ -20,8 +20,10 @@ import { lookAtSolanaNode } from './solana-node.ts'
 
 export interface DoctorOptions {
   readonly networksFile: string
+  /** Whether a person, or the pod's environment, has named it: then it is to be there. */
+  readonly isNetworksNamed?: boolean
   readonly keysDir: string
-  /** Undefined where the operator has none. */
+  /** Undefined where nobody has named one, and the operator has none. */
   readonly remoteSignersFile?: string | undefined
   readonly lease: { readonly namespace: string; readonly name: string }
   /** Undefined: why there is none. */
@@ -46,13 +48,21 @@ export async function examine(options: DoctorOptions, signal: AbortSignal): Prom
 async function lookAtConfiguration(options: DoctorOptions, signal: AbortSignal): Promise<readonly Finding[]> {
   const { networksFile } = options
   if (!existsSync(networksFile))
-    return [
-      skipped(
-        'configuration',
-        networksFile,
-        `it is not here, so nodes and staking API are not looked at: ${INSIDE}, or name a copy with --networks`,
-      ),
-    ]
+    return options.isNetworksNamed === true
+      ? [
+          failed(
+            'configuration',
+            networksFile,
+            'it is not there, so nodes and staking API are not looked at: name the right file with --networks',
+          ),
+        ]
+      : [
+          skipped(
+            'configuration',
+            networksFile,
+            `it is not here, so nodes and staking API are not looked at: ${INSIDE}, or name a copy with --networks`,
+          ),
+        ]
   let file: NetworksFile
   try {
     file = await readNetworksFile(networksFile)
@@ -153,16 +163,29 @@ async function lookAtApi(
     ]
   } catch (error) {
     if (error instanceof StakingApiError && error.status === 404)
-      return [
-        ok('staking API', about, 'it takes the API key; it does not list its networks'),
-        ...clockFinding(about, client.clockAheadMs()),
-      ]
+      return [notListed(about, error), ...clockFinding(about, client.clockAheadMs())]
     if (error instanceof StakingApiError && (error.status === 401 || error.status === 403))
       return [failed('staking API', about, `it refuses the key in ${api.apiKeyFile} (${error.status}): have one made, and put it there`)]
     return [failed('staking API', about, saying(error))]
   } finally {
     await client.close()
   }
+}
+
+/** To list the networks is an addition to the interface: who knows its codes, and has nothing there, does without. Any other host answers 404 as well. */
+function notListed(about: string, { kind, code }: StakingApiError): Finding {
+  if (code === 'not-found') return ok('staking API', about, 'it takes the API key; it does not list its networks')
+  return kind === 'problem'
+    ? warning(
+        'staking API',
+        about,
+        'it answers 404 without a code of the staking API, and does not list its networks: whether it is one, and takes the key, is not known. Check stakingApi.url',
+      )
+    : failed(
+        'staking API',
+        about,
+        "it answers 404 with something else than the staking API's own problem: another host or path answers. Check stakingApi.url",
+      )
 }
 
 /** Challenges of Solana stakes run out by the API's clock. */
@@ -213,7 +236,9 @@ async function lookAtKeys(options: DoctorOptions, signers: readonly StakingSigne
   try {
     const found: Finding[] = []
     if (file !== undefined && !existsSync(file))
-      found.push(skipped('configuration', file, `it is not here, so remote signers are not looked at: ${INSIDE}`))
+      found.push(
+        failed('configuration', file, `it is not there, so remote signers are not looked at: name the right file with --remote-signers`),
+      )
     if (!existsSync(keysDir) && remote.names().length === 0)
       return [...found, skipped('key', keysDir, `no keys are mounted here: ${INSIDE}`)]
     const keys = createKeys({ dir: keysDir, remote })

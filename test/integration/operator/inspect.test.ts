@@ -198,12 +198,21 @@ describe('doctor', () => {
     expect(code).toBe(1)
   })
 
+  test.each(['--networks', '--remote-signers'])(
+    'a file that %s names and that is not there is a fault, whatever else is well',
+    async (flag) => {
+      const { code, stdout } = await doctor(flag, '/nowhere.yaml')
+      expect(stdout).toMatch(/^failed +configuration: \/nowhere\.yaml: it is not there/m)
+      expect(code).toBe(1)
+    },
+  )
+
   test('with nothing configured says what it could not look at, and where it can', async () => {
     const home = mkdtempSync(join(tmpdir(), 'home-'))
     const { code, stdout, stderr } = await runToEnd({
       command: process.execPath,
-      args: [mainEntry, 'doctor', '--networks', '/nowhere.yaml', '--keys-dir', '/nokeys'],
-      env: { ...COMPILE_CACHE, KUBECONFIG: undefined, HOME: home },
+      args: [mainEntry, 'doctor', '--keys-dir', '/nokeys'],
+      env: { ...COMPILE_CACHE, KUBECONFIG: undefined, STAKING_NETWORKS: undefined, STAKING_REMOTE_SIGNERS: undefined, HOME: home },
       signal: AbortSignal.timeout(60_000),
     })
     expect(stdout.match(/^skipped/gm)).toHaveLength(3)
