@@ -119,7 +119,9 @@ function report(findings: readonly Finding[], isAll: boolean): string {
 
 function logCommand(version: string): Command {
   return new Command('log')
-    .description('print the audit trail: everything that was ever signed, from the transaction log')
+    .description(
+      'print the audit trail: every transaction that was signed, and every nonce that none names, as far as the transaction log has them. It does not keep all: a nonce that none names goes once it is final, and an exit or a withdrawal some time after its resource (--transaction-retention of the operator)',
+    )
     .addOption(kubeconfigOption())
     .addOption(contextOption())
     .option('--signer <name>', 'only of this StakingSigner')

@@ -99,6 +99,66 @@ test('nonces that no transaction names are in it, oldest first, with the signer 
   ])
 })
 
+describe('a nonce that no version of a transaction names', () => {
+  const takenFor = (nonce: number, transaction: Partial<NonNullable<SignerNonce['spec']['transaction']>> = {}): SignerNonce => {
+    const { spec, ...rest } = filler(nonce)
+    return { ...rest, spec: { ...spec, transaction: { name: 'deposit-1', uid: 'deposit-1', generation: 1, ...transaction } } }
+  }
+  const rows = (status: StakingTransactionStatus, ...places: readonly SignerNonce[]) =>
+    auditTrail([record(status)], places).map(({ nonce, action, result, transaction }) => [nonce, action, result, transaction])
+  const call = [4, 'Call', 'Open', 'deposit-1']
+
+  test('is a filler, and what came of it is not written down', () => {
+    expect(rows({ attempts: [attempt('0x1', 4)] }, filler(3))).toEqual([[3, 'Filler', 'NotRecorded', undefined], call])
+  })
+
+  test('and was taken for one that went on with another nonce is filled too', () => {
+    expect(rows({ place: 4, attempts: [attempt('0x1', 4)] }, takenFor(3), takenFor(4))).toEqual([
+      [3, 'Filler', 'NotRecorded', 'deposit-1'],
+      call,
+    ])
+  })
+
+  test('and was taken for one that has none is told as that', () => {
+    expect(rows({}, takenFor(3))).toEqual([[3, 'Filler', 'NotRecorded', 'deposit-1']])
+  })
+
+  test('of the generation that took it, though another generation names the same number in its own lane', () => {
+    expect(rows({ attempts: [attempt('0x1', 4, { generation: 2 })] }, takenFor(4, { generation: 1 }))).toEqual([
+      [4, 'Filler', 'NotRecorded', 'deposit-1'],
+      [4, 'Call', 'Open', 'deposit-1'],
+    ])
+  })
+
+  test('is in it once, by the transaction that names it: open, concluded, closed, or found by a witness', () => {
+    const landed: StakingTransactionStatus = { attempts: [attempt('0x1', 4)], outcome: { is: 'Landed', hash: '0x1', nonce: 4, ...place } }
+    expect(rows(landed, takenFor(4))).toEqual([[4, 'Call', 'Landed', 'deposit-1']])
+    const closed: StakingTransactionStatus = {
+      attempts: [attempt('0x1', 4)],
+      closed: [{ nonce: 4, generation: 1, by: 'Foreign', hash: '0xff', ...place }],
+    }
+    expect(rows(closed, takenFor(4))).toEqual([[4, 'Call', 'NonceUsedElsewhere', 'deposit-1']])
+    // Written before there was any hand-over.
+    const { generation: _none, ...old } = attempt('0x1', 4)
+    expect(rows({ attempts: [old] }, takenFor(4))).toEqual([call])
+    // Taken for another one, or for none, and followed since.
+    for (const of of [filler(4), takenFor(4, { uid: 'gone', name: 'gone' })])
+      expect(rows({ place: 4, attempts: [attempt('0x1', 4, { found: true })] }, of)).toEqual([call])
+  })
+
+  test('and was taken for one that is not in the log any more: what was sent is not known', () => {
+    expect(auditTrail([], [takenFor(3)])).toMatchObject([
+      { nonce: 3, action: 'Unknown', amount: '', to: undefined, result: 'NotRecorded', transaction: 'deposit-1' },
+    ])
+  })
+
+  test('is another lane’s where chain or address are', () => {
+    const { spec, ...rest } = filler(4)
+    const elsewhere = { ...rest, spec: { ...spec, chainId: 1 } }
+    expect(rows({ attempts: [attempt('0x1', 4)] }, elsewhere)).toEqual([[4, 'Filler', 'NotRecorded', undefined], call])
+  })
+})
+
 test('as CSV it has all columns', () => {
   expect(csv(auditColumns, auditTrail([record({ attempts: [attempt('0x1', 4)] })], []))).toBe(
     'TIME,NETWORK,SIGNER,NONCE,ACTION,AMOUNT,NAMESPACE,RESOURCE,RESULT,BLOCK,HASH,MAX FEE (GWEI),FROM,TO,KIND,TRANSACTION\r\n' +

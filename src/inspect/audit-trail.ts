@@ -1,9 +1,10 @@
 import { formatWeiAsGwei, wei } from '../lib/amounts.ts'
 import type { SignerNonce } from '../resources/signer-nonce.ts'
 import type { ClosedPlace, StakingTransaction, TransactionAttempt } from '../resources/staking-transaction.ts'
+import { unnamedPlaces } from './audit-places.ts'
 import type { Column } from './output.ts'
 
-/** One signed transaction, or a nonce that is filled. */
+/** One signed transaction, or a nonce that none names. */
 export interface AuditEntry {
   /** When it was written down, which was before it was signed: RFC 3339. */
   readonly at: string
@@ -22,8 +23,11 @@ export interface AuditEntry {
   /** The contract that is called; of a hand-over of authorities, who gets the withdraw authority, or else the stake authority. */
   readonly to: string | undefined
   readonly nonce: number | undefined
-  /** Call: does what it is for. Cancel and Filler: 0 wei to the signer itself. */
-  readonly action: 'Call' | 'Cancel' | 'Filler'
+  /**
+   * Call: does what it is for. Cancel and Filler: 0 wei to the signer itself; a Filler, under a nonce that no transaction names. Unknown: the transaction that
+   * the nonce was taken for is not in the log any more.
+   */
+  readonly action: 'Call' | 'Cancel' | 'Filler' | 'Unknown'
   readonly hash: string | undefined
   readonly maxFeePerGasGwei: string | undefined
   readonly result: AuditResult
@@ -46,6 +50,8 @@ export type AuditResult =
   | 'Replaced'
   /** A transaction that the log does not know took the nonce. */
   | 'NonceUsedElsewhere'
+  /** The log does not say what came of it, nor whether it was sent yet: of a nonce that no transaction names. */
+  | 'NotRecorded'
 
 const closedAs = {
   Cancel: 'Cancelled',
@@ -56,35 +62,10 @@ const closedAs = {
   Unrelated: 'Unrelated',
 } as const satisfies Readonly<Record<ClosedPlace['by'], AuditResult>>
 
-/** All that was ever signed, by the transaction log: the oldest first. */
+/** All that was signed, and every nonce that was given out, as far as the transaction log still has it: the oldest first. */
 export function auditTrail(records: readonly StakingTransaction[], places: readonly SignerNonce[]): readonly AuditEntry[] {
-  const networks = new Map(records.map(({ spec }) => [spec.chainId, spec.network]))
-  const signers = new Map(records.map(({ spec }) => [spec.from.toLowerCase(), spec.signer]))
-  const fillers = places
-    .filter(({ spec }) => spec.transaction === undefined)
-    .map((place): AuditEntry => {
-      const { chainId, address, nonce } = place.spec
-      return {
-        at: place.metadata.creationTimestamp ?? '',
-        network: networks.get(chainId) ?? `chain id ${chainId}`,
-        signer: signers.get(address.toLowerCase()) ?? '',
-        from: address,
-        purpose: '',
-        namespace: '',
-        resource: '',
-        resourceKind: '',
-        amount: '0 ETH',
-        to: address,
-        nonce,
-        action: 'Filler',
-        hash: undefined,
-        maxFeePerGasGwei: undefined,
-        result: 'Open',
-        block: undefined,
-        transaction: undefined,
-      }
-    })
-  return [...records.flatMap(entriesOf), ...fillers].sort((a, b) => a.at.localeCompare(b.at) || (a.nonce ?? 0) - (b.nonce ?? 0))
+  const entries = [...records.flatMap(entriesOf), ...unnamedPlaces(records, places)]
+  return entries.sort((a, b) => a.at.localeCompare(b.at) || (a.nonce ?? 0) - (b.nonce ?? 0))
 }
 
 function entriesOf(record: StakingTransaction): readonly AuditEntry[] {

@@ -14,8 +14,9 @@ export interface AuditFilter {
 
 /** @throws InspectError where whoever looks may not read the transaction log */
 export async function readAuditTrail(cluster: Cluster, filter: AuditFilter, signal: AbortSignal): Promise<readonly AuditEntry[]> {
-  const records = await cluster.list<StakingTransaction>(definitionOf(stakingTransaction), {}, signal)
+  // Places first: one that is taken and named meanwhile is named by the records that are read after it.
   const places = await cluster.list<SignerNonce>(definitionOf(signerNonce), {}, signal)
+  const records = await cluster.list<StakingTransaction>(definitionOf(stakingTransaction), {}, signal)
   if (records === 'forbidden' || places === 'forbidden')
     throw new InspectError(
       'you may not list StakingTransactions and SignerNonces: the chart’s ClusterRole staking-operator-signers allows it; a tenant sees the transactions of one resource in its status',
