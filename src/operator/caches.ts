@@ -32,11 +32,11 @@ export function createCaches(collection: Collections) {
       networkOf: ({ spec }) => spec.network,
       amountOf: ({ spec }) => Math.round(Number(spec.amountEth) * 1e9),
       isSlashed: ({ status }) => status?.validator?.slashed === true,
-      // EIP-7002: exits and withdrawals are asked for by the withdrawal address, as long as the validator holds anything.
+      // EIP-7002: exits and withdrawals are asked for by the withdrawal address, as long as the validator holds anything. That it has left is the staking API's word.
       controlledBy: {
         withdrawalAddress: ({ spec, status }) => (isConfirmed(status) && !isDone(status) ? spec.withdrawalAddress : undefined),
       },
-      indexers: { stakeId: byStakeId, validator: stakesByValidator },
+      indexers: { stakeId: byStakeId, validator: stakesByValidator, unconfirmed: byUnconfirmedAddress },
     }),
     exits: createSagaCollection<ValidatorExit & KubeObject>(collection, {
       definition: validatorExit,
@@ -92,6 +92,11 @@ export function createCaches(collection: Collections) {
   }
 }
 
+/** Withdrawal addresses of deposits that are not final, as far as status says. What a definition of another version lets through may have none. */
+const byUnconfirmedAddress = ({ spec, status }: EthereumStake): readonly string[] => {
+  const { withdrawalAddress }: Partial<EthereumStake['spec']> = spec
+  return withdrawalAddress === undefined || isConfirmed(status) ? [] : [withdrawalAddress.toLowerCase()]
+}
 const byPlan = ({ spec }: StakingApproval): readonly string[] => [spec.planHash]
 const byStakeId = ({ status }: { readonly status?: { readonly stakeId?: string | undefined } }): readonly string[] =>
   status?.stakeId === undefined ? [] : [status.stakeId]

@@ -12,15 +12,15 @@ import { createReconciler, type Reconciler } from './engine/reconcile.ts'
 import type { ObservationIntervals, SagaKind } from './engine/saga-kind.ts'
 import type { EffectTable, Perform } from './engine/step.ts'
 import { stall } from './engine/verdict.ts'
+import { createKeyNeed } from './key-need.ts'
 import { createEthereumStakeEffects } from './kinds/ethereum-stake/effects.ts'
 import { ethereumStakeKind } from './kinds/ethereum-stake/kind.ts'
 import { solanaStakeAuthorizationKind } from './kinds/solana-stake/authorization-kind.ts'
 import { createSolanaStakeEffects } from './kinds/solana-stake/effects.ts'
 import { solanaStakeKind } from './kinds/solana-stake/kind.ts'
-import { duplicateOf, twinOf } from './kinds/staking-signer/duplicate.ts'
+import { duplicateOf } from './kinds/staking-signer/duplicate.ts'
 import { type BalanceReading, createSignerFacts } from './kinds/staking-signer/facts.ts'
 import { createSignerHold } from './kinds/staking-signer/hold.ts'
-import type { KeyNeed } from './kinds/staking-signer/need.ts'
 import { createSignerReconciler } from './kinds/staking-signer/signers.ts'
 import { createSignerStore } from './kinds/staking-signer/store.ts'
 import type { ValidatorRequestResource } from './kinds/validator-request/deps.ts'
@@ -365,17 +365,7 @@ function composeSagas(ground: Ground, { requests, deposit, request, solana }: Ef
 
 type Hold = ReturnType<typeof createSignerHold>
 
-/** Who needs a signer's key yet. */
-function composeNeed(caches: Caches): (signer: StakingSigner) => KeyNeed {
-  const { stakes, solanaStakes, signers } = caches
-  const sagas = sagasOf(caches)
-  return (signer) => ({
-    controls: (signer.spec.chain === 'Solana' ? solanaStakes : stakes).controlledBy(signer.spec.address),
-    hasUsers: sagas.some((saga) => saga.hasUnsettled(signer.metadata.name)),
-    hasTwin: twinOf(signer, signers.cache.list()) !== undefined,
-  })
-}
-type Need = ReturnType<typeof composeNeed>
+type Need = ReturnType<typeof createKeyNeed>
 
 function composeSigners({ parts, store, transactions, memory }: Ground, legacy: Legacy, hold: Hold, need: Need): Reconcile {
   const { networks, keys, solanaKeys, clock, events, report } = parts
@@ -490,7 +480,7 @@ export function composeOperator(parts: OperatorParts) {
   const { store, transactions, log } = ground
   const effects = composeEffects(ground)
   const legacy = composeLegacy(ground, effects)
-  const need = composeNeed(parts.caches)
+  const need = createKeyNeed(parts.caches)
   const hold = createSignerHold({
     ...parts.caches.signers,
     fieldManager: parts.fieldManager,

@@ -171,7 +171,7 @@ export const reasons = {
   ControlsStakes: {
     stalled: false,
     means:
-      'Only this key can get at stakes: its address is the withdrawal address of validators, which can never be changed, or an authority of stake accounts. Keep the key until their money is out.',
+      'Only this key can get at stakes: its address is the withdrawal address of validators, or of deposits that are to be one, which can never be changed, or an authority of stake accounts. Keep the key until their money is out.',
   },
   SignerNotReady: { stalled: false, warnAfterMinutes: 5, means: 'The signer exists but cannot be used now; its own conditions say why.' },
 

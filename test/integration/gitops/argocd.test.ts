@@ -203,7 +203,7 @@ describe(argoCd.isOwn ? 'by the code of Argo CD' : 'by the interpreter of Argo C
         ...change,
       },
     }) as unknown as StakingSigner
-  const need = { controls: new Map(), hasUsers: false }
+  const need = { controls: new Map(), awaits: new Set<string>(), hasUsers: false }
   const facts = {
     ...{ key: { address: `0x${'11'.repeat(20)}` }, matches: true, duplicateOf: undefined, unreadable: undefined, networks: [] },
     ...{ need, isInFlight: false },

@@ -222,7 +222,7 @@ const facts = {
   duplicateOf: undefined,
   unreadable: undefined,
   networks: [],
-  need: { controls: new Map(), hasUsers: false },
+  need: { controls: new Map(), awaits: new Set(), hasUsers: false },
   isInFlight: false,
 } as unknown as Facts
 const holding = (balance: bigint, needed: bigint) =>

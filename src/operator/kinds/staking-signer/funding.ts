@@ -13,7 +13,7 @@ export interface Funds {
   readonly isStale: boolean
 }
 
-interface NetworkFunds {
+export interface NetworkFunds {
   readonly name: string
   /** Undefined where the chain has never answered. */
   readonly funds?: Funds

@@ -7,7 +7,7 @@ import type { KubeObject } from '../../kube/objects.ts'
 import type { ResourceClient } from '../../kube/resource-client.ts'
 import { isOpen } from '../../transactions/solana/holders.ts'
 import type { TransactionStore } from '../../transactions/store.ts'
-import { type KeyNeed, mayGo } from './need.ts'
+import { isAlone, type KeyNeed, mayGo } from './need.ts'
 
 type Signer = StakingSigner & KubeObject
 
@@ -52,7 +52,7 @@ export function createSignerHold(deps: SignerHoldDeps) {
     async settle(signer: Signer, signal: AbortSignal): Promise<Signer | undefined> {
       const isDeleted = signer.metadata.deletionTimestamp !== undefined
       const need = deps.need(signer)
-      const inUse = isInUse(signer, deps.transactions) || (need.controls.size > 0 && !mayGo(signer, need))
+      const inUse = isInUse(signer, deps.transactions) || (isAlone(need) && !mayGo(signer, need))
       if (inUse && !has(signer) && !isDeleted) return change(signer, { addFinalizer: LANE_FINALIZER }, signal)
       if (!inUse && has(signer) && isDeleted) return change(signer, { removeFinalizer: LANE_FINALIZER }, signal)
       return signer

@@ -220,6 +220,23 @@ describe('whether its key is still needed', () => {
     expect(world.signers.get('signer-1')?.status?.lanes?.[0]?.validators).toBeUndefined()
   })
 
+  test('that it may go says where its address holds money, or may', async () => {
+    const world = createWorld()
+    world.addSigner()
+    const operator = world.start()
+    const message = () => findCondition(world.signers.get('signer-1')?.status?.conditions, 'KeyNeeded')?.message
+    world.chain.state.wrongChain = true
+    await operator.visitSigner('signer-1')
+    expect(needed(world)).toBe('False Settled')
+    expect(message()).toMatch(/What its address holds on hoodi is not known: look there before the key is thrown away\.$/)
+    world.chain.state.wrongChain = false
+    await operator.visitSigner('signer-1')
+    expect(message()).toMatch(/Its address holds money on hoodi \(status\.balance\): send that elsewhere while you have the key\.$/)
+    // No figure of it is in it, so that it isn't written for each.
+    expect(message()).not.toMatch(/[0-9]/)
+    expect(world.signers.get('signer-1')?.status?.balance).toMatch(/ETH on hoodi/)
+  })
+
   test('a stake whose withdrawal address is another’s leaves nothing behind', async () => {
     const world = createWorld()
     world.addSigner()
@@ -291,6 +308,70 @@ describe('whether its key is still needed', () => {
     }
     await operator.visitSigner('signer-1')
     expect(world.signers.get('signer-1')).toBeUndefined()
+  })
+
+  describe('which is the withdrawal address of a stake that another key pays', () => {
+    const others = { ...own, signer: 'signer-2' }
+    function paidByAnother(change: object = {}) {
+      const world = createWorld()
+      world.addSigner()
+      world.addSigner('signer-2', { keyName: 'key-1', address: testAddress(1) }, {}, 1)
+      world.addStake(KEY, { ...others, ...change })
+      return { world, operator: world.start() }
+    }
+    /** Looked at, deleted, and looked at again. */
+    async function remains({ world, operator }: ReturnType<typeof paidByAnother>) {
+      await operator.visitSigner('signer-1')
+      expect(needed(world)).toBe('True ControlsStakes')
+      world.signers.remove('signer-1')
+      await operator.visitSigner('signer-1')
+      const said = findCondition(world.signers.get('signer-1')?.status?.conditions, 'Ready')
+      expect(said?.message).toMatch(/withdrawal address of (validators|deposits) on hoodi.*confirm-delete=signer-1/)
+    }
+
+    test('it is needed before that is signed, though it waits', async () => {
+      const given = paidByAnother({ suspend: true })
+      await given.world.visit(given.operator, KEY)
+      await remains(given)
+      expect(given.world.chain.everSent()).toEqual([])
+      // The stake that was never paid goes, and with it what the key was kept for.
+      given.world.stakes.remove(KEY)
+      await given.world.visit(given.operator, KEY)
+      await given.operator.visitSigner('signer-1')
+      expect(given.world.signers.get('signer-1')).toBeUndefined()
+    })
+
+    test('while its deposit is in the pool, whatever somebody writes to its status', async () => {
+      const given = paidByAnother()
+      await given.world.visit(given.operator, KEY)
+      expect(given.world.chain.everSent()).toHaveLength(1)
+      for (const state of ['Failed', 'Confirmed']) {
+        given.world.editStatus((status) => ({
+          ...status,
+          transaction: { ...status.transaction, state },
+          validator: { pubkey: status.depositData?.pubkey, status: 'withdrawal_done' },
+        }))
+        await given.operator.visitSigner('signer-1')
+        expect(needed(given.world)).toBe('True ControlsStakes')
+      }
+      await remains(given)
+    })
+
+    test('and after it', async () => {
+      const given = paidByAnother()
+      await given.world.settle(given.operator)
+      await remains(given)
+    })
+
+    test('not once it was reverted, by the log', async () => {
+      const given = paidByAnother()
+      await given.world.visit(given.operator, KEY)
+      given.world.chain.state.contractReverts = true
+      await given.world.settle(given.operator)
+      expect(given.world.record()?.status?.outcome?.is).toBe('Reverted')
+      await given.operator.visitSigner('signer-1')
+      expect(needed(given.world)).toBe('False Settled')
+    })
   })
 
   test('what nobody has paid holds nothing, whatever address it names', async () => {

@@ -20,7 +20,7 @@ const facts = (change: Partial<SignerFacts> = {}): SignerFacts => ({
   duplicateOf: undefined,
   unreadable: undefined,
   networks: [{ name: 'hoodi', funds: funds(64n) }],
-  need: { controls: new Map(), hasUsers: false },
+  need: { controls: new Map(), awaits: new Set(), hasUsers: false },
   isInFlight: false,
   ...change,
 })

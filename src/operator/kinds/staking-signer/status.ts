@@ -14,7 +14,7 @@ import { acknowledged } from '../../engine/acknowledge.ts'
 import { notStalled, say, stated, waitsForPerson } from '../../engine/progress.ts'
 import { balanceOf, type Funds, fundingOf, isShortOf } from './funding.ts'
 import { shownLimits } from './limits.ts'
-import { controlsMessage, type KeyNeed, mayGo, neededStatement } from './need.ts'
+import { controlsMessage, isAlone, type KeyNeed, mayGo, neededStatement } from './need.ts'
 
 /** What was found out about a signer in one visit. */
 export interface SignerFacts {
@@ -86,7 +86,7 @@ function statementsFor(signer: StakingSigner, facts: SignerFacts): Record<Stakin
           )
   const Funded = fundingOf(signer, facts.networks)
   const KeyUsedElsewhere = elsewhere(signer, facts)
-  const KeyNeeded = neededStatement(signer, facts.need, facts.isInFlight)
+  const KeyNeeded = neededStatement(signer, facts)
   const own = { KeyValid, Funded, KeyUsedElsewhere, KeyNeeded }
   const trouble = troubleOf(signer, facts, KeyValid)
   const isAway = 'reason' in facts.key && facts.key.passes === true && trouble === KeyValid
@@ -154,9 +154,9 @@ function troubleOf(signer: StakingSigner, facts: SignerFacts, keyValid: Statemen
 }
 
 function deletion(signer: StakingSigner, { networks, need, isInFlight }: SignerFacts): string {
-  if (!isInFlight && need.controls.size > 0 && !mayGo(signer, need)) {
+  if (!isInFlight && isAlone(need) && !mayGo(signer, need)) {
     const { name } = signer.metadata
-    return `It was deleted, and nothing new is signed with its key; nothing of it is in flight. It stays all the same: ${controlsMessage(signer, [...need.controls.keys()].toSorted())} To have the StakingSigner forgotten (the key is still needed): kubectl annotate signer ${name} ${CONFIRM_DELETE_ANNOTATION}=${name}`
+    return `It was deleted, and nothing new is signed with its key; nothing of it is in flight. It stays all the same: ${controlsMessage(signer, need)} To have the StakingSigner forgotten (the key is still needed): kubectl annotate signer ${name} ${CONFIRM_DELETE_ANNOTATION}=${name}`
   }
   const open = networks.flatMap(({ name, lane }) => (lane === undefined || lane.open === 0 ? [] : `${lane.open} on ${name}`))
   return `It was deleted, and nothing new is signed with its key. It stays until the transactions that are in flight are settled (${open.join(', ') || 'they are being looked for'}): kubectl get stx shows them.`
