@@ -12,7 +12,7 @@ import type { LaneDeps, Moment } from './moment.ts'
 import { feesFor, feesOf, highestFees, isBelowBaseFee, isTooCheap } from './price.ts'
 import { mayAttempt, openAttempts, PATIENCE_MS } from './protocol.ts'
 import { createRivals } from './rivals.ts'
-import { giveWay, type SignedAttempt } from './signing.ts'
+import { giveWay, type SignedAttempt, withoutKey } from './signing.ts'
 import { type RecordObject, recordOf } from './store.ts'
 import { createTelling } from './telling.ts'
 
@@ -69,10 +69,6 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
         (one.found === true || (memory.of(of).sent.has(one.hash.toLowerCase()) && one.approval?.planHash === approval?.planHash)),
     )
 
-  /** The version that is sent: the newest. */
-  const current = (record: RecordObject): TransactionAttempt | undefined =>
-    openAttempts(recordOf(record)).findLast(({ kind }) => kind === 'Call')
-
   /** @throws Halt, or a port's error, where the call can't be sent now */
   async function driveCall(moment: Moment, of: RecordObject, admission: Admission): Promise<void> {
     const attempt = current(of)
@@ -88,10 +84,11 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
       const isShort = BigInt(attempt.valueWei ?? '0') < least
       const isLate = waitedMs(of, attempt) > moment.network.bumpAfterMs && isTooCheap(fees, market)
       if (isPricedOut(market, of, attempt, admission.feeCap)) throw tooDear(admission.feeCap, attempt.hash)
-      if (
-        (isShort || isLate || known.isUnderpriced || (isBelowBaseFee(fees, market) && !known.sent.has(attempt.hash.toLowerCase()))) &&
-        mayBumpNow(moment, of)
-      ) {
+      const isWanted =
+        isShort || isLate || known.isUnderpriced || (isBelowBaseFee(fees, market) && !known.sent.has(attempt.hash.toLowerCase()))
+      const isDue = isWanted && mayBumpNow(moment, of)
+      if (isDue || !isWanted) known.unsigned = undefined
+      if (isDue) {
         // A node may have what it refused: no version is made while one does that would do.
         const next = feesFor(market, admission.feeCap, highestFees(openAttempts(recordOf(of))))
         if (next === undefined || mayAttempt(recordOf(of), 'Call') !== 'yes') {
@@ -99,30 +96,31 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
             throw tooDear(admission.feeCap, attempt.hash)
         } else {
           known.bumpedAt = clock.monotonicMs()
-          const signed = await signing.version(
-            of,
-            admission.signer,
-            {
-              kind: 'Call',
-              nonce,
-              gas: BigInt(attempt.gas ?? '0'),
-              fees: next,
-              valueWei: isShort ? value : wei(BigInt(attempt.valueWei ?? '0')),
-            },
-            moment.signal,
-          )
-          const approved = approvedAs(signed, admission.approval ?? approvalOf(of))
-          const written = await record(moment, of, approved)
-          known.isUnderpriced = false
-          await sendCall(moment, written, approved.attempt, admission.signer, answering(moment))
-          return sentSoFar(moment, written, approved.attempt)
+          const version = {
+            kind: 'Call' as const,
+            nonce,
+            gas: BigInt(attempt.gas ?? '0'),
+            fees: next,
+            valueWei: isShort ? value : wei(BigInt(attempt.valueWei ?? '0')),
+          }
+          const signed = await signing.version(of, admission.signer, version, moment.signal).catch(withoutKey(known))
+          if (signed !== undefined) {
+            const approved = approvedAs(signed, admission.approval ?? approvalOf(of))
+            const written = await record(moment, of, approved)
+            known.isUnderpriced = false
+            await sendCall(moment, written, approved.attempt, admission.signer, answering(moment))
+            return sentSoFar(moment, written, approved.attempt)
+          }
         }
       }
+      // What pays too little would be sent in vain.
+      if (isShort && known.unsigned !== undefined) throw known.unsigned
       // A node that drops what can't be mined at this price would be handed it at every poll: it gets it when the price has fallen.
       const isHopeless = isBelowBaseFee(fees, market) && known.sent.has(attempt.hash.toLowerCase())
       const nodes = isHopeless ? [] : await lacking(moment, of, attempt)
       if (nodes.length > 0) await sendCall(moment, of, attempt, admission.signer, nodes)
       else if (!isHopeless) known.sent.add(attempt.hash.toLowerCase())
+      if (known.unsigned !== undefined) throw known.unsigned
     } else followed.assertGoesOn(known, moment, attempt)
     sentSoFar(moment, of, attempt)
   }
@@ -132,6 +130,10 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
 
   return { driveCall, sendCall, sentSoFar }
 }
+
+/** The version that is sent: the newest. */
+const current = (record: RecordObject): TransactionAttempt | undefined =>
+  openAttempts(recordOf(record)).findLast(({ kind }) => kind === 'Call')
 
 function sentStanding({ network, counts }: Moment, { hash, nonce = 0 }: TransactionAttempt): Standing {
   const isBehind = counts.latest < nonce

@@ -1,5 +1,7 @@
 import { wei } from '../../lib/amounts.ts'
+import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { wait } from '../engine/verdict.ts'
+import { KeyError } from '../ports.ts'
 import { answering, type Delivery } from './delivery.ts'
 import { standingOf } from './hindrance.ts'
 import type { Standing } from './memory.ts'
@@ -38,18 +40,29 @@ export function createCancel(deps: LaneDeps, { lacking, send, record, waitedMs, 
         )
       if (fees !== undefined) {
         known.bumpedAt = clock.monotonicMs()
+        const signed = await signing
+          .version(of, signer, { kind: 'Cancel', nonce, gas: 0n, fees, valueWei: wei(0n) }, moment.signal)
+          .catch(async (error: unknown) => {
+            // The last one goes on though its signer is away, as far as its signature stands in the log.
+            if (error instanceof KeyError && newest?.signature !== undefined) await sendAgain(moment, of, newest)
+            throw error
+          })
         known.isUnderpriced = false
-        const signed = await signing.version(of, signer, { kind: 'Cancel', nonce, gas: 0n, fees, valueWei: wei(0n) }, moment.signal)
         const written = await record(moment, of, signed)
         await send(moment, written, signed.attempt, signed.raw, answering(moment))
         return
       }
     }
-    if (newest === undefined) return
-    const nodes = await lacking(moment, of, newest)
+    if (newest !== undefined) await sendAgain(moment, of, newest)
+  }
+
+  /** Hands a cancel to the nodes that lack it. */
+  async function sendAgain(moment: Moment, of: RecordObject, cancel: TransactionAttempt): Promise<void> {
+    const nodes = await lacking(moment, of, cancel)
     if (nodes.length === 0) return
-    const raw = await signing.again(of, signer, newest, moment.signal).catch(giveWay(known))
-    await send(moment, of, newest, raw, nodes)
+    const signer = signing.signerOf(moment.lane, of.spec.signer)
+    const raw = await signing.again(of, signer, cancel, moment.signal).catch(giveWay(memory.of(of)))
+    await send(moment, of, cancel, raw, nodes)
   }
 
   /** Sends the cancel. `because`: what keeps the call back, which a person should know before anything else. */

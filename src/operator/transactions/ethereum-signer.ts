@@ -56,13 +56,14 @@ export function createEthereumSigners(deps: SignerAdmissionDeps) {
 
   /**
    * The signer of a resource, admitted by its policy as both stand now, and its key belongs to its address. `fresh`: signer and namespace are read past the
-   * cache.
+   * cache. `isSigned`: what is to be sent was signed already, and the key is asked for nothing, since its remote signer may be away; a new signature is refused
+   * with any other key.
    */
   async function admitted(
     { name, namespace }: { readonly name: string; readonly namespace: string },
     refusalOf: (signer: StakingSigner, namespace: NamespaceFacts) => Refusal | undefined,
     signal: AbortSignal,
-    fresh = false,
+    { fresh = false, isSigned = false }: { readonly fresh?: boolean; readonly isSigned?: boolean } = {},
   ): Promise<StakingSigner> {
     const signer = fresh ? await deps.signers.read(name, signal) : deps.signers.get(name)
     if (signer === undefined)
@@ -76,6 +77,7 @@ export function createEthereumSigners(deps: SignerAdmissionDeps) {
         'DuplicateSigner',
         `StakingSigner ${twin} declares the same address as ${name} and is older. One address has one sequence of nonces, and so one signer: delete one of them.`,
       )
+    if (isSigned) return signer
     const address = await deps.keys.address(signer.spec.keyName, signal)
     if (!sameHex(address, signer.spec.address)) {
       throw stall(

@@ -2,6 +2,7 @@ import type { Hash, Hex } from '../../chains/ethereum/chain.ts'
 import type { Fees } from '../../chains/ethereum/fees.ts'
 import type { ShownPlan } from '../../resources/plan.ts'
 import type { Verdict } from '../engine/verdict.ts'
+import type { KeyError } from '../ports.ts'
 import type { RecordObject } from './store.ts'
 
 /** Why a transaction is not done yet, for its owner's conditions. */
@@ -21,6 +22,8 @@ export interface RecordMemory {
   hinderedSince: number | undefined
   /** A node asked for more than the newest version pays, or that can't be sent again: another is to be made. */
   isUnderpriced: boolean
+  /** Why no other version could be signed when one was wanted last: the newest goes on meanwhile. */
+  unsigned: KeyError | undefined
   /** Since when the price is above what it may pay, monotonic ms. */
   tooDearSince: number | undefined
   bumpedAt: number | undefined
@@ -74,6 +77,7 @@ export function createMemory(onStanding: (record: string, standing: Standing) =>
           freshPlace: false,
           hinderedSince: undefined,
           isUnderpriced: false,
+          unsigned: undefined,
           tooDearSince: undefined,
           bumpedAt: undefined,
           nextSince: undefined,

@@ -42,6 +42,10 @@ export function assertOwnerAsks(
 /** Whether an Ethereum record has a place in its lane, or an outcome: its owner follows it from then on, and makes no other. */
 export const isBegun = ({ status }: RecordObject): boolean => status?.place !== undefined || status?.outcome !== undefined
 
+/** Whether the call that is to be sent stands in the log with its signature, as of a remote signer: it is sent without its key. */
+export const isSigned = (record: RecordObject): boolean =>
+  openAttempts(recordOf(record)).findLast(({ kind }) => kind === 'Call')?.signature !== undefined
+
 const othersAmong = (records: readonly RecordObject[], { spec, metadata }: RecordObject): readonly RecordObject[] =>
   records.filter(
     (other) =>

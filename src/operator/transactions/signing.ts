@@ -8,7 +8,7 @@ import { timestamp } from '../../resources/conditions.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { Halt, stall } from '../engine/verdict.ts'
-import type { EthereumKeys } from '../ports.ts'
+import { type EthereumKeys, KeyError } from '../ports.ts'
 import { addressOf } from './ethereum-texts.ts'
 import type { LaneId } from './names.ts'
 import { CANCEL_GAS, feesOf } from './price.ts'
@@ -35,6 +35,15 @@ export const giveWay =
   (error: unknown): never => {
     if (error instanceof UnrepeatableError) known.isUnderpriced = true
     throw error
+  }
+
+/** Remembers that the key could not sign: what it has signed before goes on. @throws any other error */
+export const withoutKey =
+  (known: { unsigned: KeyError | undefined }) =>
+  (error: unknown): undefined => {
+    if (!(error instanceof KeyError)) throw error
+    known.unsigned = error
+    return undefined
   }
 
 export type Signing = ReturnType<typeof createSigning>

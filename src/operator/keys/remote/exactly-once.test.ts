@@ -97,16 +97,77 @@ test('nodes that forget it are given the same bytes again while the signer is go
   const [{ hash } = {}] = attempts(world)
   world.chain.forget()
   kms.state.isGone = true
-  // A new leader, which knows nothing of the signer: it has the address from the log's lane and can't ask for the key's.
+  const askedBefore = kms.asked.length
+  // A new leader, which knows nothing of the signer, and needs nothing of it.
+  await world.settle(world.start())
+  expect(world.ready()).toBe(true)
+  expect(calls(world).every((one) => sameHex(one.hash, hash ?? ''))).toBe(true)
+  expect([signatures(), kms.asked.length - askedBefore]).toEqual([1, 0])
+  assertOnce(world, KEY)
+})
+
+test('ended between the log and the network with the signer gone, it is sent all the same: not if the policy has changed, nor suspended', async () => {
+  const { world, kms } = kmsWorld()
+  const doomed = world.start((point, operator) => {
+    if (point.startsWith('before send')) operator.kill()
+  })
+  await world.settle(doomed, [KEY], 1)
+  kms.state.isGone = true
+  world.editPolicy({ allowedNamespaces: { names: ['team-b'] } })
   const operator = world.start()
   await polls(world, operator, KEY, 2)
-  expect(world.condition('Ready')?.reason).toBe('SignerUnavailable')
-  expect(world.condition('Stalled')?.status).toBe('False')
-  kms.state.isGone = false
+  expect([world.stalled(), calls(world).length]).toEqual(['NamespaceNotAllowed', 0])
+  world.editPolicy({ allowedNamespaces: { names: ['team-a'] } })
+  world.editSigner({ suspend: true })
+  await polls(world, operator, KEY, 2)
+  expect([world.condition('Ready')?.reason, calls(world).length]).toEqual(['SignerSuspended', 0])
+  world.editSigner({ suspend: false })
   await world.settle(operator)
-  expect(calls(world).every((one) => sameHex(one.hash, hash ?? ''))).toBe(true)
-  expect(signatures()).toBe(1)
   assertOnce(world, KEY)
+})
+
+test.each(['a new leader', 'the same leader'])(
+  'to %s that would raise its price the signer is gone: nodes that forget it get the same bytes',
+  async (who) => {
+    const { world, kms } = kmsWorld()
+    const first = world.start()
+    await world.visit(first)
+    const [{ hash, maxFeePerGasWei = '0', maxPriorityFeePerGasWei = '0' } = {}] = attempts(world)
+    const operator = who === 'the same leader' ? first : world.start()
+    kms.state.isGone = true
+    // Above that it pays less than its whole tip.
+    world.chain.state.baseFee = BigInt(maxFeePerGasWei) - BigInt(maxPriorityFeePerGasWei) + 1n
+    await world.visit(operator)
+    world.clock.advance(600_000)
+    await world.visit(operator)
+    expect(world.condition('Ready')?.reason).toBe('SignerUnavailable')
+    world.chain.forget()
+    await polls(world, operator, KEY, 2)
+    expect(world.condition('Ready')?.reason).toBe('SignerUnavailable')
+    expect(world.chain.pool().map((one) => one.hash)).toEqual([hash])
+    await world.settle(operator)
+    expect(attempts(world)).toHaveLength(1)
+    assertOnce(world, KEY)
+  },
+)
+
+test('a cancel whose price would be raised while the signer is gone is given to nodes that forget it, too', async () => {
+  const { world, kms, keys } = kmsWorld({ stakes: 2 })
+  const first = world.start()
+  await world.visit(first)
+  world.editSpec({ suspend: true })
+  for (let round = 0; round < 3; round++) for (const key of keys) await polls(world, first, key, 1)
+  const cancel = attempts(world).findLast(({ kind }) => kind === 'Cancel')
+  expect(cancel?.signature).toBeDefined()
+  kms.state.isGone = true
+  const operator = world.start()
+  world.chain.state.baseFee = BigInt(cancel?.maxFeePerGasWei ?? '0') - BigInt(cancel?.maxPriorityFeePerGasWei ?? '0') + 1n
+  await world.visit(operator)
+  world.clock.advance(600_000)
+  world.chain.forget()
+  await polls(world, operator, KEY, 2)
+  expect(world.chain.pool().map(({ hash }) => hash)).toContain(cancel?.hash)
+  expect(attempts(world).filter(({ kind }) => kind === 'Cancel')).toHaveLength(1)
 })
 
 test('the same leader gives them the same bytes though the signer is gone', async () => {

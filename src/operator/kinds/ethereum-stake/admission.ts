@@ -4,7 +4,7 @@ import type { EthereumStake } from '../../../resources/ethereum-stake.ts'
 import { stall } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
-import { assertOwnerAsks, doneInstead, isBegun, otherPayments } from '../../transactions/owner.ts'
+import { assertOwnerAsks, doneInstead, isBegun, isSigned, otherPayments } from '../../transactions/owner.ts'
 import type { RecordObject } from '../../transactions/store.ts'
 import type { DepositEvidence } from './evidence.ts'
 import { depositPlan } from './plan.ts'
@@ -73,7 +73,7 @@ export function createDepositAdmission(
           `The deposit's transaction was made for chain id ${record.spec.chainId}, and network ${request.network} has chain id ${network.config.chainId} now. It is followed where it was made; nothing is signed.`,
         )
       await assertIsThePaidOne(record, request, network, fresh, signal)
-      const signer = await admittedSigner(request, signal, fresh)
+      const signer = await admittedSigner(request, signal, { fresh, isSigned: isSigned(record) })
       if (!sameHex(signer.spec.address, record.spec.from))
         throw stall(
           'SignerChanged',

@@ -70,13 +70,17 @@ export function createDepositRequests(deps: SignerAdmissionDeps) {
   }
 
   /** The signer, admitted by its policy for this resource as both stand now. */
-  const admittedSigner = (request: StakeRequest, signal: AbortSignal, fresh = false): Promise<StakingSigner> =>
+  const admittedSigner = (
+    request: StakeRequest,
+    signal: AbortSignal,
+    how: { readonly fresh?: boolean; readonly isSigned?: boolean } = {},
+  ): Promise<StakingSigner> =>
     admitted(
       { name: request.signer, namespace: request.origin.namespace },
       (signer, namespace) =>
         admitDeposit(signer, { namespace, withdrawalAddress: request.withdrawalAddress, amountGwei: amountOf(request) }),
       signal,
-      fresh,
+      how,
     )
 
   /** What the service says of the stake: by the idempotent creation itself, so that it is the one of this resource and no other. */

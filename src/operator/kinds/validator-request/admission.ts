@@ -6,7 +6,7 @@ import type { EthereumNetwork } from '../../ports.ts'
 import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import type { Admission, TransactionKind } from '../../transactions/kind.ts'
 import type { TransactionLog } from '../../transactions/log.ts'
-import { doneInstead } from '../../transactions/owner.ts'
+import { doneInstead, isSigned } from '../../transactions/owner.ts'
 import { closedOf } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { requestPlan } from './plan.ts'
@@ -96,7 +96,7 @@ export function createRequestAdmission(
         `The request's transaction was made for chain id ${spec.chainId}, and network ${spec.network} has chain id ${network.config.chainId} now. It is followed where it was made; nothing is signed.`,
       )
     const isFirst = record.status?.place === undefined
-    const signer = await admittedSigner(order, signal, fresh)
+    const signer = await admittedSigner(order, signal, { fresh, isSigned: isSigned(record) })
     if (!sameHex(signer.spec.address, spec.from))
       throw stall(
         'SignerChanged',

@@ -41,9 +41,9 @@ export function createRequestTargets(deps: RequestTargetDeps) {
   const admittedSigner = (
     { signer: name, origin: { kind, namespace } }: RequestOrder,
     signal: AbortSignal,
-    fresh = false,
+    how: { readonly fresh?: boolean; readonly isSigned?: boolean } = {},
   ): Promise<StakingSigner> =>
-    signers.admitted({ name, namespace }, (signer, facts) => admitRequest(signer, { namespace: facts, kind }), signal, fresh)
+    signers.admitted({ name, namespace }, (signer, facts) => admitRequest(signer, { namespace: facts, kind }), signal, how)
 
   /** What the contract may be paid at most, in wei. */
   const feeCapOf = (signer: StakingSigner, ownCapGwei: string | undefined): Wei =>
