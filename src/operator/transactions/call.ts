@@ -91,7 +91,8 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
       if (isDue) {
         // A node may have what it refused: no version is made while one does that would do.
         const next = feesFor(market, admission.feeCap, highestFees(openAttempts(recordOf(of))))
-        if (next === undefined || mayAttempt(recordOf(of), 'Call') !== 'yes') {
+        known.isCapped = next === undefined || mayAttempt(recordOf(of), 'Call') !== 'yes'
+        if (next === undefined || known.isCapped) {
           if (isShort || (isBelowBaseFee(fees, market) && !known.sent.has(attempt.hash.toLowerCase())))
             throw tooDear(admission.feeCap, attempt.hash)
         } else {

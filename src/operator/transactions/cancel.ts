@@ -32,6 +32,7 @@ export function createCancel(deps: LaneDeps, { lacking, send, record, waitedMs, 
       (newest === undefined || mayBumpNow(moment, of))
     ) {
       const fees = feesFor(market, cap, highestFees(attempts))
+      known.isCapped = fees === undefined
       if (fees === undefined && newest === undefined)
         throw wait(
           'FeeTooHigh',
@@ -61,7 +62,7 @@ export function createCancel(deps: LaneDeps, { lacking, send, record, waitedMs, 
     const nodes = await lacking(moment, of, cancel)
     if (nodes.length === 0) return
     const signer = signing.signerOf(moment.lane, of.spec.signer)
-    const raw = await signing.again(of, signer, cancel, moment.signal).catch(giveWay(memory.of(of)))
+    const raw = await signing.again(of, signer, cancel, moment.signal).catch(giveWay(memory.of(of), 'Cancel'))
     await send(moment, of, cancel, raw, nodes)
   }
 

@@ -8,6 +8,7 @@ import type { Standing } from './memory.ts'
 import { type LaneDeps, type Moment, somebodyWaits } from './moment.ts'
 import { isCancelling, wish } from './protocol.ts'
 import { createRivals } from './rivals.ts'
+import { UnrepeatableError } from './signing.ts'
 import { type RecordObject, recordOf } from './store.ts'
 import { ForgottenHalt } from './telling.ts'
 
@@ -59,7 +60,7 @@ export function createDrive(deps: LaneDeps) {
       } catch (error) {
         moment.signal.throwIfAborted()
         standing = standingOf(error)
-        isForgotten = error instanceof ForgottenHalt
+        isForgotten = error instanceof ForgottenHalt || (error instanceof UnrepeatableError && error.isFinal)
       }
     } else {
       standing = found.standing

@@ -22,6 +22,8 @@ export interface RecordMemory {
   hinderedSince: number | undefined
   /** A node asked for more than the newest version pays, or that can't be sent again: another is to be made. */
   isUnderpriced: boolean
+  /** No other version fits within the cap, or there are too many, as far as one was wanted. */
+  isCapped: boolean
   /** Why no other version could be signed when one was wanted last: the newest goes on meanwhile. */
   unsigned: KeyError | undefined
   /** Since when the price is above what it may pay, monotonic ms. */
@@ -77,6 +79,7 @@ export function createMemory(onStanding: (record: string, standing: Standing) =>
           freshPlace: false,
           hinderedSince: undefined,
           isUnderpriced: false,
+          isCapped: false,
           unsigned: undefined,
           tooDearSince: undefined,
           bumpedAt: undefined,

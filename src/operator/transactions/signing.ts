@@ -10,6 +10,7 @@ import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { Halt, stall } from '../engine/verdict.ts'
 import { type EthereumKeys, KeyError } from '../ports.ts'
 import { addressOf } from './ethereum-texts.ts'
+import type { RecordMemory } from './memory.ts'
 import type { LaneId } from './names.ts'
 import { CANCEL_GAS, feesOf } from './price.ts'
 import { spanOf } from './span.ts'
@@ -22,20 +23,34 @@ export interface SignedAttempt {
   readonly raw: Hex
 }
 
-/** The bytes of a version are nowhere: it was signed by a mounted key that is a remote one now. Another version has to take its place. */
-class UnrepeatableError extends Halt {
-  constructor(message: string) {
-    super({ kind: 'stall', reason: 'VerificationFailed', message, recheck: true })
+/**
+ * The bytes of a version are nowhere: it was signed by a mounted key that is a remote one now. Another version has to take its place; where none fits within the
+ * cap (`isFinal`), a cancel has to.
+ */
+export class UnrepeatableError extends Halt {
+  readonly lost: string
+  readonly isFinal: boolean
+  constructor(lost: string, { outlook, isFinal }: { readonly outlook: string; readonly isFinal: boolean }) {
+    super({ kind: 'stall', reason: 'VerificationFailed', message: `${lost} ${outlook}`, recheck: true })
+    this.lost = lost
+    this.isFinal = isFinal
   }
 }
 
 /** Has another version made in place of one that can't be sent again. @throws the error */
 export const giveWay =
-  (known: { isUnderpriced: boolean }) =>
+  (known: Pick<RecordMemory, 'isUnderpriced' | 'isCapped'>, kind: TransactionAttempt['kind'] = 'Call') =>
   (error: unknown): never => {
-    if (error instanceof UnrepeatableError) known.isUnderpriced = true
-    throw error
+    if (!(error instanceof UnrepeatableError)) throw error
+    known.isUnderpriced = true
+    if (!known.isCapped) throw error
+    throw new UnrepeatableError(error.lost, { outlook: noneFits[kind], isFinal: true })
   }
+const noneFits = {
+  Call: "No other version under this nonce fits within maxFeePerGasGwei: the nonce is cancelled, for twice as much at most, and it is made again. It is not cancelled once maxFeePerGasGwei (of this resource and of the signer's policy) is an eighth above what it pays.",
+  Cancel:
+    "No other version under this nonce fits within twice the maxFeePerGasGwei of the signer's policy: raise that by an eighth or more.",
+} as const
 
 /** Remembers that the key could not sign: what it has signed before goes on. @throws any other error */
 export const withoutKey =
@@ -138,7 +153,8 @@ export function createSigning(deps: {
           `${changed}, and signing what it says gives another one: somebody changed it. Nothing is sent. Compare it with a backup.`,
         )
       : new UnrepeatableError(
-          `${changed} of a mounted key, and its signer's key is a remote one now, which signs in another way: it can't be sent again. It is followed, and replaced by another version under this nonce.`,
+          `${changed} of a mounted key, and its signer's key is a remote one now, which signs in another way: it can't be sent again.`,
+          { outlook: 'It is followed, and replaced by another version under this nonce.', isFinal: false },
         )
   }
 

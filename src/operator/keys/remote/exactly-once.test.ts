@@ -251,6 +251,28 @@ test('a mounted key that moves to the remote signer: what it has signed is follo
   assertLogged(world, [KEY])
 })
 
+test('where no dearer version fits within the cap, what a mounted key has signed and nodes lost is cancelled, and made again', async () => {
+  const kms = createFakeKms(firstKey)
+  const mounted = createFakeKeys()
+  let isRemote = false
+  const { world } = kmsWorld({ openKeys: (clock) => (isRemote ? kms.open(clock) : mounted.keys) })
+  // 21 gwei are offered, and an eighth more is above the cap.
+  world.editPolicy({ maxFeePerGasGwei: '22' })
+  await world.visit(world.start())
+  isRemote = true
+  const operator = world.start()
+  world.chain.forget()
+  await polls(world, operator, KEY, 3)
+  expect(attempts(world).map(({ nonce, kind, signature }) => [nonce, kind, signature !== undefined])).toEqual([
+    [0, 'Call', false],
+    [0, 'Cancel', true],
+  ])
+  await world.settle(operator, [KEY], 30)
+  expect(attempts(world).at(-1)).toMatchObject({ nonce: 1, kind: 'Call', signature: expect.any(String) })
+  assertOnce(world, KEY)
+  assertLogged(world, [KEY])
+})
+
 describe('a signer that signs something else', () => {
   const otherDigest = `0x${'ab'.repeat(32)}` as const
   test.each<[string, (kms: ReturnType<typeof createFakeKms>['state']) => void]>([
