@@ -122,7 +122,8 @@ function askHolders(
     stake: now.stake === undefined ? stake.spec.stakeAuthority.signer : now.stake.signer,
     withdraw: now.withdraw === undefined ? stake.spec.withdrawAuthority.signer : now.withdraw.signer,
   }
-  const addressOf = (role: Successor['role']): string | undefined => successors.find((one) => one.role === role)?.address
+  const successorAs = (role: Successor['role']): Successor | undefined => successors.find((one) => one.role === role)
+  const addressOf = (role: Successor['role']): string | undefined => successorAs(role)?.address
   const asked = new Map<string, StakingSigner>()
   for (const role of ['stake', 'withdraw'] as const) {
     const holder = holders[role]
@@ -132,7 +133,7 @@ function askHolders(
     const successor = addressOf(role)
     if (successor === undefined) continue
     askPolicy(draft, { world, signer, namespace }, `that its ${role} authority goes to ${successor}`, (one, facts) =>
-      admitSuccessor(one, { namespace: facts, kind, role, successor }),
+      admitSuccessor(one, { namespace: facts, kind, role, successor, signer: successorAs(role)?.signer?.metadata.name }),
     )
   }
   for (const { signer } of successors) if (signer !== undefined) asked.set(signer.metadata.name, signer)

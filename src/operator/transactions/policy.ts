@@ -203,15 +203,26 @@ export function admitSolanaStake(
  */
 export function admitSuccessor(
   signer: StakingSigner,
-  request: { namespace: NamespaceFacts; kind: string; role: 'stake' | 'withdraw'; successor: string },
+  request: {
+    namespace: NamespaceFacts
+    kind: string
+    role: 'stake' | 'withdraw'
+    successor: string
+    /** Name of the StakingSigner that has the successor's key, whose policy decides from then on; undefined where none has. */
+    signer: string | undefined
+  },
 ): Refusal | undefined {
   const { namespace, kind, role, successor } = request
   const use = admitUse(signer, { chain: 'Solana', kind, namespace })
   if ('refusal' in use) return use.refusal
-  if (successor === signer.spec.address || use.policy.allowedSuccessors?.includes(successor) === true) return undefined
+  const isSameKey = successor === signer.spec.address
+  const stays = isSameKey && request.signer === signer.metadata.name
+  if (stays || use.policy.allowedSuccessors?.includes(successor) === true) return undefined
+  // Of the same key the chain shows it done: with another StakingSigner another policy would decide, and nothing is signed for that.
+  const whose = isSameKey && request.signer !== undefined ? ` as StakingSigner ${request.signer}, whose policy would decide then` : ''
   return {
     reason: 'SuccessorNotAllowed',
-    message: `StakingSigner ${signer.metadata.name} has the ${role} authority, and does not admit that it is handed over to ${successor}. If that is meant, its owner adds the address to spec.policy.allowedSuccessors.`,
+    message: `StakingSigner ${signer.metadata.name} has the ${role} authority, and does not admit that it is handed over to ${successor}${whose}. If that is meant, its owner adds the address to spec.policy.allowedSuccessors.`,
   }
 }
 

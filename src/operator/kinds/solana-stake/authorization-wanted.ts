@@ -1,6 +1,7 @@
 import { isAddress, isOnCurve } from '../../../chains/solana/addresses.ts'
+import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
 import { asksForSignature } from '../../../resources/mode.ts'
-import { noDestinations } from '../../../resources/solana-stake.ts'
+import { noDestinations, type SolanaStake } from '../../../resources/solana-stake.ts'
 import type { SolanaStakeAuthorization } from '../../../resources/solana-stake-authorization.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import type { StakeAuthority } from '../../../resources/staking-transaction.ts'
@@ -95,8 +96,15 @@ export function createWanted(
     const { parties, request, stake, withdraw, paid } = handOver
     const facts = { namespace: deps.namespace(namespace), kind }
     const refusals = [
-      withdraw && admitSuccessor(parties.withdrawer, { ...facts, role: 'withdraw', successor: withdraw.authority.address }),
-      stake && admitSuccessor(parties.payer, { ...facts, role: 'stake', successor: stake.authority.address }),
+      withdraw &&
+        admitSuccessor(parties.withdrawer, {
+          ...facts,
+          role: 'withdraw',
+          successor: withdraw.authority.address,
+          signer: withdraw.authority.signer,
+        }),
+      stake &&
+        admitSuccessor(parties.payer, { ...facts, role: 'stake', successor: stake.authority.address, signer: stake.authority.signer }),
       stake?.signer === undefined ? undefined : admitSolanaStake(stake.signer, facts),
       withdraw?.signer === undefined
         ? undefined
@@ -128,8 +136,7 @@ export function createWanted(
     const origin = stake === undefined ? undefined : readOrigin('SolanaStake', stake.metadata)
     if (stake === undefined || origin?.is !== 'own')
       throw notThere(name, stake === undefined ? 'is not there' : 'is new, or a copy of another')
-    if (stake.metadata.deletionTimestamp !== undefined)
-      throw wait('Deleting', `SolanaStake ${name} is being deleted: its authorities are not handed over.`, LOOK_MS)
+    if (stake.metadata.deletionTimestamp !== undefined) throw wait('Deleting', deleted(stake), LOOK_MS)
     if (!asksForSignature(stake.spec))
       throw stake.spec.suspend === true
         ? wait('Suspended', `spec.suspend of SolanaStake ${name} is true: nothing is signed for it.`, LOOK_MS)
@@ -161,6 +168,9 @@ export function createWanted(
     return { ...handOver, feeCap: feeCapOf(spec.maxPriorityFeeLamports, [parties.payer, parties.withdrawer, ...signers]) }
   }
 }
+
+const deleted = ({ metadata: { namespace = '', name }, status }: SolanaStake): string =>
+  `SolanaStake ${name} is being deleted: its authorities are not handed over. If it is held for its money, have Kubernetes forget it (no money moves by that): kubectl annotate solanastake ${name} -n ${namespace} ${CONFIRM_DELETE_ANNOTATION}=${name}. Then create it anew under this name with spec.adopt.stakeId: ${status?.stakeId ?? 'the id that its status shows'}, and this goes on.`
 
 const notThere = (name: string, why: string): Halt =>
   wait('WaitingForStake', `SolanaStake ${name} ${why}: its authorities are handed over once it is paid.`, LOOK_MS)

@@ -352,6 +352,15 @@ describe('who may', () => {
       prepare: (world) => world.editPolicy({ allowedSuccessors: 'any' }, 'withdrawer'),
       says: 'False PolicyUnreadable',
     },
+    {
+      what: 'to another signer of the same key, whose policy asks for no approval',
+      prepare: (world) => {
+        world.editPolicy({ approval: { count: 1, kinds: ['SolanaWithdrawal'], by: [{ user: 'olga' }] } }, 'withdrawer')
+        world.addSigner('its-twin', withdrawer)
+      },
+      spec: { withdrawAuthority: { signer: 'its-twin' } },
+      says: 'False SuccessorNotAllowed',
+    },
     { what: 'only planned', spec: { mode: 'Plan' }, says: 'False Planned' },
     { what: 'of a stake that is only planned', prepare: (world) => void world.editSpec({ mode: 'Plan' }), says: 'False Planned' },
     {
@@ -603,6 +612,30 @@ describe('to an address that no signer has', () => {
     expect(world.ready(), world.explain()).toBe(true)
     expect(world.cluster.balance(nextWithdrawer)).toBe(10n ** 9n + AMOUNT)
   })
+})
+
+test('of a stake that is held for its money while it is deleted, it says the way out, which is one', async () => {
+  const { world, operator } = await twoPairs()
+  const { stakeId = '' } = world.status()
+  world.stakes.remove(KEY)
+  await world.visit(operator)
+  world.addAuthorization(both)
+  await settle(world, operator, HAND_OVER, 2)
+  expect(says(world)).toBe('False Deleting')
+  const [namespace, name = ''] = KEY.split('/')
+  expect(readyOf(world)?.message).toContain(
+    `kubectl annotate solanastake ${name} -n ${namespace} staking.dev/confirm-delete=${name}. Then create it anew under this name with spec.adopt.stakeId: ${stakeId}`,
+  )
+  world.annotate({ 'staking.dev/confirm-delete': name })
+  await world.visit(operator)
+  expect(world.stakes.get(KEY)).toBeUndefined()
+  world.addStake({ adopt: { stakeId } })
+  await world.settle(operator)
+  await settle(world, operator)
+  expect(says(world), JSON.stringify(statusOf(world))).toBe('True Succeeded')
+  expect(handOvers(world)).toEqual(bothDone)
+  await world.settle(operator)
+  await withdrawn(world, operator)
 })
 
 describe('what others do', () => {
