@@ -76,7 +76,7 @@ export const reasons = {
     stalled: false,
     warnAfterMinutes: 5,
     means:
-      'The remote signer that has the key (Web3Signer, AWS KMS, Vault or OpenBao) gave no useful answer. Nothing was signed; it is asked again. What was signed before is sent and followed all the same.',
+      'The remote signer that has the key (Web3Signer, AWS KMS, Vault or OpenBao) gave no useful answer. Nothing was signed; it is asked again. What was signed before is followed, and sent again where a node lacks it; on Solana it expires instead, and is made anew.',
   },
   WaitingForStake: {
     stalled: false,
@@ -191,7 +191,8 @@ export const reasons = {
   },
   SuccessorNotAllowed: {
     stalled: true,
-    means: 'The policy of the signer that has an authority of a stake account does not admit that it is handed over to this address.',
+    means:
+      'The policy of the signer that has an authority of a stake account does not admit that it is handed over to this address, or that another signer of the same key decides about it.',
   },
   VoteAccountNotAllowed: { stalled: true, means: "The signer's policy does not admit this vote account." },
   OverLimit: { stalled: true, means: "The amount is over the signer's maxPerTransaction." },
@@ -321,7 +322,7 @@ export const reasons = {
   AuthorityHandedOver: {
     stalled: true,
     means:
-      'An authority of the stake account was handed over to an address that no StakingSigner has: the operator signs nothing more for the stake. Whoever has that key deactivates and withdraws it.',
+      'An authority of the stake account was handed over to an address that no StakingSigner has: the operator neither deactivates nor withdraws it any more. The stake authority deactivates; only the withdraw authority withdraws, and it can replace both. Where a StakingSigner has the latter, a SolanaStakeAuthorization takes the stake authority back.',
   },
   DelegationChanged: {
     stalled: true,

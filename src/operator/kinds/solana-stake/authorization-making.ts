@@ -72,7 +72,7 @@ export function createAuthorizationMaking(
         `Transaction ${before} handed ${account} over to just these keys before, the log does not know it, and others have the authorities now. If it was this hand-over, from before the log was lost, delete this resource, in Git first. If it is to be done once more: kubectl annotate stx ${record.metadata.name} ${ALLOW_REMAKES_ANNOTATION}=1. Nothing was signed.`,
       )
     // Whoever pays signs. A stake key that isn't mounted, since it is lost or stolen, is replaced by the withdraw authority, which may.
-    const isThere = await isMounted(parties.payer, signal)
+    const isThere = parties.payer.spec.address === parties.stakeAuthority && (await isMounted(parties.payer, signal))
     const feePayer = isThere ? parties.stakeAuthority : parties.withdrawAuthority
     const stakerBy = withdraw === undefined && isThere ? parties.stakeAuthority : parties.withdrawAuthority
     const frame = await frameOf(

@@ -22,6 +22,7 @@ export const authorizationName = ({ paid, network }: HandOver, origin: Origin): 
 /** What is to be written down before a hand-over is signed. */
 export function authorizationSpec({ request, network, paid, parties, stake, withdraw }: HandOver, origin: Origin): StakingTransactionSpec {
   const { payer, withdrawer } = parties
+  const isThere = payer.spec.address === parties.stakeAuthority
   return {
     chain: 'Solana',
     network: network.config.name,
@@ -33,10 +34,12 @@ export function authorizationSpec({ request, network, paid, parties, stake, with
     owner: { kind: origin.kind, namespace: origin.namespace, name: origin.name, originUid: origin.uid },
     generation: 0,
     signer: payer.metadata.name,
-    from: parties.stakeAuthority,
+    from: parties.feePayer,
     handOver: {
       from: {
-        ...(stake === undefined ? {} : { stakeAuthority: { address: parties.stakeAuthority, signer: payer.metadata.name } }),
+        ...(stake === undefined
+          ? {}
+          : { stakeAuthority: { address: parties.stakeAuthority, ...(isThere ? { signer: payer.metadata.name } : {}) } }),
         ...(withdraw === undefined ? {} : { withdrawAuthority: { address: parties.withdrawAuthority, signer: withdrawer.metadata.name } }),
       },
       to: {

@@ -162,7 +162,7 @@ export function createWanted(
     const signers = successorsOf(to).flatMap(({ signer }) => signer ?? [])
     if (fresh && signers.some((signer) => goesByLabels(signer, namespace))) await deps.refreshNamespace(namespace, signal)
     const knownAs = { stake: to.stake?.authority, withdraw: to.withdraw?.authority }
-    const parties = await partiesOf(request, undefined, signal, { fresh, signing: [], knownAs })
+    const parties = await partiesOf(request, undefined, signal, { fresh, signing: [], knownAs, byWithdrawer: true })
     const handOver = { request, network, paid, parties, ...to }
     assertAdmitted(handOver, namespace)
     return { ...handOver, feeCap: feeCapOf(spec.maxPriorityFeeLamports, [parties.payer, parties.withdrawer, ...signers]) }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { decodeBase58 } from '../../../chains/solana/base58.ts'
 import { SolanaError } from '../../../chains/solana/chain.ts'
 import { decodeInstruction } from '../../../chains/solana/instructions.ts'
 import { testAddress } from '../../../chains/solana/testing.ts'
@@ -611,6 +612,54 @@ describe('to an address that no signer has', () => {
     await world.settle(operator)
     expect(world.ready(), world.explain()).toBe(true)
     expect(world.cluster.balance(nextWithdrawer)).toBe(10n ** 9n + AMOUNT)
+  })
+})
+
+describe('where the stake authority is with an address that no signer has', () => {
+  async function givenAway() {
+    const { world, operator, account } = await twoPairs()
+    world.editPolicy({ allowedSuccessors: [testAddress(9), nextPayer] }, 'payer')
+    world.addAuthorization({ stakeAuthority: { address: testAddress(9) as never }, acceptUnproven: true }, 'team-a/away')
+    await settle(world, operator, 'team-a/away')
+    expect(says(world, 'team-a/away')).toBe('True Succeeded')
+    world.editSpec({ desiredState: 'Withdrawn' })
+    await world.settle(operator)
+    expect(world.stalled()).toBe('AuthorityHandedOver')
+    expect(world.condition('Stalled')?.message).toMatch(
+      /only the withdraw authority withdraws it\. To have the operator go on, create a SolanaStakeAuthorization/,
+    )
+    return { world, operator, account, before: world.keys.signed.length }
+  }
+
+  test('the withdraw authority takes it back, and pays for that; then the stake is withdrawn', async () => {
+    const { world, operator, before } = await givenAway()
+    world.addAuthorization({ stakeAuthority: { signer: 'payer-2' } }, 'team-a/back')
+    await settle(world, operator, 'team-a/back')
+    expect(says(world, 'team-a/back'), JSON.stringify(statusOf(world, 'team-a/back'))).toBe('True Succeeded')
+    expect(statusOf(world, 'team-a/back')).toMatchObject({ from: { stakeAuthority: testAddress(9) }, to: { stakeAuthority: nextPayer } })
+    expect(keysSince(world, before)).toEqual(['payer-2', 'withdrawer'])
+    await world.settle(operator)
+    expect(world.ready(), world.explain()).toBe(true)
+    expect(world.cluster.balance(withdrawer)).toBeGreaterThan(AMOUNT)
+  })
+
+  test('not to a signer that the policy of the withdraw authority does not name', async () => {
+    const { world, operator, before } = await givenAway()
+    world.editPolicy({ allowedSuccessors: [] }, 'withdrawer')
+    world.addAuthorization({ stakeAuthority: { signer: 'payer-2' } }, 'team-a/back')
+    await settle(world, operator, 'team-a/back', 3)
+    expect(says(world, 'team-a/back')).toBe('False SuccessorNotAllowed')
+    expect(world.keys.signed).toHaveLength(before)
+  })
+
+  test('what was replaced past the operator is taken in, and nothing is signed', async () => {
+    const { world, operator, account, before } = await givenAway()
+    world.cluster.edit(account, (data) => data.set(decodeBase58(nextPayer) ?? [], 12))
+    world.cluster.settle()
+    world.addAuthorization({ stakeAuthority: { signer: 'payer-2' } }, 'team-a/back')
+    await settle(world, operator, 'team-a/back')
+    expect(says(world, 'team-a/back'), JSON.stringify(statusOf(world, 'team-a/back'))).toBe('True Succeeded')
+    expect(world.keys.signed).toHaveLength(before)
   })
 })
 

@@ -19,7 +19,7 @@ export interface Parties {
   readonly withdrawAuthority: SolanaAddress
   /** Where withdrawn money goes. */
   readonly destination: SolanaAddress
-  /** Who pays for what is made next: the stake authority; for a withdrawal while its key isn't mounted, the withdraw authority. */
+  /** Who pays for what is made next: the stake authority; for a withdrawal while its key isn't mounted, or where no signer has it, the withdraw authority. */
   readonly feePayer: SolanaAddress
   /** An authority is not the one that the stake was made with: the staking API knows nothing of that. */
   readonly isHandedOver: boolean
@@ -71,11 +71,14 @@ export function createParties(
       fresh = false,
       signing,
       knownAs = {},
+      byWithdrawer = false,
     }: {
       readonly fresh?: boolean
       readonly signing: readonly Authority[]
       /** Signers of addresses that have an authority, and of which the log knows none. */
       readonly knownAs?: { readonly stake?: StakeAuthority | undefined; readonly withdraw?: StakeAuthority | undefined }
+      /** The withdraw authority pays and signs where no StakingSigner has the stake authority's key: the chain lets it replace that. */
+      readonly byWithdrawer?: boolean
     },
   ): Promise<Parties> {
     for (const [field, address] of Object.entries({ voteAccount: request.voteAccount, destination: request.destination }))
@@ -87,15 +90,17 @@ export function createParties(
         )
     const { stake: paid } = ownSteps(deps.log, request.origin)
     const now = handedOver(paid === undefined ? [] : deps.log.ofSubject(paid.spec.subject))
-    const payer = await holderOf(signerOf, 'stake', request.stakeSigner, known(now.stake, knownAs.stake), fresh, signal)
+    const staker = known(now.stake, knownAs.stake)
+    const away = byWithdrawer && staker?.signer === undefined ? staker?.address : undefined
     const withdrawer = await holderOf(signerOf, 'withdraw', request.withdrawSigner, known(now.withdraw, knownAs.withdraw), fresh, signal)
+    const payer = away === undefined ? await holderOf(signerOf, 'stake', request.stakeSigner, staker, fresh, signal) : withdrawer
     const { namespace } = request.origin
     if (fresh && [payer, withdrawer].some((signer) => goesByLabels(signer, namespace))) await deps.refreshNamespace(namespace, signal)
     assertAdmitted(request, { payer, withdrawer }, paying)
     for (const authority of signing) await addressOf(authority === 'Stake' ? payer : withdrawer, signal)
-    const stakeAuthority = payer.spec.address
+    const stakeAuthority = away ?? payer.spec.address
     const withdrawAuthority = withdrawer.spec.address
-    for (const address of [stakeAuthority, withdrawAuthority])
+    for (const { address } of [payer.spec, withdrawer.spec])
       if (!isOnCurve(address)) throw stall('KeyMalformed', `${address} is an address for which nobody can sign.`)
     return {
       payer,
@@ -103,7 +108,7 @@ export function createParties(
       stakeAuthority,
       withdrawAuthority,
       destination: request.destination ?? withdrawAuthority,
-      feePayer: stakeAuthority,
+      feePayer: payer.spec.address,
       isHandedOver: now.slot !== undefined,
     }
   }
@@ -190,7 +195,7 @@ async function holderOf(
   if (to.signer === undefined)
     throw stall(
       'AuthorityHandedOver',
-      `The ${role} authority of this stake was handed over to ${to.address}, whose key no StakingSigner has. Nothing more is signed for it here: whoever has that key deactivates and withdraws it. To have the operator go on, make a StakingSigner of that key and a SolanaStakeAuthorization that names it.`,
+      `The ${role} authority of this stake was handed over to ${to.address}, whose key no StakingSigner has. Nothing more is signed for it here: ${whatIsLeft[role]}`,
     )
   const signer = await signerOf(to.signer, fresh, signal)
   if (signer.spec.address !== to.address)
@@ -200,3 +205,11 @@ async function holderOf(
     )
   return signer
 }
+
+/** Who may do what with a stake then, and how the operator goes on. */
+const whatIsLeft = {
+  stake:
+    'whoever has that key deactivates it, and only the withdraw authority withdraws it. To have the operator go on, create a SolanaStakeAuthorization that names a StakingSigner as stake authority: the withdraw authority signs that.',
+  withdraw:
+    'whoever has that key withdraws it, and can replace both authorities. To have the operator go on, make a StakingSigner of that key and a SolanaStakeAuthorization that names it.',
+} as const
