@@ -145,7 +145,8 @@ export const surroundingRunbooks: Readonly<Record<string, Runbook>> = {
   },
   StakingRemoteSignerFailing: {
     meaning: 'The signer’s name is that of the chart’s `remoteSigners`, which StakingSigners have as `spec.keyName`.',
-    money: 'No. Nothing is signed, and what was signed before stands in the log, is sent again where a node lacks it, and is followed.',
+    money:
+      'No. Nothing is signed, and what was signed before stands in the log, is sent again where a node lacks it (on Solana it expires instead), and is followed.',
     impact: 'What this key has to pay, exit or withdraw waits. Fees of what is under way can’t be raised. Other signers go on.',
     look: [
       {
@@ -174,6 +175,7 @@ export const surroundingRunbooks: Readonly<Record<string, Runbook>> = {
     mend: [
       'Mend the signer, or ask the team that runs it. Work resumes within a minute of its first answer; [`doctor`](../how-to/look-into-it.md) asks it now.',
       'Certificates, tokens and roles: [Remote signers](../how-to/remote-signers.md).',
+      'The stake key of Solana stakes is gone for good: take its entry out of `remoteSigners`. Only then does [the withdraw authority](../how-to/rotate-keys.md#an-authority-of-a-solana-stake) pay, withdraw and replace it.',
     ],
     escalate: 'After 30 minutes, to the team that runs the signer; at once, if an exit or a withdrawal has a deadline.',
     never: [
