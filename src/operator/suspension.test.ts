@@ -108,6 +108,62 @@ describe.each(stops)('while $how', ({ reason, stop, goOn }) => {
   })
 })
 
+describe('a signer that is suspended while many of its transactions are prepared', () => {
+  const keys = Array.from({ length: 20 }, (_, n) => `team-a/stake-${n}`)
+  /** Twenty stakes that are ready to be signed, all in one look, and a signer that is suspended at a point of it. */
+  async function many(policy: object, isIt: (point: string, world: World) => boolean): Promise<{ world: World; operator: Operator }> {
+    const world = createWorld()
+    world.addSigner('signer-1', {}, policy)
+    for (const key of keys) world.addStake(key)
+    const before = world.start()
+    // Their records are made, and nobody has looked at the lane yet.
+    for (const key of keys) while (world.record(key) === undefined) await before.visit(key)
+    before.kill()
+    let isDone = false
+    const operator = world.start((point) => {
+      if (isDone || !isIt(point, world)) return
+      isDone = true
+      world.editSigner({ suspend: true })
+    })
+    return { world, operator }
+  }
+  const policies: readonly [string, object][] = [
+    ['without a limit', {}],
+    ['under a limit', { limits: [{ window: '24h', per: 'Signer', maxCount: 100 }] }],
+  ]
+
+  test.each(policies)('takes no place for them, %s', async (_what, policy) => {
+    const { world, operator } = await many(policy, (point) => point === 'after api.ethereumStake')
+    await operator.visitLanes()
+    expect(world.signers.get('signer-1')?.spec.suspend).toBe(true)
+    expect(world.keys.signed).toHaveLength(0)
+    expect(world.places.list()).toEqual([])
+  })
+
+  test.each(policies)('signs none of them once their places are taken, %s', async (_what, policy) => {
+    const { world, operator } = await many(policy, (point) => point.startsWith('after place create'))
+    await operator.visitLanes()
+    expect(world.places.list().length).toBeGreaterThan(0)
+    expect(world.keys.signed).toHaveLength(0)
+    world.editSigner({ suspend: false })
+    await world.settle(operator, keys, 30)
+    expect(keys.filter((key) => !world.ready(key))).toEqual([])
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test('sends none of those that it has signed', async () => {
+    const { world, operator } = await many({}, (point, { keys }) => point.startsWith('after record write') && keys.signed.length > 0)
+    await operator.visitLanes()
+    expect(world.chain.everSent()).toEqual([])
+    const signed = world.keys.signed.length
+    for (let n = 0; n < 3; n++) {
+      world.clock.advance(POLL)
+      await operator.visitLanes()
+    }
+    expect(world.keys.signed.slice(signed).filter(({ transaction }) => transaction.data !== '0x')).toHaveLength(0)
+  })
+})
+
 type SolanaWorldOperator = ReturnType<SolanaWorld['start']>
 describe('a Solana stake', () => {
   test('of a suspended signer is not signed, and goes on afterwards', async () => {

@@ -46,6 +46,20 @@ export function goesByLabels({ spec }: StakingSigner, namespace: string): boolea
   return allowed?.selector !== undefined && !isNamed
 }
 
+const suspended = (name: string): Refusal => ({
+  reason: 'SignerSuspended',
+  message: `StakingSigner ${name} is suspended (spec.suspend): nothing is signed with its key but what cancels. What was sent is followed. It goes on when its owner takes that back.`,
+  isWait: true,
+})
+
+/**
+ * ▸ A suspended signer signs no call from the moment on at which the cache shows that: many parties were asked since it admitted this one.
+ * @throws Halt (SignerSuspended)
+ */
+export function assertNotSuspended(signers: Iterable<StakingSigner>, name: string): void {
+  for (const { metadata, spec } of signers) if (metadata.name === name && spec.suspend === true) throw haltBy(suspended(name))
+}
+
 /** What every use of a signer must pass: that its policy can be read, its chain, the namespace. */
 function admitUse(
   signer: StakingSigner,
@@ -74,14 +88,7 @@ function admitUse(
       'PolicyUnreadable',
       `StakingSigner ${name} asks for approvals in a way that cannot be read (${approval.problem}): it admits nothing until that is mended.`,
     )
-  if (suspend === true)
-    return {
-      refusal: {
-        reason: 'SignerSuspended',
-        message: `StakingSigner ${name} is suspended (spec.suspend): nothing is signed with its key but what cancels. What was sent is followed. It goes on when its owner takes that back.`,
-        isWait: true,
-      },
-    }
+  if (suspend === true) return { refusal: suspended(name) }
   if (chain !== needed)
     return refuse(
       'WrongChain',

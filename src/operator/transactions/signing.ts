@@ -12,6 +12,7 @@ import { type EthereumKeys, KeyError } from '../ports.ts'
 import { addressOf } from './ethereum-texts.ts'
 import type { RecordMemory } from './memory.ts'
 import type { LaneId } from './names.ts'
+import { assertNotSuspended } from './policy.ts'
 import { CANCEL_GAS, feesOf } from './price.ts'
 import { spanOf } from './span.ts'
 import type { RecordObject } from './store.ts'
@@ -86,6 +87,9 @@ export function createSigning(deps: {
     return signer
   }
 
+  /** Right before a call is signed, and before a nonce is taken for it. @throws Halt (SignerSuspended) */
+  const assertMaySign = ({ metadata }: StakingSigner): void => assertNotSuspended(deps.signers(), metadata.name)
+
   /** @param record whose transaction it is; undefined for a filler */
   const sign = (signer: StakingSigner, transaction: UnsignedTransaction, signal: AbortSignal, record?: RecordObject) =>
     inSpan(
@@ -112,6 +116,7 @@ export function createSigning(deps: {
     },
     signal: AbortSignal,
   ): Promise<SignedAttempt> {
+    if (of.kind === 'Call') assertMaySign(signer)
     const transaction = unsigned(record, of.kind, of.nonce, of.gas, of.fees, of.valueWei)
     const { raw, hash, signature } = await sign(signer, transaction, signal, record)
     return {
@@ -131,10 +136,11 @@ export function createSigning(deps: {
     }
   }
 
-  /** The bytes of a version that stands in the record. @throws Halt where the key gives others */
+  /** The bytes of a version that stands in the record. @throws Halt where the key gives others, or may not sign */
   async function again(record: RecordObject, signer: StakingSigner, attempt: TransactionAttempt, signal: AbortSignal): Promise<Hex> {
     const { nonce, gas, valueWei, kind, hash } = attempt
     if (nonce === undefined) throw new Error(`attempt ${hash} has no nonce`)
+    if (kind === 'Call') assertMaySign(signer)
     const transaction = unsigned(record, kind, nonce, BigInt(gas ?? '0'), feesOf(attempt), wei(BigInt(valueWei ?? '0')))
     if (attempt.signature !== undefined) deps.assertMayAct()
     const stored = attempt.signature === undefined ? undefined : await joined(transaction, addressOf(signer), attempt.signature)
@@ -178,5 +184,5 @@ export function createSigning(deps: {
     )
   }
 
-  return { signerOf, version, again, filler, assertCanSign }
+  return { signerOf, version, again, filler, assertCanSign, assertMaySign }
 }

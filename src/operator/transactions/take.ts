@@ -29,18 +29,22 @@ export function createTake(deps: LaneDeps, { sendCall, sentSoFar }: Drive) {
   const { store, memory, signing } = deps
   const prepare = createPreparation(deps, createRecall(deps))
 
-  const takePlace = ({ lane, signal }: Moment, record: RecordObject, nonce: number): Promise<Taken> =>
-    store.takePlace(lane, nonce, { ...recordOf(record), name: record.metadata.name }, signal)
+  /** @throws Halt where its signer was suspended since it was asked: no nonce is spent on what would not be signed */
+  const takePlace = async ({ lane, signal }: Moment, { record, admission }: Ready, nonce: number): Promise<Taken> => {
+    signing.assertMaySign(admission.signer)
+    return store.takePlace(lane, nonce, { ...recordOf(record), name: record.metadata.name }, signal)
+  }
 
   /** Takes a place, or has one, and names it, with the first attempt; tells; looks at owner and signer once more; sends. */
   async function enter(
     moment: Moment,
-    { record, admission, fees, gas, value, approval }: Ready,
+    ready: Ready,
     { nonce, isResumed, taken }: { readonly nonce: number; readonly isResumed: boolean; readonly taken: Taken | undefined },
   ): Promise<void> {
     const { signal } = moment
+    const { record, admission, fees, gas, value, approval } = ready
     const by = recordOf(record)
-    const place = taken ?? (await takePlace(moment, record, nonce))
+    const place = taken ?? (await takePlace(moment, ready, nonce))
     // Another took it, or it stood there and the cache did not show it: the next look decides.
     if (!place.created && !isResumed) return
     if (place.transaction?.uid !== by.uid || place.transaction.generation !== by.generation) return
@@ -171,16 +175,17 @@ async function held(
  */
 async function takeInOrder(
   guarded: Guarded,
-  takePlace: (moment: Moment, record: RecordObject, nonce: number) => Promise<Taken>,
+  takePlace: (moment: Moment, ready: Ready, nonce: number) => Promise<Taken>,
   moment: Moment,
   ready: readonly Ready[],
   given: ReadonlyMap<string, number>,
 ): Promise<ReadonlyMap<string, Taken>> {
   const taken = new Map<string, Taken>()
-  for (const { record } of ready) {
+  for (const one of ready) {
+    const { record } = one
     const nonce = given.get(record.metadata.uid)
     if (nonce === undefined) continue
-    const place = await guarded(moment, record, () => takePlace(moment, record, nonce))
+    const place = await guarded(moment, record, () => takePlace(moment, one, nonce))
     if (place?.created !== true) break
     taken.set(record.metadata.uid, place)
   }
