@@ -240,6 +240,35 @@ describe('one more', () => {
   })
 })
 
+describe('signed while a node showed a block of the year 2100', () => {
+  const year2100 = 1_000_000
+  test.each([
+    { what: 'the window has not passed', signed: 1, clock: 20, block: 20, freesAt: 25 },
+    { what: 'the window has passed', signed: 1, clock: 26, block: 26, freesAt: undefined },
+    { what: 'the chain stands still since', signed: 1, clock: 26, block: 2, freesAt: undefined },
+    { what: 'the node still shows it', signed: 1, clock: 26, block: year2100 + 1, freesAt: 49 },
+    { what: 'and by a clock that was ahead as well', signed: 50, clock: 26, block: 26, freesAt: 74 },
+  ])('goes by the clock alone: $what', ({ signed, clock, block, freesAt }) => {
+    const lied = use(signed, { blockMs: year2100 * HOUR })
+    const found = overLimit([limit({ maxCount: 1 })], [lied], asked, presentOf(clock * HOUR, block * 3_600))
+    expect(found?.freesAtMs).toBe(freesAt === undefined ? undefined : freesAt * HOUR)
+  })
+
+  test.each([
+    { what: 'stands still now', clock: 26, block: 20, freesAt: 50 },
+    { what: 'is seen through a node that lags behind now', clock: 26, block: 19, freesAt: 51 },
+  ])('by a clock that was behind: a chain that was right then and $what opens nothing', ({ clock, block, freesAt }) => {
+    const found = overLimit([limit({ maxCount: 1 })], [use(1, { blockMs: 20 * HOUR })], asked, presentOf(clock * HOUR, block * 3_600))
+    expect(found?.freesAtMs).toBe(freesAt * HOUR)
+  })
+
+  test('a record of it is not kept for longer', () => {
+    const landed = { is: 'Landed', hash: '0x31', blockNumber: 1, blockHash: '0x', at: at(1) } as const
+    const signed = record({ attempts: [call(3, 1, { blockAt: at(year2100) })], outcome: landed as never })
+    expect(countedUntilMs(signed, 24 * HOUR, presentOf(2 * HOUR, 2 * 3_600))).toBe(25 * HOUR)
+  })
+})
+
 describe('whose turn it is', () => {
   const waits = (namespace: string, change: { amount?: bigint; couldGo?: boolean } = {}) => ({
     amount: 32n,

@@ -204,11 +204,13 @@ const BLOCK_AHEAD_MS = 60_000
 /**
  * When a window lets go of what was signed for, Unix ms by the clock. ▸ It is over when both clocks say so, each by what it said at the signature: one that is set
  * wrong, or stands far off, opens nothing. What was signed later than now was signed by a clock that was ahead, unless this one is behind; it is not behind where
- * the chain is not ahead of it. Then the chain's time alone tells, so that a clock which was wrong for a moment costs nobody hours.
+ * the chain is not ahead of it. Then the chain's time alone tells, so that a clock which was wrong for a moment costs nobody hours. And what the
+ * chain said then that is ahead of both clocks now was one node's wrong word: its time never goes back. Then the clock alone tells, so that this costs nobody years.
  */
 function endMs({ atMs, blockMs }: Use, { windowMs }: Pick<Limit, 'windowMs'>, now: Present): number {
   const byClock = atMs + windowMs
   if (blockMs === undefined || now.blockMs === undefined) return byClock
+  if (blockMs > Math.max(atMs, now.clockMs, now.blockMs) + BLOCK_AHEAD_MS) return byClock
   const byChain = now.clockMs + blockMs + windowMs - now.blockMs
   const wasAhead = atMs > now.clockMs && now.blockMs <= now.clockMs + BLOCK_AHEAD_MS
   return wasAhead ? byChain : Math.max(byClock, byChain)
