@@ -19,7 +19,7 @@ import { createTelling } from './telling.ts'
 export type Calls = ReturnType<typeof createCalls>
 
 /** Sends the call of a record under its place, again where a node lacks it, at a higher price where it waits too long. */
-export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, mayBumpNow }: Delivery) {
+export function createCalls(deps: LaneDeps, { lacking, isShown, send, record, waitedMs, mayBumpNow }: Delivery) {
   const { memory, signing, clock } = deps
   const tell = createTelling(deps)
   const followed = createFoundWatch(clock)
@@ -120,7 +120,7 @@ export function createCalls(deps: LaneDeps, { lacking, send, record, waitedMs, m
       const isHopeless = isBelowBaseFee(fees, market) && known.sent.has(attempt.hash.toLowerCase())
       const nodes = isHopeless ? [] : await lacking(moment, of, attempt)
       if (nodes.length > 0) await sendCall(moment, of, attempt, admission.signer, nodes)
-      else if (!isHopeless) known.sent.add(attempt.hash.toLowerCase())
+      else if (!known.sent.has(attempt.hash.toLowerCase()) && (await isShown(moment, attempt))) known.sent.add(attempt.hash.toLowerCase())
       if (known.unsigned !== undefined) throw known.unsigned
     } else followed.assertGoesOn(known, moment, attempt)
     sentSoFar(moment, of, attempt)

@@ -29,6 +29,10 @@ export function createDelivery(deps: Pick<LaneDeps, 'store' | 'memory' | 'clock'
     return [...new Set([...bare, ...(lackedBy.get(lowerCase(hashIn(attempt))) ?? [])])]
   }
 
+  /** Whether a node shows this version, by its hash. ▸ A count that is higher may be another transaction's, or one node's wrong word: it doesn't say that this one was sent. */
+  const isShown = async ({ chain, signal }: Pick<Moment, 'chain' | 'signal'>, attempt: TransactionAttempt): Promise<boolean> =>
+    (await chain.trace([hashIn(attempt)], signal)).known.size > 0
+
   /** Hands bytes to nodes. A node that refuses may have taken them anyway: that is looked up before anything is concluded from it. */
   async function send(
     moment: Moment,
@@ -57,8 +61,7 @@ export function createDelivery(deps: Pick<LaneDeps, 'store' | 'memory' | 'clock'
       deps.onEvent?.(record, { is: 'sent', kind: attempt.kind, hash: attempt.hash, nonce: attempt.nonce ?? 0, nodes: taken })
       return
     }
-    const { known: shown } = await moment.chain.trace([hashIn(attempt)], moment.signal)
-    if (shown.size > 0) {
+    if (await isShown(moment, attempt)) {
       known.sent.add(attempt.hash.toLowerCase())
       return
     }
@@ -110,5 +113,5 @@ export function createDelivery(deps: Pick<LaneDeps, 'store' | 'memory' | 'clock'
     return bumpedAt === undefined || clock.monotonicMs() - bumpedAt >= moment.network.config.pollIntervalMs * 0.9
   }
 
-  return { lacking, send, record, waitedMs, mayBumpNow }
+  return { lacking, isShown, send, record, waitedMs, mayBumpNow }
 }

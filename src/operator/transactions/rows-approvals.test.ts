@@ -2,8 +2,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { REQUESTED_BY_ANNOTATION } from '../../resources/meta.ts'
 import { planHash, readPlan, type ShownPlan, withHash } from '../../resources/plan.ts'
 import type { StakingSignerSpec } from '../../resources/staking-signer.ts'
-import { add, assertOnce, calls, kinds, POLL } from '../testing/rows.ts'
-import { type Around, createWorld, EXIT, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
+import { add, assertOnce, calls, kinds, node, POLL, polls } from '../testing/rows.ts'
+import { type Around, addressOf, createWorld, EXIT, KEY, type Operator, WITHDRAWAL, type World } from '../testing/world.ts'
 
 /** What a signer's policy wants approved is not signed before, whoever leads, and holds nobody. */
 
@@ -175,6 +175,32 @@ describe.each(kinds)('%s', (key) => {
     await rounds(world, operator, [key, 'team-a/next'], 8)
     expect(world.ready('team-a/next')).toBe(true)
     expect(world.chain.requests()).toEqual([])
+  })
+
+  test('revoked between signature and first broadcast, it is not sent, though a node counts another transaction under its nonce for a while', async () => {
+    const world = worldOf(key)
+    const first = world.start()
+    await rounds(world, first, [key], 2)
+    first.kill()
+    const approval = world.approvals.approve(planOf(world, key), 'bob')
+    const dying = world.start((point, self) => {
+      if (point.startsWith('before send')) self.kill()
+    })
+    await world.visit(dying, key)
+    const [signed] = world.keys.signed
+    if (signed === undefined) throw new Error('nothing was signed')
+    world.approvals.objects.vanish(approval)
+    const { own } = node(world, 0)
+    const { valueWei, nonce, gas, maxFeePerGas, maxPriorityFeePerGas } = signed.transaction
+    const hash = `0x${'ab'.repeat(32)}` as const
+    const from = addressOf(0)
+    own.set(hash, { hash, from, to: from, data: '0x', valueWei, nonce, gas, maxFeePerGas, maxPriorityFeePerGas })
+    const operator = world.start()
+    await polls(world, operator, key, 2)
+    own.clear()
+    await rounds(world, operator, [key], 4)
+    expect(calls(world)).toEqual([])
+    expect(reasonOf(world, key)).toBe('ApprovalRequired')
   })
 
   test('a cache that still shows what was revoked has nothing signed', async () => {
