@@ -73,6 +73,8 @@ export function createFakeChain(options: {
     baseFee: 10_000_000_000n,
     tip: 1_000_000_000n,
     minTip: 1n,
+    /** By how much the time of the latest block is behind. */
+    behindSeconds: 0,
     wrongChain: false,
     historySyncing: false,
     contractReverts: false,
@@ -261,7 +263,7 @@ export function createFakeChain(options: {
       all().find(({ transaction }) => same(transaction.from, address) && transaction.nonce === nonce)?.transaction.hash,
     requests: requestsOf,
     baseFee: () => wei(state.baseFee),
-    blockSeconds: options.blockSeconds ?? (() => latest() * 12),
+    blockSeconds: () => (options.blockSeconds?.() ?? latest() * 12) - state.behindSeconds,
     accept,
   })
   /** Every question fails while the configuration is that of another chain. */

@@ -7,6 +7,7 @@ import { Halt, stall, wait } from '../engine/verdict.ts'
 import {
   type Asked,
   amountOf,
+  BLOCK_AHEAD_MS,
   inTurn,
   type Limit,
   limitsOf,
@@ -234,19 +235,19 @@ export const inWords = ({ maxCount, maxTotal, window, per }: Limit, chain: Chain
 export const limitReached = (record: RecordObject, signer: StakingSigner, over: Over, nowMs: number, isBehind = false): Halt =>
   overLimitHalt({ amount: amountOf(record) ?? 0n, namespace: record.spec.owner.namespace }, signer, over, nowMs, isBehind)
 
+/** When there is room. ▸ Who waits is told the same at each look, since each change is a write: what the chain's time adds is told where it is much. */
+function whenOf({ freesAtMs, toldMs }: Over, nowMs: number, isBehind: boolean): string {
+  if (freesAtMs === undefined || toldMs === undefined) return 'when what is in flight has landed, or come to nothing'
+  const isChainLate = freesAtMs - toldMs > BLOCK_AHEAD_MS
+  if (isChainLate && toldMs <= nowMs) return "when the window is over by the chain's own time as well, which is behind the clock"
+  return `at ${timestamp(new Date(toldMs))}${isChainLate || isBehind ? ' at the earliest' : ''}`
+}
+
 /** The same of what is asked for, whether there is a record of it or not. */
-export function overLimitHalt(
-  { amount, namespace }: Asked,
-  signer: StakingSigner,
-  { limit, freesAtMs, isAlone }: Over,
-  nowMs: number,
-  isBehind = false,
-): Halt {
+export function overLimitHalt({ amount, namespace }: Asked, signer: StakingSigner, over: Over, nowMs: number, isBehind = false): Halt {
+  const { limit, freesAtMs, isAlone } = over
   const allowed = `StakingSigner ${signer.metadata.name} may sign ${inWords(limit, signer.spec.chain, namespace)} (spec.policy.limits)`
-  const when =
-    freesAtMs === undefined
-      ? 'It goes on when what is in flight has landed, or come to nothing.'
-      : `It goes on at ${timestamp(new Date(freesAtMs))}${isBehind ? ' at the earliest' : ''}.`
+  const when = `It goes on ${whenOf(over, nowMs, isBehind)}.`
   const says = isAlone
     ? `This one (${coins(amount, signer.spec.chain)}) is more than that by itself. It waits until the limit is raised.`
     : isBehind

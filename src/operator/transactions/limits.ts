@@ -199,7 +199,7 @@ export const presentOf = (clockMs: number, blockSeconds: number): Present => ({
 export const sinceMs = ({ clockMs, blockMs = clockMs }: Present, windowMs: number): number => Math.min(clockMs, blockMs) - windowMs
 
 /** How far ahead of a right clock the chain's time may be, ms: blocks have the time of their slot, by their maker's clock. */
-const BLOCK_AHEAD_MS = 60_000
+export const BLOCK_AHEAD_MS = 60_000
 
 /**
  * When a window lets go of what was signed for, Unix ms by the clock. ▸ It is over when both clocks say so, each by what it said at the signature: one that is set
@@ -207,14 +207,22 @@ const BLOCK_AHEAD_MS = 60_000
  * the chain is not ahead of it. Then the chain's time alone tells, so that a clock which was wrong for a moment costs nobody hours. And what the
  * chain said then that is ahead of both clocks now was one node's wrong word: its time never goes back. Then the clock alone tells, so that this costs nobody years.
  */
-function endMs({ atMs, blockMs }: Use, { windowMs }: Pick<Limit, 'windowMs'>, now: Present): number {
+function endsOf({ atMs, blockMs }: Use, { windowMs }: Pick<Limit, 'windowMs'>, now: Present): Ends {
   const byClock = atMs + windowMs
-  if (blockMs === undefined || now.blockMs === undefined) return byClock
-  if (blockMs > Math.max(atMs, now.clockMs, now.blockMs) + BLOCK_AHEAD_MS) return byClock
+  const clockAlone = { endMs: byClock, toldMs: byClock }
+  if (blockMs === undefined || now.blockMs === undefined) return clockAlone
+  if (blockMs > Math.max(atMs, now.clockMs, now.blockMs) + BLOCK_AHEAD_MS) return clockAlone
   const byChain = now.clockMs + blockMs + windowMs - now.blockMs
   const wasAhead = atMs > now.clockMs && now.blockMs <= now.clockMs + BLOCK_AHEAD_MS
-  return wasAhead ? byChain : Math.max(byClock, byChain)
+  return wasAhead ? { endMs: byChain, toldMs: blockMs + windowMs } : { endMs: Math.max(byClock, byChain), toldMs: byClock }
 }
+interface Ends {
+  /** Until when it counts, Unix ms by the clock. */
+  readonly endMs: number
+  /** The same for people: what the chain's time adds to it moves with each block. */
+  readonly toldMs: number
+}
+const endMs = (use: Use, limit: Pick<Limit, 'windowMs'>, now: Present): number => endsOf(use, limit, now).endMs
 
 const counts = (use: Use, limit: Limit, namespace: string, now: Present): boolean =>
   (limit.per === 'Signer' || use.namespace === namespace) && (use.isOpen || endMs(use, limit, now) > now.clockMs)
@@ -230,6 +238,8 @@ export interface Over {
   readonly limit: Limit
   /** When there is room for it, Unix ms; undefined where what is in flight decides that. */
   readonly freesAtMs: number | undefined
+  /** The same for people: each look tells the same, until the chain's time is more than a minute late. */
+  readonly toldMs: number | undefined
   /** It is more than the limit by itself: there is never room for it. */
   readonly isAlone: boolean
 }
@@ -238,21 +248,27 @@ export interface Over {
 export function overLimit(limits: readonly Limit[], uses: readonly Use[], asked: Asked, now: Present): Over | undefined {
   const over = limits.flatMap((limit): Over[] => {
     const counted = uses.filter((use) => counts(use, limit, asked.namespace, now))
-    let count = counted.length + 1
-    let total = counted.reduce((sum, { amount }) => sum + amount, asked.amount)
-    if (!isOver(limit, count, total)) return []
-    if (isOver(limit, 1, asked.amount)) return [{ limit, freesAtMs: undefined, isAlone: true }]
-    const ends = counted.map((use) => ({ ...use, end: endMs(use, limit, now) })).toSorted((a, b) => a.end - b.end)
-    for (const { end, isOpen, amount } of ends) {
-      // One that is older and may land yet counts until it has.
-      if (isOpen && end <= now.clockMs) continue
-      count -= 1
-      total -= amount
-      if (!isOver(limit, count, total)) return [{ limit, freesAtMs: end, isAlone: false }]
+    const total = counted.reduce((sum, { amount }) => sum + amount, asked.amount)
+    if (!isOver(limit, counted.length + 1, total)) return []
+    const wait = { limit, freesAtMs: undefined, toldMs: undefined, isAlone: isOver(limit, 1, asked.amount) }
+    if (wait.isAlone) return [wait]
+    // One that is older and may land yet counts until it has.
+    const ends = counted.flatMap((use) => {
+      const found = endsOf(use, limit, now)
+      return use.isOpen && found.endMs <= now.clockMs ? [] : [{ ...found, amount: use.amount }]
+    })
+    const roomFrom = (by: keyof Ends): number | undefined => {
+      let [count, left] = [counted.length + 1, total]
+      for (const end of ends.toSorted((a, b) => a[by] - b[by])) {
+        count -= 1
+        left -= end.amount
+        if (!isOver(limit, count, left)) return end[by]
+      }
+      return undefined
     }
-    return [{ limit, freesAtMs: undefined, isAlone: false }]
+    return [{ ...wait, freesAtMs: roomFrom('endMs'), toldMs: roomFrom('toldMs') }]
   })
-  const rank = ({ isAlone, freesAtMs }: Over): number => (isAlone ? Number.POSITIVE_INFINITY : (freesAtMs ?? Number.MAX_SAFE_INTEGER))
+  const rank = ({ isAlone, toldMs }: Over): number => (isAlone ? Number.POSITIVE_INFINITY : (toldMs ?? Number.MAX_SAFE_INTEGER))
   return over.toSorted((a, b) => rank(b) - rank(a))[0]
 }
 

@@ -112,6 +112,38 @@ describe('twenty exits applied at once by a mistake', () => {
     expect(keys.filter((key) => world.ready(key))).toHaveLength(8)
   })
 
+  test('who waits is written once, however far behind the latest block is at each look; where the chain stands, it says so', async () => {
+    const world = worldOf([limit({ maxCount: 2 }), limit({ maxCount: 2, window: '23h', per: 'Namespace' })])
+    const keys = exits(5)
+    addExits(world, keys)
+    const operator = world.start()
+    world.chain.state.behindSeconds = 5
+    for (let round = 0; round < 5; round++) {
+      await rounds(world, operator, keys, 1)
+      world.chain.state.behindSeconds = 2
+    }
+    const left = waiting(world, keys)
+    expect(left).toEqual(keys.slice(2))
+    const versions = () => left.map((key) => world.object(key)?.metadata.resourceVersion)
+    const before = versions()
+    for (const behind of [3, 11, 0, 7]) {
+      world.chain.state.behindSeconds = behind
+      await rounds(world, operator, keys, 1)
+      expect(versions()).toEqual(before)
+    }
+    world.chain.state.behindSeconds = 3_600
+    await rounds(world, operator, keys, 1)
+    expect(world.condition('Ready', left[0])?.message).toMatch(/ It goes on at 2030-01-02T00:0\S* at the earliest\.$/)
+    world.clock.advance(DAY)
+    await rounds(world, operator, keys, 1)
+    expect(world.condition('Ready', left[0])?.message).toMatch(
+      / It goes on when the window is over by the chain's own time as well, which is behind the clock\.$/,
+    )
+    world.clock.advance(HOUR)
+    await rounds(world, operator, keys, 4)
+    expect(signedNow(world)).toBe(4)
+  })
+
   test('a hundred and twenty-five, all looked at together: ten go, the others say why not, and the next ten a day later', async () => {
     const world = worldOf([limit({ maxCount: 10 })])
     const keys = exits(125)

@@ -67,7 +67,7 @@ export function createSolanaLimiter({
     if (over !== undefined) throw limitReached(record, signer, over, nowMs)
     const [limit] = limits
     if (!hasTurn && limit !== undefined && isBehind(record, limits, nowMs))
-      throw limitReached(record, signer, { limit, freesAtMs: undefined, isAlone: false }, nowMs, true)
+      throw limitReached(record, signer, { limit, freesAtMs: undefined, toldMs: undefined, isAlone: false }, nowMs, true)
   }
 
   return {
