@@ -4,7 +4,7 @@ import { type Plan, planHash } from '../../resources/plan.ts'
 import { type SignerApproval, signerApproval } from '../../resources/signer-approval.ts'
 import type { StakingApproval } from '../../resources/staking-approval.ts'
 import type { StakingSignerSpec } from '../../resources/staking-signer.ts'
-import { type Ground, isRequired, type Requirement, requestersOf, requirementOf, votersOf, weigh } from './approval-rules.ts'
+import { approverKey, type Ground, isRequired, type Requirement, requestersOf, requirementOf, votersOf, weigh } from './approval-rules.ts'
 
 /** Which approvals count, and what they are asked for. */
 
@@ -73,7 +73,10 @@ describe('an approval', () => {
   })
 
   test('whose approver may not approve any more does not', () => {
-    expect(weigh([approval()], { ...ground, denied: new Set(['a']) })).toMatchObject({ voices: [], refused: [{ why: /verb approve/ }] })
+    expect(weigh([approval()], { ...ground, denied: new Set([approverKey({ user: 'bob', groups: [] })]) })).toMatchObject({
+      voices: [],
+      refused: [{ why: /verb approve/ }],
+    })
   })
 
   test('until it expires counts', () => {
@@ -107,13 +110,22 @@ describe('a policy', () => {
       voice('approvers'),
       voice('x', ['carol']),
     ]
-    expect(votersOf(asks(), voices, NOW).map(({ user }) => user)).toEqual(['bob', 'carol'])
+    const { voters, refused } = votersOf(asks(), voices, NOW)
+    expect(voters.map(({ user }) => user)).toEqual(['bob', 'carol'])
+    const notNamed = 'the policy names neither its approver nor any of its approverGroups'
+    expect(refused).toMatchObject([
+      { approver: 'Bob', why: 'another one of this user counts' },
+      ...['dave', 'approvers', 'x'].map((approver) => ({ approver, why: notNamed })),
+    ])
   })
 
   test('does not hear what is older than it says', () => {
     const old = voice('carol', [], NOW - 7 * 86_400_000)
-    expect(votersOf(asks(), [old], NOW)).toEqual([])
-    expect(votersOf(asks(), [{ ...old, createdMs: old.createdMs + 1 }], NOW)).toHaveLength(1)
+    expect(votersOf(asks(), [old], NOW)).toEqual({
+      voters: [],
+      refused: [{ approval: 'by-carol', approver: 'carol', why: 'it is older than the policy lets it be (validFor)' }],
+    })
+    expect(votersOf(asks(), [{ ...old, createdMs: old.createdMs + 1 }], NOW).voters).toHaveLength(1)
   })
 
   test('is asked by kind and by amount, and always where all that is there moves', () => {

@@ -109,9 +109,11 @@ export interface Ground {
   readonly nowMs: number
   /** Since when the admission policies are in force, Unix ms: what was made before may have been made by anybody. */
   readonly sinceMs: number
-  /** Names of approvals whose approver may not approve the resource, by the API server's own word. */
+  /** Approvers (`approverKey`) who may not approve the resource, by the API server's own word. */
   readonly denied: ReadonlySet<string>
 }
+/** Whom the API server is asked about: a user, in these groups. */
+export const approverKey = ({ user, groups }: Pick<Voice, 'user' | 'groups'>): string => JSON.stringify([user, ...groups.toSorted()])
 
 /** An approval that counts for its plan, for whatever policy its approver is good for. */
 export interface Voice {
@@ -122,8 +124,14 @@ export interface Voice {
 }
 export interface Weighed {
   readonly voices: readonly Voice[]
-  /** Approvals of this very plan that don't count, and why. */
-  readonly refused: readonly { readonly approval: string; readonly approver: string; readonly why: string }[]
+  /** Approvals of this very plan that don't count. */
+  readonly refused: readonly Refused[]
+}
+export interface Refused {
+  readonly approval: string
+  readonly approver: string
+  /** Why it doesn't count, as a clause. */
+  readonly why: string
 }
 
 /** By how much the API server's clock may be ahead of the operator's. */
@@ -132,7 +140,7 @@ const SKEW_MS = 300_000
 /** Which approvals of a namespace count for a plan, oldest first. */
 export function weigh(approvals: Iterable<StakingApproval>, ground: Ground): Weighed {
   const voices: Voice[] = []
-  const refused: Weighed['refused'][number][] = []
+  const refused: Refused[] = []
   for (const approval of [...approvals].toSorted(byAge)) {
     const { spec, metadata } = approval
     if (spec.planHash !== ground.planHash) continue
@@ -163,22 +171,38 @@ function against({ metadata, spec }: StakingApproval, { plan, requestedBy, nowMs
   // What can't be read is never before or after anything.
   if (!(createdMs >= sinceMs)) return 'it is older than the admission policies that prove who made it'
   if (!(createdMs <= nowMs + SKEW_MS)) return "it was made in the future, by the operator's clock"
-  if (denied.has(metadata.name)) return 'its approver may not approve this resource (verb approve)'
+  if (denied.has(approverKey({ user: spec.approver, groups: spec.approverGroups ?? [] })))
+    return 'its approver may not approve this resource (verb approve)'
   if (spec.expiresAt !== undefined && !(timeMs(spec.expiresAt) > nowMs)) return 'it has expired'
   return undefined
 }
 
-/** Those that count for one policy: of different users, each of whom it names, within the time that it gives them. */
-export function votersOf({ by, validForMs }: Requirement, voices: readonly Voice[], nowMs: number): readonly Voice[] {
+/** Those that count for one policy: of different users, each of whom it names, within the time that it gives them. And those that don't. */
+export function votersOf(
+  { by, validForMs }: Requirement,
+  voices: readonly Voice[],
+  nowMs: number,
+): { readonly voters: readonly Voice[]; readonly refused: readonly Refused[] } {
   const heard = new Set<string>()
-  return voices.filter((voice) => {
-    if (voice.createdMs + validForMs <= nowMs || heard.has(person(voice.user))) return false
+  const voters: Voice[] = []
+  const refused: Refused[] = []
+  const why = (voice: Voice): string | undefined => {
+    if (voice.createdMs + validForMs <= nowMs) return 'it is older than the policy lets it be (validFor)'
+    if (heard.has(person(voice.user))) return 'another one of this user counts'
     const isNamed = by.some(({ user, group }) =>
       user === undefined ? group !== undefined && voice.groups.includes(group) : user === voice.user,
     )
-    if (isNamed) heard.add(person(voice.user))
-    return isNamed
-  })
+    return isNamed ? undefined : 'the policy names neither its approver nor any of its approverGroups'
+  }
+  for (const voice of voices) {
+    const against = why(voice)
+    if (against !== undefined) refused.push({ approval: voice.approval, approver: voice.user, why: against })
+    else {
+      heard.add(person(voice.user))
+      voters.push(voice)
+    }
+  }
+  return { voters, refused }
 }
 
 /** Whose approval is asked for, for people. */

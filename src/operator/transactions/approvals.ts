@@ -9,14 +9,15 @@ import type { AttemptApproval } from '../../resources/staking-transaction.ts'
 import { stall, wait } from '../engine/verdict.ts'
 import type { ApprovalChecks, PoliciesInForce } from '../ports.ts'
 import {
+  approverKey,
   inWords,
   isRequired,
+  type Refused,
   type Requirement,
   requestersOf,
   requirementOf,
   type Voice,
   votersOf,
-  type Weighed,
   weigh,
 } from './approval-rules.ts'
 import type { Admission } from './kind.ts'
@@ -87,14 +88,14 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
       if (known === 'cut' || ((known === undefined || !isProven) && !one.allowUnrecorded)) throw unrecorded(plan, one, isProven)
       const ground = { plan, planHash: hash, requestedBy: known ?? [], nowMs, sinceMs: policies.approvalsSinceMs, denied }
       const weighed = weigh(approvals, ground)
-      const voters = votersOf(one, weighed.voices, nowMs)
-      if (voters.length < one.count) throw lacking(plan, hash, one, voters, weighed)
+      const { voters, refused } = votersOf(one, weighed.voices, nowMs)
+      if (voters.length < one.count) throw lacking(plan, hash, one, voters, [...weighed.refused, ...refused])
       for (const voter of voters) heard.set(voter.approval, voter)
     }
     return [...heard.values()]
   }
 
-  /** As `assertMet`, of approvers who may approve it now, by the API server's own word. */
+  /** As `assertMet`, of approvers who may approve it now, by the API server's own word. It is asked once about each, however many approvals are theirs. */
   async function permitted(
     of: Approvable,
     asked: readonly Asked[],
@@ -107,10 +108,11 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
     const denied = new Set<string>()
     for (;;) {
       const voices = assertMet(of, asked, found, policies, nowMs, denied)
-      const next = voices.filter(({ approval }) => !allowed.has(approval))
-      if (next.length === 0) return voices
-      for (const { user, groups, approval } of next)
-        ((await checks.mayApprove({ user, groups }, of.plan.resource, signal)) ? allowed : denied).add(approval)
+      const next = new Map(voices.map((voice) => [approverKey(voice), voice]))
+      for (const key of allowed) next.delete(key)
+      if (next.size === 0) return voices
+      for (const [key, { user, groups }] of next)
+        ((await checks.mayApprove({ user, groups }, of.plan.resource, signal)) ? allowed : denied).add(key)
     }
   }
 
@@ -190,7 +192,7 @@ const isAbove = (cap: string | undefined, approved: string | undefined): boolean
 const about = ({ resource: { kind, namespace, name } }: Plan): string => `${kind} ${namespace}/${name}`
 
 /** What waits for approvals, and how one approves. */
-function lacking(plan: Plan, hash: string, one: Asked, voters: readonly Voice[], { refused }: Weighed) {
+function lacking(plan: Plan, hash: string, one: Asked, voters: readonly Voice[], refused: readonly Refused[]) {
   const { kind, namespace, name } = plan.resource
   const sofar = voters.length === 0 ? '' : ` So far: ${voters.map(({ user }) => user).join(', ')}.`
   const told = refused.slice(0, TOLD).map(({ approver, why }) => `${approver} (${why})`)
