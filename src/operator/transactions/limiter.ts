@@ -238,6 +238,7 @@ export const limitReached = (record: RecordObject, signer: StakingSigner, over: 
 /** When there is room. ▸ Who waits is told the same at each look, since each change is a write: what the chain's time adds is told where it is much. */
 function whenOf({ freesAtMs, toldMs }: Over, nowMs: number, isBehind: boolean): string {
   if (freesAtMs === undefined || toldMs === undefined) return 'when what is in flight has landed, or come to nothing'
+  if (isBehind && freesAtMs <= nowMs) return 'right after that'
   const isChainLate = freesAtMs - toldMs > BLOCK_AHEAD_MS
   if (isChainLate && toldMs <= nowMs) return "when the window is over by the chain's own time as well, which is behind the clock"
   return `at ${timestamp(new Date(toldMs))}${isChainLate || isBehind ? ' at the earliest' : ''}`

@@ -3,7 +3,19 @@ import type { Clock } from '../../../lib/clock.ts'
 import { shareNextCall } from '../../../lib/shared-call.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { limitReached, readLimits } from '../limiter.ts'
-import { accountKey, amountOf, type Limit, longestOf, overLimit, presentOf, sinceMs, type Use, usesOf } from '../limits.ts'
+import {
+  accountKey,
+  amountOf,
+  type Limit,
+  longestOf,
+  type Over,
+  overLimit,
+  type Present,
+  presentOf,
+  sinceMs,
+  type Use,
+  usesOf,
+} from '../limits.ts'
 import type { Memory } from '../memory.ts'
 import type { RecordObject, TransactionStore } from '../store.ts'
 import { chainSeconds } from './chain-time.ts'
@@ -42,32 +54,39 @@ export function createSolanaLimiter({
     return uses
   }
 
-  /** An earlier one of the same namespace that waits for room, and has its turn first. */
-  const isBehind = (record: RecordObject, limits: readonly Limit[], nowMs: number): boolean =>
-    store
+  const overNow = (record: RecordObject, limits: readonly Limit[], now: Present): Over | undefined =>
+    overLimit(limits, usesOfOthers(record, sinceMs(now, longestOf(limits))), askedBy(record), now)
+
+  /** What an earlier one of the same namespace waits for, which has its turn first. */
+  function ahead(record: RecordObject, limits: readonly [Limit, ...Limit[]], now: Present): Over | undefined {
+    const first = store
       .unsettledOf(record.spec.from)
-      .some(
+      .filter(
         (other) =>
           accountKey(other) === accountKey(record) &&
           other.spec.owner.namespace === record.spec.owner.namespace &&
           other.metadata.uid !== record.metadata.uid &&
           isOlder(other, record) &&
           memory.standing(other.metadata.name)?.reason === 'LimitReached' &&
-          overLimit(limits, [], askedBy(other), { clockMs: nowMs, blockMs: undefined }) === undefined,
+          overLimit(limits, [], askedBy(other), { clockMs: now.clockMs, blockMs: undefined }) === undefined,
       )
+      .reduce<RecordObject | undefined>((oldest, one) => (oldest === undefined || isOlder(one, oldest) ? one : oldest), undefined)
+    if (first === undefined) return undefined
+    // There may be room for it by now, and nobody has looked.
+    return overNow(first, limits, now) ?? { limit: limits[0], freesAtMs: now.clockMs, toldMs: now.clockMs, isAlone: false }
+  }
 
   /** @param blockSeconds the cluster's time; 0 where it has none @throws Halt where there is no room */
   function assertRoom(record: RecordObject, signer: StakingSigner, blockSeconds: number, hasTurn = false): void {
     if (amountOf(record) === undefined) return
-    const limits = readLimits(signer)
-    if (limits.length === 0) return
+    const [limit, ...more] = readLimits(signer)
+    if (limit === undefined) return
+    const limits = [limit, ...more] as const
     const now = presentOf(clock.now().getTime(), blockSeconds)
-    const nowMs = now.clockMs
-    const over = overLimit(limits, usesOfOthers(record, sinceMs(now, longestOf(limits))), askedBy(record), now)
-    if (over !== undefined) throw limitReached(record, signer, over, nowMs)
-    const [limit] = limits
-    if (!hasTurn && limit !== undefined && isBehind(record, limits, nowMs))
-      throw limitReached(record, signer, { limit, freesAtMs: undefined, toldMs: undefined, isAlone: false }, nowMs, true)
+    const over = overNow(record, limits, now)
+    if (over !== undefined) throw limitReached(record, signer, over, now.clockMs)
+    const before = hasTurn ? undefined : ahead(record, limits, now)
+    if (before !== undefined) throw limitReached(record, signer, before, now.clockMs, true)
   }
 
   return {

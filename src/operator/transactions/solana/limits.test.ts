@@ -49,6 +49,39 @@ test('what is over the limit waits, and goes on as the window frees', async () =
   expect(paid(world)).toBe(3)
 })
 
+test('who waits behind an earlier one is told for what that waits, and until when', async () => {
+  const world = createSolanaWorld()
+  world.addSigners()
+  // The first leaves room for three more; of the second that one alone has had a part.
+  world.editPolicy({ limits: [limit({ window: '1h', maxCount: 10 }), limit({ maxTotalSol: '12' })] })
+  const [large = '', ...small] = keys
+  world.addStake({}, 'team-a/stake-0')
+  const operator = world.start()
+  await world.settle(operator, { key: 'team-a/stake-0' })
+  for (const [index, key] of [large, ...small].entries()) {
+    world.addStake({ amountLamports: index === 0 ? '10000000000' : '2000000000' }, key)
+    await world.visit(operator, key)
+    world.clock.advance(1_000)
+  }
+  await rounds(world, operator, 2)
+  expect(paid(world)).toBe(1)
+  expect(waiting(world)).toEqual(keys)
+  const until = /It goes on at (\S+)\.$/.exec(world.condition('Ready', large)?.message ?? '')?.[1]
+  expect(until).toMatch(/^2030-01-02T00:0/)
+  for (const key of small)
+    expect(world.condition('Ready', key)?.message).toBe(
+      `StakingSigner payer may sign 12 SOL in 24h (spec.policy.limits). An earlier one of namespace team-a waits for room, and has its turn first. It goes on at ${until} at the earliest.`,
+    )
+  // There is room, and the earlier one has not been looked at since.
+  world.clock.advance(25 * HOUR)
+  await world.visit(operator, small[0])
+  expect(world.condition('Ready', small[0])?.message).toMatch(
+    /An earlier one of namespace team-a waits for room, and has its turn first\. It goes on right after that\.$/,
+  )
+  await rounds(world, operator, 4)
+  expect(paid(world)).toBe(3)
+})
+
 describe('a clock that is wrong', () => {
   test('set forward by two days opens nothing: the cluster says otherwise', async () => {
     const world = worldOf([limit({ maxCount: 1 })])
