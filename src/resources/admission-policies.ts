@@ -92,16 +92,27 @@ const variables = [
   { name: 'before', expression: `oldObject == null ? '' : ${requestedBy('oldObject')}` },
 ]
 
+/**
+ * CEL: all that a change does to the spec is to stop it. Whoever does that asks for nothing, and is let through in a hurry without a line of their own; to go on
+ * takes one.
+ */
+const stops = `oldObject != null && object.spec.?suspend.orValue(false) == true && object.spec.all(field, field == 'suspend' || (field in oldObject.spec && object.spec[field] == oldObject.spec[field])) && oldObject.spec.all(field, field == 'suspend' || field in object.spec)`
+
 /** A resource says who created it and who changed its spec, or nothing at all, which no approval can mend. */
 export const requesterPolicy: ValidatingPolicy = {
   name: `requesters.${GROUP}`,
   spec: {
     failurePolicy: 'Fail',
     matchConstraints: rulesFor(approvable.map(({ plural }) => plural)),
-    variables: [...variables, { name: 'now', expression: requestedBy('object') }, { name: 'expected', expression: expected }],
+    variables: [
+      ...variables,
+      { name: 'now', expression: requestedBy('object') },
+      { name: 'expected', expression: expected },
+      { name: 'stops', expression: stops },
+    ],
     validations: [
       {
-        expression: `variables.now == variables.expected || (oldObject == null && variables.now == '')`,
+        expression: `variables.now == variables.expected || (oldObject == null && variables.now == '') || (variables.now == variables.before && variables.stops)`,
         // A message of several lines is none to the API server, which shows the expression instead.
         messageExpression: `"annotation ${REQUESTED_BY_ANNOTATION} says who has asked for it, a user a line. It must be " + (variables.expected == '' ? 'left out, since it was when this was created' : 'exactly: ' + variables.expected.split('\\n').join(', then on a line of its own '))`,
         reason: 'Forbidden',

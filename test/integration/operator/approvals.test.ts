@@ -648,4 +648,27 @@ describe('on a cluster without MutatingAdmissionPolicy, as Kubernetes 1.33 is', 
     await createOk('bob', approvalOf(changed, 'bob'))
     await untilPaidOnce(stack(), 'recorded')
   })
+
+  test('it is stopped in a hurry by the command of the how-to, without a line of its own; to change it, or to let it go on, takes one', async () => {
+    const { cluster } = stack()
+    await createOk('alice', stake('stopped', {}, { annotations: { [REQUESTED_BY_ANNOTATION]: 'alice' } }))
+    const before = await waiting('stopped')
+    const patch = (change: object) =>
+      as('erin', ['patch', 'ethstake', 'stopped', '-n', NAMESPACE, '--type=merge', '-p', JSON.stringify(change)])
+    const refused = /It must be exactly: alice, then on a line of its own erin/
+    expect((await patch({ spec: { suspend: true, maxFeePerGasGwei: '70' } })).stderr).toMatch(refused)
+    expect((await patch({ spec: { suspend: false } })).stderr).toMatch(refused)
+    const stopped = await patch({ spec: { suspend: true } })
+    expect(stopped.code, stopped.stderr).toBe(0)
+    expect(await requesters('stopped')).toBe('alice')
+    await untilShows(cluster, 'stopped', 'Suspended', /./)
+    // Nor does a stop rewrite what is recorded.
+    expect((await patch({ metadata: { annotations: { [REQUESTED_BY_ANNOTATION]: null } } })).stderr).toMatch(/It must be exactly: alice/)
+    expect((await patch({ spec: { maxFeePerGasGwei: '70' } })).stderr).toMatch(refused)
+    for (const suspend of [false, null]) expect((await patch({ spec: { suspend } })).stderr).toMatch(refused)
+    const resumed = await patch({ metadata: { annotations: { [REQUESTED_BY_ANNOTATION]: 'alice\nerin' } }, spec: { suspend: false } })
+    expect(resumed.code, resumed.stderr).toBe(0)
+    expect((await waiting('stopped')).hash).toBe(before.hash)
+    await deleteStake(cluster, 'stopped')
+  })
 })
