@@ -32,7 +32,7 @@ export function approveCommand(version: string): Command {
     .addOption(new Option('--expires-in <duration>', 'it counts for so long at most, such as 30m or 4h').argParser(duration))
     .option('--yes', 'do not ask. Not on a terminal, --plan and --yes are needed')
     .action(async (words: readonly string[], flags: ApproveFlags) => {
-      const { approve, limitInWords, readApprovable } = await import('../inspect/approve.ts')
+      const { approve, limitsInWords, readApprovable } = await import('../inspect/approve.ts')
       const { planInWords } = await import('../inspect/plan-words.ts')
       const given = targetOf(words)
       const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true
@@ -45,13 +45,13 @@ export function approveCommand(version: string): Command {
       const cluster = await open(flags, version)
       try {
         const found = await readApprovable(cluster, target, flags.namespace ?? cluster.namespace, signal)
-        const { plan, requestedBy, limits, user } = found
+        const { plan, requestedBy, signers, user } = found
         if (flags.plan !== undefined && flags.plan !== plan.hash)
           throw new InspectError(`the plan is another now: its hash is ${plan.hash}. Look at it, and approve it if that is what you mean`)
         const lines = [
           ...planInWords(plan),
           ['asked for by', requestedBy.join(', ') || 'unknown'] as const,
-          ...limits.map((limit) => ['limit', limitInWords(limit)] as const),
+          ...limitsInWords(signers.limits),
           ['plan', plan.hash] as const,
         ]
         // Whoever reads no more ends it: until it is approved, it is not.

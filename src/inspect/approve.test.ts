@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import type { ResourceDefinition } from '../operator/kube/resource-client.ts'
+import { type Plan, withHash } from '../resources/plan.ts'
 import { type StakingApproval, stakingApprovalSpec } from '../resources/staking-approval.ts'
-import { type Approvable, approve } from './approve.ts'
+import { type Approvable, approve, approverGroups, limitsInWords, readApprovable } from './approve.ts'
 import type { Cluster } from './cluster.ts'
 
 const never = new AbortController().signal
@@ -14,7 +16,7 @@ async function approved(user: string): Promise<readonly StakingApproval[]> {
     return object
   }
   const plan = { resource: { kind: 'EthereumStake', namespace: 'team-a', name: 'stake-1', uid: 'u' }, hash: 'ab'.repeat(32) }
-  const given = { plan, requestedBy: people, limits: [], user, groups: ['approvers'] } as unknown as Approvable
+  const given = { plan, requestedBy: people, signers: { limits: [], asks: [] }, user, groups: ['approvers'] } as unknown as Approvable
   await approve({ api: { resource: () => ({ create }) } } as unknown as Cluster, given, undefined, never)
   return made
 }
@@ -27,4 +29,59 @@ test('what more people have asked for than an approval can name is approved all 
 
 test('and by none of them, named in it or not', async () => {
   for (const user of ['user-0', 'user-39']) await expect(approved(user)).rejects.toThrow(`you (${user}) have asked for it`)
+})
+
+describe('what the limits leave', () => {
+  const plan: Plan = {
+    resource: { kind: 'EthereumStake', namespace: 'team-a', name: 'stake-1', uid: 'u' },
+    purpose: 'Deposit',
+    network: 'hoodi',
+    chainId: 560048,
+    signer: 'treasury',
+    from: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
+    subject: '0xab',
+    amount: '32000000000',
+  }
+  /** A cluster with the resource, and this to say of its signer. */
+  async function seen(signer: object | 'forbidden' | 'absent') {
+    const stake = { kind: 'EthereumStake', metadata: plan.resource, status: { plan: withHash(plan) } }
+    const get = async ({ kind }: ResourceDefinition) => (kind === 'StakingSigner' ? signer : stake)
+    const api = { call: async () => ({ status: { userInfo: { username: 'bob', groups: ['approvers'] } } }) }
+    const { signers } = await readApprovable({ get, api } as unknown as Cluster, 'ethstake/stake-1', 'team-a', never)
+    return { ...signers, words: limitsInWords(signers.limits) }
+  }
+
+  test.each([
+    ['forbidden', 'you may not read StakingSigner treasury (a ClusterRole with get on stakingsigners)'],
+    ['absent', 'there is no StakingSigner treasury'],
+  ] as const)('is not known where the signer is %s, and that is said', async (signer, why) => {
+    expect(await seen(signer)).toMatchObject({ words: [['limits', `not known: ${why}`]], asks: undefined })
+  })
+
+  test('is shown of this network and namespace, with whose approval is asked for', async () => {
+    const of = (network: string, namespace?: string) => ({ network, window: '24h', per: 'Signer', namespace, count: 1, countLeft: 3 })
+    const found = await seen({
+      spec: { policy: { approval: { by: [{ group: 'approvers' }, { user: 'carol' }] } } },
+      status: { limits: [of('hoodi'), of('mainnet'), of('hoodi', 'team-b')] },
+    })
+    expect(found).toMatchObject({ words: [['limit', '24h: 3 transactions left']], asks: ['approvers'] })
+  })
+})
+
+describe('the groups that an approval names', () => {
+  const many = Array.from({ length: 300 }, (_, n) => `group-${n}`)
+  test('are each once, without those that it has no room for', () => {
+    expect(approverGroups(['a', 'b', 'a', 'x'.repeat(257), '', 'two\nlines'], undefined)).toEqual(['a', 'b'])
+    expect(approverGroups([...many.slice(0, 256), ...many.slice(0, 256)], undefined)).toHaveLength(256)
+  })
+  test('of more than fit are those first that count', () => {
+    const named = approverGroups(many, ['group-299', 'others'])
+    expect(named).toHaveLength(256)
+    expect(named).toEqual(['group-299', ...many.slice(0, 255)])
+  })
+  test('of more than fit, where nobody knows which ones count: it says what to do', () => {
+    expect(() => approverGroups(many, undefined)).toThrow(
+      /you are in 300 groups, .* at most 256\. .*ask for a ClusterRole with get on stakingsigners/,
+    )
+  })
 })

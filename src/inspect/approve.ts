@@ -7,6 +7,8 @@ import { readPlan, type ShownPlan } from '../resources/plan.ts'
 import type { LimitUse } from '../resources/signer-limits.ts'
 import {
   approvableKinds,
+  isGroupName,
+  MOST_GROUPS,
   MOST_REQUESTERS,
   STAKING_APPROVAL_API,
   type StakingApproval,
@@ -23,11 +25,18 @@ export interface Approvable {
   readonly plan: ShownPlan
   /** Who has asked for it; empty where that is not recorded. */
   readonly requestedBy: readonly string[]
-  /** What of its signer's limits is used, where whoever asks may read that. */
-  readonly limits: readonly LimitUse[]
+  readonly signers: SignersSeen
   /** Who would approve. */
   readonly user: string
   readonly groups: readonly string[]
+}
+
+/** What whoever asks may see of those who would sign. */
+export interface SignersSeen {
+  /** What of the limits of whoever pays is used; or why that is not known, as a clause. */
+  readonly limits: readonly LimitUse[] | string
+  /** Groups that their policies ask for the approval of; undefined where not all of them can be read. */
+  readonly asks: readonly string[] | undefined
 }
 
 type Planned = KubeObject & { readonly status?: { readonly plan?: unknown } }
@@ -53,13 +62,13 @@ export async function readApprovable(cluster: Cluster, target: string, namespace
     )
   const { username, groups = [] } = await whoAmI(cluster, signal)
   const requestedBy = (metadata.annotations?.[REQUESTED_BY_ANNOTATION] ?? '').split('\n').filter((user) => user !== '')
-  return { plan, requestedBy, limits: await limitsOf(cluster, plan, signal), user: username, groups }
+  return { plan, requestedBy, signers: await signersOf(cluster, plan, signal), user: username, groups }
 }
 
 /** Approves it as whoever asks. @returns the approval's name @throws InspectError where the cluster refuses it */
 export async function approve(
   cluster: Cluster,
-  { plan, requestedBy, user, groups }: Approvable,
+  { plan, requestedBy, user, groups, signers }: Approvable,
   expiresAt: Date | undefined,
   signal: AbortSignal,
 ): Promise<string> {
@@ -83,7 +92,7 @@ export async function approve(
       resourceRef: { kind: ofKind, name, uid },
       planHash: plan.hash,
       approver: user,
-      approverGroups: [...groups],
+      approverGroups: approverGroups(groups, signers.asks),
       // Of more, the operator goes by the annotation, which has all of them.
       requestedBy: requestedBy.slice(0, MOST_REQUESTERS),
       ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.toISOString() }),
@@ -126,16 +135,48 @@ async function whoAmI(cluster: Cluster, signal: AbortSignal): Promise<UserInfo> 
   throw new InspectError('the API server does not say who you are')
 }
 
-async function limitsOf(cluster: Cluster, { signer, network, resource }: ShownPlan, signal: AbortSignal): Promise<readonly LimitUse[]> {
-  const found = await cluster.get<StakingSigner & KubeObject>(definitionOf(stakingSigner), { name: signer }, signal)
-  if (found === 'forbidden' || found === 'absent') return []
-  return (found.status?.limits ?? []).filter(
-    (limit) => limit.network === network && (limit.namespace === undefined || limit.namespace === resource.namespace),
-  )
+async function signersOf(
+  cluster: Cluster,
+  { signer, withdrawSigner, network, resource }: ShownPlan,
+  signal: AbortSignal,
+): Promise<SignersSeen> {
+  const read = (name: string) => cluster.get<StakingSigner & KubeObject>(definitionOf(stakingSigner), { name }, signal)
+  const payer = await read(signer)
+  const others = withdrawSigner === undefined || withdrawSigner === signer ? [] : [await read(withdrawSigner)]
+  const readable = [payer, ...others].flatMap((found) => (typeof found === 'string' ? [] : [found]))
+  const limits =
+    payer === 'forbidden'
+      ? `you may not read StakingSigner ${signer} (a ClusterRole with get on stakingsigners)`
+      : payer === 'absent'
+        ? `there is no StakingSigner ${signer}`
+        : (payer.status?.limits ?? []).filter(
+            (limit) => limit.network === network && (limit.namespace === undefined || limit.namespace === resource.namespace),
+          )
+  const asks = readable.flatMap(({ spec }) => (spec.policy.approval?.by ?? []).flatMap(({ group }) => group ?? []))
+  return { limits, asks: readable.length < 1 + others.length ? undefined : asks }
 }
 
+/**
+ * The groups of an approver that an approval names: all that it can, and of more those first that count.
+ * @throws InspectError where it can't name all, and nobody knows which ones count
+ */
+export function approverGroups(groups: readonly string[], asks: readonly string[] | undefined): string[] {
+  const all = [...new Set(groups)].filter(isGroupName)
+  if (all.length <= MOST_GROUPS) return all
+  if (asks === undefined)
+    throw new InspectError(
+      `you are in ${all.length} groups, and an approval names at most ${MOST_GROUPS}. Which of them count stands in the policy of the StakingSigner, which you may not read: ask for a ClusterRole with get on stakingsigners`,
+    )
+  const [first, rest] = [all.filter((group) => asks.includes(group)), all.filter((group) => !asks.includes(group))]
+  return [...first, ...rest].slice(0, MOST_GROUPS)
+}
+
+/** What the limits leave, as lines of a name and a value. */
+export const limitsInWords = (limits: SignersSeen['limits']): readonly (readonly [string, string])[] =>
+  typeof limits === 'string' ? [['limits', `not known: ${limits}`]] : limits.map((limit) => ['limit', limitInWords(limit)])
+
 /** A limit in a line. */
-export const limitInWords = ({ window, per, countLeft, leftEth, leftSol }: LimitUse): string =>
+const limitInWords = ({ window, per, countLeft, leftEth, leftSol }: LimitUse): string =>
   `${window}${per === 'Namespace' ? ' for the namespace' : ''}: ${
     [
       ...(countLeft === undefined ? [] : [`${countLeft} transactions`]),

@@ -19,6 +19,11 @@ const userName = () =>
 
 /** Names that an approval repeats of those who have asked: admission refuses any of them at once. */
 export const MOST_REQUESTERS = 32
+/** Groups of its approver that an approval names. */
+export const MOST_GROUPS = 256
+const groupName = userName()
+/** Whether an approval can name a group. */
+export const isGroupName = (name: string): boolean => groupName.safeParse(name).success
 
 const spec = z.strictObject({
   resourceRef: z
@@ -32,7 +37,7 @@ const spec = z.strictObject({
   approver: userName().describe('Who approves. The admission policies admit no other name than that of whoever creates this.'),
   approverGroups: z
     .array(userName())
-    .max(256)
+    .max(MOST_GROUPS)
     .meta(listSet)
     .optional()
     .describe("Groups of the approver that count for the signer's policy. The admission policies admit none that the approver is not in."),
