@@ -4,7 +4,7 @@ import { createFakeClock, settle } from '../../test/integration/kube/fake-clock.
 import { createControllers } from './controllers.ts'
 import type { Result } from './kube/controller.ts'
 import type { RecordObject } from './transactions/store.ts'
-import { LOG_WORKERS, turnsBySigner } from './transactions/turns.ts'
+import { LOG_WORKERS, turnsIn } from './transactions/turns.ts'
 
 const stopping = new AbortController()
 afterEach(() => stopping.abort())
@@ -28,7 +28,7 @@ test('a signer whose signatures take long keeps nobody else from being looked af
       log: pino({ enabled: false }),
       metrics: { queuePicked: () => {}, reconcile: () => {} },
       workers: () => LOG_WORKERS,
-      turns: { records: turnsBySigner({ get: (name) => ({ spec: { from: payers.get(name) } }) as RecordObject }) },
+      turns: turnsIn({ records: { cache: { get: (name) => ({ spec: { from: payers.get(name) } }) as RecordObject } } }),
     },
   )
   const never = new Promise<Result>(() => {})

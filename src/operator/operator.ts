@@ -29,7 +29,7 @@ import type { Page } from './page/page.ts'
 import { createReadings, createSeen } from './readings.ts'
 import { definitionOf } from './saga-collection.ts'
 import { tracesOf } from './traces.ts'
-import { LOG_WORKERS, turnsBySigner } from './transactions/turns.ts'
+import { LOG_WORKERS, turnsIn } from './transactions/turns.ts'
 import { followWaits } from './waits.ts'
 import { wireWakes } from './wake.ts'
 
@@ -86,8 +86,7 @@ export async function runOperator(
   const caches = createCaches((definition, cached) => collections.follow(definitionOf(definition), cached))
   const { places: _byTheirLanes, approvals: _nobodys, ...reconciled } = caches
   const workers = (name: keyof typeof reconciled) => (name === 'signers' ? 2 : name === 'records' ? LOG_WORKERS : options.workers)
-  const turns = { records: turnsBySigner(caches.records.cache) }
-  const controllers = createControllers(reconciled, { clock, log, metrics, workers, turns, traces: tracesOf(caches) })
+  const controllers = createControllers(reconciled, { clock, log, metrics, workers, turns: turnsIn(caches), traces: tracesOf(caches) })
   const wakes = wireWakes(caches, {
     ...controllers.queues,
     records: paced(controllers.queues.records, { clock, everyMs: LANE_PACE_MS }),

@@ -56,6 +56,14 @@ export interface TransactionLog {
   recheck(record: RecordObject, chain: Pick<LaneChain, 'trace'>, signal: AbortSignal): Promise<RecordObject>
 }
 
+/** Whose a record is that passes on, where something was signed for that one. */
+function notedOwner(record: RecordObject): Pick<StakingTransactionSpec, 'earlier'> {
+  const { generation, owner, signer, from, network, earlier = [] } = record.spec
+  const isSignedFor = attemptsOf(recordOf(record)).some((attempt) => (attempt.generation ?? generation) === generation)
+  const isNoted = earlier.some((one) => one.generation === generation)
+  return isSignedFor && !isNoted ? { earlier: [...earlier, { generation, owner, signer, from, network }] } : {}
+}
+
 const hasLanded = ({ status }: Pick<RecordObject, 'status'>): boolean => status?.outcome?.is === 'Landed'
 
 export function createTransactionLog(deps: {
@@ -93,18 +101,11 @@ export function createTransactionLog(deps: {
 
   async function handOver(record: RecordObject, wanted: StakingTransactionSpec, signal: AbortSignal): Promise<RecordObject> {
     const { owner, signer, from, network, apiId } = wanted
-    const { generation, owner: before, signer: signedBy, from: sender, network: where, earlier = [] } = record.spec
-    const isSignedFor = attemptsOf(recordOf(record)).some((attempt) => (attempt.generation ?? generation) === generation)
-    const isNoted = !isSignedFor || earlier.some((one) => one.generation === generation)
-    const passed = {
-      owner,
-      ...(apiId === undefined ? {} : { apiId }),
-      ...(isNoted ? {} : { earlier: [...earlier, { generation, owner: before, signer: signedBy, from: sender, network: where }] }),
-    }
+    const passed = { owner, ...(apiId === undefined ? {} : { apiId }), ...notedOwner(record) }
     deps.assertMayAct()
     // ▸ What has landed was paid by the key that has paid it: its lane and its limits go by that, whose signer ever shows it.
     if (hasLanded(record)) return store.writeSpec(record, passed, signal)
-    return store.writeSpec(record, { ...passed, signer, from, network, generation: generation + 1 }, signal)
+    return store.writeSpec(record, { ...passed, signer, from, network, generation: record.spec.generation + 1 }, signal)
   }
 
   return {

@@ -8,7 +8,16 @@ export const LOG_WORKERS = 16
 const MOST_OF_ONE_SIGNER = 4
 
 /** The keys of the log's queue take turns by the address that signs: a lane's, or of a record of Solana who pays for it. */
-export const turnsBySigner = (records: Pick<Cache<RecordObject>, 'get'>): Turns => ({
+const turnsBySigner = (records: Pick<Cache<RecordObject>, 'get'>): Turns => ({
   namespaceOf: (key) => (key.includes('/') ? parseLaneKey(key).address.toLowerCase() : (records.get(key)?.spec.from ?? '')),
   mostOfOneNamespace: MOST_OF_ONE_SIGNER,
+})
+
+/** Those of the log's queue, by the name of its cache. */
+export const turnsIn = ({
+  records,
+}: {
+  readonly records: { readonly cache: Pick<Cache<RecordObject>, 'get'> }
+}): { readonly records: Turns } => ({
+  records: turnsBySigner(records.cache),
 })

@@ -36,18 +36,18 @@ export function createSolanaStakeEffects(deps: AuthorizationDeps): {
   readonly takeIn: ReturnType<typeof createSolanaMigration>
 } {
   const requests = createSolanaRequests(deps)
-  const { amountProblem } = createSolanaStakeRules(requests)
   const wantedOf = createWanted(deps, requests)
   const seen = createSeenStakes()
   const { networkOf, networkOn, partiesToBegin, serviceStake, verifiedTerms, ownTerms, loggedTerms, lostTerms, assertAdmitted } = requests
-  const { ensured, followed } = createMaking(deps, requests)
+  const steps = createSolanaStepKind(deps, requests) as SolanaTransactionKind
+  const { ensured, followed } = createMaking(deps, requests, steps)
 
   return {
     seen,
     networkOn,
     keyNameOf: (signer) => deps.signers.get(signer)?.spec.keyName,
     takeIn: createSolanaMigration(deps, requests),
-    steps: createSolanaStepKind(deps, requests) as SolanaTransactionKind,
+    steps,
     authorization: {
       effects: createAuthorizationEffects(deps, wantedOf),
       handOvers: createAuthorizationKind(deps, requests, wantedOf) as SolanaTransactionKind,
@@ -64,7 +64,7 @@ export function createSolanaStakeEffects(deps: AuthorizationDeps): {
           body = await serviceStake(request, parties, visit, signal)
         } catch (error) {
           const isAmount = error instanceof StakingApiError && error.rules?.includes('amount-out-of-range') === true
-          const problem = isAmount ? await amountProblem(request, signal) : undefined
+          const problem = isAmount ? await createSolanaStakeRules(requests).amountProblem(request, signal) : undefined
           if (problem !== undefined) throw problem
           return withVoteAccount(request, lostTerms(error, request, parties), signal)
         }

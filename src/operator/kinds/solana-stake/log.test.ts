@@ -263,6 +263,27 @@ describe('one stake of the API', () => {
   })
 })
 
+test.each([
+  { to: 'elsewhere', destination: thief, reason: 'WithdrawnElsewhere' },
+  { to: 'to where this one says', destination: undefined, reason: '' },
+])('what a resource that is gone has withdrawn $to is told so by the one that adopts the stake', async ({ destination, reason }) => {
+  const { world, operator } = await readyStake()
+  world.editSpec({ desiredState: 'Withdrawn' })
+  await world.settle(operator, { rounds: 30 })
+  expect(world.condition('Withdrawn')?.status, world.explain()).toBe('True')
+  const { stakeId = '' } = world.status()
+  world.stakes.vanish(KEY)
+  const heir = 'team-a/heir'
+  world.addStake({ adopt: { stakeId }, desiredState: 'Withdrawn', ...(destination && { destination }) }, heir)
+  await world.settle(operator, { key: heir, rounds: 4 })
+  // Whatever was signed for the account before can land no more.
+  world.cluster.expire()
+  await world.settle(operator, { key: heir, rounds: 8 })
+  expect(world.stalled(heir), world.explain(heir)).toBe(reason)
+  expect(world.ready(heir), world.explain(heir)).toBe(reason === '')
+  world.assertMoney({ funded: 1, withdrawn: 1 })
+})
+
 describe('the log of a step', () => {
   test('has each attempt before it is sent, told before it is sent, and asked for once more past the cache', async () => {
     const world = stakeWorld()

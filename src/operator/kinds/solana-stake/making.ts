@@ -2,9 +2,11 @@ import { stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
 import { plannedOnly } from '../../transactions/plan-only.ts'
+import { attemptsOf } from '../../transactions/protocol.ts'
 import { awaitingApproval } from '../../transactions/shown-plan.ts'
 import { handedOver } from '../../transactions/solana/authorities.ts'
-import type { RecordObject } from '../../transactions/store.ts'
+import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
+import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { stepPlan } from './plan.ts'
 import { isBegun, isLive, mirrored, ownSteps, stepName, stepSpec } from './records.ts'
 import type { SolanaRequests, SolanaStakeDeps } from './request.ts'
@@ -15,6 +17,7 @@ import type { FollowPlan } from './steps.ts'
 export function createMaking(
   deps: Pick<SolanaStakeDeps, 'log' | 'assertMayAct'>,
   { networkOf, partiesOf, ownTerms, amountOf, feeCapOf }: SolanaRequests,
+  { proves }: Pick<SolanaTransactionKind, 'proves'>,
 ) {
   const { log } = deps
 
@@ -64,7 +67,22 @@ export function createMaking(
     if (record === undefined) throw wait('Suspended', 'Nothing was ever signed for it.', LOOK_AGAIN_MS).with({ transaction: undefined })
     const evidence = { transaction: mirrored(log, record, plan.shown), ...awaitingApproval(log, record) }
     if (record.status?.outcome === undefined) throw pending(log.standing(record.metadata.name), 'The transaction').with(evidence)
+    await assertOwnDestination(record, signal)
     return evidence
+  }
+
+  /** ▸ What another resource has withdrawn before this one took the stake over went to where that one said. @throws Halt (WithdrawnElsewhere) */
+  async function assertOwnDestination(record: RecordObject, signal: AbortSignal): Promise<void> {
+    const { purpose, generation, earlier = [], subject } = record.spec
+    const before = earlier.find((one) => one.generation === generation)
+    const attempt = attemptsOf(recordOf(record)).find(({ hash }) => hash === record.status?.outcome?.hash)
+    if (purpose !== 'SolanaWithdrawal' || before === undefined || attempt === undefined) return
+    if ((await proves(record, attempt, signal)) === true) return
+    const { kind, namespace, name } = before.owner
+    throw stall(
+      'WithdrawnElsewhere',
+      `Transaction ${attempt.hash} has withdrawn the money of ${subject} for ${kind} ${namespace}/${name}, which had it before, and not to where this resource says. Nothing is signed. Look where that went; then delete this resource.`,
+    )
   }
 
   return { ensured, followed }

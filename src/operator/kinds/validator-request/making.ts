@@ -77,8 +77,7 @@ export function createMaking(
       assertSameAsBefore(before, spec)
       await assertMayPass(before, order, network, signal)
     }
-    const isOver = (record: RecordObject): boolean => turns.hasHadItsTurn(record, network.config.pollIntervalMs)
-    return log.ensure(name, spec, signal, (record) => givesWay(kind, record, spec, isOver(record), signal))
+    return log.ensure(name, spec, signal, (one) => givesWay(kind, one, spec, turns.hasHadItsTurn(one, network), signal))
   }
 
   /** ▸ What somebody else has asked for in this name, or of this validator, is not asked for again by itself. @throws Halt */

@@ -5,6 +5,7 @@ import { asksForSignature } from '../../../resources/mode.ts'
 import type { Reason } from '../../../resources/reasons.ts'
 import { readOrigin } from '../../engine/origin.ts'
 import { type Halt, type Verdict, wait } from '../../engine/verdict.ts'
+import type { EthereumNetwork } from '../../ports.ts'
 import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
 import { isOpen } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
@@ -116,7 +117,7 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
      * Whether a record that somebody else asks for has been with its owner for long enough: what that waits for is its own, such as an approval or a limit. ▸ What
      * is done once for a validator would wait with it for ever.
      */
-    hasHadItsTurn({ metadata, spec }: RecordObject, pollIntervalMs: number): boolean {
+    hasHadItsTurn({ metadata, spec }: RecordObject, { config }: Pick<EthereumNetwork, 'config'>): boolean {
       const standing = log.standing(metadata.name)
       const key = `${metadata.uid}/${spec.generation}`
       if (standing === undefined || !(ofItsOwn.has(standing.reason) || standing.reason === 'ApprovalUnproven')) {
@@ -127,7 +128,7 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
       const since = contendedSince.get(key) ?? now
       if (contendedSince.size > 50_000) contendedSince.clear()
       contendedSince.set(key, since)
-      return now - since >= TURN_POLLS * pollIntervalMs
+      return now - since >= TURN_POLLS * config.pollIntervalMs
     },
 
     /** Others than the owner of a record that ask for something of this validator, now: a later one of its name is another. */

@@ -8,6 +8,9 @@ import { createAttempts, type Moment, type SolanaLogDeps, sentSoFar } from './at
 import type { Sought } from './kind.ts'
 import { type Conclusion, isSettled, withClosed } from './rules.ts'
 
+const awaitedText = ({ config }: SolanaNetwork, { node, about, slot, awaited }: Conclusion & { is: 'awaited' }): string =>
+  `RPC node ${node} of ${config.name} shows ${about} as of slot ${slot}. It counts once node ${awaited.join(', ')} shows it too, which gives no answer or is not there yet. If that stands still, or the slot is one that the cluster has not reached, take the wrong node out of the networks file.`
+
 /** Carries out what was concluded of a Solana record: settles it, closes what is dead, sends again what may land, makes what is free. */
 export function createConclusions(deps: SolanaLogDeps) {
   const { make, send, settle } = createAttempts(deps)
@@ -23,11 +26,7 @@ export function createConclusions(deps: SolanaLogDeps) {
         await attribute(moment, record, conclusion)
         return undefined
       case 'awaited':
-        throw wait(
-          'AwaitingFinality',
-          `RPC node ${conclusion.node} of ${network.config.name} shows ${conclusion.about} as of slot ${conclusion.slot}. It counts once node ${conclusion.awaited.join(', ')} shows it too, which gives no answer or is not there yet. If that stands still, or the slot is one that the cluster has not reached, take the wrong node out of the networks file.`,
-          poll,
-        )
+        throw wait('AwaitingFinality', awaitedText(network, conclusion), poll)
       case 'mined':
         throw wait(
           'AwaitingFinality',
