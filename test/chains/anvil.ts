@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { toHex } from 'viem'
 import { mnemonicToAccount } from 'viem/accounts'
 import type { Address, Hex } from '../../src/chains/ethereum/chain.ts'
@@ -80,6 +81,9 @@ export interface Anvil {
   stop(): Promise<void>
 }
 
+/** Within this a block that was begun is stored, in ms. */
+const STORED_MS = 300
+
 /**
  * Starts a real anvil with the real deposit contract and the EIP-7002 and EIP-7251 contracts. With one slot an epoch, `safe` is one block
  * below `latest` and `finalized` two, so that finality moves with the blocks.
@@ -126,6 +130,8 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Anvil> {
     if (mining === 'automine') await rpc('evm_setAutomine', [false])
     else await rpc('evm_setIntervalMining', [0])
     for (let time = 0; time < 5; time++) {
+      // One that is being mined has its number before it is stored: a state that is written meanwhile lacks it.
+      if (typeof mining === 'number') await sleep(STORED_MS)
       const before = await blockNumber()
       await saveAnvilState(url, stateFile, keepsStates)
       if ((await blockNumber()) === before) return

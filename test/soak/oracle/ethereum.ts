@@ -116,13 +116,16 @@ interface RawBlock {
   }[]
 }
 
-/** Reads every mined transaction of an address, block by block; what is final is read once. */
+/**
+ * Reads every mined transaction of an address, block by block; what is final is read once. A block that the node has lost, as anvil may the last one before it
+ * is killed, has none: whatever the address sent in it is missed by its nonce.
+ */
 export function createSentReader(rpcUrl: string, from: string): () => Promise<readonly Sent[]> {
   const final: Sent[] = []
   let next = 0
   const sentIn = async (number: number): Promise<readonly Sent[]> => {
-    const block = await rpc<RawBlock>(rpcUrl, 'eth_getBlockByNumber', [`0x${number.toString(16)}`, true])
-    return block.transactions
+    const block = await rpc<RawBlock | null>(rpcUrl, 'eth_getBlockByNumber', [`0x${number.toString(16)}`, true])
+    return (block?.transactions ?? [])
       .filter((one) => one.from.toLowerCase() === from.toLowerCase())
       .map((one) => ({
         hash: one.hash.toLowerCase(),
@@ -133,7 +136,7 @@ export function createSentReader(rpcUrl: string, from: string): () => Promise<re
         nonce: Number(one.nonce),
         maxFeePerGasWei: BigInt(one.maxFeePerGas ?? one.gasPrice ?? '0x0'),
         block: number,
-        blockTime: Number(block.timestamp),
+        blockTime: Number(block?.timestamp),
       }))
   }
   return async () => {

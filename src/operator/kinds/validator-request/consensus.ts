@@ -38,7 +38,11 @@ export function createAwaitConsensus(
       )
     saidOf.erase(visit)
     const body = await service.look(order, validator, requestId, network, visit, signal)
-    if (body === undefined) throw await lost.madeAgain(order, validator, { requestId, hash: outcome.hash }, network, signal)
+    if (body === undefined) {
+      const again = await lost.madeAgain(order, validator, { requestId, hash: outcome.hash }, network, signal)
+      if (again === 'fulfilled') return { consensus: { status: 'Accepted' } }
+      throw again
+    }
     const { status, consensus } = body
     const undecided = (why: string) => {
       const { leading, onNews } = deps

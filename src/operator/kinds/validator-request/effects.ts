@@ -72,7 +72,9 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
         if (!isGone(error) || outcome === undefined) throw error
         // Of what was reverted there is nothing to learn.
         if (outcome.is === 'Reverted') return { reportedHash: hash }
-        throw await lost.madeAgain(order, validator, { requestId, hash: outcome.hash }, network, signal)
+        const again = await lost.madeAgain(order, validator, { requestId, hash: outcome.hash }, network, signal)
+        if (again === 'fulfilled') return { reportedHash: hash }
+        throw again
       }
       if (retryAfterMs !== undefined)
         throw wait(

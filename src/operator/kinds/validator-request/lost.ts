@@ -19,18 +19,25 @@ import type { FoundValidator, Renamed, RequestOrder } from './steps.ts'
 export type LostRequests = ReturnType<typeof createLostRequests>
 
 export function createLostRequests(deps: Pick<ValidatorRequestDeps, 'assertMayAct'>, service: Pick<RequestService, 'create'>) {
-  /** The resource's own: @returns the wait in which status learns the new id, under which the transaction is reported next */
+  /**
+   * The resource's own: @returns the wait in which status learns the new id, under which the transaction is reported next; `fulfilled` where the staking API does
+   * not take an exit again because the validator leaves: that is all that there was to learn
+   */
   async function madeAgain(
     order: RequestOrder,
     validator: FoundValidator,
     lost: { readonly requestId: string; readonly hash: string },
     network: EthereumNetwork,
     signal: AbortSignal,
-  ): Promise<Halt> {
+  ): Promise<Halt | 'fulfilled'> {
     deps.assertMayAct()
-    const { requestId } = await service.create(order, validator, network, signal).catch((error: unknown) => {
-      throw error instanceof Halt ? notTaken(error, lost.hash) : error
+    const made = await service.create(order, validator, network, signal).catch((error: unknown) => {
+      if (!(error instanceof Halt)) throw error
+      if (isFulfilled(order, error)) return 'fulfilled' as const
+      throw notTaken(error, lost.hash)
     })
+    if (made === 'fulfilled') return made
+    const { requestId } = made
     if (requestId === lost.requestId)
       return stall(
         'ServiceUnavailable',
@@ -79,6 +86,9 @@ export function createLostRequests(deps: Pick<ValidatorRequestDeps, 'assertMayAc
 
   return { madeAgain, toldAgain }
 }
+
+const isFulfilled = ({ origin }: RequestOrder, { verdict }: Halt): boolean =>
+  origin.kind === 'ValidatorExit' && verdict.kind === 'stall' && verdict.reason === 'AlreadyExiting'
 
 /** The request would break rules now, often since it has worked. */
 function notTaken(refused: Halt, hash: string): Halt {

@@ -470,11 +470,27 @@ describe.each([EXIT, WITHDRAWAL])('%s is final, and the staking API has lost the
     },
   )
 
+  test.each([false, true])(
+    'and does not take it again, as the validator leaves: an exit has done that (deleted: %s)',
+    async (isDeleted) => {
+      const { world, operator } = await lost('deciding')
+      world.requests.state.broken = () => ['already-exiting']
+      if (isDeleted) world.remove(key)
+      await world.settle(operator, [key], 6)
+      // What came of a withdrawal is not told by that.
+      if (key === WITHDRAWAL) expect(world.stalled(key), said(world, key)).toBe('AlreadyExiting')
+      else if (isDeleted) expect(world.object(key)).toBeUndefined()
+      else expect(world.condition('Ready', key), said(world, key)).toMatchObject({ status: 'True', reason: 'Accepted' })
+      expect(world.chain.requests()).toHaveLength(1)
+    },
+  )
+
   test('and does not take it again: it says so, and nothing is asked again', async () => {
     const { world, operator } = await lost('deciding')
-    world.requests.state.broken = () => ['already-exiting']
+    const rule = key === EXIT ? 'too-young' : 'already-exiting'
+    world.requests.state.broken = () => [rule]
     await world.settle(operator, [key], 4)
-    expect(world.stalled(key), said(world, key)).toBe('AlreadyExiting')
+    expect(world.condition('Ready', key)?.reason, said(world, key)).toBe(key === EXIT ? 'ValidatorTooYoung' : 'AlreadyExiting')
     expect(world.condition('Ready', key)?.message).toContain('does not know the request any more')
     expect(world.chain.requests()).toHaveLength(1)
     world.requests.state.broken = () => []
