@@ -285,7 +285,7 @@ test('what looks like a number is a name all the same', async () => {
       seedSecret: { name: '10', key: '11' },
       database: { storage: { storageClassName: '12' } },
     },
-    networks: (matrix[0]?.values as { readonly networks: object[] }).networks,
+    networks: (matrix[0]?.values as { readonly networks: object[] } | undefined)?.networks,
   }
   const { stdout } = await helm.run(['template', '678', chart, '--namespace', '90', '--values', helm.valuesFile(values)])
   const names = /^(name|namespace|secretName|claimName|serviceAccountName|priorityClassName|storageClassName|key|app\.kubernetes\.io\/.*)$/
