@@ -112,8 +112,8 @@ test('the database of the service is copied and restored in the cluster, by the 
   await page.run('Restore', 4)
   // It names what the chart has made, and no pod runs here: what a kubelet would say of it is said by hand.
   const pod = JSON.parse(await cluster.kubectlOk(['-n', 'staking-system', 'get', 'pod', 'restore', '-o', 'json'])) as Pod
-  const [config] = pod.spec.volumes.flatMap(({ configMap }) => configMap?.name ?? [])
-  await cluster.kubectlOk(['-n', 'staking-system', 'get', 'configmap', config ?? 'none'])
+  const [config] = pod.spec.volumes.flatMap(({ secret }) => secret?.secretName ?? [])
+  await cluster.kubectlOk(['-n', 'staking-system', 'get', 'secret', config ?? 'none'])
   const chartsOwn = JSON.parse(
     await cluster.kubectlOk(['-n', 'staking-system', 'get', 'deploy', 'staking-operator-service', '-o', 'json']),
   ) as { readonly spec: { readonly template: { readonly spec: PodSpec } } }
@@ -148,7 +148,7 @@ test('the database of the service is copied and restored in the cluster, by the 
 })
 interface PodSpec {
   readonly containers: readonly { readonly volumeMounts: readonly { readonly mountPath: string }[] }[]
-  readonly volumes: readonly { readonly configMap?: { readonly name: string } }[]
+  readonly volumes: readonly { readonly secret?: { readonly secretName: string } }[]
 }
 interface Pod {
   readonly spec: PodSpec
