@@ -250,6 +250,11 @@ test.each<{ readonly planted: string; readonly evidence: LastEvidence; readonly 
     found: /nonce 4 goes to 0x99/,
   },
   {
+    planted: 'a block is lost with what was in it',
+    evidence: { ...good, sent: good.sent.filter(({ nonce }) => nonce !== 2) },
+    found: /nonces 2 are final, and no block shows what used them/,
+  },
+  {
     planted: 'a cancel carries money',
     evidence: { ...good, sent: [...good.sent, sent(4, { to: signer, valueWei: 5n })] },
     found: /nonce 4 sends 5 wei to its own address/,

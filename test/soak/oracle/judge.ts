@@ -1,5 +1,5 @@
 import type { Evidence, LastEvidence } from './evidence.ts'
-import { foreignTransactions, openLane, overLimit } from './lane.ts'
+import { foreignTransactions, openLane, overLimit, unseenNonces } from './lane.ts'
 import { ethereumMoney } from './money.ts'
 import { falselyReady } from './ready.ts'
 import { lostDeposits, unsettled } from './settled.ts'
@@ -19,6 +19,7 @@ export const unfinished = (evidence: LastEvidence): readonly string[] => [...ope
 export const lastViolations = (evidence: LastEvidence): readonly string[] => [
   ...violations(evidence),
   ...foreignTransactions(evidence),
+  ...unseenNonces(evidence),
   ...overLimit(evidence),
   ...lostDeposits(evidence),
   ...unfinished(evidence),

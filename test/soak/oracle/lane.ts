@@ -13,6 +13,13 @@ export function foreignTransactions({ sent, terms }: LastEvidence): readonly str
   })
 }
 
+/** What took each nonce of the signer is seen: a block that the node has lost may have held anything. */
+export function unseenNonces({ sent, counts }: LastEvidence): readonly string[] {
+  const seen = new Set(sent.map(({ nonce }) => nonce))
+  const unseen = Array.from({ length: counts.final }, (_, nonce) => nonce).filter((nonce) => !seen.has(nonce))
+  return unseen.length === 0 ? [] : [`nonces ${unseen.join(', ')} are final, and no block shows what used them`]
+}
+
 function wrongOf({ to, valueWei, input, from, maxFeePerGasWei }: Sent, terms: LastEvidence['terms']): string | undefined {
   const isCancel = to === from && input === '0x'
   if (isCancel) {
