@@ -7,17 +7,14 @@ export const LOG_WORKERS = 16
 /** Of one signer: what is slow to sign for (a remote signer) waits for itself, and not before others. */
 const MOST_OF_ONE_SIGNER = 4
 
-/** The keys of the log's queue take turns by the address that signs: a lane's, or of a record of Solana who pays for it. */
-const turnsBySigner = (records: Pick<Cache<RecordObject>, 'get'>): Turns => ({
-  namespaceOf: (key) => (key.includes('/') ? parseLaneKey(key).address.toLowerCase() : (records.get(key)?.spec.from ?? '')),
-  mostOfOneNamespace: MOST_OF_ONE_SIGNER,
-})
-
-/** Those of the log's queue, by the name of its cache. */
+/** The keys of the log's queue take turns by the address that signs: a lane's, or of a record of Solana who pays for it. By the name of the log's cache. */
 export const turnsIn = ({
-  records,
+  records: { cache },
 }: {
   readonly records: { readonly cache: Pick<Cache<RecordObject>, 'get'> }
 }): { readonly records: Turns } => ({
-  records: turnsBySigner(records.cache),
+  records: {
+    namespaceOf: (key) => (key.includes('/') ? parseLaneKey(key).address.toLowerCase() : (cache.get(key)?.spec.from ?? '')),
+    mostOfOneNamespace: MOST_OF_ONE_SIGNER,
+  },
 })

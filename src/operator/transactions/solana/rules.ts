@@ -105,7 +105,7 @@ export function conclude(record: TransactionRecord, looks: Looks, step: Step): C
     if (against.length > 0) return { is: 'disagreement', nodes: [first.node, ...against.map(({ node }) => node)], about }
     const awaited = behind(looks, (look) => look.done || isFinal(look.statuses[first.index]), slot, step)
     if (awaited.length > 0) return { is: 'awaited', about, slot, node: first.node, awaited }
-    return { is: 'landed', signature: first.attempt.hash, slot: first.status.slot }
+    return { is: 'landed', signature: first.attempt.hash, slot }
   }
 
   const live = liveAttempts(record)
