@@ -1,3 +1,4 @@
+import { sameHex } from '../../lib/hex.ts'
 import type {
   ClosedPlace,
   StakingTransactionStatus,
@@ -233,6 +234,12 @@ export function mayTakePlace(record: TransactionRecord, allowed: number): MayTak
   const { cancelled, lost } = remakesOf(record)
   if (lost > MAX_REMAKES + allowed || cancelled > MAX_CANCELS + allowed) return 'too-many-remakes'
   return 'yes'
+}
+
+/** The cancel that has used the nonce of a version: it is final, so that the version can't land. */
+export function cancelOf(record: TransactionRecord, version: string): ClosedPlace | undefined {
+  const of = attemptsOf(record).find(({ kind, hash }) => kind === 'Call' && sameHex(hash, version))
+  return of && closedOf(record).find(({ by, nonce }) => by === 'Cancel' && nonce === of.nonce)
 }
 
 /** ▸ A record passes to another resource, or to the signer's new lane, only when nothing of it can land and nothing has. */

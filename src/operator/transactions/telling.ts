@@ -4,7 +4,7 @@ import type { TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { Halt, wait } from '../engine/verdict.ts'
 import { hashIn, senderOf } from './ethereum-texts.ts'
 import type { LaneDeps } from './moment.ts'
-import { attemptsOf, closedOf, disregardedIn, testimony } from './protocol.ts'
+import { cancelOf, disregardedIn, testimony } from './protocol.ts'
 import { type RecordObject, recordOf } from './store.ts'
 
 /**
@@ -48,10 +48,9 @@ export function createTelling(deps: Pick<LaneDeps, 'kindOf'>) {
   async function tellOfCancel(of: RecordObject, attempt: TransactionAttempt, signal: AbortSignal): Promise<boolean> {
     const kind = deps.kindOf(of)
     const record = recordOf(of)
-    const held = (await kind.witnesses(of, signal)).told?.hash.toLowerCase()
-    const nonce = attemptsOf(record).find((one) => one.kind === 'Call' && one.hash.toLowerCase() === held)?.nonce
-    const cancel = closedOf(record).find((one) => one.by === 'Cancel' && one.nonce === nonce && one.nonce !== attempt.nonce)
-    if (cancel === undefined) return false
+    const held = (await kind.witnesses(of, signal)).told?.hash
+    const cancel = held === undefined ? undefined : cancelOf(record, held)
+    if (cancel === undefined || cancel.nonce === attempt.nonce) return false
     try {
       await kind.tell(of, { hash: hashIn(cancel), from: senderOf(of), nonce: cancel.nonce }, signal)
       return true

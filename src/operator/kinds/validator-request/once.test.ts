@@ -500,3 +500,75 @@ describe.each([EXIT, WITHDRAWAL])('%s is final, and the staking API has lost the
     expect(world.chain.requests()).toHaveLength(1)
   })
 })
+
+describe("an exit that the staking API refuses for a withdrawal that the beacon chain does not show, its database having been set back, while the withdrawal's", () => {
+  /** As the service has it: an exit comes after what was promised, until that is known to be over. */
+  function refuseUnseen({ requests, chain }: World): void {
+    const isPromised = ({ request, hashes, cancelled }: ReturnType<typeof requests.stored>[number]) =>
+      request.kind === 'withdrawal' && !cancelled && chain.outcome(hashes.at(-1) ?? '')?.final !== true
+    requests.state.broken = ({ kind }) => (kind === 'exit' && requests.stored().some(isPromised) ? ['pending-withdrawals'] : [])
+  }
+  /** A withdrawal whose request is made, and that waits for its fee. */
+  async function asked() {
+    const world = createWorld()
+    world.addSigner()
+    world.addWithdrawal()
+    world.chain.state.requestFee = 10n ** 18n
+    const operator = world.start()
+    await world.settle(operator, [WITHDRAWAL], 2)
+    return { world, operator }
+  }
+
+  test.each<{ resource: string; prepare: (world: World, operator: Operator) => Promise<void>; becomes: string }>([
+    {
+      resource: 'is Ready',
+      becomes: 'confirmed',
+      prepare: async (world, operator) => {
+        await world.settle(operator, [WITHDRAWAL])
+        expect(world.ready(WITHDRAWAL), said(world, WITHDRAWAL)).toBe(true)
+      },
+    },
+    {
+      resource: 'has landed and is gone',
+      becomes: 'confirmed',
+      prepare: async (world, operator) => {
+        await world.settle(operator, [WITHDRAWAL])
+        world.remove(WITHDRAWAL)
+        await world.settle(operator, [WITHDRAWAL])
+        expect(world.object(WITHDRAWAL)).toBeUndefined()
+      },
+    },
+    {
+      resource: 'was taken back and is gone',
+      becomes: 'cancelled',
+      prepare: async (world, operator) => {
+        world.chain.state.requestFee = 10n ** 18n
+        world.remove(WITHDRAWAL)
+        await world.settle(operator, [WITHDRAWAL])
+        expect(world.object(WITHDRAWAL)).toBeUndefined()
+        world.chain.state.requestFee = 1n
+      },
+    },
+  ])('resource $resource, is made once the staking API was told', async ({ prepare, becomes }) => {
+    const { world, operator } = await asked()
+    const setItBack = world.requests.copy()
+    world.chain.state.requestFee = 1n
+    await prepare(world, operator)
+    setItBack()
+    refuseUnseen(world)
+    world.addExit()
+    await world.settle(world.start(), [EXIT])
+    expect(world.ready(EXIT), said(world, EXIT)).toBe(true)
+    expect((await world.requests.requests()).map(({ status }) => status)).toEqual([becomes, 'confirmed'])
+    expect(world.chain.violations).toEqual([])
+  })
+
+  test('resource has not sent it and is there, waits, and takes nothing back', async () => {
+    const { world, operator } = await asked()
+    refuseUnseen(world)
+    world.addExit()
+    await world.settle(operator, [EXIT], 4)
+    expect(world.condition('Ready', EXIT)?.reason).toBe('PendingWithdrawals')
+    expect((await world.requests.requests()).map(({ status }) => status)).toEqual(['awaiting_submission'])
+  })
+})

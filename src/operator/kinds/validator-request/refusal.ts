@@ -41,6 +41,12 @@ const lacks: readonly (readonly [readonly string[], Reason])[] = [
   [['nothing-available', 'amount-over-available', 'amount-not-positive'], 'OverAvailable'],
 ]
 
+/** Whether the staking API refused an exit for withdrawals that the beacon chain, by its own numbers, does not show. */
+export const isForUnseen = ({ verdict }: Halt): boolean => verdict.kind === 'wait' && verdict.message === UNSEEN
+
+const UNSEEN =
+  'Partial withdrawals were asked for that the beacon chain does not show yet, and a full exit is possible after they are paid (rule pending-withdrawals). It goes on by itself. Delete the ValidatorWithdrawals that are not to be sent any more; one that has no resource is cancelled at the staking API.'
+
 /**
  * What to do about a request that the staking API didn't make. Codes are the contract's; the numbers come from the withdrawal capacity, which is
  * asked for here.
@@ -98,7 +104,7 @@ function passing(code: string, { network }: FoundValidator, numbers: WithdrawalC
     }
     case 'pending-withdrawals':
       return numbers?.pendingWithdrawalsGwei === 0n
-        ? 'Partial withdrawals were asked for that the beacon chain does not show yet, and a full exit is possible after they are paid (rule pending-withdrawals). It goes on by itself. Delete the ValidatorWithdrawals that are not to be sent any more; one that has no resource is cancelled at the staking API.'
+        ? UNSEEN
         : `Partial withdrawals${numbers === undefined ? '' : ` of ${formatEth(numbers.pendingWithdrawalsGwei)} ETH in all`} are still to be paid, and a full exit is possible after them (rule pending-withdrawals). It goes on by itself.`
     default:
       return "The network's queue of partial withdrawals is full (rule withdrawal-queue-full). It goes on by itself."

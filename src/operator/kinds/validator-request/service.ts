@@ -8,7 +8,8 @@ import type { EthereumNetwork, SentBy } from '../../ports.ts'
 import { attemptsOf, mayBeHandedOver } from '../../transactions/protocol.ts'
 import { recordOf } from '../../transactions/store.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
-import { refusalOf } from './refusal.ts'
+import { createPromised } from './promised.ts'
+import { isForUnseen, refusalOf } from './refusal.ts'
 import { type RequestBody, typeOf } from './request-type.ts'
 import type { Consensus, FoundValidator, RequestOrder } from './steps.ts'
 import type { RequestTargets } from './target.ts'
@@ -79,6 +80,7 @@ const isSame = (body: RequestBody, order: RequestOrder, { pubkey }: FoundValidat
 /** Requests at the staking API: made, found again, compared with the spec. */
 export function createRequestService(deps: ValidatorRequestDeps, targets: RequestTargets) {
   const { log } = deps
+  const tellWhatIsOver = createPromised(deps)
 
   /** Makes the request, or finds the one that this resource has made. The same resource always gets the same one. */
   async function create(
@@ -91,7 +93,10 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
       return await post(order, validator, network, signal)
     } catch (error) {
       if (isCode(error, 'reference-exists')) return resume(error.existingId, order, validator, network, signal)
-      throw (await refusalOf(error, order, validator, network, signal)) ?? error
+      const refusal = await refusalOf(error, order, validator, network, signal)
+      if (refusal === undefined) throw error
+      if (isForUnseen(refusal)) await tellWhatIsOver(validator, network, signal)
+      throw refusal
     }
   }
 
