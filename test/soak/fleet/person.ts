@@ -1,5 +1,6 @@
+import { readFile } from 'node:fs/promises'
 import { rpc } from '../oracle/bytes.ts'
-import { at, conditionOf, type KubernetesObject } from '../oracle/kubernetes.ts'
+import { at, conditionOf, type KubernetesObject, nameOf } from '../oracle/kubernetes.ts'
 import type { Fleet } from './world.ts'
 
 /** What a chain shows neither at first nor so much later never lands: it is longer than any program keeps what it was told, and than a blockhash lives. */
@@ -15,9 +16,26 @@ export type Answer =
   /** What the staking API has lost was never paid: the resource is made anew. */
   | { readonly is: 'make anew' }
 
+interface WithdrawalRequest {
+  readonly requestId: string
+  readonly status: string
+  readonly externalReference?: string
+}
+
 /** The person on duty, where messages ask for a look at the chain and for certainty. */
-export function createPerson({ anvil, solana }: Pick<Fleet, 'anvil' | 'solana'>) {
+export function createPerson({ anvil, solana, stack }: Pick<Fleet, 'anvil' | 'solana' | 'stack'>) {
   const missingSince = new Map<string, number>()
+  /** Straight to the service, as `curl` goes. */
+  async function askApi(method: string, path: string): Promise<unknown> {
+    const key = (await readFile(stack.apiKeyFile, 'utf8')).trim()
+    const answer = await fetch(`${stack.serviceUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}` },
+      signal: AbortSignal.timeout(5_000),
+    })
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status}`)
+    return answer.json()
+  }
 
   async function isNowhere(what: string, looks: readonly Promise<boolean>[]): Promise<boolean> {
     if ((await Promise.all(looks)).includes(true)) {
@@ -38,6 +56,25 @@ export function createPerson({ anvil, solana }: Pick<Fleet, 'anvil' | 'solana'>)
   return {
     /** What was certain is not any more: a cluster that was set back may sign once more what it has forgotten. */
     forget: (): void => missingSince.clear(),
+    /**
+     * An exit waits for withdrawals that nobody has sent: those that no resource has (etcd was set back while they were taken back) are cancelled at the staking API.
+     * @returns their ids
+     */
+    async takesBack(exit: KubernetesObject, isThere: (name: string) => boolean): Promise<readonly string[]> {
+      const ready = conditionOf(exit, 'Ready')
+      const pubkey = at(exit, 'status', 'validator', 'pubkey') ?? at(exit, 'spec', 'validator', 'pubkey')
+      const waits = ready?.reason === 'PendingWithdrawals' && ready.message.includes('cancelled at the staking API')
+      const key = `${nameOf(exit)} waits`
+      if (!waits || typeof pubkey !== 'string') missingSince.delete(key)
+      if (!waits || typeof pubkey !== 'string' || !(await isNowhere(key, []))) return []
+      const path = `/v1/ethereum/validators/${pubkey}/withdrawal-requests`
+      const { items } = (await askApi('GET', path)) as { readonly items: readonly WithdrawalRequest[] }
+      const orphans = items.filter(
+        ({ status, externalReference = '' }) => status === 'awaiting_submission' && externalReference !== '' && !isThere(externalReference),
+      )
+      for (const { requestId } of orphans) await askApi('DELETE', `${path}/${requestId}`)
+      return orphans.map(({ requestId }) => requestId)
+    },
     /** `accounts`: those that may hold the money of a Solana stake, as its status and its records name them. */
     async answerTo(object: KubernetesObject, accounts: readonly string[]): Promise<Answer | undefined> {
       const stalled = conditionOf(object, 'Stalled')

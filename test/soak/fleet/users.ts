@@ -71,8 +71,8 @@ const policy = (count = LIMIT.count, cap = CAP_GWEI) => ({
 })
 
 /** What teams, the owner of the keys and a person on duty do, at random. Each knows of the cluster what `kubectl` shows. */
-export function createUsers({ cluster, anvil, solana, validators }: Fleet, random: Random) {
-  const person = createPerson({ anvil, solana })
+export function createUsers({ cluster, anvil, solana, stack, validators }: Fleet, random: Random) {
+  const person = createPerson({ anvil, solana, stack })
   const all: Kept[] = []
   const unused = [...validators]
   let made = 0
@@ -362,6 +362,11 @@ export function createUsers({ cluster, anvil, solana, validators }: Fleet, rando
         done.push(`acknowledges nonce ${nonce}`)
       }
       const [there, records] = [await objects(), await list('stakingtransactions')]
+      const isKept = (name: string): boolean => there.has(name) || all.some(({ wish, isDeleted }) => !isDeleted && wishName(wish) === name)
+      for (const object of there.values()) {
+        const ids = object.kind === 'ValidatorExit' ? await person.takesBack(object, isKept).catch(() => []) : []
+        if (ids.length > 0) done.push(`cancels ${ids.join()}, which no resource has, for ${nameOf(object)}`)
+      }
       for (const kept of all) {
         const object = there.get(wishName(kept.wish))
         if (object === undefined && !kept.isDeleted && kept.isMadeAnew === true) {
