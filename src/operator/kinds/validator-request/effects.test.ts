@@ -176,7 +176,7 @@ describe('what nobody should ask for: nothing is signed, and it says why', () =>
 })
 
 describe('a rule of the consensus layer that forbids it now', () => {
-  test.each<{ rules: string[]; reason: string; stalls: boolean; key?: string; pending?: bigint; says: string }>([
+  test.each<{ rules: string[]; reason: string; stalls: boolean; key?: string; pending?: bigint; available?: bigint; says: string }>([
     { rules: ['unknown-validator'], reason: 'UnknownValidator', stalls: true, says: 'unknown-validator' },
     { rules: ['credentials-not-compounding'], key: WITHDRAWAL, reason: 'ValidatorNotEligible', stalls: true, says: '0x02' },
     { rules: ['not-active', 'already-exiting'], reason: 'AlreadyExiting', stalls: true, says: 'already-exiting' },
@@ -186,7 +186,15 @@ describe('a rule of the consensus layer that forbids it now', () => {
       key: WITHDRAWAL,
       reason: 'OverAvailable',
       stalls: true,
-      says: '1000000000 gwei (1 ETH) are asked for, and some 8 ETH are available',
+      available: 900_000_000n,
+      says: '1000000000 gwei (1 ETH) are asked for, and some 0.9 ETH are available',
+    },
+    {
+      rules: ['amount-over-available'],
+      key: WITHDRAWAL,
+      reason: 'OverAvailable',
+      stalls: true,
+      says: 'of some 8 ETH that are available, too much is promised to other withdrawals of this validator that the beacon chain does not show',
     },
     { rules: ['nothing-available'], key: WITHDRAWAL, reason: 'OverAvailable', stalls: true, says: 'the balance is some 40 ETH' },
     { rules: ['effective-balance-too-low'], key: WITHDRAWAL, reason: 'ValidatorNotEligible', stalls: true, says: 'it is 40 ETH' },
@@ -197,20 +205,27 @@ describe('a rule of the consensus layer that forbids it now', () => {
     // Of those that were promised and not sent yet, the beacon chain shows nothing.
     { rules: ['pending-withdrawals'], pending: 0n, reason: 'PendingWithdrawals', stalls: false, says: 'does not show yet' },
     { rules: ['withdrawal-queue-full'], key: WITHDRAWAL, reason: 'PendingWithdrawals', stalls: false, says: 'full' },
-  ])('$rules: $reason, and it goes on when that has passed', async ({ rules, reason, stalls, key = EXIT, pending = 2n, says }) => {
-    let passed = false
-    const world = await visited(key, (before) => {
-      before.requests.state.broken = () => (passed ? [] : rules)
-      before.requests.state.capacity = { earliestEligibleEpoch: 60_000, pendingWithdrawalsGwei: gwei(pending * GWEI) }
-    })
-    expect(world.condition('Ready', key)).toMatchObject({ reason })
-    expect(world.stalled(key)).toBe(stalls ? reason : '')
-    expect(message(world, key)).toContain(says)
-    assertNothingMoved(world)
-    passed = true
-    await world.settle(world.start(), [key])
-    expect(world.ready(key), message(world, key)).toBe(true)
-  })
+  ])(
+    '$rules: $reason, and it goes on when that has passed',
+    async ({ rules, reason, stalls, key = EXIT, pending = 2n, available = 8n * GWEI, says }) => {
+      let passed = false
+      const world = await visited(key, (before) => {
+        before.requests.state.broken = () => (passed ? [] : rules)
+        before.requests.state.capacity = {
+          earliestEligibleEpoch: 60_000,
+          pendingWithdrawalsGwei: gwei(pending * GWEI),
+          availableGwei: gwei(available),
+        }
+      })
+      expect(world.condition('Ready', key)).toMatchObject({ reason })
+      expect(world.stalled(key)).toBe(stalls ? reason : '')
+      expect(message(world, key)).toContain(says)
+      assertNothingMoved(world)
+      passed = true
+      await world.settle(world.start(), [key])
+      expect(world.ready(key), message(world, key)).toBe(true)
+    },
+  )
 
   test.each(['chain-unavailable', 'rate-limited'] as const)('the staking API says %s: that is waited for', async (code) => {
     const world = await visited(EXIT, (before) => {

@@ -80,7 +80,7 @@ export function createLostRequests(deps: Pick<ValidatorRequestDeps, 'assertMayAc
       if (!(error instanceof StakingApiError)) throw error
       if (error.code === 'reference-exists' || error.code === 'idempotency-key-reused') return undefined
       const validator = { network: network.config.name, pubkey }
-      throw (await refusalOf(error, order, validator, { requests, ...network }, signal)) ?? error
+      throw (await refusalOf(error, order, validator, { requests, ...network }, signal))?.halt ?? error
     }
   }
 

@@ -563,6 +563,20 @@ describe("an exit that the staking API refuses for a withdrawal that the beacon 
     expect(world.chain.violations).toEqual([])
   })
 
+  test('resource is Ready, as another withdrawal is refused for it, is made with it', async () => {
+    const { world, operator } = await asked()
+    const setItBack = world.requests.copy()
+    world.chain.state.requestFee = 1n
+    await world.settle(operator, [WITHDRAWAL])
+    setItBack()
+    const other = 'withdrawal:team-a/other'
+    world.requests.state.broken = () => (world.requests.stored().some(({ hashes }) => hashes.length === 0) ? ['amount-over-available'] : [])
+    world.addWithdrawal(other, { amountGwei: String(2n * GWEI) })
+    await world.settle(world.start(), [other])
+    expect(world.ready(other), said(world, other)).toBe(true)
+    expect(world.chain.requests()).toHaveLength(2)
+  })
+
   test('resource has not sent it and is there, waits, and takes nothing back', async () => {
     const { world, operator } = await asked()
     refuseUnseen(world)

@@ -15,7 +15,7 @@ const type = requestTypes.ValidatorWithdrawal
 const LOOKED_AT = 32
 
 /**
- * What the staking API holds to be promised to withdrawals, and refuses an exit for, though the log knows that it is over: its database was set back to before it was
+ * What the staking API holds to be promised to withdrawals, and refuses an exit or another withdrawal for, though the log knows that it is over: its database was set back to before it was
  * told, and nobody else tells it, as the resources are Ready or gone. It is told once more. Nothing is signed for that.
  */
 export function createPromised({ log, resource, assertMayAct }: Pick<ValidatorRequestDeps, 'log' | 'resource' | 'assertMayAct'>) {

@@ -41,10 +41,13 @@ const lacks: readonly (readonly [readonly string[], Reason])[] = [
   [['nothing-available', 'amount-over-available', 'amount-not-positive'], 'OverAvailable'],
 ]
 
-/** Whether the staking API refused an exit for withdrawals that the beacon chain, by its own numbers, does not show. */
-export const isForUnseen = ({ verdict }: Halt): boolean => verdict.kind === 'wait' && verdict.message === UNSEEN
+export interface Refusal {
+  readonly halt: Halt
+  /** It was refused for withdrawals of the validator that the beacon chain, by its own numbers, does not show. */
+  readonly isForUnseen: boolean
+}
 
-const UNSEEN =
+const UNSEEN_EXIT =
   'Partial withdrawals were asked for that the beacon chain does not show yet, and a full exit is possible after they are paid (rule pending-withdrawals). It goes on by itself. Delete the ValidatorWithdrawals that are not to be sent any more; one that has no resource is cancelled at the staking API.'
 
 /**
@@ -58,12 +61,14 @@ export async function refusalOf(
   validator: FoundValidator,
   network: EthereumNetwork,
   signal: AbortSignal,
-): Promise<Halt | undefined> {
+): Promise<Refusal | undefined> {
   if (!(error instanceof StakingApiError)) return undefined
   if (error.status === 404 || error.code === 'not-found')
-    return stall(
-      'UnknownValidator',
-      'The staking API knows no such validator, or it belongs to another account (404). Check spec.validator, and with which account the operator calls.',
+    return seen(
+      stall(
+        'UnknownValidator',
+        'The staking API knows no such validator, or it belongs to another account (404). Check spec.validator, and with which account the operator calls.',
+      ),
     )
   const rules = error.rules ?? []
   if ((error.code !== 'validation-failed' && error.code !== 'invalid-request') || rules.length === 0) return undefined
@@ -76,16 +81,26 @@ export async function refusalOf(
 
   for (const [codes, reason] of forbids) {
     const broken = because(codes)
-    if (broken.length > 0) return stall(reason, forbidden(reason, broken), reason !== 'InvalidSpec')
+    if (broken.length > 0) return seen(stall(reason, forbidden(reason, broken), reason !== 'InvalidSpec'))
   }
   for (const [code, reason] of passes)
-    if (rules.includes(code)) return wait(reason, passing(code, validator, numbers), network.config.pollIntervalMs * 5)
+    if (rules.includes(code))
+      return {
+        halt: wait(reason, passing(code, validator, numbers), network.config.pollIntervalMs * 5),
+        isForUnseen: code === 'pending-withdrawals' && numbers?.pendingWithdrawalsGwei === 0n,
+      }
   for (const [codes, reason] of lacks) {
     const broken = because(codes)
-    if (broken.length > 0) return stall(reason, lacking(reason, broken, order, numbers))
+    if (broken.length === 0) continue
+    const isForUnseen = broken.includes('amount-over-available') && numbers !== undefined && askedOf(order) <= numbers.availableGwei
+    return { halt: stall(reason, lacking(reason, broken, order, numbers, isForUnseen)), isForUnseen }
   }
   return undefined
 }
+
+const seen = (halt: Halt): Refusal => ({ halt, isForUnseen: false })
+
+const askedOf = ({ amountGwei = '' }: RequestOrder): Gwei => gwei(/^[0-9]{1,20}$/.test(amountGwei) ? BigInt(amountGwei) : 0n)
 
 function forbidden(reason: Reason, broken: readonly string[]): string {
   if (reason === 'InvalidSpec') return "spec.validator.pubkey is not a BLS public key: it is not a point of the curve's subgroup."
@@ -104,7 +119,7 @@ function passing(code: string, { network }: FoundValidator, numbers: WithdrawalC
     }
     case 'pending-withdrawals':
       return numbers?.pendingWithdrawalsGwei === 0n
-        ? UNSEEN
+        ? UNSEEN_EXIT
         : `Partial withdrawals${numbers === undefined ? '' : ` of ${formatEth(numbers.pendingWithdrawalsGwei)} ETH in all`} are still to be paid, and a full exit is possible after them (rule pending-withdrawals). It goes on by itself.`
     default:
       return "The network's queue of partial withdrawals is full (rule withdrawal-queue-full). It goes on by itself."
@@ -114,11 +129,19 @@ function passing(code: string, { network }: FoundValidator, numbers: WithdrawalC
 /** Down to a hundredth: a balance grows with every epoch, and the message would change with it. */
 const roundly = (amount: Gwei): string => formatEth(gwei(amount - (amount % 10_000_000n)))
 
-function lacking(reason: Reason, broken: readonly string[], order: RequestOrder, numbers: WithdrawalCapacityBody | undefined): string {
+function lacking(
+  reason: Reason,
+  broken: readonly string[],
+  order: RequestOrder,
+  numbers: WithdrawalCapacityBody | undefined,
+  isForUnseen: boolean,
+): string {
   const refused = `The staking API refused the request: ${meaningsOf(broken)}`
   if (numbers === undefined) return `${refused}. Nothing was signed.`
   const { balanceGwei, effectiveBalanceGwei, pendingWithdrawalsGwei, availableGwei } = numbers
   if (reason === 'ValidatorNotEligible') return `${refused}: it is ${formatEth(effectiveBalanceGwei)} ETH. Nothing was signed.`
-  const asked = /^[0-9]{1,20}$/.test(order.amountGwei ?? '') ? gwei(BigInt(order.amountGwei ?? '0')) : gwei(0n)
+  const asked = askedOf(order)
+  if (isForUnseen)
+    return `${refused}. ${asked} gwei (${formatEth(asked)} ETH) are asked for, and of some ${roundly(availableGwei)} ETH that are available, too much is promised to other withdrawals of this validator that the beacon chain does not show yet. Nothing was signed. It is asked again. Delete the ValidatorWithdrawals that are not to be sent any more, or create a resource with a lower amount.`
   return `${refused}. ${asked} gwei (${formatEth(asked)} ETH) are asked for, and some ${roundly(availableGwei)} ETH are available: the balance is some ${roundly(balanceGwei)} ETH, of which 32 ETH must stay and ${formatEth(pendingWithdrawalsGwei)} ETH are in withdrawals that are still to be paid. Nothing was signed. Create a resource with a lower amount.`
 }

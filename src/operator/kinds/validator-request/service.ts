@@ -9,7 +9,7 @@ import { attemptsOf, mayBeHandedOver } from '../../transactions/protocol.ts'
 import { recordOf } from '../../transactions/store.ts'
 import type { ValidatorRequestDeps } from './deps.ts'
 import { createPromised } from './promised.ts'
-import { isForUnseen, refusalOf } from './refusal.ts'
+import { refusalOf } from './refusal.ts'
 import { type RequestBody, typeOf } from './request-type.ts'
 import type { Consensus, FoundValidator, RequestOrder } from './steps.ts'
 import type { RequestTargets } from './target.ts'
@@ -95,8 +95,8 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
       if (isCode(error, 'reference-exists')) return resume(error.existingId, order, validator, network, signal)
       const refusal = await refusalOf(error, order, validator, network, signal)
       if (refusal === undefined) throw error
-      if (isForUnseen(refusal)) await tellWhatIsOver(validator, network, signal)
-      throw refusal
+      if (refusal.isForUnseen) await tellWhatIsOver(validator, network, signal)
+      throw refusal.halt
     }
   }
 
