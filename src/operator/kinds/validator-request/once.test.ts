@@ -577,9 +577,13 @@ describe("an exit that the staking API refuses for a withdrawal that the beacon 
     expect(world.chain.requests()).toHaveLength(2)
   })
 
-  test('resource has not sent it and is there, waits, and takes nothing back', async () => {
+  test.each([false, true])('resource has not sent it and is there, waits, and takes nothing back (made anew: %s)', async (isNew) => {
     const { world, operator } = await asked()
     refuseUnseen(world)
+    if (isNew) {
+      world.withdrawals.vanish('team-a/withdrawal-1')
+      world.addWithdrawal(WITHDRAWAL, { suspend: true })
+    }
     world.addExit()
     await world.settle(operator, [EXIT], 4)
     expect(world.condition('Ready', EXIT)?.reason).toBe('PendingWithdrawals')

@@ -1,6 +1,6 @@
 import { StakingApiError } from '../../../contract/client-error.ts'
 import { sameHex } from '../../../lib/hex.ts'
-import { externalReference, readOrigin } from '../../engine/origin.ts'
+import { externalReference } from '../../engine/origin.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { hashIn, pubkeyOf, senderOf } from '../../transactions/ethereum-texts.ts'
 import { cancelOf, isOpen, mayBeHandedOver } from '../../transactions/protocol.ts'
@@ -19,12 +19,9 @@ const LOOKED_AT = 32
  * told, and nobody else tells it, as the resources are Ready or gone. It is told once more. Nothing is signed for that.
  */
 export function createPromised({ log, resource, assertMayAct }: Pick<ValidatorRequestDeps, 'log' | 'resource' | 'assertMayAct'>) {
-  /** Past the cache. A later resource of the name is another. */
-  async function isOwnerGone({ spec: { owner } }: RecordObject, signal: AbortSignal): Promise<boolean> {
-    const found = await resource(type.kind, owner, true, signal)
-    const reading = found && readOrigin(type.kind, found.metadata)
-    return reading === undefined || (reading.is === 'own' && reading.origin.uid !== owner.originUid)
-  }
+  /** Past the cache. A later one of its name may have taken the request over. */
+  const isAnyThere = async ({ spec: { owner } }: RecordObject, signal: AbortSignal): Promise<boolean> =>
+    (await resource(type.kind, owner, true, signal)) !== undefined
 
   async function tellOf(record: RecordObject, apiId: string, { requests }: EthereumNetwork, signal: AbortSignal): Promise<void> {
     const pubkey = pubkeyOf(record)
@@ -34,7 +31,7 @@ export function createPromised({ log, resource, assertMayAct }: Pick<ValidatorRe
     const isUnsent = body.status === 'awaiting_submission' && told === undefined
     if (!isUnsent && body.status !== 'submitted') return
     const { outcome } = recordOf(record).status
-    if (outcome === undefined && !(await isOwnerGone(record, signal))) return
+    if (outcome === undefined && (await isAnyThere(record, signal))) return
     assertMayAct()
     if (outcome === undefined && isUnsent) {
       await type.cancel(requests, pubkey, apiId, signal)
