@@ -38,6 +38,8 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     refusal: undefined as StakingApiError | undefined,
     /** What the consensus layer makes of a final request. */
     consensus: (_request: ValidatorRequest, _hash: Hex): FakeRequestBody['consensus'] => ({ status: 'accepted' }),
+    /** Requests are made, and the answer to that is lost. */
+    losesAnswer: false,
     /** The service doesn't see the chain's pool. */
     blind: false,
     /** The chain shows the same asked for by a transaction that nobody has reported. */
@@ -125,6 +127,7 @@ export function createFakeRequestsApi(config: EthereumNetworkConfig, fake: FakeC
     byReference.set(externalReference, id)
     const answer = await bodyOf(one)
     byKey.set(idempotencyKey, { fingerprint, id, body: answer })
+    if (state.losesAnswer) throw new StakingApiError('no answer', { kind: 'timeout', outcomeUnknown: true })
     return answer
   }
 

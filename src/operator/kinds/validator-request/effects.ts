@@ -2,7 +2,7 @@ import { isGone } from '../../../contract/client-error.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
 import type { Perform } from '../../engine/step.ts'
-import { wait } from '../../engine/verdict.ts'
+import { Halt, wait } from '../../engine/verdict.ts'
 import { type Visit, WATCH_ONLY } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import type { TransactionKind } from '../../transactions/kind.ts'
@@ -101,7 +101,11 @@ export function createValidatorRequestEffects(deps: ValidatorRequestDeps): {
     await assertOwned(order, signer, validator, visit, signal)
     if (withdrawalAddress !== undefined) assertMaySend(signer, withdrawalAddress)
     if (plannedAs !== undefined) throw plannedOnly(planFor(plannedAs, order, validator, network, signer), [signer], { validator })
-    if (ownRequest(log, order.origin) === undefined) await turns.assertTurn(order, validator, undefined, nameOf(order, validator), signal)
+    if (ownRequest(log, order.origin) === undefined)
+      await turns.assertTurn(order, validator, undefined, nameOf(order, validator), signal).catch(async (error: unknown) => {
+        // The answer to it was lost: it is had again, and keeps what an exit would wait for.
+        if (!(error instanceof Halt) || !(await service.isAsked(order, validator, network, signal))) throw error
+      })
     deps.assertMayAct()
     const { requestId } = await service.create(order, validator, network, signal)
     return { requestId, validator }

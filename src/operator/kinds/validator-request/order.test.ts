@@ -77,32 +77,41 @@ describe('two requests on one validator', () => {
     expect(world.requestStatus(other).transaction?.state, JSON.stringify(world.condition('Ready', other))).toBe('Broadcast')
   })
 
-  test('an older exit that the staking API refuses for what a younger withdrawal has asked for is not waited for by that', async () => {
-    const world = createWorld()
-    world.addSigner()
-    const [exit, withdrawal] = ['exit:team-a/a-older', 'withdrawal:team-a/b-younger']
-    // As the service has it: an exit comes after what was promised.
-    world.requests.state.broken = ({ kind }) =>
-      kind === 'exit' && world.requests.stored().some(({ request, hashes }) => request.kind === 'withdrawal' && hashes.length === 0)
-        ? ['pending-withdrawals']
-        : []
-    world.addExit(exit, { suspend: true }, at('01'))
-    world.addWithdrawal(withdrawal, {}, at('02'))
-    world.chain.state.requestFee = 10n ** 18n
-    const operator = world.start()
-    await world.settle(operator, [exit, withdrawal], 3)
-    expect(reason(world, withdrawal)).toBe('RequestFeeTooHigh')
-    world.editRequest(exit, (one) => ({ ...one, spec: { ...one.spec, suspend: false } }))
-    await world.settle(operator, [exit, withdrawal], 3)
-    expect(reason(world, exit)).toBe('PendingWithdrawals')
-    world.chain.state.requestFee = 1n
-    await world.settle(operator, [exit, withdrawal])
-    expect([reason(world, withdrawal), reason(world, exit)], JSON.stringify(world.condition('Ready', withdrawal))).toEqual([
-      'Accepted',
-      'Accepted',
-    ])
-    expect(asked(world)).toEqual(['withdrawal', 'exit'])
-  })
+  test.each([
+    { answer: 'has come', loses: false },
+    { answer: 'was lost', loses: true },
+  ])(
+    'an older exit that the staking API refuses for what a younger withdrawal has asked for is not waited for by that, whose answer $answer',
+    async ({ loses }) => {
+      const world = createWorld()
+      world.addSigner()
+      const [exit, withdrawal] = ['exit:team-a/a-older', 'withdrawal:team-a/b-younger']
+      // As the service has it: an exit comes after what was promised.
+      world.requests.state.broken = ({ kind }) =>
+        kind === 'exit' && world.requests.stored().some(({ request, hashes }) => request.kind === 'withdrawal' && hashes.length === 0)
+          ? ['pending-withdrawals']
+          : []
+      world.addExit(exit, { suspend: true }, at('01'))
+      world.addWithdrawal(withdrawal, {}, at('02'))
+      world.chain.state.requestFee = 10n ** 18n
+      world.requests.state.losesAnswer = loses
+      const operator = world.start()
+      await world.settle(operator, [exit, withdrawal], loses ? 1 : 3)
+      expect(world.requests.stored()).toHaveLength(1)
+      expect(reason(world, withdrawal)).toBe(loses ? 'ServiceUnavailable' : 'RequestFeeTooHigh')
+      world.editRequest(exit, (one) => ({ ...one, spec: { ...one.spec, suspend: false } }))
+      await world.settle(operator, [exit, withdrawal], 3)
+      expect(reason(world, exit)).toBe('PendingWithdrawals')
+      world.requests.state.losesAnswer = false
+      world.chain.state.requestFee = 1n
+      await world.settle(operator, [exit, withdrawal])
+      expect([reason(world, withdrawal), reason(world, exit)], JSON.stringify(world.condition('Ready', withdrawal))).toEqual([
+        'Accepted',
+        'Accepted',
+      ])
+      expect(asked(world)).toEqual(['withdrawal', 'exit'])
+    },
+  )
 
   test('what came of the older can not be told any more: both say so, and a person who deletes it lets the younger go', async () => {
     const world = worldWithBoth()

@@ -127,6 +127,18 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     )
   }
 
+  /** Whether it was made before, and nobody has sent it. What can't be asked now, or isn't listed by the API, is taken for not made. */
+  async function isAsked(order: RequestOrder, validator: FoundValidator, network: EthereumNetwork, signal: AbortSignal): Promise<boolean> {
+    try {
+      const named = await typeOf(order).named(network.requests, validator.pubkey, order.externalReference, signal)
+      return named.some((body) => body.status === 'awaiting_submission' && isSame(body, order, validator))
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof StakingApiError) return false
+      throw error
+    }
+  }
+
   async function isAccountedFor(
     hash: Hash,
     order: RequestOrder,
@@ -170,5 +182,5 @@ export function createRequestService(deps: ValidatorRequestDeps, targets: Reques
     sentBy?: SentBy,
   ): Promise<number | undefined> => typeOf(order).submit(requests, pubkey, requestId, hash, signal, sentBy)
 
-  return { read, post, create, look, verify: createRequestVerification(targets), submit }
+  return { read, post, create, isAsked, look, verify: createRequestVerification(targets), submit }
 }
