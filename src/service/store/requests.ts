@@ -73,7 +73,10 @@ export interface Promised {
   readonly exitOnItsWay: string | undefined
 }
 
-/** Blocks after which what is mined, and not judged, is no longer taken for what the beacon chain is about to show. */
+/**
+ * Blocks after which what is mined, and not judged, is no longer taken for what the beacon chain is about to show: after its own block, or, where it waits in the
+ * contract's queue, after the one whose turn it is. By then the state that a new request is judged by shows it, also where nobody can tell any more which one it was.
+ */
 const shownWithin = 32n
 
 /** A validator, for an account. */
@@ -91,13 +94,17 @@ export interface ShownOfValidator {
 }
 
 /**
- * What an account's requests of a validator ask for that the state of the beacon chain doesn't show: in no block, submitted or made after `since`; or mined a moment ago;
- * or mined, and waiting in the contract's queue, which may be long; or accepted by a later state than the one that is judged by, which a node that is a little behind
- * has told, or which was read before another request came to its end. Until the transaction ends, nobody else makes one of them.
+ * What an account's requests of a validator ask for that the state of the beacon chain doesn't show: in no block, and made after `since`; or mined a moment ago; or
+ * mined, and waiting in the contract's queue, which may be long; or accepted by a later state than the one that is judged by, which a node that is a little behind has
+ * told, or which was read before another request came to its end. Until the transaction ends, nobody else makes one of them.
+ *
+ * A reported hash is not more of a promise than none: it may be mistyped, and can't be cancelled. What lands after `since` and is dropped costs its sender a fee; what
+ * counted for ever would shut the validator.
+ * @param head The latest block of the execution layer. Not the one that a request was looked at by: that is unknown while the beacon chain can't tell of it.
  */
 export async function lockPromised(
   transaction: Transaction<Database>,
-  { since, shown, ...validator }: ValidatorOf & { since: Date; shown: ShownOfValidator },
+  { since, head, shown, ...validator }: ValidatorOf & { since: Date; head: bigint; shown: ShownOfValidator },
 ): Promise<Promised> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`withdrawals of ${validator.account} ${validator.pubkey}`}, 0))`.execute(
     transaction,
@@ -118,10 +125,13 @@ export async function lockPromised(
     .where('consensus_status', '=', 'pending')
     .where((where) =>
       where.or([
-        where('queue_turn', 'is not', null),
-        where.and([where('block_number', 'is', null), where('status', '=', 'submitted')]),
-        where.and([where('block_number', 'is', null), where('status', '=', 'awaiting_submission'), where('created_at', '>', since)]),
-        where('block_number', '>', sql<bigint>`checked_head - ${shownWithin}`),
+        where.and([
+          where('block_number', 'is', null),
+          where('status', 'in', ['awaiting_submission', 'submitted']),
+          where('created_at', '>', since),
+        ]),
+        where('block_number', '>', head - shownWithin),
+        where('queue_turn', '>', head - shownWithin),
       ]),
     )
     .groupBy(['kind', sql`2`])

@@ -198,12 +198,40 @@ describe.each(both)('withdrawals of one validator on $database', ({ open }) => {
     expect(await post('1')).toMatchObject({ status: 409, body: { code: 'idempotency-key-reused' } })
   })
 
-  test('that nobody has submitted for a week are forgotten', async () => {
+  const weekAgo = () => new Date(Date.now() - 8 * 24 * 3_600_000)
+  const write = (id: string, columns: object) =>
+    running.service.store.db.updateTable('ethereum_requests').set(columns).where('id', '=', id).execute()
+
+  test.each(['that nobody has submitted', 'whose hash no node shows'])('%s for a week are forgotten', async (which) => {
     const pubkey = chain.fresh()
     const { body } = await ask(pubkey, 8n)
+    if (which.includes('hash')) {
+      const transactionHash = `0x${randomBytes(32).toString('hex')}`
+      await running.service.call('PUT', `${path(pubkey)}/${body.requestId}/submission`, { key, body: { transactionHash } })
+    }
     expect(await ask(pubkey, 8n)).toMatchObject(over)
-    const old = new Date(Date.now() - 8 * 24 * 3_600_000)
-    await running.service.store.db.updateTable('ethereum_requests').set({ created_at: old }).where('id', '=', body.requestId).execute()
+    await write(body.requestId, { created_at: weekAgo() })
     expect((await ask(pubkey, 8n)).status).toBe(201)
+  })
+
+  test.each([
+    { of: 'in a block of a moment ago, which no pass has judged', counts: true, block: -1n, turn: undefined },
+    { of: 'in a block of long ago, which no pass could judge', counts: false, block: -100n, turn: undefined },
+    { of: "in the contract's queue", counts: true, block: -100n, turn: 5n },
+    { of: "in the contract's queue, whose turn was a moment ago", counts: true, block: -100n, turn: -1n },
+    { of: "in the contract's queue, whose turn was long ago", counts: false, block: -200n, turn: -100n },
+  ])('that are $of: promised: $counts', async ({ counts, block, turn }) => {
+    const pubkey = chain.fresh()
+    const { body } = await ask(pubkey, 8n)
+    const latest = (await running.service.networks.get('devnet')?.chain.head(AbortSignal.timeout(10_000)))?.latest ?? 0n
+    await write(body.requestId, {
+      ...{ status: 'submitted', hash: `0x${'5'.repeat(64)}`, block_number: latest + block, block_hash: `0x${'6'.repeat(64)}` },
+      ...(turn === undefined ? {} : { queue_position: 7n, queue_turn: latest + turn }),
+      // The tracker has asked for it again and again, as the beacon node is behind; and it does not come by now.
+      ...{ created_at: weekAgo(), checked_head: null, check_at: new Date(Date.now() + 3_600_000) },
+    })
+    const again = await ask(pubkey, 8n)
+    if (counts) expect(again).toMatchObject(over)
+    else expect(again.status).toBe(201)
   })
 })

@@ -101,7 +101,7 @@ export function createRequest(
       const now = clock.now()
       const id = newId(now)
       const stored = await commit(async (transaction) => {
-        await refuseBesidePromised(transaction, { account, network: name, request, available, shown, now })
+        await refuseBesidePromised(transaction, { account, network: name, request, available, shown, now, head: fee.quotedAtBlock })
         return write(
           await insertRequest(transaction, {
             id,
@@ -150,15 +150,18 @@ async function refuseBesidePromised(
     readonly available: Gwei
     readonly shown: ShownOfValidator
     readonly now: Date
+    /** The latest block of the execution layer. */
+    readonly head: bigint
   },
 ): Promise<void> {
-  const { account, network, request, available, shown, now } = given
+  const { account, network, request, available, shown, now, head } = given
   const { kind, pubkey } = request
   const { withdrawals, exitOnItsWay } = await lockPromised(transaction, {
     account,
     network,
     pubkey,
     since: new Date(now.getTime() - promiseMs),
+    head,
     shown,
   })
   const unseen = 'that the beacon chain does not show yet'
@@ -178,7 +181,7 @@ async function refuseBesidePromised(
   throw validationFailed([{ pointer: '/body/amountGwei', code: 'amount-over-available', detail }])
 }
 
-/** So long a request that was never submitted keeps what it asks for: it can't be cancelled, and must not keep it for ever. */
+/** So long a request that no block shows keeps what it asks for, whether its hash was reported or not: it must not keep it for ever. */
 const promiseMs = 7 * 24 * 60 * 60_000
 
 /** The address that may send the request now, how much is available, and what the state that says so shows. @throws ProblemError `validation-failed` with every rule that it breaks, `chain-unavailable` */
