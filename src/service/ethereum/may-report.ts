@@ -13,6 +13,11 @@ export class Stale extends Error {}
 /** So often it is concluded again. */
 export const attempts = 5
 const firstLookMs = 2_000
+/**
+ * So many hashes of one stake or request are followed, and beyond that what a node shows: every pass of the tracker asks the nodes for each. The operator never comes
+ * that far: its log holds 96 versions of one transaction at most, of all places that it was given and with their cancels (`status.attempts` of a StakingTransaction).
+ */
+export const mostHashes = 256
 
 type ReportedHash = Omit<HashRow, 'stake_id'>
 
@@ -46,19 +51,20 @@ export function toldOf({ transactionHash, from, nonce }: HashSubmission): Sender
  * @throws ProblemError `already-submitted`, `transaction-not-visible`, `validation-failed`, `chain-unavailable`
  */
 export async function mayReport(report: Report, signal: AbortSignal): Promise<SenderAndNonce | undefined> {
-  const { subject, what, network, hashes, hash, told, mismatchIn } = report
+  const { subject, what, network, hashes, hash, told } = report
   const before = hashes.find((one) => one.hash === hash)
   if (before !== undefined) return sameAs(sentByOf(before), told)
   if (hashes.length === 0) return told ?? (network && (await shownBy(network.chain, hash, signal)))
   if (subject.status === 'confirmed') {
     throw new ProblemError('already-submitted', `the transaction ${subject.hash} of ${what} is final (${subject.status})`)
   }
+  const isOneMore = hashes.length < mostHashes && subject.status !== 'failed'
   // Only one of them can land, whatever a node shows.
-  if (told !== undefined && subject.status !== 'failed' && hashes.every((one) => isSentBy(one, told))) return told
+  if (told !== undefined && isOneMore && hashes.every((one) => isSentBy(one, told))) return told
   if (network === undefined) {
     throw new ProblemError('chain-unavailable', `the network ${subject.network} is not configured any more`, { retryAfterSeconds: 60 })
   }
-  const { verdict, sentBy } = await judge({ chain: network.chain, hashes, hash, told, mismatchIn }, signal).catch((error: unknown) => {
+  const { verdict, sentBy } = await judge({ ...report, chain: network.chain }, signal).catch((error: unknown) => {
     throw error instanceof ChainError ? chainUnavailable(network.config.name, error) : error
   })
   if (verdict === 'wait') {
@@ -91,10 +97,16 @@ async function shownBy(chain: EthereumChain, hash: Hash, signal: AbortSignal): P
 }
 
 async function judge(
-  given: Pick<Report, 'hashes' | 'hash' | 'told' | 'mismatchIn'> & { readonly chain: EthereumChain },
+  given: Pick<Report, 'what' | 'hashes' | 'hash' | 'told' | 'mismatchIn'> & { readonly chain: EthereumChain },
   signal: AbortSignal,
 ) {
-  const { chain, hashes, hash, told, mismatchIn } = given
+  const { chain, what, hashes, hash, told, mismatchIn } = given
+  if (hashes.length >= mostHashes && (await chain.transaction(hash, signal)) === undefined) {
+    throw new ProblemError(
+      'already-submitted',
+      `${hashes.length} transactions were reported for ${what}, and no node shows ${hash}: the nodes are asked for each of them again and again, so no more are taken that may never be sent. Report it once it is sent and a node shows it`,
+    )
+  }
   const head = await chain.head(signal)
   const [next, ...earlier] = await Promise.all(
     [{ hash, sentBy: undefined }, ...hashes.map((row) => ({ hash: row.hash, sentBy: sentByOf(row) }))].map((one) =>

@@ -8,6 +8,7 @@ import { computeDepositDomain, depositEventTopic, withdrawalCredentials } from '
 import { verifyDeposit } from '../../../src/chains/ethereum/verify-deposit.ts'
 import { depositData, unsignedTransaction } from '../../../src/contract/schemas/ethereum-stake.ts'
 import { type Gwei, parseEth } from '../../../src/lib/amounts.ts'
+import { mostHashes } from '../../../src/service/ethereum/may-report.ts'
 import { fingerprint } from '../../../src/service/fingerprint.ts'
 import { keyIndexOf } from '../../../src/service/key-index.ts'
 import { createValidatorKeys, parseSeed } from '../../../src/service/seed.ts'
@@ -573,6 +574,31 @@ describe.each(both)('the service on $database', ({ open }) => {
         expect((await submit(stake.stakeId, paid)).status).toBe(200)
         await pass(service)
         expect((await read(stake.stakeId)).transaction).toMatchObject({ status: 'confirmed', hash: paid })
+      })
+
+      test('takes a bounded number of hashes that no node shows, and one that a node shows still', async () => {
+        const { stakeId } = (await service.stake(key)).body
+        const [first, last, more] = [hash(), hash(), hash()]
+        await submit(stakeId, first, told(7))
+        await service.store.db
+          .insertInto('ethereum_stake_hashes')
+          .values(
+            Array.from({ length: mostHashes - 2 }, () => ({
+              ...{ stake_id: stakeId, hash: hash(), submitted_at: new Date(0), sender: payer, nonce: 7n },
+            })),
+          )
+          .execute()
+        expect((await submit(stakeId, last, told(7))).status).toBe(200)
+        const refused = await submit(stakeId, more, told(7))
+        expect(refused).toMatchObject({ status: 409, body: { code: 'already-submitted' } })
+        expect(refused.body.detail).toContain(`${mostHashes} transactions were reported for the stake, and no node shows ${more}`)
+        for (const one of [first, last]) expect((await submit(stakeId, one, told(7))).status).toBe(200)
+        const foreign = hash()
+        show(service, foreign, { nonce: 9 })
+        expect((await submit(stakeId, foreign, told(7))).status).toBe(422)
+        expect((await submit(stakeId, foreign)).status).toBe(409)
+        show(service, more, { nonce: 7 })
+        expect((await submit(stakeId, more, told(7))).body.transaction).toEqual({ status: 'submitted', hash: more })
       })
 
       test.each([{ from: payer }, { nonce: 7 }, { from: payer, nonce: -1 }, { from: 'me', nonce: 7 }])('refuses %j', async (wrong) => {
