@@ -80,22 +80,28 @@ export async function passTurn(db: Kysely<Database>, network: string, groups: re
 /** A hash and the group that it is of. */
 export const sentKey = (hash: string, key: string): string => `${hash} ${key}`
 
+/** By hash and group (`sentKey`), the accounts that have reported a transaction for a request that asks for the very same. */
+export type Reporters = ReadonlyMap<string, ReadonlySet<string>>
+
 /**
- * Which of the groups' transactions were reported for a request that asks for the very same, of any account. What is reported for another request says nothing:
+ * Which of the groups' transactions were reported for a request that asks for the very same, and by which accounts. What is reported for another request says nothing:
  * anybody may report any hash.
  */
-export async function reportedIn(db: Db, network: string, groups: readonly UnreportedGroup[]): Promise<ReadonlySet<string>> {
-  const reported = new Set<string>()
+export async function reportedIn(db: Db, network: string, groups: readonly UnreportedGroup[]): Promise<Reporters> {
+  const reported = new Map<string, Set<string>>()
   const sent = groups.flatMap(({ which, sent: all }) => all.map(({ hash }) => ({ hash, ...alikeOf(which) })))
   for (let from = 0; from < sent.length; from += atOnce) {
-    const { rows } = await sql<Pick<UnreportedRequest, 'hash' | 'pubkey' | 'amount_gwei' | 'sender'>>`
-      select distinct sent.hash, sent.pubkey, sent.amount_gwei, sent.sender
+    const { rows } = await sql<Pick<UnreportedRequest, 'hash' | 'pubkey' | 'amount_gwei' | 'sender'> & Pick<RequestRow, 'account'>>`
+      select distinct sent.hash, sent.pubkey, sent.amount_gwei, sent.sender, request.account
       from jsonb_to_recordset(${asJson(sent.slice(from, from + atOnce))}::jsonb) as sent (hash text, pubkey text, amount_gwei bigint, sender text)
       join ethereum_request_hashes told on told.hash = sent.hash
       join ethereum_requests request on request.id = told.request_id
       where request.network = ${network} and request.pubkey = sent.pubkey and coalesce(request.amount_gwei, 0) = sent.amount_gwei
         and lower(request.sender) = sent.sender`.execute(db)
-    for (const row of rows) reported.add(sentKey(row.hash, keyOf({ network, ...row })))
+    for (const { account, ...row } of rows) {
+      const key = sentKey(row.hash, keyOf({ network, ...row }))
+      reported.set(key, (reported.get(key) ?? new Set()).add(account))
+    }
   }
   return reported
 }

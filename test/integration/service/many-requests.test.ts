@@ -161,6 +161,7 @@ describe.each(both)('requests of everybody on $database', ({ open }) => {
     await stored('kinds', [
       { id: 'told', n: 6, account: 'other' },
       { id: 'mine', n: 6 },
+      { id: 'theirs', n: 6, account: 'other' },
     ])
     await store.db
       .insertInto('ethereum_request_hashes')
@@ -181,10 +182,20 @@ describe.each(both)('requests of everybody on $database', ({ open }) => {
       unknown: { status: 'submitted', hash: dead },
       cancelled: { status: 'submitted', hash: hex(32, 4) },
       later: { status: 'awaiting_submission', hash: null },
-      mine: { status: 'awaiting_submission', hash: null },
+      // Another account has reported it for a request of its own: that says nothing of this one, and all of the other's.
+      mine: {
+        status: 'awaiting_submission',
+        hash: null,
+        reason: expect.stringContaining(`${hex(32, 6)}, which another account has reported`),
+      },
+      theirs: { status: 'awaiting_submission', hash: null, reason: null },
     })
+    await store.db
+      .insertInto('ethereum_request_hashes')
+      .values({ request_id: 'kinds-mine', hash: hex<Hash>(32, 6), submitted_at: new Date(0), sender: null, nonce: null })
+      .execute()
     // The node answers again.
     await passes(networkOf('kinds', [waits]), 1)
-    expect((await statuses('kinds')).unknown).toMatchObject({ hash: hex(32, 3) })
+    expect(await statuses('kinds')).toMatchObject({ unknown: { hash: hex(32, 3) }, mine: { reason: null } })
   })
 })

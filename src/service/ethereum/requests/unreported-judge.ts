@@ -6,6 +6,7 @@ import { requestHashes } from '../../store/requests.ts'
 import {
   forgetUnreported,
   passTurn,
+  type Reporters,
   reportedIn,
   seeRequests,
   sentKey,
@@ -31,7 +32,11 @@ const mostTold = 10_000
 interface Judged extends Attribution {
   readonly group: UnreportedGroup
   readonly rows: readonly UnlandedRequest[]
+  /** What an account has reported for a request of its own, and open requests of others may have made. */
+  readonly reportedByOthers: Attribution['unclear']
 }
+
+const isOpen = ({ status }: UnlandedRequest): boolean => status === 'awaiting_submission' || status === 'submitted'
 
 /** Says whose unreported requests are. Everything is read and written for many groups at once; a group that a node can't tell of has another turn. */
 export function createUnreportedJudge(deps: { store: Store; clock: Clock; log: Logger; perGroup: number }) {
@@ -64,18 +69,31 @@ export function createUnreportedJudge(deps: { store: Store; clock: Clock; log: L
   const judged = (
     group: UnreportedGroup,
     rows: readonly UnlandedRequest[],
-    reported: ReadonlySet<string>,
+    reported: Reporters,
     shown: ReadonlyMap<string, boolean | undefined>,
   ): { readonly over: readonly Hash[]; readonly judged: Judged | undefined } => {
-    const isUnknown = ({ hash, block_number: block }: UnreportedGroup['sent'][number]): boolean =>
+    const waiting = rows.filter(({ id }) => shown.get(id) !== true)
+    type Sent = UnreportedGroup['sent'][number]
+    const isUnreported = ({ hash, block_number: block }: Sent): boolean =>
       !reported.has(sentKey(hash, group.key)) && rows.some((row) => row.quoted_at_block <= block)
-    const over = group.sent.filter((one) => !isUnknown(one)).map(({ hash }) => hash)
+    // What an account reports is its own business: it must not hide from another what was sent for that one.
+    const othersOf = ({ hash, block_number: block }: Sent): readonly string[] => {
+      const by = reported.get(sentKey(hash, group.key))
+      const isOther = (row: UnlandedRequest): boolean => isOpen(row) && by?.has(row.account) === false && row.quoted_at_block <= block
+      return by === undefined ? [] : waiting.filter(isOther).map(({ id }) => id)
+    }
+    const others = new Map(group.sent.map((one) => [one.hash, othersOf(one)]))
+    const over = group.sent.filter((one) => !isUnreported(one) && others.get(one.hash)?.length === 0).map(({ hash }) => hash)
     if (rows.some(({ id }) => shown.has(id) && shown.get(id) === undefined)) return { over, judged: undefined }
-    const sent = group.sent.filter(isUnknown).map(({ hash, block_number: blockNumber }) => ({ hash, blockNumber }))
-    const claimants = rows.flatMap(({ id, status, quoted_at_block: quotedAtBlock }) =>
-      shown.get(id) === true ? [] : [{ id, quotedAtBlock, isOpen: status === 'awaiting_submission' || status === 'submitted' }],
-    )
-    return { over, judged: { group, rows, ...attribute(sent, claimants) } }
+    const sent = group.sent.filter(isUnreported).map(({ hash, block_number: blockNumber }) => ({ hash, blockNumber }))
+    const claimants = waiting.map((row) => ({ id: row.id, quotedAtBlock: row.quoted_at_block, isOpen: isOpen(row) }))
+    const attribution = attribute(sent, claimants)
+    const found = new Set(attribution.found.map(({ id }) => id))
+    const reportedByOthers = [...others].flatMap(([hash, all]) => {
+      const ids = all.filter((id) => !found.has(id))
+      return ids.length === 0 ? [] : [{ hash, ids }]
+    })
+    return { over, judged: { group, rows, ...attribution, reportedByOthers } }
   }
 
   async function see(all: readonly Judged[]): Promise<void> {
@@ -101,18 +119,26 @@ export function createUnreportedJudge(deps: { store: Store; clock: Clock; log: L
 
   async function tell(all: readonly Judged[]): Promise<void> {
     const changed: { id: string; reason: string | null }[] = []
-    for (const { rows, unclear, found } of all) {
+    for (const { rows, unclear, reportedByOthers, found } of all) {
       const about = new Map<string, string>()
       const isFound = new Set(found.map(({ id }) => id))
-      for (const { hash, ids } of unclear) {
-        const reason = `the validator's owner has asked for this by ${hash}, which nobody has reported and ${ids.length} requests may have made: report that transaction for the one that made it`
-        for (const id of ids) if (!about.has(id)) about.set(id, reason)
-        if (told.has(hash)) continue
+      const note = ({ hash, ids }: Attribution['unclear'][number], reason: string, message: string): void => {
+        for (const id of ids) if (!about.has(id)) about.set(id, `the validator's owner has asked for this by ${hash}, which ${reason}`)
+        if (told.has(hash)) return
         if (told.size >= mostTold) told.clear()
         told.add(hash)
         const row = rows.find(({ id }) => ids.includes(id))
         const line = { network: row?.network, pubkey: row?.pubkey, hash, requestIds: ids.slice(0, 10), requests: ids.length }
-        log.warn(line, 'a request was sent by a transaction that nobody has reported, and several requests may have made it')
+        log.warn(line, message)
+      }
+      for (const one of unclear) {
+        const reason = `nobody has reported and ${one.ids.length} requests may have made: report that transaction for the one that made it`
+        note(one, reason, 'a request was sent by a transaction that nobody has reported, and several requests may have made it')
+      }
+      for (const one of reportedByOthers) {
+        const reason =
+          'another account has reported for a request of its own, and this one may have made: report that transaction if it did'
+        note(one, reason, 'a request was sent by a transaction that one account has reported, and requests of others may have made it')
       }
       for (const { id, status, consensus_reason: before } of rows) {
         const reason = about.get(id) ?? null
