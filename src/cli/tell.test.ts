@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { Command } from 'commander'
 import { afterAll, expect, test } from 'vitest'
 import { ConfigError } from '../lib/config-error.ts'
+import { KubeTransportError } from '../operator/kube/errors.ts'
 import { holds, lastWords, tellInOneLine } from './tell.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'tell-'))
@@ -20,6 +21,11 @@ test.each([
     what: 'what a server says to steer the terminal',
     error: Object.assign(new Error('the API server says: \u001b[2Jno\u202eon\u009b31m'), { name: 'InspectError' }),
     says: 'error: the API server says:  [2Jno on 31m',
+  },
+  {
+    what: 'an API server that is away',
+    error: new KubeTransportError('ECONNREFUSED', "the API server can't be reached: connect ECONNREFUSED 127.0.0.1:6443"),
+    says: "error: the API server can't be reached: connect ECONNREFUSED 127.0.0.1:6443",
   },
   {
     what: 'a file that cannot be written',

@@ -13,6 +13,7 @@ const told = new Set([
   'KeystoreError',
   'KeymanagerError',
   'KeyError',
+  'KubeTransportError',
   'DatabaseInUseError',
   'DatabaseUnavailableError',
   'StakingApiError',

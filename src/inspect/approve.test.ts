@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { KubeError, KubeTransportError } from '../operator/kube/errors.ts'
 import type { ResourceDefinition } from '../operator/kube/resource-client.ts'
 import { type Plan, withHash } from '../resources/plan.ts'
 import { type StakingApproval, stakingApprovalSpec } from '../resources/staking-approval.ts'
@@ -83,5 +84,66 @@ describe('the groups that an approval names', () => {
     expect(() => approverGroups(many, undefined)).toThrow(
       /you are in 300 groups, .* at most 256\. .*ask for a ClusterRole with get on stakingsigners/,
     )
+  })
+})
+
+const deposit: Plan = {
+  resource: { kind: 'EthereumStake', namespace: 'team-a', name: 'stake-1', uid: 'u' },
+  purpose: 'Deposit',
+  network: 'hoodi',
+  chainId: 560048,
+  signer: 'treasury',
+  from: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
+  subject: '0xab',
+  amount: '32000000000',
+}
+/** What there is of the resource that asks for it. */
+const waiting = { kind: 'EthereumStake', metadata: deposit.resource, status: { plan: withHash(deposit) } }
+
+describe('an API server that', () => {
+  /** Approves a stake that alice has asked for, as bob. */
+  const approvedAt = (api: object, signal = never) => {
+    const given = { plan: withHash(deposit), requestedBy: ['alice'], signers: { limits: [], asks: [] }, user: 'bob', groups: [] }
+    return approve({ api } as unknown as Cluster, given as unknown as Approvable, undefined, signal)
+  }
+  const creating = (error: Error, made: string[] = []) => ({
+    resource: () => ({
+      create: async ({ metadata }: { readonly metadata: { readonly name: string } }) => {
+        made.push(metadata.name)
+        throw error
+      },
+    }),
+  })
+
+  test.each([
+    ['gives no answer in time', new KubeTransportError('TIMEOUT', 'the API server gave no answer within 30000 ms')],
+    ['gives up itself', new KubeError(504, 'Timeout', 'create stakingapprovals: request did not complete')],
+    ['fails', new KubeError(500, 'InternalError', 'create stakingapprovals: etcdserver: request timed out')],
+    ['answers with something else', new KubeError(200, 'NotJson', 'create stakingapprovals: the answer is not JSON')],
+  ])('%s may have approved it: that is said, with the command that answers it', async (_what, error) => {
+    const made: string[] = []
+    const thrown = await approvedAt(creating(error, made)).catch((one: unknown) => one)
+    expect(String(thrown)).toBe(
+      `InspectError: it is not known whether it was approved: ${error.message}. This answers it: kubectl get stakingapproval ${made[0]} -n team-a`,
+    )
+  })
+
+  test('refuses is quoted', async () => {
+    const denied = new KubeError(403, 'Forbidden', 'create stakingapprovals: bob may not approve it')
+    await expect(approvedAt(creating(denied))).rejects.toThrow(
+      /^the API server refuses the approval: create stakingapprovals: bob may not approve it$/,
+    )
+  })
+
+  test('is not waited for any longer leaves the word to whoever has ended it', async () => {
+    const ended = new Error('SIGINT received')
+    await expect(approvedAt(creating(ended), AbortSignal.abort(ended))).rejects.toBe(ended)
+  })
+
+  test('cannot be reached says nothing of who asks: one line, without a stack', async () => {
+    const api = { call: () => Promise.reject(new KubeTransportError('ECONNRESET', "the API server can't be reached: read ECONNRESET")) }
+    const cluster = { get: async () => waiting, api } as unknown as Cluster
+    const thrown = await readApprovable(cluster, 'ethstake/stake-1', 'team-a', never).catch((one: unknown) => one)
+    expect(String(thrown)).toBe("InspectError: the API server does not say who you are: the API server can't be reached: read ECONNRESET")
   })
 })

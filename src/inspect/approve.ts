@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { KubeError } from '../operator/kube/errors.ts'
+import { KubeError, KubeTransportError } from '../operator/kube/errors.ts'
 import type { KubeObject } from '../operator/kube/objects.ts'
 import { definitionOf } from '../operator/saga-collection.ts'
 import { REQUESTED_BY_ANNOTATION } from '../resources/meta.ts'
@@ -65,7 +65,7 @@ export async function readApprovable(cluster: Cluster, target: string, namespace
   return { plan, requestedBy, signers: await signersOf(cluster, plan, signal), user: username, groups }
 }
 
-/** Approves it as whoever asks. @returns the approval's name @throws InspectError where the cluster refuses it */
+/** Approves it as whoever asks. @returns the approval's name @throws InspectError where the cluster refuses it, or nobody knows what it did */
 export async function approve(
   cluster: Cluster,
   { plan, requestedBy, user, groups, signers }: Approvable,
@@ -102,9 +102,19 @@ export async function approve(
     const made = await cluster.api.resource<StakingApproval & KubeObject>(definitionOf(stakingApproval)).create(object, signal)
     return made.metadata.name
   } catch (error) {
-    if (error instanceof KubeError) throw new InspectError(`the API server refuses the approval: ${oneLine(error.message)}`)
-    throw error
+    throw notApproved(error, object.metadata)
   }
+}
+
+/** What became of an approval that was asked for. Only a refusal says that there is none: it may be there whatever else was answered. */
+function notApproved(error: unknown, { namespace, name }: { readonly namespace: string; readonly name: string }): unknown {
+  if (!(error instanceof KubeError || error instanceof KubeTransportError)) return error
+  const says = oneLine(error.message)
+  return error instanceof KubeError && error.status >= 400 && error.status < 500
+    ? new InspectError(`the API server refuses the approval: ${says}`)
+    : new InspectError(
+        `it is not known whether it was approved: ${says}. This answers it: kubectl get stakingapproval ${name} -n ${namespace}`,
+      )
 }
 
 interface UserInfo {
@@ -129,7 +139,7 @@ async function whoAmI(cluster: Cluster, signal: AbortSignal): Promise<UserInfo> 
     )
     if (review.status?.userInfo !== undefined) return review.status.userInfo
   } catch (error) {
-    if (!(error instanceof KubeError)) throw error
+    if (!(error instanceof KubeError || error instanceof KubeTransportError)) throw error
     throw new InspectError(`the API server does not say who you are: ${oneLine(error.message)}`)
   }
   throw new InspectError('the API server does not say who you are')
