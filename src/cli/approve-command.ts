@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { InspectError } from '../inspect/error.ts'
 import { oneLine } from '../inspect/output.ts'
 import { approvableKinds } from '../resources/staking-approval.ts'
-import { dnsName, duration, stopSignal, targetOf } from './arguments.ts'
+import { dnsName, lifetime, stopSignal, targetOf } from './arguments.ts'
 import { agreed } from './ask.ts'
 import { contextOption, kubeconfigOption, open } from './cluster-options.ts'
 import { decide, Interrupted } from './end.ts'
@@ -29,7 +29,7 @@ export function approveCommand(version: string): Command {
     .option('-n, --namespace <name>', "namespace (default: the context's)", dnsName)
     .addOption(new Option('--kind <kind>', 'kind of the resource').choices([...approvableKinds]))
     .addOption(new Option('--plan <hash>', 'approve this plan only: status.plan.hash').argParser(planHash))
-    .addOption(new Option('--expires-in <duration>', 'it counts for so long at most, such as 30m or 4h').argParser(duration))
+    .addOption(new Option('--expires-in <duration>', 'it counts for so long at most, such as 30m or 4h').argParser(lifetime))
     .option('--yes', 'do not ask. Not on a terminal, --plan and --yes are needed')
     .action(async (words: readonly string[], flags: ApproveFlags) => {
       const { approve, limitsInWords, readApprovable } = await import('../inspect/approve.ts')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { dnsName, expiry, moment } from './arguments.ts'
+import { dnsName, duration, expiry, lifetime, moment } from './arguments.ts'
 
 test.each([
   ['2026-01-31', '2026-01-31T00:00:00.000Z'],
@@ -23,4 +23,25 @@ test.each(['2026-01-31T12:00:00', '2026-02-30', '2026-13-01', '2026-01-31T25:00Z
 
 test.each(['', '..', 'Team-A', 'a/b', '=team-a'])('%j is no namespace', (text) => {
   expect(() => dnsName(text)).toThrow(/write a name of Kubernetes/)
+})
+
+test.each([
+  ['0s', 0],
+  ['500ms', 500],
+  ['1.5s', 1_500],
+  ['2m', 120_000],
+  ['8760h', 31_536_000_000],
+])('%s are %i ms', (text, ms) => {
+  expect(duration(text)).toBe(ms)
+})
+
+test.each(['', '15', 's', '-1s', '+1s', '1e3s', '.5s', '1 s', '1S', '1d', '1h30m', '0x1s'])('%j is no duration', (text) => {
+  expect(() => duration(text)).toThrow(/write a duration such as/)
+  expect(() => lifetime(text)).toThrow(/write a duration such as/)
+})
+
+test('what is to count for a while counts for a second at least, and for a year at most', () => {
+  expect([lifetime('1s'), lifetime('4h'), lifetime('8760h')]).toEqual([1_000, 14_400_000, 31_536_000_000])
+  for (const text of ['0s', '0h', '999ms', '8760.1h', '9999999999h', `${'9'.repeat(400)}h`])
+    expect(() => lifetime(text)).toThrow(/^write a duration from 1s to 8760h/)
 })

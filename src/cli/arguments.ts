@@ -11,6 +11,13 @@ export function duration(text: string): number {
   return Number(match[1]) * unit
 }
 
+/** How long something is to count, in ms: at most a year. What is over before anybody has seen it is none. */
+export function lifetime(text: string): number {
+  const ms = duration(text)
+  if (ms < 1_000 || ms > 365 * 86_400_000) throw new InvalidArgumentError('write a duration from 1s to 8760h (365 days), such as 30m or 4h')
+  return ms
+}
+
 /** `host:port`; port 0 takes a free one. */
 export function listenAddress(text: string): { host: string; port: number } {
   const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:]*)):(\d{1,5})$/.exec(text)

@@ -147,3 +147,87 @@ describe('an API server that', () => {
     expect(String(thrown)).toBe("InspectError: the API server does not say who you are: the API server can't be reached: read ECONNRESET")
   })
 })
+
+describe('what could not count', () => {
+  const policy = (approval?: object, name = 'treasury') => ({
+    metadata: { name },
+    spec: { chain: 'Ethereum', policy: approval === undefined ? {} : { approval } },
+  })
+  const solana: Plan = { ...deposit, purpose: 'SolanaWithdrawal', withdrawSigner: 'owner' }
+  /** Approves it as bob of the approvers, where these are the signers' policies. @returns what was made */
+  async function tried(
+    signers: Readonly<Record<string, object>>,
+    {
+      plan = deposit,
+      user = 'bob',
+      requestedBy = 'alice',
+    }: { readonly plan?: Plan; readonly user?: string; readonly requestedBy?: string } = {},
+  ): Promise<readonly StakingApproval[]> {
+    const made: StakingApproval[] = []
+    const metadata = { ...plan.resource, annotations: { 'staking.dev/requested-by': requestedBy } }
+    const get = async ({ kind }: ResourceDefinition, { name }: { readonly name: string }) =>
+      kind === 'StakingSigner' ? (signers[name] ?? 'forbidden') : { ...waiting, metadata, status: { plan: withHash(plan) } }
+    const api = {
+      call: async () => ({ status: { userInfo: { username: user, groups: ['approvers'] } } }),
+      resource: () => ({
+        create: async (object: StakingApproval) => {
+          made.push(object)
+          return object
+        },
+      }),
+    }
+    const cluster = { get, api } as unknown as Cluster
+    await approve(cluster, await readApprovable(cluster, 'ethstake/stake-1', 'team-a', never), undefined, never)
+    return made
+  }
+
+  test.each<[string, object]>([
+    ['the user', { by: [{ user: 'bob' }] }],
+    ['a group of theirs', { by: [{ user: 'carol' }, { group: 'approvers' }] }],
+    // Of another version, say.
+    ['whom this version cannot read', { by: [{ team: 'approvers' }] }],
+  ])('is not what a policy asks of %s', async (_what, approval) => {
+    expect(await tried({ treasury: policy(approval) })).toHaveLength(1)
+  })
+
+  test('is what a policy asks of others: it is not made, and whose approval it takes is said', async () => {
+    const by = [{ user: 'carol' }, { group: 'owners' }]
+    await expect(tried({ treasury: policy({ by }) })).rejects.toThrow(
+      /^the policy names neither you \(bob\) nor a group of yours: StakingSigner treasury asks for the approval of user carol or group owners \(spec\.policy\.approval\)$/,
+    )
+  })
+
+  test.each<[string, object | undefined]>([
+    ['asks for nothing', undefined],
+    ['asks for nothing of this purpose', { by: [{ user: 'bob' }], kinds: ['Exit'] }],
+    ['asks for nothing of this amount', { by: [{ user: 'bob' }], aboveEth: '32' }],
+  ])('is what a policy signs anyway: one that %s', async (_what, approval) => {
+    await expect(tried({ treasury: policy(approval) })).rejects.toThrow(
+      /^no approval of it is asked for by StakingSigner treasury \(spec\.policy\.approval\)$/,
+    )
+  })
+
+  test('of two who sign, either may name the user; one that cannot be read may name anybody', async () => {
+    const spec = { chain: 'Solana', policy: { approval: { by: [{ user: 'carol' }] } } }
+    const [mine, others] = [
+      { ...policy(), spec: { ...spec, policy: { approval: { by: [{ user: 'bob' }] } } } },
+      { ...policy(), spec },
+    ]
+    expect(await tried({ treasury: others, owner: mine }, { plan: solana })).toHaveLength(1)
+    await expect(tried({ treasury: others, owner: others }, { plan: solana })).rejects.toThrow(/^the policy names neither you/)
+    expect(await tried({ treasury: others }, { plan: solana })).toHaveLength(1)
+    // Of a hand-over, those who get an authority are asked as well.
+    expect(await tried({ treasury: others, owner: others }, { plan: { ...solana, purpose: 'SolanaAuthorization' } })).toHaveLength(1)
+  })
+
+  test('is the word of whoever has asked, however they spell their name', async () => {
+    const signers = { treasury: policy({ by: [{ group: 'approvers' }] }) }
+    for (const user of ['Alice', 'alice ', '\uff41lice', 'alice'])
+      await expect(tried(signers, { user })).rejects.toThrow(
+        user === 'alice'
+          ? /^you \(alice\) have asked for it: somebody else must approve it$/
+          : `you (${user}) have asked for it as alice: somebody else must approve it`,
+      )
+    expect(await tried(signers, { user: 'alicia' })).toHaveLength(1)
+  })
+})

@@ -15,6 +15,7 @@ import {
   stakingApproval,
 } from '../resources/staking-approval.ts'
 import { type StakingSigner, stakingSigner } from '../resources/staking-signer.ts'
+import { uncounted } from './approval-counts.ts'
 import type { Cluster } from './cluster.ts'
 import { InspectError } from './error.ts'
 import { findResource } from './life.ts'
@@ -37,6 +38,8 @@ export interface SignersSeen {
   readonly limits: readonly LimitUse[] | string
   /** Groups that their policies ask for the approval of; undefined where not all of them can be read. */
   readonly asks: readonly string[] | undefined
+  /** All whose policies are asked; undefined where not all of them are known, or can be read. */
+  readonly all: readonly StakingSigner[] | undefined
 }
 
 type Planned = KubeObject & { readonly status?: { readonly plan?: unknown } }
@@ -80,6 +83,9 @@ export async function approve(
     )
   const ofKind = approvableKinds.find((one) => one === kind)
   if (ofKind === undefined) throw new InspectError(`nothing of a ${kind} is approved`)
+  const named = approverGroups(groups, signers.asks)
+  const why = uncounted({ plan, requestedBy, user, groups: named, signers: signers.all })
+  if (why !== undefined) throw new InspectError(why)
   const object = {
     ...STAKING_APPROVAL_API,
     metadata: {
@@ -92,7 +98,7 @@ export async function approve(
       resourceRef: { kind: ofKind, name, uid },
       planHash: plan.hash,
       approver: user,
-      approverGroups: approverGroups(groups, signers.asks),
+      approverGroups: named,
       // Of more, the operator goes by the annotation, which has all of them.
       requestedBy: requestedBy.slice(0, MOST_REQUESTERS),
       ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.toISOString() }),
@@ -147,7 +153,7 @@ async function whoAmI(cluster: Cluster, signal: AbortSignal): Promise<UserInfo> 
 
 async function signersOf(
   cluster: Cluster,
-  { signer, withdrawSigner, network, resource }: ShownPlan,
+  { signer, withdrawSigner, network, resource, purpose }: ShownPlan,
   signal: AbortSignal,
 ): Promise<SignersSeen> {
   const read = (name: string) => cluster.get<StakingSigner & KubeObject>(definitionOf(stakingSigner), { name }, signal)
@@ -163,7 +169,9 @@ async function signersOf(
             (limit) => limit.network === network && (limit.namespace === undefined || limit.namespace === resource.namespace),
           )
   const asks = readable.flatMap(({ spec }) => (spec.policy.approval?.by ?? []).flatMap(({ group }) => group ?? []))
-  return { limits, asks: readable.length < 1 + others.length ? undefined : asks }
+  const areRead = readable.length === 1 + others.length
+  // Who is to get an authority is asked too, and a plan has their addresses alone.
+  return { limits, asks: areRead ? asks : undefined, all: areRead && purpose !== 'SolanaAuthorization' ? readable : undefined }
 }
 
 /**
