@@ -4,6 +4,7 @@ import { type Lease, leases } from '../../operator/kube/lease.ts'
 import type { KubeObject } from '../../operator/kube/objects.ts'
 import type { ResourceDefinition } from '../../operator/kube/resource-client.ts'
 import { definitionOf } from '../../operator/saga-collection.ts'
+import { requesterPolicy } from '../../resources/admission-policies.ts'
 import { type EthereumStake, ethereumStake } from '../../resources/ethereum-stake.ts'
 import { API_VERSION, GROUP, type KindDefinition, VERSION } from '../../resources/meta.ts'
 import { type SignerNonce, signerNonce } from '../../resources/signer-nonce.ts'
@@ -25,6 +26,8 @@ export type Labels = Readonly<Record<string, string>> | undefined | Forbidden
 export type Tried =
   | { readonly is: 'accepted'; readonly object: LiveObject }
   | { readonly is: 'refused'; readonly message: string }
+  /** It says that somebody else asks for it than whoever plans: nothing else of it is known. */
+  | { readonly is: 'of-another'; readonly message: string }
   /** The namespace is not there yet: nothing of the object was tried. */
   | { readonly is: 'no-namespace' }
   /** Whoever plans may not apply it: nothing of it was tried. */
@@ -142,6 +145,7 @@ async function tryApply(
     // A value of the wrong type: server-side apply answers 500 to it.
     if (/failed to create typed patch object/.test(message)) return { is: 'refused', message }
     if (error.status === 403 && isByRights(message)) return { is: 'forbidden', message }
+    if (error.status === 403 && isOfAnother(message)) return { is: 'of-another', message }
     if (error.status >= 400 && error.status < 500 && error.status !== 401 && error.status !== 404 && error.status !== 429)
       return { is: 'refused', message }
     throw new InspectError(`the API server ${server}: ${error.message}`)
@@ -150,6 +154,12 @@ async function tryApply(
 
 /** RBAC's own words; a webhook or a policy that refuses answers 403 too, with its own. */
 const isByRights = (message: string): boolean => /is forbidden: User ".*" cannot [a-z]+ resource /s.test(message)
+
+/**
+ * The annotation of who asks does not name whoever plans. It is another matter where it must be left out, whoever applies it: since it was when this was created.
+ */
+const isOfAnother = (message: string): boolean =>
+  message.includes(`ValidatingAdmissionPolicy '${requesterPolicy.name}'`) && message.includes('It must be exactly: ')
 
 /** What the API server writes by itself is not applied, and status is not whoever applies's. */
 function toApply(object: ManifestObject, ref: { readonly namespace?: string }): object {

@@ -54,7 +54,7 @@ export async function planEthereumStake(draft: Draft, subject: Subject<EthereumS
   const requests = await admittedBy(draft, { context, request, signer, amount })
   const isIdle = tellIdle(draft, spec)
   if (draft.refusals.length > 0 || isIdle || signer === undefined) return
-  tellApprovals(draft, signer, { purpose: 'Deposit', amount })
+  tellApprovals(draft, subject, signer, { purpose: 'Deposit', amount })
   const cap = await attempt(draft, () => requests.capOf(signer, spec.maxFeePerGasGwei))
   const asked = { signer, network: spec.network, namespace, amount: amount as bigint, own: uidsOf(own) }
   const hasRoom = rooms.ask(draft, asked)

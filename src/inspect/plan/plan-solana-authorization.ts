@@ -34,7 +34,7 @@ export function planSolanaAuthorization(draft: Draft, subject: Subject<SolanaSta
       `hands the ${role} authority of SolanaStake ${spec.stakeRef.name} over, once, to ${address ?? 'a signer that is not known here'}${signer === undefined ? '' : ` (StakingSigner ${signer.metadata.name})`}${role === 'withdraw' ? ': whoever has it owns the money' : ''}`,
     )
   const stake = stakeOf(draft, subject, world)
-  if (stake !== undefined) askHolders(draft, { stake, successors, namespace, world })
+  if (stake !== undefined) askHolders(draft, { subject, stake, successors, world })
   for (const { address, signer } of successors) {
     if (signer === undefined || address === undefined) continue
     const destination = stake?.spec.destination ?? address
@@ -96,18 +96,19 @@ function stakeOf(
 function askHolders(
   draft: Draft,
   {
+    subject,
     stake,
     successors,
-    namespace,
     world,
   }: {
+    readonly subject: Subject<unknown>
     readonly stake: SolanaStake
     readonly successors: readonly Successor[]
-    readonly namespace: string
     readonly world: PlanContext['world']
   },
 ): void {
   const { name } = stake.metadata
+  const { namespace } = subject
   const records = (world.records ?? []).filter(({ spec }) => spec.chain === 'Solana')
   const { stake: paid } = ownSteps(
     {
@@ -139,7 +140,7 @@ function askHolders(
   for (const { signer } of successors) if (signer !== undefined) asked.set(signer.metadata.name, signer)
   if (draft.refusals.length === 0)
     for (const signer of asked.values())
-      tellApprovals(draft, signer, {
+      tellApprovals(draft, subject, signer, {
         purpose: 'SolanaAuthorization',
         amount: undefined,
         newStakeAuthority: addressOf('stake'),

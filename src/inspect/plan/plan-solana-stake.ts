@@ -55,13 +55,15 @@ const isStepSigned = (own: Subject<unknown>['own'], step: LaterStep): boolean =>
 /** Whose approvals the way out of a stake that is paid needs: the stake authority deactivates, both withdraw. */
 function tellApprovalsOfLater(
   draft: Draft,
-  { spec: { desiredState }, own }: Subject<SolanaStakeSpec>,
+  subject: Subject<SolanaStakeSpec>,
   [payer, withdrawer]: readonly [payer: StakingSigner | undefined, withdrawer: StakingSigner | undefined],
 ): void {
+  const { own } = subject
+  const { desiredState } = subject.spec
   const tell = (purpose: LaterStep, step: string, signers: readonly (StakingSigner | undefined)[]): void => {
     if (isStepSigned(own, purpose)) return
     const byName = new Map(signers.flatMap((signer) => (signer === undefined ? [] : [[signer.metadata.name, signer]])))
-    for (const signer of byName.values()) tellApprovals(draft, signer, { purpose, amount: undefined, step })
+    for (const signer of byName.values()) tellApprovals(draft, subject, signer, { purpose, amount: undefined, step })
   }
   if (desiredState !== 'Active') tell('SolanaDeactivation', 'its deactivation', [payer])
   if (desiredState === 'Withdrawn') tell('SolanaWithdrawal', 'its withdrawal', [payer, withdrawer])
@@ -208,7 +210,7 @@ async function partiesOf(
 async function pay(
   draft: Draft,
   {
-    subject: { spec, namespace, own },
+    subject,
     context: { world, rooms, signal },
     requests,
     request,
@@ -225,8 +227,9 @@ async function pay(
     readonly payer: StakingSigner
   },
 ): Promise<void> {
+  const { spec, namespace, own } = subject
   for (const name of new Set([request.stakeSigner, request.withdrawSigner]))
-    tellApprovals(draft, world.signers.get(name) ?? payer, { purpose: 'SolanaStake', amount })
+    tellApprovals(draft, subject, world.signers.get(name) ?? payer, { purpose: 'SolanaStake', amount })
   const asked = { signer: payer, network: spec.network, namespace, amount: amount as bigint, own: uidsOf(own) }
   const hasRoom = rooms.ask(draft, asked)
   if (parties === undefined) return

@@ -76,7 +76,7 @@ export async function planValidatorRequest(draft: Draft, subject: RequestSubject
   if (draft.refusals.length > 0 || isIdle || signer === undefined || found.network === undefined) return
   const amount = kind === 'ValidatorExit' ? EXIT_GWEI : BigInt(order.amountGwei ?? '0')
   const isReady = draft.waits.length === 0
-  tellApprovals(draft, signer, { purpose: requestKinds[kind].purpose, amount: kind === 'ValidatorExit' ? undefined : amount })
+  tellApprovals(draft, subject, signer, { purpose: requestKinds[kind].purpose, amount: kind === 'ValidatorExit' ? undefined : amount })
   const asked = { signer, network: found.network, namespace, amount, own: uidsOf(own) }
   const hasRoom = rooms.ask(draft, asked)
   const cap = await attempt(draft, () => targets.capOf(signer, undefined))

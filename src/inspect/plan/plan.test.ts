@@ -488,6 +488,8 @@ const clusterOf = (
   objects: readonly Json[],
   tried: (kind: string, name: string) => KubeError | undefined = () => undefined,
   forbidden: readonly string[] = [],
+  // What the chart's MutatingAdmissionPolicy does where the cluster serves it: whoever plans asks.
+  written: Json = {},
 ) => {
   const sent: { readonly method: string; readonly path: string }[] = []
   const all = objects.map((one, index) => ({
@@ -505,12 +507,14 @@ const clusterOf = (
         sent.push({ method, path })
         const given = JSON.parse(body ?? '{}') as {
           readonly kind: string
-          readonly metadata: { readonly name: string; readonly namespace?: string }
+          readonly metadata: { readonly name: string; readonly namespace?: string; readonly annotations?: Json }
         }
         const error = tried(given.kind, given.metadata.name)
         if (error !== undefined) throw error
         const before = find(given.kind, given.metadata)
-        return { ...before, ...withDefaults(given), metadata: { ...before?.metadata, ...given.metadata } }
+        const { annotations }: { readonly annotations?: Json } = given.metadata
+        const ofNew = before === undefined ? { annotations: { ...annotations, ...written } } : {}
+        return { ...before, ...withDefaults(given), metadata: { ...before?.metadata, ...given.metadata, ...ofNew } }
       },
     },
     async list({ kind }: { readonly kind: string }, { namespace }: { readonly namespace?: string }) {
@@ -646,6 +650,68 @@ describe('with a cluster', () => {
     // Its own rules are still tried.
     const bad = one(await planned([stake('a', { amountEth: '1' })], { server: clusterOf([teamA, signer()], () => rights).server }), 'a')
     expect(bad.action).toBe('refused')
+  })
+
+  describe('who has asked', () => {
+    const by = (user: string) => ({ annotations: { 'staking.dev/requested-by': user } })
+    const asking = (approval: Json = {}) => signer({ approval: { by: [{ group: 'approvers' }], ...approval } })
+    const denied = (must: string) =>
+      new KubeError(
+        403,
+        'Forbidden',
+        `patch ethereumstakes: ethereumstakes.staking.dev "a" is forbidden: ValidatingAdmissionPolicy 'requesters.staking.dev' with binding 'requesters.staking.dev' denied request: annotation staking.dev/requested-by says who has asked for it, a user a line. It must be ${must}`,
+      )
+
+    test('is whoever applies it, and not who plans it: what the API server says of that is not known, and all else is told', async () => {
+      const { server } = clusterOf([teamA, asking()], () => denied('exactly: planner'))
+      const plan = await planned([stake('a', {}, by('system:serviceaccount:argocd:controller'))], { server })
+      expect(one(plan, 'a')).toMatchObject({ action: 'create', refusals: [], waits: [{ reason: 'ApprovalRequired' }] })
+      expect(one(plan, 'a').unknown.join()).toMatch(
+        /it was tried as you, and annotation staking\.dev\/requested-by has to name whoever applies it \(.* It must be exactly: planner\)/,
+      )
+      expect([exitCodeOf(plan, { strict: false }), exitCodeOf(plan, { strict: true })]).toEqual([0, 2])
+      // Its own rules are still tried.
+      expect(one(await planned([stake('a', { amountEth: '1' }, by('argo'))], { server }), 'a').action).toBe('refused')
+    })
+
+    test('of what was created without the annotation stays unknown, whoever applies it: that is refused', async () => {
+      const late = denied('left out, since it was when this was created')
+      const { server } = clusterOf([teamA, asking(), stake('a')], () => late)
+      expect(one(await planned([stake('a', {}, by('argo'))], { server }), 'a')).toMatchObject({
+        action: 'refused',
+        refusals: [{ by: 'API server', message: expect.stringContaining('must be left out') }],
+      })
+    })
+
+    test('cannot be proven where neither the manifest nor the cluster says so: an approval is needed, and none would count', async () => {
+      const { server } = clusterOf([teamA, asking()])
+      const plan = await planned([stake('a')], { server })
+      expect(one(plan, 'a')).toMatchObject({ action: 'refused', waits: [], refusals: [{ by: 'operator', reason: 'ApprovalUnproven' }] })
+      expect(reasons(one(plan, 'a')).join()).toMatch(
+        /needs 1 approval of group approvers.* this cluster does not write annotation staking\.dev\/requested-by\. Add it, with the user name/,
+      )
+      expect(exitCodeOf(plan, { strict: false })).toBe(2)
+      const there = one(await planned([stake('a')], { server: clusterOf([teamA, asking(), stake('a')]).server }), 'a')
+      expect(reasons(there).join()).toMatch(/^ApprovalUnproven: .* it was created without annotation .* Create it anew/)
+    })
+
+    test.each<[string, Json, Json, Json]>([
+      ['the manifest says so', asking(), by('argo'), {}],
+      ['the cluster writes it', asking(), {}, by('planner').annotations],
+      ['the policy lets that go', asking({ allowUnrecorded: true }), {}, {}],
+    ])('can be, or need not be, where %s: it waits for its approval', async (_what, from, metadata, written) => {
+      const { server } = clusterOf([teamA, from], undefined, [], written)
+      expect(one(await planned([stake('a', {}, metadata)], { server }), 'a')).toMatchObject({
+        action: 'create',
+        refusals: [],
+        waits: [{ reason: 'ApprovalRequired' }],
+      })
+    })
+
+    test('is of no concern where no approval is needed', async () => {
+      const { server } = clusterOf([teamA, asking({ aboveEth: '32' })])
+      expect(one(await planned([stake('a')], { server }), 'a')).toMatchObject({ action: 'create', refusals: [], waits: [] })
+    })
   })
 
   test('a namespace that is not there yet is said; its labels are those of the manifests', async () => {

@@ -4,9 +4,10 @@ import { readOrigin } from '../../operator/engine/origin.ts'
 import type { ValidatorRequestSpec } from '../../operator/kinds/validator-request/steps.ts'
 import { readNetworksFile } from '../../operator/networks/networks-file.ts'
 import { isSuspended } from '../../operator/suspension.ts'
+import { requestersOf } from '../../operator/transactions/approval-rules.ts'
 import type { RecordObject } from '../../operator/transactions/store.ts'
 import { type EthereumStake, type EthereumStakeSpec, ethereumStake } from '../../resources/ethereum-stake.ts'
-import { GROUP, type KindDefinition, SUSPEND_ANNOTATION } from '../../resources/meta.ts'
+import { GROUP, type KindDefinition, type ObjectMeta, REQUESTED_BY_ANNOTATION, SUSPEND_ANNOTATION } from '../../resources/meta.ts'
 import { type SolanaStake, type SolanaStakeSpec, solanaStake } from '../../resources/solana-stake.ts'
 import { type SolanaStakeAuthorizationSpec, solanaStakeAuthorization } from '../../resources/solana-stake-authorization.ts'
 import { type StakingSigner, stakingSigner } from '../../resources/staking-signer.ts'
@@ -73,6 +74,8 @@ interface Entry {
   readonly live: LiveObject | undefined
   /** Whether it is known that it is there, or is not. */
   readonly isLiveKnown: boolean
+  /** As the API server would have it, with what its admission policies write. */
+  readonly isTried?: boolean
 }
 
 const metadataOf = ({ metadata }: ManifestObject): Readonly<Record<string, unknown>> =>
@@ -125,7 +128,7 @@ async function taken(
     readonly inManifests: ReadonlyMap<string, unknown>
   },
   view: ClusterView | undefined,
-): Promise<Pick<Entry, 'object' | 'live' | 'isLiveKnown'>> {
+): Promise<Pick<Entry, 'object' | 'live' | 'isLiveKnown' | 'isTried'>> {
   const { definition, object, at, name, draft, inManifests } = given
   const byRules = (): ManifestObject | undefined => {
     const judged = judge(definition, object)
@@ -148,10 +151,15 @@ async function taken(
   const known = { live, isLiveKnown: found !== 'forbidden' }
   switch (tried.is) {
     case 'accepted':
-      return { object: tried.object as unknown as ManifestObject, ...known }
+      return { object: tried.object as unknown as ManifestObject, ...known, isTried: true }
     case 'refused':
       refuse(draft, { by: 'API server', message: tried.message })
       return { object: undefined, ...known }
+    case 'of-another':
+      draft.unknown.push(
+        `what the API server says to it: it was tried as you, and annotation ${REQUESTED_BY_ANNOTATION} has to name whoever applies it (${tried.message})`,
+      )
+      return { object: byRules(), ...known }
     case 'no-namespace':
       if (at !== undefined && !inManifests.has(at)) break
       draft.unknown.push(`what the API server's admission policies say: namespace ${at} does not exist yet`)
@@ -261,14 +269,18 @@ async function planned(entry: Entry, view: ClusterView | undefined, context: Pla
 }
 
 /** What comes of it, by its kind. */
-async function fill({ definition, namespace = '', name, draft, live }: Entry, object: ManifestObject, context: PlanContext): Promise<void> {
+async function fill(
+  { definition, namespace = '', name, draft, live, isTried = false }: Entry,
+  object: ManifestObject,
+  context: PlanContext,
+): Promise<void> {
   const kind = object.kind
   if (definition === stakingSigner) {
     const signer = context.world.signers.get(name)
     if (signer !== undefined) planSigner(draft, signer, context)
     return
   }
-  const metadata = { uid: '', resourceVersion: '', ...metadataOf(object), name, namespace }
+  const metadata: ObjectMeta = { uid: '', resourceVersion: '', ...metadataOf(object), name, namespace }
   const origin = readOrigin(kind, metadata)
   if (origin.is === 'foreign') {
     refuse(draft, {
@@ -300,7 +312,8 @@ async function fill({ definition, namespace = '', name, draft, live }: Entry, ob
     draft.unknown.push('whether that is so: you may not read the log (StakingTransactions)')
     return
   }
-  const subject = { kind, namespace, name, live, own, former }
+  const isUnrecorded = isTried && requestersOf(metadata) === undefined
+  const subject = { kind, namespace, name, live, own, former, isUnrecorded }
   const spec = object.spec
   if (definition === ethereumStake) await planEthereumStake(draft, { ...subject, spec: spec as EthereumStakeSpec }, context)
   else if (definition === solanaStake) await planSolanaStake(draft, { ...subject, spec: spec as SolanaStakeSpec }, context)

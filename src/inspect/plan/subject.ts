@@ -21,6 +21,8 @@ export interface Subject<Spec> {
   readonly own: readonly RecordObject[]
   /** Those of another resource that had its name before. */
   readonly former: readonly RecordObject[]
+  /** The API server takes it without a word of who asks for it. False where that is not known. */
+  readonly isUnrecorded: boolean
 }
 
 /** What the plan of one resource is made with. */
