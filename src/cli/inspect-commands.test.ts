@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { parseAllDocuments } from 'yaml'
@@ -132,9 +133,12 @@ afterEach(() => {
 function run(...args: readonly string[]) {
   const child = spawn(process.execPath, [entry, ...args], {
     env: { ...process.env, KUBECONFIG: join(dir, 'config') },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: 'pipe',
   })
   children.push(child)
+  // It may end without reading it.
+  child.stdin.on('error', () => {})
+  if (!args.includes('-')) child.stdin.end()
   const written = { stdout: '', stderr: '' }
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     written.stderr += text
@@ -194,17 +198,22 @@ describe('whoever reads slowly', () => {
   })
 })
 
+/** More than a pipe takes is with the program once that reads it. */
+const isRead = (stdin: Writable) => new Promise<void>((resolve) => void stdin.write('#'.repeat(2 ** 20), () => resolve()))
+
 describe('ended by a signal while it waits for an answer', () => {
   test.each<[string[], NodeJS.Signals, number]>([
     [['status', 'validator-1'], 'SIGINT', 130],
     [['log'], 'SIGTERM', 143],
     [['doctor', '--networks', '/nowhere', '--keys-dir', '/nowhere'], 'SIGINT', 130],
     [['status', '--watch', 'validator-1'], 'SIGINT', 0],
+    [['plan', '-f', '-'], 'SIGINT', 130],
+    [['verify', 'deposit', '-', '--network', 'hoodi'], 'SIGTERM', 143],
   ])('%j %s: no stack, and the exit code %i', async (args, signal, code) => {
     route = () => {}
     const { child, written, read, ended } = run(...args)
     read()
-    await askedFor('')
+    await (args.includes('-') ? isRead(child.stdin) : askedFor(''))
     child.kill(signal)
     expect([await ended, written.stderr]).toEqual([code, ''])
   })

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { text as readStream } from 'node:stream/consumers'
 import type { EthereumChain, Hash } from '../chains/ethereum/chain.ts'
 import { type EthereumNetworkConfig, ethereumNetworkConfig, knownNetworks } from '../chains/ethereum/networks.ts'
 import { createEthereumChain } from '../chains/ethereum/rpc-chain.ts'
@@ -12,6 +11,7 @@ import type { Cluster } from './cluster.ts'
 import { parseDepositFile } from './deposit-claims.ts'
 import { InspectError } from './error.ts'
 import { parseTarget } from './life.ts'
+import { readStdin } from './stdin.ts'
 import { type Verdict, verdict } from './verdict.ts'
 import { type Expectation, verifyDepositData, verifyNoneBefore, verifyOnceInList, verifyTransaction } from './verify-deposit.ts'
 
@@ -46,7 +46,7 @@ export async function verifyDepositTarget(
     throw new InspectError(`${target} is not the hash of a transaction: that has 64 hex digits after 0x, and this has ${target.length - 2}`)
   const withHistory = flags.history === true
   const network = await networkOf(flags.network, flags, withHistory)
-  const claims = parseDepositFile(await readTarget(target), target)
+  const claims = parseDepositFile(await readTarget(target, signal), target)
   const chain = withHistory ? chainOf(network, signal) : undefined
   const groups: Verdicts[] = []
   for (const claim of claims)
@@ -73,13 +73,14 @@ function amountOf(eth: string | undefined) {
   }
 }
 
-async function readTarget(path: string): Promise<string> {
+async function readTarget(path: string, signal: AbortSignal): Promise<string> {
+  const isStdin = path === '-'
   try {
-    const content = path === '-' ? await readStream(process.stdin) : await readFile(path, 'utf8')
+    const content = isStdin ? new TextDecoder().decode(await readStdin(signal)) : await readFile(path, 'utf8')
     if (content.length > LARGEST_FILE) throw new InspectError(`${path} is larger than 16 MiB: it is no deposit data`)
     return content
   } catch (error) {
-    if (error instanceof InspectError) throw error
+    if (isStdin || error instanceof InspectError) throw error
     throw new InspectError(
       `${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'}): give a file of deposit data, or the hash of a transaction`,
     )

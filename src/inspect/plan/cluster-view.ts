@@ -138,6 +138,7 @@ async function tryApply(
     )
     return { is: 'accepted', object: answer }
   } catch (error) {
+    signal.throwIfAborted()
     if (!(error instanceof KubeError))
       throw new InspectError(`the API server ${server}: ${error instanceof Error ? error.message : String(error)}`)
     const message = error.message.replace(`patch ${plural}: `, '')

@@ -27,17 +27,19 @@ const MOST_NESTED = 8
  * All objects of the files, in the order in which kubectl applies them: as they are named, those of a folder by name. `-` is standard input.
  * @throws InspectError for what can't be read, or has nothing to read
  */
-export function readAllManifests(
+export async function readAllManifests(
   paths: readonly string[],
-  { recursive, stdin }: { readonly recursive: boolean; readonly stdin: () => Buffer },
-): readonly Manifest[] {
+  { recursive, stdin }: { readonly recursive: boolean; readonly stdin: () => Buffer | Promise<Buffer> },
+): Promise<readonly Manifest[]> {
   const isOverStdin = paths.filter((path) => path === '-').length > 1
   if (isOverStdin) throw new InspectError('standard input can be read once: write -f - once')
   const files = paths.flatMap((path) => (path === '-' ? ['-'] : filesOf(path, recursive)))
-  const found = [...new Set(files)].flatMap((file) => {
-    if (file === '-') return parseManifests(textOf(stdin(), 'standard input'), 'standard input')
-    return parseManifests(textOf(readBytes(file), file), file)
-  })
+  const found: Manifest[] = []
+  for (const file of new Set(files)) {
+    const source = file === '-' ? 'standard input' : file
+    const bytes = file === '-' ? await stdin() : readBytes(file)
+    for (const manifest of parseManifests(textOf(bytes, source), source)) found.push(manifest)
+  }
   // Whoever renders what is read may have failed: that nothing would be refused is not known of nothing.
   if (found.length === 0)
     throw new InspectError(`there is no object to plan in ${paths.map((path) => (path === '-' ? 'standard input' : path)).join(', ')}`)

@@ -486,7 +486,7 @@ const withDefaults = (given: object): object => {
 /** An API server that has these objects, and tries what is applied as it is told to. */
 const clusterOf = (
   objects: readonly Json[],
-  tried: (kind: string, name: string) => KubeError | undefined = () => undefined,
+  tried: (kind: string, name: string) => Error | undefined = () => undefined,
   forbidden: readonly string[] = [],
   // What the chart's MutatingAdmissionPolicy does where the cluster serves it: whoever plans asks.
   written: Json = {},
@@ -910,6 +910,18 @@ describe('with a cluster', () => {
     const plan = await planned([stake('..'), stake('a/b'), stake('ok', {}, { namespace: 'kube-system/../x' })], { server })
     expect(plan.resources.map(({ action }) => action)).toEqual(['refused', 'refused', 'refused'])
     expect(sent).toEqual([])
+  })
+
+  test('a plan that is ended while the API server tries it ends with that, and with no word of the API server', async () => {
+    const ended = new Error('SIGINT received')
+    const stop = new AbortController()
+    const { server } = clusterOf([teamA, signer()], () => {
+      stop.abort(ended)
+      return ended
+    })
+    put('all.yaml', stringify(stake('a')))
+    const options = { paths: [dir], recursive: false, namespace: undefined, networksFile: undefined, server, clock }
+    await expect(makePlan(options, stop.signal)).rejects.toBe(ended)
   })
 
   test('an API server that is away is an error, and no plan', async () => {

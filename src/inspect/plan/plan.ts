@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Clock } from '../../lib/clock.ts'
 import { readOrigin } from '../../operator/engine/origin.ts'
 import type { ValidatorRequestSpec } from '../../operator/kinds/validator-request/steps.ts'
@@ -12,6 +11,7 @@ import { type SolanaStake, type SolanaStakeSpec, solanaStake } from '../../resou
 import { type SolanaStakeAuthorizationSpec, solanaStakeAuthorization } from '../../resources/solana-stake-authorization.ts'
 import { type StakingSigner, stakingSigner } from '../../resources/staking-signer.ts'
 import type { Cluster } from '../cluster.ts'
+import { readStdin } from '../stdin.ts'
 import { changesOf } from './changes.ts'
 import { type ClusterView, type Labels, type LiveObject, viewCluster } from './cluster-view.ts'
 import { type Draft, emptyDraft, refuse } from './draft.ts'
@@ -40,13 +40,13 @@ export interface PlanOptions {
     | { readonly cluster: Cluster; readonly fieldManager: string; readonly lease: { readonly namespace: string; readonly name: string } }
     | undefined
   readonly clock: Clock
-  readonly stdin?: () => Buffer
+  readonly stdin?: () => Buffer | Promise<Buffer>
 }
 
 /** What applying manifests would do. Nothing is written, signed or sent anywhere. @throws InspectError, NetworksFileError */
 export async function makePlan(options: PlanOptions, signal: AbortSignal): Promise<Plan> {
   const { paths, recursive, server, clock } = options
-  const manifests = readAllManifests(paths, { recursive, stdin: options.stdin ?? (() => readFileSync(0)) })
+  const manifests = await readAllManifests(paths, { recursive, stdin: options.stdin ?? (() => readStdin(signal)) })
   refuseNothing(manifests, paths)
   const file = options.networksFile === undefined ? undefined : await readNetworksFile(options.networksFile)
   const view = server && (await viewCluster(server.cluster, { ...server, namespace: options.namespace }, signal))
