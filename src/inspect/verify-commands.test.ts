@@ -4,7 +4,7 @@ import { signDepositMessage, withdrawalCredentials } from '../chains/ethereum/de
 import { gwei } from '../lib/amounts.ts'
 import type { Cluster } from './cluster.ts'
 import { conclusionOf, verdict } from './verdict.ts'
-import { landedOf, verifyStake } from './verify-commands.ts'
+import { landedOf, verifyDepositTarget, verifyStake } from './verify-commands.ts'
 
 const never = new AbortController().signal
 const PAYEE = '0x52908400098527886E0F7030069857D2E4169EE7'
@@ -20,6 +20,13 @@ test('of several versions of a transaction, that one is verified which is in a b
 test('and the latest, where none is', async () => {
   expect(await found(undefined)).toBe(hashOf(3))
   expect(await found(undefined, versions.slice(2))).toBe(hashOf(1))
+})
+
+test.each(['', '0X'])('the digits of a hash after %j are a hash without its 0x, and no file that is not there', async (before) => {
+  const digits = 'aB'.repeat(32)
+  await expect(verifyDepositTarget(`${before}${digits}`, { networks: '/nowhere', network: 'hoodi' }, never)).rejects.toThrow(
+    `${before}${digits} is no file, and the hash of a transaction begins with 0x: write 0x${digits}`,
+  )
 })
 
 describe('what the rules come to', () => {

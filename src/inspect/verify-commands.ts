@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { EthereumChain, Hash } from '../chains/ethereum/chain.ts'
 import { type EthereumNetworkConfig, ethereumNetworkConfig, knownNetworks } from '../chains/ethereum/networks.ts'
@@ -44,6 +45,8 @@ export async function verifyDepositTarget(
   }
   if (/^0x[0-9a-fA-F]*$/.test(target))
     throw new InspectError(`${target} is not the hash of a transaction: that has 64 hex digits after 0x, and this has ${target.length - 2}`)
+  if (/^(0X[0-9a-fA-F]*|[0-9a-fA-F]{64})$/.test(target) && !existsSync(target))
+    throw new InspectError(`${target} is no file, and the hash of a transaction begins with 0x: write 0x${target.replace(/^0X/, '')}`)
   const withHistory = flags.history === true
   const network = await networkOf(flags.network, flags, withHistory)
   const claims = parseDepositFile(await readTarget(target, signal), target)

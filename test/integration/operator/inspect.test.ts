@@ -164,6 +164,12 @@ describe('verify', () => {
       `error: ${hash.slice(0, 20)} is not the hash of a transaction: that has 64 hex digits after 0x, and this has 18\n`,
     ])
   })
+
+  test('nor is one without its 0x', async () => {
+    const digits = hash.slice(2)
+    const { code, stderr } = await cli('verify', 'deposit', digits, '--network', NETWORK)
+    expect([code, stderr]).toEqual([1, `error: ${digits} is no file, and the hash of a transaction begins with 0x: write 0x${digits}\n`])
+  })
 })
 
 describe('doctor', () => {
