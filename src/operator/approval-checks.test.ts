@@ -8,7 +8,7 @@ const installed = ({ name, spec }: ValidatingPolicy, change: object = {}, metada
   ({
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingAdmissionPolicy',
-    metadata: { name, uid: 'u', resourceVersion: '1', creationTimestamp: '2030-01-01T00:00:00Z', ...metadata },
+    metadata: { name, uid: 'u', resourceVersion: '1', generation: 1, creationTimestamp: '2030-01-01T00:00:00Z', ...metadata },
     spec: {
       ...spec,
       matchConstraints: {
@@ -24,7 +24,7 @@ const binding = ({ name }: ValidatingPolicy, change: object = {}, metadata: obje
   ({
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingAdmissionPolicyBinding',
-    metadata: { name, uid: 'u', resourceVersion: '1', creationTimestamp: '2030-01-01T00:00:10Z', ...metadata },
+    metadata: { name, uid: 'u', resourceVersion: '1', generation: 1, creationTimestamp: '2030-01-01T00:00:10Z', ...metadata },
     spec: { policyName: name, validationActions: ['Deny'], ...change },
   }) as Installed
 
@@ -111,6 +111,65 @@ describe('the policies are in force', () => {
   test('some seconds after the younger of policy and binding was made', async () => {
     const at = Date.parse('2030-01-01T00:00:15Z')
     expect(await checksOf(all).policies(signal)).toEqual({ approvalsSinceMs: at, requestersSinceMs: at })
+  })
+
+  const entry = (time: string | undefined, change: object = {}) => ({
+    manager: 'kubectl-patch',
+    operation: 'Update',
+    time,
+    fieldsV1: { 'f:spec': { 'f:validationActions': { 'v:"Audit"': {} } } },
+    ...change,
+  })
+  /** The policy or the binding for approvals with other metadata; all others as they were made. */
+  const edited = (what: 'validatingadmissionpolicies' | 'validatingadmissionpolicybindings', metadata: object) =>
+    checksOf((plural, name) => {
+      const found = all(plural, name)
+      return found && plural === what && name === approvalPolicy.name
+        ? ({ ...found, metadata: { ...found.metadata, ...metadata } } as Installed)
+        : found
+    }).policies(signal)
+  const made = Date.parse('2030-01-01T00:00:15Z')
+
+  test.each(['validatingadmissionpolicies', 'validatingadmissionpolicybindings'] as const)(
+    'or after the spec of one of the %s was last changed in place, whoever did that',
+    async (what) => {
+      const managedFields = [
+        entry('2030-01-01T00:00:10Z', { manager: 'helm' }),
+        entry('2030-02-01T00:00:00Z'),
+        entry('2030-01-02T00:00:00Z', { manager: 'helm' }),
+      ]
+      expect(await edited(what, { generation: 3, managedFields })).toEqual({
+        approvalsSinceMs: Date.parse('2030-02-01T00:00:05Z'),
+        requestersSinceMs: made,
+      })
+      const untold = [entry('2030-02-01T00:00:00Z', { fieldsV1: undefined }), entry('2030-01-02T00:00:00Z')]
+      expect(await edited(what, { generation: 3, managedFields: untold })).toMatchObject({
+        approvalsSinceMs: Date.parse('2030-02-01T00:00:05Z'),
+      })
+    },
+  )
+
+  test('whatever was done to labels and status since', async () => {
+    const label = entry('2030-03-01T00:00:00Z', { fieldsV1: { 'f:metadata': { 'f:labels': { 'f:a': {} } } } })
+    const status = entry('2030-03-01T00:00:00Z', { subresource: 'status', fieldsV1: { 'f:status': {} } })
+    const spec = entry('2030-02-01T00:00:00Z')
+    expect(await edited('validatingadmissionpolicies', { generation: 2, managedFields: [label, status, spec] })).toMatchObject({
+      approvalsSinceMs: Date.parse('2030-02-01T00:00:05Z'),
+    })
+    // An upgrade that changes labels alone is written down in the entry that has the spec as well.
+    const helm = entry('2030-03-01T00:00:00Z', { fieldsV1: { 'f:metadata': {}, 'f:spec': {} } })
+    expect(await edited('validatingadmissionpolicies', { generation: 1, managedFields: [helm] })).toMatchObject({ approvalsSinceMs: made })
+  })
+
+  test.each<[string, object]>([
+    ['nothing of it is left, as of a selector that was put in and taken out', [entry('2030-01-01T00:00:10Z', { manager: 'helm' })]],
+    ['nobody has kept who changed what', undefined as never],
+    ['it has no time that can be read', [entry('2030-02-01T00:00:00Z'), entry(undefined)]],
+  ])('or not at all, where a spec was changed and %s', async (_what, managedFields) => {
+    expect(await edited('validatingadmissionpolicybindings', { generation: 3, managedFields })).toEqual({
+      missing:
+        'ValidatingAdmissionPolicyBinding approvals.staking.dev was changed, and nobody can tell when (delete it, and install it anew)',
+    })
   })
 
   test('or not at all, where one is missing', async () => {

@@ -19,7 +19,7 @@ const definitionOf = (kind: string, plural: string): ResourceDefinition => ({
 export const validatingAdmissionPolicies = definitionOf('ValidatingAdmissionPolicy', 'validatingadmissionpolicies')
 export const validatingAdmissionPolicyBindings = definitionOf('ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings')
 
-/** How long after it was made a policy is in force at every API server, in ms: each follows them by a watch of its own, and times have whole seconds. */
+/** How long after it was made or changed a policy is in force at every API server, in ms: each follows them by a watch of its own, and times have whole seconds. */
 const SETTLE_MS = 5_000
 
 type Fields = { readonly [field: string]: unknown }
@@ -81,9 +81,26 @@ export function createApprovalChecks(api: Pick<KubeApi, 'resource' | 'call'>): A
   }
 }
 
-/** When both are in force. What has no time is in force never. */
-const inForceSince = (...objects: readonly (Installed | undefined)[]): number =>
-  Math.max(...objects.map((object) => timeMs(object?.metadata.creationTimestamp ?? '') || Number.POSITIVE_INFINITY)) + SETTLE_MS
+/** Since when policy and binding are both in force as they are; or why that can't be known, as a clause. */
+function inForceSince(...objects: readonly (Installed | undefined)[]): number | string {
+  const times = objects.map((object) => (object === undefined ? Number.POSITIVE_INFINITY : unchangedSince(object)))
+  return times.find((time) => typeof time === 'string') ?? Math.max(...times.map(Number)) + SETTLE_MS
+}
+
+/**
+ * Since when an object's spec is as it is. An update keeps creationTimestamp, so that a policy which was loosened for a moment would seem never to have been.
+ * ▸ The API server counts changes of the spec (generation, 1 at the creation), and says for each manager when it last took a field. A change that only took
+ * something away leaves no time: where no later time is left of what was changed, nobody can tell. What has no time is in force never.
+ */
+function unchangedSince({ kind, metadata }: Installed): number | string {
+  const created = timeMs(metadata.creationTimestamp ?? '') || Number.POSITIVE_INFINITY
+  if (metadata.generation === 1) return created
+  const changes = listOf(metadata.managedFields).filter(
+    ({ subresource = '', fieldsV1 = null }) => subresource === '' && (fieldsV1 === null || 'f:spec' in fieldsOf(fieldsV1)),
+  )
+  const changed = Math.max(...changes.map(({ time }) => (typeof time === 'string' ? timeMs(time) : Number.NaN)))
+  return changed > created ? changed : `${kind} ${metadata.name} was changed, and nobody can tell when (delete it, and install it anew)`
+}
 
 /** In what an installed policy, with its binding, falls short of what it should be, as a clause; undefined where it does not. */
 export function shortcomingOf(

@@ -28,6 +28,15 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end }}
 {{- end -}}
 
+{{- /* For what an upgrade is not to touch unless it changes something: without the labels of a version. */ -}}
+{{- define "staking.lastingLabels" -}}
+{{- include "staking.selector" . }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{- /* Each program has an image of its own: `image` is that of `values`. */ -}}
 {{- define "staking.image" -}}
 {{- $root := .root -}}

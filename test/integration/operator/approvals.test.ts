@@ -544,6 +544,30 @@ describe('does not count', () => {
     expect(await deposits()).toBe(count)
     await deleteStake(cluster, 'unproven')
   })
+
+  test('one that was forged while a binding was loosened in place, which is put right', { timeout: 240_000 }, async () => {
+    const { cluster } = stack()
+    await createOk('alice', stake('loosened'))
+    const plan = await waiting('loosened')
+    const count = await deposits()
+    const actions = (validationActions: readonly string[]) =>
+      cluster.kubectlOk([
+        ...['patch', 'validatingadmissionpolicybinding', approvalPolicy.name, '--type=merge', '-p'],
+        JSON.stringify({ spec: { validationActions } }),
+      ])
+    await actions(['Audit'])
+    const forge = () => create('dave', approvalOf(plan, 'bob', { approver: 'bob' }))
+    await eventually('the API server only audits', forge, ({ code }) => code === 0)
+    await untilShows(cluster, 'loosened', 'ApprovalUnproven', /does not have everything denied that the policy refuses/)
+    await actions(['Deny'])
+    await untilShows(cluster, 'loosened', 'ApprovalRequired', /bob \(it is older than the admission policies that prove who made it\)/)
+    expect(await deposits()).toBe(count)
+    // And one from afterwards counts.
+    await eventually('the API server denies again', forge, ({ code }) => code !== 0)
+    await new Promise((resolve) => setTimeout(resolve, 6_000))
+    await createOk('bob', approvalOf(plan, 'bob'))
+    await untilPaidOnce(stack(), 'loosened')
+  })
 })
 
 describe('a signer is refused with a word', () => {
