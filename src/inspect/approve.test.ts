@@ -32,6 +32,50 @@ test('and by none of them, named in it or not', async () => {
   for (const user of ['user-0', 'user-39']) await expect(approved(user)).rejects.toThrow(`you (${user}) have asked for it`)
 })
 
+describe('what nobody is recorded to have asked for', () => {
+  const plan: Plan = {
+    resource: { kind: 'EthereumStake', namespace: 'team-a', name: 'stake-1', uid: 'u' },
+    purpose: 'Deposit',
+    network: 'hoodi',
+    chainId: 560048,
+    signer: 'treasury',
+    from: '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
+    subject: '0xab',
+    amount: '32000000000',
+  }
+  /** Approves it as bob, where Ready has this reason. */
+  async function tried(reason: string): Promise<readonly StakingApproval[]> {
+    const made: StakingApproval[] = []
+    const conditions = [{ type: 'Ready', status: 'False', reason, message: '', lastTransitionTime: '2030-01-01T00:00:00Z' }]
+    const get = async ({ kind }: ResourceDefinition) =>
+      kind === 'StakingSigner'
+        ? 'forbidden'
+        : { kind: 'EthereumStake', metadata: plan.resource, status: { plan: withHash(plan), conditions } }
+    const api = {
+      call: async () => ({ status: { userInfo: { username: 'bob', groups: ['approvers'] } } }),
+      resource: () => ({
+        create: async (object: StakingApproval) => {
+          made.push(object)
+          return object
+        },
+      }),
+    }
+    const cluster = { get, api } as unknown as Cluster
+    await approve(cluster, await readApprovable(cluster, 'ethstake/stake-1', 'team-a', never), undefined, never)
+    return made
+  }
+
+  test('is approved where the operator waits for an approval all the same (allowUnrecorded)', async () => {
+    const [made] = await tried('ApprovalRequired')
+    expect(stakingApprovalSpec.safeParse(made?.spec)).toMatchObject({ success: true })
+    expect(made?.spec.requestedBy).toEqual([])
+  })
+
+  test.each(['ApprovalUnproven', 'Planned'])('is not approved where the operator says %s', async (reason) => {
+    await expect(tried(reason)).rejects.toThrow(/who has asked for it is not recorded .* no approval would count/)
+  })
+})
+
 describe('what the limits leave', () => {
   const plan: Plan = {
     resource: { kind: 'EthereumStake', namespace: 'team-a', name: 'stake-1', uid: 'u' },

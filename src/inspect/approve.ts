@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { KubeError, KubeTransportError } from '../operator/kube/errors.ts'
 import type { KubeObject } from '../operator/kube/objects.ts'
 import { definitionOf } from '../operator/saga-collection.ts'
+import { type Condition, findCondition } from '../resources/conditions.ts'
 import { REQUESTED_BY_ANNOTATION } from '../resources/meta.ts'
 import { readPlan, type ShownPlan } from '../resources/plan.ts'
 import type { LimitUse } from '../resources/signer-limits.ts'
@@ -26,6 +27,8 @@ export interface Approvable {
   readonly plan: ShownPlan
   /** Who has asked for it; empty where that is not recorded. */
   readonly requestedBy: readonly string[]
+  /** The operator waits for an approval, also where nobody is recorded to have asked: then the policies let that go (allowUnrecorded). */
+  readonly isAwaited: boolean
   readonly signers: SignersSeen
   /** Who would approve. */
   readonly user: string
@@ -42,7 +45,7 @@ export interface SignersSeen {
   readonly all: readonly StakingSigner[] | undefined
 }
 
-type Planned = KubeObject & { readonly status?: { readonly plan?: unknown } }
+type Planned = KubeObject & { readonly status?: { readonly plan?: unknown; readonly conditions?: readonly Condition[] } }
 
 /**
  * The plan of a resource that waits for an approval. Its hash is computed here: status can be written by others than the operator.
@@ -65,19 +68,20 @@ export async function readApprovable(cluster: Cluster, target: string, namespace
     )
   const { username, groups = [] } = await whoAmI(cluster, signal)
   const requestedBy = (metadata.annotations?.[REQUESTED_BY_ANNOTATION] ?? '').split('\n').filter((user) => user !== '')
-  return { plan, requestedBy, signers: await signersOf(cluster, plan, signal), user: username, groups }
+  const isAwaited = findCondition(status.conditions, 'Ready')?.reason === 'ApprovalRequired'
+  return { plan, requestedBy, isAwaited, signers: await signersOf(cluster, plan, signal), user: username, groups }
 }
 
 /** Approves it as whoever asks. @returns the approval's name @throws InspectError where the cluster refuses it, or nobody knows what it did */
 export async function approve(
   cluster: Cluster,
-  { plan, requestedBy, user, groups, signers }: Approvable,
+  { plan, requestedBy, isAwaited, user, groups, signers }: Approvable,
   expiresAt: Date | undefined,
   signal: AbortSignal,
 ): Promise<string> {
   const { kind, namespace, name, uid } = plan.resource
   if (requestedBy.includes(user)) throw new InspectError(`you (${user}) have asked for it: somebody else must approve it`)
-  if (requestedBy.length === 0)
+  if (requestedBy.length === 0 && !isAwaited)
     throw new InspectError(
       `who has asked for it is not recorded (annotation ${REQUESTED_BY_ANNOTATION}): no approval would count, as the message of its condition Ready says`,
     )

@@ -43,10 +43,11 @@ const spec = z.strictObject({
     .describe("Groups of the approver that count for the signer's policy. The admission policies admit none that the approver is not in."),
   requestedBy: z
     .array(userName())
-    .min(1)
     .max(MOST_REQUESTERS)
     .meta(listSet)
-    .describe('Who has asked for it, by the annotation staking.dev/requested-by of the resource. None of them may approve.'),
+    .describe(
+      'Who has asked for it, by the annotation staking.dev/requested-by of the resource; nobody where it has none. None of them may approve.',
+    ),
   expiresAt: time().optional().describe("When it stops to count, if that is before the signer's policy.approval.validFor."),
 })
 

@@ -52,6 +52,7 @@ describe('an approval', () => {
     ],
     ['by whoever has asked for it', approval({ approver: 'alice' }), /has asked for this/],
     ['by whoever has asked for it, in other letters', approval({ approver: 'Alice ' }), /has asked for this/],
+    ['that names nobody who has asked, where somebody is recorded to have', approval({ requestedBy: [] }), /names nobody/],
     ['by a name of several lines', approval({ approver: 'bob\nalice' }), /no name/],
     ['by nobody', approval({ approver: '' }), /no name/],
     ['that is being deleted', approval({}, { deletionTimestamp: '2030-01-01T11:30:00Z' }), /being deleted/],

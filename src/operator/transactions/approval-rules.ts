@@ -167,6 +167,7 @@ function against({ metadata, spec }: StakingApproval, { plan, requestedBy, nowMs
   if (metadata.deletionTimestamp !== undefined) return 'it is being deleted'
   if (spec.approver === '' || /\p{Cc}/u.test(spec.approver)) return 'its approver is no name'
   if (requestedBy.some((user) => person(user) === person(spec.approver))) return 'its approver has asked for this'
+  if (spec.requestedBy.length === 0 && requestedBy.length > 0) return 'it names nobody who has asked, and somebody is recorded to have'
   const createdMs = timeMs(metadata.creationTimestamp ?? '')
   // What can't be read is never before or after anything.
   if (!(createdMs >= sinceMs)) return 'it is older than the admission policies that prove who made it'

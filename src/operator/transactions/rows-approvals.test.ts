@@ -481,6 +481,19 @@ describe('what approvals rest on', () => {
     assertOnce(world, KEY)
   })
 
+  test('the owner of the key may let go what nobody is recorded to have asked for, by approvals that name nobody either', async () => {
+    const world = worldOf(KEY, policy({ allowUnrecorded: true }))
+    const operator = world.start()
+    await rounds(world, operator, [KEY], 1)
+    // Where somebody is recorded, such an approval is for something else.
+    world.approvals.approve(planOf(world, KEY), 'bob', { requestedBy: [] })
+    await rounds(world, operator, [KEY], 2)
+    assertNothing(world)
+    world.annotate({ [REQUESTED_BY_ANNOTATION]: undefined })
+    await rounds(world, operator, [KEY], 4)
+    assertOnce(world, KEY)
+  })
+
   test('a list of who has asked that is too long to be kept whole can not be approved, even where the policy lets go what is unrecorded', async () => {
     const world = worldOf(KEY, policy({ allowUnrecorded: true }))
     const many = Array.from({ length: 2_000 }, (_, n) => `user-${n}@example.com`)

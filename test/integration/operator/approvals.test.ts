@@ -111,6 +111,19 @@ async function list<T>(plural: string): Promise<readonly T[]> {
 const recordsOf = async (name: string) =>
   (await list<StakingTransaction>('stakingtransactions')).filter(({ spec }) => spec.owner.name === name)
 const placesOf = async () => (await list('signernonces')).length
+/** The real command, by the token of who approves. */
+async function approverCommand() {
+  const { cluster, dir } = stack()
+  const kubeconfig = join(dir, 'approver.kubeconfig')
+  writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: NAMESPACE, name: APPROVER }), { mode: 0o600 })
+  return (...args: readonly string[]) =>
+    runToEnd({
+      command: process.execPath,
+      args: [kubectlEntry, 'approve', ...args, '--kubeconfig', kubeconfig],
+      env: COMPILE_CACHE,
+      signal: AbortSignal.timeout(60_000),
+    })
+}
 /** The operator has looked at it again, which takes a poll of the API server's watch. */
 const settled = () => new Promise((resolve) => setTimeout(resolve, 2_000))
 
@@ -169,7 +182,7 @@ beforeAll(async () => {
 })
 
 test('a stake waits with its plan, is approved by another user with the real command, and is paid once', async () => {
-  const { cluster, dir } = stack()
+  const { cluster } = stack()
   await createOk('alice', stake('first'))
   const plan = await waiting('first')
   expect(await requesters('first')).toBe('alice')
@@ -184,15 +197,7 @@ test('a stake waits with its plan, is approved by another user with the real com
     },
   )
 
-  const kubeconfig = join(dir, 'approver.kubeconfig')
-  writeFileSync(kubeconfig, await cluster.kubeconfigFor({ namespace: NAMESPACE, name: APPROVER }), { mode: 0o600 })
-  const approve = (...args: readonly string[]) =>
-    runToEnd({
-      command: process.execPath,
-      args: [kubectlEntry, 'approve', ...args, '--kubeconfig', kubeconfig],
-      env: COMPILE_CACHE,
-      signal: AbortSignal.timeout(60_000),
-    })
+  const approve = await approverCommand()
   expect((await approve('first', '--yes')).stderr).toMatch(/^error: this is no terminal/)
   expect((await approve('first', '--yes', '--plan', 'ab'.repeat(32))).stderr).toMatch(/^error: the plan is another now/)
   expect(await deposits()).toBe(0)
@@ -298,7 +303,7 @@ describe('the API server refuses', () => {
     ['whoever has not the verb approve', 'dave', {}, /dave may not approve EthereumStake default\/refusals: that takes the verb approve/],
     ['a hash that is none', 'bob', { planHash: 'abc' }, /planHash/],
     ['a kind that is none', 'bob', { resourceRef: { kind: 'StakingSigner', name: 'x', uid: 'y' } }, /Unsupported value: "StakingSigner"/],
-    ['nobody who has asked', 'bob', { requestedBy: [] }, /requestedBy/],
+    ['what does not say whether anybody has asked', 'bob', { requestedBy: undefined }, /requestedBy/],
   ])('%s', async (_what, user, change, words) => {
     const { code, stderr } = await create(user, approvalOf(plan, user, change))
     expect(code).not.toBe(0)
@@ -647,6 +652,24 @@ describe('on a cluster without MutatingAdmissionPolicy, as Kubernetes 1.33 is', 
       expect(late.stderr).toMatch(/It must be left out, since it was when this was created/)
     }
     await deleteStake(cluster, 'unrecorded')
+  })
+
+  test('unless the policy of its signer lets that go: then by the command', async () => {
+    const { cluster } = stack()
+    const lets = (allowUnrecorded: boolean) =>
+      cluster.kubectlOk([
+        ...['patch', 'stakingsigner', SIGNER, '--type=merge', '-p'],
+        JSON.stringify({ spec: { policy: { approval: { allowUnrecorded } } } }),
+      ])
+    await lets(true)
+    await createOk('alice', stake('let-go'))
+    const plan = await waiting('let-go')
+    expect(await requesters('let-go')).toBeUndefined()
+    const done = await (await approverCommand())('ethstake/let-go', '--yes', '--plan', plan.hash)
+    expect(done, done.stderr).toMatchObject({ code: 0 })
+    expect(done.stdout).toMatch(/asked for by +unknown/)
+    await untilPaidOnce(stack(), 'let-go')
+    await lets(false)
   })
 
   test('who has asked is written by whoever asks, about nobody else, and approved by another user', async () => {
