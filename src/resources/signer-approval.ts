@@ -80,7 +80,7 @@ export const signerApproval = cel(
       ),
   }),
   {
-    rule: 'self.by.all(one, self.by.filter(other, other == one).size() == 1)',
+    rule: 'self.by.all(one, self.by.exists_one(other, has(one.user) ? has(other.user) && other.user.lowerAscii() == one.user.lowerAscii() : other == one))',
     message: 'names somebody twice',
     fieldPath: '.by',
   },

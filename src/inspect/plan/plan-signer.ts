@@ -3,7 +3,7 @@ import { inSol } from '../../lib/amounts.ts'
 import { duplicateOf } from '../../operator/kinds/staking-signer/duplicate.ts'
 import { inWords } from '../../operator/transactions/limiter.ts'
 import { limitsOf } from '../../operator/transactions/limits.ts'
-import { checkAddress } from '../../operator/transactions/policy.ts'
+import { checkAddress, problemOf } from '../../operator/transactions/policy.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import { type Draft, refuse } from './draft.ts'
 import type { PlanContext } from './subject.ts'
@@ -16,8 +16,8 @@ export function planSigner(draft: Draft, signer: StakingSigner, { world, rooms }
   const mistyped = chain === 'Ethereum' ? checkAddress(address) : isAddress(address) ? undefined : `${address} is not base58 of 32 bytes.`
   if (mistyped !== undefined) wrong('InvalidSpec', `spec.address: ${mistyped}`)
   else if (chain === 'Solana' && !isOnCurve(address)) wrong('KeyMalformed', `${address} is an address for which nobody can sign.`)
-  const limits = limitsOf(spec)
-  if ('problem' in limits) wrong('PolicyUnreadable', `spec.${limits.problem}: it would admit nothing.`)
+  const problem = problemOf(signer)
+  if (problem !== undefined) wrong('PolicyUnreadable', `spec.${problem}: it would admit nothing.`)
   const twin = duplicateOf(signer, world.signers.values())
   if (twin !== undefined)
     wrong(
@@ -35,6 +35,7 @@ export function planSigner(draft: Draft, signer: StakingSigner, { world, rooms }
       ? `admits no namespace: nothing can be paid with the key of ${address}`
       : `lets ${whom.join(' and ')} use the key of ${address} (folder ${spec.keyName}), for at most ${most} a transaction`,
   )
+  const limits = limitsOf(spec)
   if (!('problem' in limits))
     for (const limit of limits)
       draft.does.push(

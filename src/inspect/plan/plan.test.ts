@@ -190,6 +190,16 @@ describe('without a cluster', () => {
       ],
       /is there twice/,
     ],
+    [
+      'an approver under two spellings of one name',
+      [signer({ approval: { by: [{ user: 'carol@example.com' }, { user: 'Carol@example.com' }] } }, {}, 'bad')],
+      /names somebody twice/,
+    ],
+    [
+      'an approver under two spellings that the rules of the API server do not see',
+      [signer({ approval: { by: [{ user: 'carol@example.com' }, { user: 'carol@example.com ' }] } }, {}, 'bad')],
+      /^PolicyUnreadable: spec\.policy\.approval\.by names somebody twice/,
+    ],
     ['a second signer of one address', [signer(), signer({}, {}, 'zz-second')], /^DuplicateSigner: /],
     ['SOL for lamports', [solanaSigner('staker'), solanaStake('bad', { amountLamports: '5.0' })], /^schema: spec\.amountLamports: /],
     [

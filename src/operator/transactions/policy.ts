@@ -13,7 +13,13 @@ import {
 } from '../../lib/amounts.ts'
 import { sameHex } from '../../lib/hex.ts'
 import type { Reason } from '../../resources/reasons.ts'
-import { type LabelSelector, type SignerPolicy, type StakingSigner, stakingSignerSpec } from '../../resources/staking-signer.ts'
+import {
+  type LabelSelector,
+  type SignerPolicy,
+  type StakingSigner,
+  type StakingSignerSpec,
+  stakingSignerSpec,
+} from '../../resources/staking-signer.ts'
 import { type Halt, stall, wait } from '../engine/verdict.ts'
 import { requirementOf } from './approval-rules.ts'
 import { limitsOf } from './limits.ts'
@@ -66,28 +72,14 @@ function admitUse(
   { chain: needed, kind, namespace }: { chain: StakingSigner['spec']['chain']; kind: string; namespace: NamespaceFacts },
 ): { readonly refusal: Refusal } | { readonly policy: SignerPolicy } {
   const refuse = (reason: Reason, message: string) => ({ refusal: { reason, message } })
-  const parsed = stakingSignerSpec.safeParse(signer.spec)
+  const read = readSpec(signer.spec)
   const name = signer.metadata.name
-  if (!parsed.success) {
-    const where = unreadable(parsed.error)
+  if ('problem' in read)
     return refuse(
       'PolicyUnreadable',
-      `StakingSigner ${name} has fields that cannot be read (${where}): it admits nothing until they are mended.`,
+      `StakingSigner ${name} has fields that cannot be read (${read.problem}): it admits nothing until they are mended.`,
     )
-  }
-  const { policy, chain, suspend } = parsed.data
-  const limits = limitsOf(parsed.data)
-  if ('problem' in limits)
-    return refuse(
-      'PolicyUnreadable',
-      `StakingSigner ${name} has limits that cannot be read (${limits.problem}): it admits nothing until they are mended.`,
-    )
-  const approval = requirementOf(parsed.data)
-  if (approval !== undefined && 'problem' in approval)
-    return refuse(
-      'PolicyUnreadable',
-      `StakingSigner ${name} asks for approvals in a way that cannot be read (${approval.problem}): it admits nothing until that is mended.`,
-    )
+  const { policy, chain, suspend } = read
   if (suspend === true) return { refusal: suspended(name) }
   if (chain !== needed)
     return refuse(
@@ -103,8 +95,23 @@ function admitUse(
   return { policy }
 }
 
+/** The spec of a signer as the API server holds it; or what of it can't be read, which admits nothing. */
+function readSpec(spec: unknown): StakingSignerSpec | { readonly problem: string } {
+  const parsed = stakingSignerSpec.safeParse(spec)
+  if (!parsed.success) return { problem: unreadable(parsed.error) }
+  const limits = limitsOf(parsed.data)
+  if ('problem' in limits) return limits
+  const approval = requirementOf(parsed.data)
+  return approval !== undefined && 'problem' in approval ? approval : parsed.data
+}
+/** What of a signer's spec can't be read, so that it admits nothing; undefined where all can. */
+export function problemOf({ spec }: Pick<StakingSigner, 'spec'>): string | undefined {
+  const read = readSpec(spec)
+  return 'problem' in read ? read.problem : undefined
+}
+
 /** The fields of a signer's spec that cannot be read, among them those that this version of the operator does not know. */
-export const unreadable = (error: z.ZodError): string =>
+const unreadable = (error: z.ZodError): string =>
   [
     ...new Set(
       error.issues.flatMap((issue) => {

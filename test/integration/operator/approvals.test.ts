@@ -582,6 +582,7 @@ describe('a signer is refused with a word', () => {
     ['an entry that is neither user nor group', { by: [{}] }, /write either group or user/],
     ['an entry that is both', { by: [{ user: 'a', group: 'b' }] }, /write either group or user/],
     ['somebody twice', { by: [...by, ...by] }, /names somebody twice/],
+    ['somebody twice, in other letters', { by: [{ user: 'carol@example.com' }, { user: 'Carol@example.com' }] }, /names somebody twice/],
     ['everybody', { by: [{ group: 'system:authenticated' }] }, /everybody is in this group/],
     ['every pod of the cluster', { by: [{ group: 'system:serviceaccounts' }] }, /everybody is in this group, or every pod/],
     ['more than the users that it names', { by: [{ user: 'bob' }], count: 2 }, /is more than the users that by names/],

@@ -1,6 +1,6 @@
 import type { Clock, Instant } from '../../../lib/clock.ts'
 import type { LimitUse } from '../../../resources/signer-limits.ts'
-import { type StakingSigner, stakingSignerSpec } from '../../../resources/staking-signer.ts'
+import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { classify } from '../../engine/classify.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import type { EthereumKeys, Networks, SolanaKeys } from '../../ports.ts'
@@ -8,7 +8,7 @@ import { addressOf } from '../../transactions/ethereum-texts.ts'
 import { neededBy } from '../../transactions/funds.ts'
 import { limitsOf, longestOf, solanaAccount, usesOf } from '../../transactions/limits.ts'
 import { laneKey } from '../../transactions/names.ts'
-import { unreadable } from '../../transactions/policy.ts'
+import { problemOf } from '../../transactions/policy.ts'
 import { closedOf, highestPlace, nextPlaces } from '../../transactions/protocol.ts'
 import { isOpen } from '../../transactions/solana/holders.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../../transactions/store.ts'
@@ -216,19 +216,17 @@ export function createSignerFacts(deps: SignerFactsDeps): (signer: Signer, signa
   }
 
   return async (signer, signal) => {
-    const parsed = stakingSignerSpec.safeParse(signer.spec)
     const key = await keyOf(deps, signer, signal)
     const known = networks.names(signer.spec.chain).map(async (name) => ({
       ...(await networkOrLastKnown(signer, name, signal)),
       limits: limitsOn(deps, signer, name),
     }))
-    const limits = parsed.success ? limitsOf(parsed.data) : []
     const onNetworks = [...(await Promise.all(known)), ...lanesElsewhere(signer)]
     return {
       key,
       matches: 'address' in key && isAddressOf(signer, key.address),
       duplicateOf: duplicateOf(signer, deps.all()),
-      unreadable: !parsed.success ? unreadable(parsed.error) : 'problem' in limits ? limits.problem : undefined,
+      unreadable: problemOf(signer),
       networks: onNetworks,
       need: deps.need(signer),
       isInFlight: transactions.unsettledOf(signer.spec.address).length > 0 || onNetworks.some(({ mayLand }) => mayLand === true),

@@ -28,6 +28,11 @@ describe('a signer', () => {
       says: 'False KeyAddressMismatch',
     },
     { given: 'an unreadable policy', prepare: (world) => world.editPolicy({ maxPerTransaction: 32 }), says: 'False PolicyUnreadable' },
+    {
+      given: 'approvals of somebody under two spellings of one name',
+      prepare: (world) => world.editPolicy({ approval: { by: [{ user: 'carol' }, { user: ' Carol' }] } }),
+      says: 'False PolicyUnreadable',
+    },
     { given: 'an older twin', prepare: (world) => world.addSigner('a-twin'), says: 'False DuplicateSigner' },
     {
       given: 'transactions of others',
