@@ -55,7 +55,15 @@ export const signerLimit = cel(
   },
 )
 export type SignerLimit = z.output<typeof signerLimit>
-export const signerLimits = z.array(signerLimit).max(8)
+
+/** CEL: how long a window is, in seconds. */
+const seconds = (limit: string): string =>
+  `int(${limit}.window.substring(0, size(${limit}.window) - 1)) * (${limit}.window.endsWith('s') ? 1 : ${limit}.window.endsWith('m') ? 60 : ${limit}.window.endsWith('h') ? 3600 : 86400)`
+export const signerLimits = cel(z.array(signerLimit).max(8), {
+  // What is no window is told as that.
+  rule: `self.exists(one, !one.window.matches(r'${WINDOW.source}')) || self.all(one, self.exists_one(other, other.per == one.per && ${seconds('other')} == ${seconds('one')}))`,
+  message: 'has two limits for windows of the same length, such as "24h" and "1d", and the same per: keep one of them',
+})
 
 /** Entries of status: of more namespaces than that, those that have used most. */
 export const LIMITS_SHOWN = 64

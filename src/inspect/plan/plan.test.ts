@@ -190,6 +190,30 @@ describe('without a cluster', () => {
       ],
       /is there twice/,
     ],
+    ...(
+      [
+        ['24h', '1d'],
+        ['1h', '60m'],
+        ['60s', '1m'],
+        ['7d', '604800s'],
+      ] as const
+    ).map(([window, same]): [string, readonly Json[], RegExp] => [
+      `two limits for one window, ${window} and ${same},`,
+      [
+        signer(
+          {
+            limits: [
+              { window, maxCount: 1 },
+              { window: '30d', maxCount: 30 },
+              { window: same, maxTotalEth: '32', per: 'Signer' },
+            ],
+          },
+          {},
+          'bad',
+        ),
+      ],
+      /^schema: spec\.policy\.limits: has two limits for windows of the same length/,
+    ]),
     [
       'an approver under two spellings of one name',
       [signer({ approval: { by: [{ user: 'carol@example.com' }, { user: 'Carol@example.com' }] } }, {}, 'bad')],

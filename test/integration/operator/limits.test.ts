@@ -109,21 +109,26 @@ describe('a signer is refused with a word', () => {
     expect(stderr).toMatch(words)
   })
 
-  test('that has one window twice', async () => {
+  test.each([
+    ['as it is', '24h', /Duplicate value/],
+    ['in days', '1d', /has two limits for windows of the same length/],
+    ['in seconds', '86400s', /has two limits for windows of the same length/],
+  ])('that has one window twice, %s', async (_how, window, words) => {
     const limits = [
       { window: '24h', maxCount: 1 },
-      { window: '24h', maxCount: 2 },
+      { window, maxCount: 2 },
     ]
     const object = signer({ policy: { limits } }, 'refused')
     const { code, stderr } = await stack().cluster.kubectl(['apply', '--dry-run=server', '-f', '-'], { input: JSON.stringify(object) })
     expect(code).not.toBe(0)
-    expect(stderr).toMatch(/Duplicate value/)
+    expect(stderr).toMatch(words)
   })
 
   test('and one that is as it should be is not', async () => {
     const limits = [
       { window: '365d', maxTotalEth: '320' },
       { window: '24h', maxCount: 10, per: 'Namespace' },
+      { window: '1d', maxCount: 100, per: 'Signer' },
     ]
     const object = signer({ policy: { limits } }, 'fine')
     await stack().cluster.kubectlOk(['apply', '--dry-run=server', '-f', '-'], { input: JSON.stringify(object) })
