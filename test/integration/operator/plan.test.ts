@@ -170,6 +170,21 @@ const bad: readonly (readonly [string, unknown])[] = [
       'bad',
     ),
   ],
+  [
+    'two limits of windows of one length',
+    signer(
+      {
+        policy: {
+          limits: [
+            { window: '24h', maxCount: 1 },
+            { window: '1d', maxCount: 2 },
+          ],
+        },
+      },
+      'bad',
+    ),
+  ],
+  ['an approver in two spellings', signer({ policy: { approval: { by: [{ user: 'carol' }, { user: 'Carol' }] } } }, 'bad')],
   ['a namespace twice', signer({ policy: { allowedNamespaces: { names: ['a', 'a'] } } }, 'bad')],
 ]
 const good: readonly (readonly [string, unknown])[] = [
