@@ -5,7 +5,7 @@ import { knownNetworks } from '../chains/ethereum/networks.ts'
 import { chainOfBlocks, chainOverNodes, createTestNode, type TestNode, type TestTransaction } from '../chains/ethereum/test-nodes.ts'
 import { type Gwei, gwei, gweiToWei, wei } from '../lib/amounts.ts'
 import { parseDepositFile } from './deposit-claims.ts'
-import type { Verdict } from './verdict.ts'
+import { conclusionOf, type Verdict } from './verdict.ts'
 import { verifyDepositData, verifyNoneBefore, verifyOnceInList, verifyTransaction } from './verify-deposit.ts'
 
 const never = new AbortController().signal
@@ -245,7 +245,6 @@ describe('a transaction', () => {
 
   test.each<[string, Shown, string[]]>([
     ['whose event the contract did not log', {}, ['event']],
-    ['that nobody knows', { transaction: undefined }, ['transaction']],
     ['to another contract', { transaction: { ...transaction, to: other } }, ['to', 'event']],
     [
       'of another value than is signed',
@@ -254,11 +253,29 @@ describe('a transaction', () => {
     ],
     ['with a remainder under a gwei', { transaction: { ...transaction, valueWei: wei(gweiToWei(amountGwei) + 1n) } }, ['value', 'event']],
     ['with bytes behind the call', { transaction: { ...transaction, data: `${transaction.data}00` } }, ['calldata']],
-    ['not mined', { receipt: undefined }, ['mined']],
     ['reverted', { receipt: { ...receipt, success: false } }, ['success', 'event']],
     ['that the nodes disagree about', { final: 'disagreed' }, ['final', 'event']],
   ])('%s does not hold', async (_what, shown, rules) => {
     expect(broken(await look(shown))).toEqual(rules)
+  })
+
+  test.each<[string, Shown, string, RegExp]>([
+    ['that no node knows', { transaction: undefined }, 'transaction', /^no node of hoodi that answers knows 0x1a.* yet: .*verify it again/],
+    [
+      'that no node shows in a block',
+      { receipt: undefined },
+      'mined',
+      /^no node of hoodi that answers shows it in a block yet: verify it again/,
+    ],
+  ])('%s may be there later: it is not known, and not broken', async (_what, shown, rule, says) => {
+    const verdicts = await look(shown)
+    expect(verdicts.find((one) => one.rule === rule)).toMatchObject({ holds: 'unknown', says: expect.stringMatching(says) })
+    expect(conclusionOf(verdicts)).toMatchObject({ holds: 'unknown', exitCode: 2 })
+  })
+
+  test('that no node shows in a block is broken by what can be seen of it', async () => {
+    const verdicts = await look({ transaction: { ...transaction, to: other }, receipt: undefined })
+    expect(conclusionOf(verdicts)).toMatchObject({ holds: false, exitCode: 1 })
   })
 
   test('is what every node shows of it: each is asked for its block, and for the same receipt', async () => {

@@ -134,7 +134,11 @@ export function verifyLanding(
       verdict('value', transaction.valueWei === gweiToWei(deposit.amountGwei), `${formatEth(deposit.amountGwei)} ETH`),
       verdict('data root of the call', sameHex(deposit.depositDataRoot, depositDataRoot(deposit)), deposit.depositDataRoot),
     )
-  if (receipt === undefined) return [...verdicts, verdict('mined', false, 'no node has it in a block')]
+  if (receipt === undefined)
+    return [
+      ...verdicts,
+      verdict('mined', 'unknown', `no node of ${network.name} that answers shows it in a block yet: verify it again once it is mined`),
+    ]
   verdicts.push(
     verdict(
       'success',
@@ -237,7 +241,15 @@ export async function verifyTransaction(
   signal: AbortSignal,
 ): Promise<readonly Verdict[]> {
   const transaction = await chain.transaction(hash, signal)
-  if (transaction === undefined) return [verdict('transaction', false, `no node of ${network.name} knows ${hash}`)]
+  // That it is not there proves nothing: it may not have been sent, or not have come to these nodes.
+  if (transaction === undefined)
+    return [
+      verdict(
+        'transaction',
+        'unknown',
+        `no node of ${network.name} that answers knows ${hash} yet: compare hash and network with where it was sent, and verify it again later`,
+      ),
+    ]
   const receipt = await chain.receipt(hash, signal)
   const { final } = await chain.head(signal)
   const isFinal =
