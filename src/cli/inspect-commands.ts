@@ -77,6 +77,7 @@ function doctorCommand(version: string): Command {
               networksFile: flags.networks,
               isNetworksNamed: command.getOptionValueSource('networks') !== 'default',
               keysDir: flags.keysDir,
+              isKeysDirNamed: command.getOptionValueSource('keysDir') !== 'default',
               remoteSignersFile: flags.remoteSigners || undefined,
               lease: { namespace: flags.leaseNamespace, name: flags.leaseName },
               cluster,

@@ -259,6 +259,8 @@ describe('what is configured', () => {
     expect(await stateOf({ networksFile: gone })).toBe('skipped')
     expect(await stateOf({ networksFile: gone, isNetworksNamed: true })).toBe('failed')
     expect(await stateOf({ remoteSignersFile: gone })).toBe('failed')
+    expect(await stateOf({ keysDir: gone })).toBe('skipped')
+    expect(await stateOf({ keysDir: gone, isKeysDirNamed: true })).toBe('failed')
   })
 })
 

@@ -23,6 +23,8 @@ export interface DoctorOptions {
   /** Whether a person, or the pod's environment, has named it: then it is to be there. */
   readonly isNetworksNamed?: boolean
   readonly keysDir: string
+  /** As of the networks file. */
+  readonly isKeysDirNamed?: boolean
   /** Undefined where nobody has named one, and the operator has none. */
   readonly remoteSignersFile?: string | undefined
   readonly lease: { readonly namespace: string; readonly name: string }
@@ -239,8 +241,12 @@ async function lookAtKeys(options: DoctorOptions, signers: readonly StakingSigne
       found.push(
         failed('configuration', file, `it is not there, so remote signers are not looked at: name the right file with --remote-signers`),
       )
-    if (!existsSync(keysDir) && remote.names().length === 0)
-      return [...found, skipped('key', keysDir, `no keys are mounted here: ${INSIDE}`)]
+    if (!existsSync(keysDir)) {
+      const isNamed = options.isKeysDirNamed === true
+      if (isNamed)
+        found.push(failed('configuration', keysDir, 'it is not there, so no mounted key is found: name the right folder with --keys-dir'))
+      if (remote.names().length === 0) return isNamed ? found : [...found, skipped('key', keysDir, `no keys are mounted here: ${INSIDE}`)]
+    }
     const keys = createKeys({ dir: keysDir, remote })
     return [
       ...found,

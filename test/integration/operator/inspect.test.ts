@@ -25,6 +25,8 @@ const cli = (...args: readonly string[]) =>
     },
     signal: AbortSignal.timeout(60_000),
   })
+/** Variables that name what `doctor` looks at. */
+const NAMING = ['KUBECONFIG', 'STAKING_NETWORKS', 'STAKING_KEYS_DIR', 'STAKING_REMOTE_SIGNERS']
 let hash = ''
 
 beforeAll(async () => {
@@ -204,11 +206,11 @@ describe('doctor', () => {
     expect(code).toBe(1)
   })
 
-  test.each(['--networks', '--remote-signers'])(
-    'a file that %s names and that is not there is a fault, whatever else is well',
+  test.each(['--networks', '--remote-signers', '--keys-dir'])(
+    'a file or folder that %s names and that is not there is a fault, whatever else is well',
     async (flag) => {
-      const { code, stdout } = await doctor(flag, '/nowhere.yaml')
-      expect(stdout).toMatch(/^failed +configuration: \/nowhere\.yaml: it is not there/m)
+      const { code, stdout } = await doctor(flag, '/nowhere')
+      expect(stdout).toMatch(/^failed +configuration: \/nowhere: it is not there/m)
       expect(code).toBe(1)
     },
   )
@@ -217,8 +219,8 @@ describe('doctor', () => {
     const home = mkdtempSync(join(tmpdir(), 'home-'))
     const { code, stdout, stderr } = await runToEnd({
       command: process.execPath,
-      args: [mainEntry, 'doctor', '--keys-dir', '/nokeys'],
-      env: { ...COMPILE_CACHE, KUBECONFIG: undefined, STAKING_NETWORKS: undefined, STAKING_REMOTE_SIGNERS: undefined, HOME: home },
+      args: [mainEntry, 'doctor'],
+      env: { ...COMPILE_CACHE, HOME: home, ...Object.fromEntries(NAMING.map((name) => [name, undefined])) },
       signal: AbortSignal.timeout(60_000),
     })
     expect(stdout.match(/^skipped/gm)).toHaveLength(3)
