@@ -227,8 +227,33 @@ describe('what is configured', () => {
       never,
     )
 
+  const KEY = 'a-key-of-the-staking-api'
+  type Asked = { readonly path: string; readonly hasKey: boolean }
+  type Given = { readonly status: number; readonly type?: string; readonly body: string }
+  /** What is told of a staking API for these chains, and what it was asked. */
+  async function tellOf(answer: (asked: Asked) => Given, chains: readonly string[] = ['Solana']) {
+    const asked: Asked[] = []
+    const on = createServer(({ url = '', headers }, response) => {
+      const one = { path: url, hasKey: headers.authorization === `Bearer ${KEY}` }
+      asked.push(one)
+      const { status, type = 'application/problem+json', body } = answer(one)
+      response.writeHead(status, { 'content-type': type }).end(body)
+    })
+    server = on.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    writeFileSync(join(dir, 'api-key'), KEY)
+    const stakingApi = { url: `http://127.0.0.1:${port}`, apiKeyFile: join(dir, 'api-key') }
+    const named = { Solana: 'devnet', Ethereum: 'hoodi' }
+    const networks = chains.map((chain) => ({ name: named[chain as keyof typeof named], chain, rpcUrls: ['http://127.0.0.1:1'] }))
+    writeFileSync(join(dir, 'networks.yaml'), JSON.stringify({ stakingApi, networks }))
+    const told = (await findings()).filter(({ area }) => area === 'staking API')
+    expect(JSON.stringify(told)).not.toMatch(/secret|127\.0\.0\.1|a-key-of/)
+    return { told: told.map(({ state, message }) => `${state}: ${message}`), asked }
+  }
+  const problem = (status: number, code: string): Given => ({ status, body: JSON.stringify({ code, status }) })
+
   test.each<[string, number, string, string, RegExp]>([
-    ['the contract’s own 404', 404, 'application/problem+json', '{"code":"not-found","status":404}', /^ok: it takes the API key/],
     ['a page', 404, 'text/html', '<html>secret</html>', /^failed: it answers 404 with something else than the staking API's own problem/],
     ['no content', 404, 'text/plain', '', /^failed: it answers 404 with something else/],
     ['the JSON of another API', 404, 'application/json', '{"message":"Not found"}', /^failed: it answers 404 with something else/],
@@ -239,18 +264,43 @@ describe('what is configured', () => {
       '{"code":"no-such-route","status":404}',
       /^warning: it answers 404 without a code of/,
     ],
+    [
+      'the contract’s own 404, whatever the key, as the service does at a wrong path',
+      404,
+      'application/problem+json',
+      '{"code":"not-found","status":404}',
+      /^failed: .*with a key that can't be one.* 404 .*stakingApi\.url/,
+    ],
   ])('a staking API that answers with %s', async (_what, status, type, body, says) => {
-    const on = createServer((_request, response) => void response.writeHead(status, { 'content-type': type }).end(body))
-    server = on.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    writeFileSync(join(dir, 'api-key'), 'a-key-of-the-staking-api')
-    const stakingApi = { url: `http://127.0.0.1:${port}`, apiKeyFile: join(dir, 'api-key') }
-    const networks = [{ name: 'devnet', chain: 'Solana', rpcUrls: ['http://127.0.0.1:1'] }]
-    writeFileSync(join(dir, 'networks.yaml'), JSON.stringify({ stakingApi, networks }))
-    const told = (await findings()).filter(({ area }) => area === 'staking API')
-    expect(told.map(({ state, message }) => `${state}: ${message}`)).toEqual([expect.stringMatching(says)])
-    expect(JSON.stringify(told)).not.toMatch(/secret|127\.0\.0\.1/)
+    expect((await tellOf(() => ({ status, type, body }))).told).toEqual([expect.stringMatching(says)])
+  })
+
+  const ZEROS = '0'.repeat(32)
+  test.each<[string, { readonly withKey?: Given; readonly withNone?: Given }, RegExp]>([
+    ['is well where it checks the key', {}, /^ok: it takes the API key; it does not list its networks$/],
+    ['that refuses the key', { withKey: problem(401, 'unauthenticated') }, /^failed: it refuses the key in .*api-key \(401\)/],
+    ['that forbids it', { withKey: problem(403, 'forbidden') }, /^failed: it refuses the key in .*api-key \(403\)/],
+    ['that is down', { withKey: problem(503, 'service-unavailable') }, /^failed: .*a stake of zeros.* 503 .*look again/],
+    ['that has every stake', { withKey: { status: 200, body: '{}' } }, /^failed: .*a stake of zeros.*look again/],
+    ['that takes no more', { withNone: problem(429, 'rate-limited') }, /^warning: .*with a key that can't be one.* 429 .*look again/],
+    ['that has a stake for all', { withNone: { status: 200, body: '{}' } }, /^warning: .*with a key that can't be one.*look again/],
+  ])('a staking API that does not list its networks, %s', async (_what, { withKey, withNone }, says) => {
+    const { told, asked } = await tellOf(({ path, hasKey }) => {
+      if (path === '/v1/networks') return problem(404, 'not-found')
+      return hasKey ? (withKey ?? problem(404, 'not-found')) : (withNone ?? problem(401, 'unauthenticated'))
+    })
+    expect(told).toEqual([expect.stringMatching(says)])
+    expect(asked).toHaveLength(3)
+    expect(asked.slice(1).map(({ path }) => path)).toEqual([`/v1/solana/stakes/${ZEROS}`, `/v1/solana/stakes/${ZEROS}`])
+  })
+
+  test('a staking API that does not list its networks is asked for a stake of a chain that it is named for', async () => {
+    const { told, asked } = await tellOf(
+      ({ path, hasKey }) => (hasKey || path === '/v1/networks' ? problem(404, 'not-found') : problem(401, 'unauthenticated')),
+      ['Ethereum', 'Solana'],
+    )
+    expect(told).toEqual([expect.stringMatching(/^ok: /)])
+    expect(asked.map(({ path }) => path).slice(1)).toEqual([`/v1/ethereum/stakes/${ZEROS}`, `/v1/ethereum/stakes/${ZEROS}`])
   })
 
   test('a file that is named and not there is a fault; one that nobody named is skipped', async () => {

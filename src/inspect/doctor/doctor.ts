@@ -1,14 +1,11 @@
 import { existsSync } from 'node:fs'
 import { createBeaconGet } from '../../chains/ethereum/beacon-http.ts'
 import { parseExact } from '../../chains/solana/rpc-formats.ts'
-import { createStakingClient } from '../../contract/client.ts'
-import { StakingApiError } from '../../contract/client-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createRpcClient, type RpcCall } from '../../lib/json-rpc.ts'
 import { createKeys } from '../../operator/keys/keys.ts'
 import { createRemoteSigners, type LiveRemoteSigners } from '../../operator/keys/remote/remote-signers.ts'
-import { readApiKey } from '../../operator/networks/networks.ts'
-import { type NetworksFile, readNetworksFile, type StakingApiConfig } from '../../operator/networks/networks-file.ts'
+import { type NetworksFile, readNetworksFile } from '../../operator/networks/networks-file.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { Cluster } from '../cluster.ts'
 import { lookAtBeaconNode } from './beacon-node.ts'
@@ -17,6 +14,7 @@ import { atOneHeight, compareNodes, lookAtEthereumNode } from './ethereum-node.t
 import { type Finding, failed, ok, saying, skipped, warning } from './finding.ts'
 import { lookAtPermissions } from './permissions.ts'
 import { lookAtSolanaNode } from './solana-node.ts'
+import { lookAtApis } from './staking-api.ts'
 
 export interface DoctorOptions {
   readonly networksFile: string
@@ -118,90 +116,6 @@ async function lookAtNodes(
   )
   return [...ethereum.flat(), ...solana.flat()]
 }
-
-async function lookAtApis(file: NetworksFile, options: DoctorOptions, signal: AbortSignal): Promise<readonly Finding[]> {
-  const apis = new Map<string, { readonly api: StakingApiConfig; readonly names: string[] }>()
-  for (const { api, config } of [...file.ethereum, ...file.solana]) {
-    const id = JSON.stringify([api.url, api.apiKeyFile])
-    const entry = apis.get(id) ?? { api, names: [] }
-    entry.names.push(config.name)
-    apis.set(id, entry)
-  }
-  return (await Promise.all([...apis.values()].map(({ api, names }) => lookAtApi(api, names, options, signal)))).flat()
-}
-
-async function lookAtApi(
-  api: StakingApiConfig,
-  names: readonly string[],
-  { clock, userAgent }: DoctorOptions,
-  signal: AbortSignal,
-): Promise<readonly Finding[]> {
-  const about = `for ${names.join(', ')}`
-  try {
-    await readApiKey(api.apiKeyFile)
-  } catch (error) {
-    return [failed('staking API', about, saying(error))]
-  }
-  const client = createStakingClient({
-    baseUrl: api.url,
-    apiKey: () => readApiKey(api.apiKeyFile),
-    timeoutMs: api.timeoutMs,
-    clock,
-    userAgent,
-  })
-  try {
-    const { body } = await client.listNetworks({}, signal)
-    const served = new Set(body.networks.map(({ network }) => network))
-    const lacking = names.filter((name) => !served.has(name))
-    return [
-      lacking.length === 0
-        ? ok('staking API', about, 'it takes the API key and serves these networks')
-        : failed(
-            'staking API',
-            about,
-            `it takes the API key, and does not serve ${lacking.join(', ')}: it serves ${[...served].join(', ') || 'none'}`,
-          ),
-      ...clockFinding(about, client.clockAheadMs()),
-    ]
-  } catch (error) {
-    if (error instanceof StakingApiError && error.status === 404)
-      return [notListed(about, error), ...clockFinding(about, client.clockAheadMs())]
-    if (error instanceof StakingApiError && (error.status === 401 || error.status === 403))
-      return [failed('staking API', about, `it refuses the key in ${api.apiKeyFile} (${error.status}): have one made, and put it there`)]
-    return [failed('staking API', about, saying(error))]
-  } finally {
-    await client.close()
-  }
-}
-
-/** To list the networks is an addition to the interface: who knows its codes, and has nothing there, does without. Any other host answers 404 as well. */
-function notListed(about: string, { kind, code }: StakingApiError): Finding {
-  if (code === 'not-found') return ok('staking API', about, 'it takes the API key; it does not list its networks')
-  return kind === 'problem'
-    ? warning(
-        'staking API',
-        about,
-        'it answers 404 without a code of the staking API, and does not list its networks: whether it is one, and takes the key, is not known. Check stakingApi.url',
-      )
-    : failed(
-        'staking API',
-        about,
-        "it answers 404 with something else than the staking API's own problem: another host or path answers. Check stakingApi.url",
-      )
-}
-
-/** Challenges of Solana stakes run out by the API's clock. */
-const MOST_AHEAD_MS = 30_000
-const clockFinding = (about: string, aheadMs: number | undefined): readonly Finding[] =>
-  aheadMs === undefined || Math.abs(aheadMs) < MOST_AHEAD_MS
-    ? []
-    : [
-        warning(
-          'staking API',
-          about,
-          `its clock is ${Math.round(Math.abs(aheadMs) / 1000)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} this one: set both (NTP)`,
-        ),
-      ]
 
 async function lookAtCluster(
   { cluster, lease, isOperator, clock }: DoctorOptions,
