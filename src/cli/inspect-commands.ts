@@ -197,7 +197,9 @@ function verifyCommand(version: string): Command {
       await conclude(flags.output, verdicts)
     })
   withNodes(command.command('stake'))
-    .description('verify an EthereumStake of a cluster: its deposit against its spec, and its transaction against the chain')
+    .description(
+      'verify an EthereumStake of a cluster: its deposit against its spec, its transaction against the transaction log and the chain',
+    )
     .argument('<name...>', 'name of the EthereumStake, with or without its kind')
     .addOption(kubeconfigOption())
     .addOption(contextOption())

@@ -15,6 +15,7 @@ import { parseTarget } from './life.ts'
 import { readStdin } from './stdin.ts'
 import { type Verdict, verdict } from './verdict.ts'
 import { type Expectation, verifyDepositData, verifyNoneBefore, verifyOnceInList, verifyTransaction } from './verify-deposit.ts'
+import { lookUpLogged } from './verify-logged.ts'
 
 /** The rules of one deposit. */
 export interface Verdicts {
@@ -122,14 +123,15 @@ async function ofTransaction(
 }
 
 /**
- * A stake of a cluster: what its status claims is compared with its spec, and its transaction with the chain. The cluster is believed in nothing but what
- * the spec asks for. @throws InspectError, NetworksFileError, ChainError
+ * A stake of a cluster: what its status claims is compared with its spec, with the transaction log, and its transaction with the chain. The cluster is believed
+ * in nothing but what the spec asks for, and in whose deposit it is by the log. @throws InspectError, NetworksFileError, ChainError
  */
 export async function verifyStake(
   cluster: Pick<Cluster, 'get'>,
   { target, namespace }: { readonly target: string; readonly namespace: string },
   flags: NodeFlags,
   signal: AbortSignal,
+  connect: (network: EthereumNetworkConfig, signal: AbortSignal) => EthereumChain = chainOf,
 ): Promise<readonly Verdicts[]> {
   const { kinds, name } = parseTarget(target)
   if (!kinds.includes(ethereumStake))
@@ -177,10 +179,12 @@ export async function verifyStake(
         verdicts: [verdict('transaction', 'unknown', 'its status names none: nothing was signed for it yet, or its status was lost')],
       },
     ]
-  const chain = chainOf(network, signal)
-  const hash = await landedOf([transaction, ...(transaction.replaced ?? []).toReversed()], chain, signal)
-  const landed = await ofTransaction(chain, hash, network, { ...expected, pubkey: data.pubkey }, flags.history === true, signal)
-  return [...groups, landed]
+  const chain = connect(network, signal)
+  const logged = await lookUpLogged(cluster, stake, { pubkey: data.pubkey, chainId: network.chainId }, signal)
+  const versions = logged.versions ?? [transaction, ...(transaction.replaced ?? []).toReversed()]
+  const hash = await landedOf(versions, chain, signal)
+  const { what, verdicts } = await ofTransaction(chain, hash, network, { ...expected, pubkey: data.pubkey }, flags.history === true, signal)
+  return [...groups, { what, verdicts: [logged.verdict, ...verdicts] }]
 }
 
 /** The version of a transaction that is in a block, or else the latest: which one lands is told by the chain alone. */
