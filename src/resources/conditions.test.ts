@@ -37,6 +37,15 @@ describe('a condition', () => {
       '2030-01-01T00:00:05Z',
     )
   })
+  test.each(['n', '🥩'])('is cut where its message of %s is longer than the API server takes, and stays so', (character) => {
+    const next = { status: 'True', reason: 'Pending', message: ` ${character.repeat(40_000)}` } as const
+    const list = withCondition([], 'Ready', next, 1, at(5))
+    expect(condition.safeParse(list[0]).success).toBe(true)
+    expect(list[0]?.message.isWellFormed()).toBe(true)
+    expect(list[0]?.message).toMatch(/…$/)
+    expect(list[0]?.message.length).toBeGreaterThan(32_000)
+    expect(withCondition(list, 'Ready', next, 1, at(6))).toBe(list)
+  })
   test('is true only when it is there and True', () => {
     expect([isTrue(undefined, 'Ready'), isTrue([ready], 'Ready'), isTrue([{ ...ready, status: 'True' }], 'Ready')]).toEqual([
       false,

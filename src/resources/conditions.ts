@@ -3,6 +3,9 @@ import { listMap, time, wholeNumber } from './schema.ts'
 
 export type ConditionStatus = 'True' | 'False' | 'Unknown'
 
+/** The API server refuses a whole status for one message that is longer, in characters. */
+const MESSAGE_MAX = 32_768
+
 /** metav1.Condition. */
 export const condition = z.object({
   type: z
@@ -19,7 +22,7 @@ export const condition = z.object({
     .max(1024)
     .regex(/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/)
     .describe('One word for programs.'),
-  message: z.string().max(32768).describe('What happened and what a person can do.'),
+  message: z.string().max(MESSAGE_MAX).describe('What happened and what a person can do.'),
 })
 export type Condition = z.output<typeof condition>
 
@@ -37,7 +40,7 @@ export interface Statement {
 
 /**
  * The list with one condition set. Its time moves only when its status does (the Kubernetes API conventions); where nothing changes, the very
- * same list comes back, so that callers can tell by identity that there is nothing to write.
+ * same list comes back, so that callers can tell by identity that there is nothing to write. A message that is too long is cut.
  */
 export function withCondition(
   list: readonly Condition[],
@@ -46,20 +49,31 @@ export function withCondition(
   observedGeneration: number,
   now: Date,
 ): readonly Condition[] {
+  const message = cut(next.message)
   const index = list.findIndex((entry) => entry.type === type)
   const old = list[index]
   if (
     old &&
     old.status === next.status &&
     old.reason === next.reason &&
-    old.message === next.message &&
+    old.message === message &&
     old.observedGeneration === observedGeneration
   )
     return list
   const lastTransitionTime = old?.status === next.status ? old.lastTransitionTime : timestamp(now)
-  const entry: Condition = { type, status: next.status, observedGeneration, lastTransitionTime, reason: next.reason, message: next.message }
+  const entry: Condition = { type, status: next.status, observedGeneration, lastTransitionTime, reason: next.reason, message }
   return old ? list.map((existing, at) => (at === index ? entry : existing)) : [...list, entry]
 }
+
+/** Between two characters: half of one would come back from the API server as another. */
+const cut = (message: string): string =>
+  message.length <= MESSAGE_MAX ? message : `${message.slice(0, MESSAGE_MAX - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+
+/** So many names stand in a message. */
+const NAMED = 10
+/** Names for a message, which is no list. */
+export const someOf = (names: readonly string[]): string =>
+  `${names.slice(0, NAMED).join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}`
 
 export const findCondition = (list: readonly Condition[] | undefined, type: string): Condition | undefined =>
   list?.find((entry) => entry.type === type)
