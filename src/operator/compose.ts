@@ -480,7 +480,7 @@ export function composeOperator(parts: OperatorParts) {
   const { store, transactions, log } = ground
   const effects = composeEffects(ground)
   const legacy = composeLegacy(ground, effects)
-  const need = createKeyNeed(parts.caches)
+  const need = createKeyNeed(parts)
   const hold = createSignerHold({
     ...parts.caches.signers,
     fieldManager: parts.fieldManager,

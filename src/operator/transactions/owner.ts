@@ -72,7 +72,7 @@ export function recordOfDeleted(
 }
 
 /** What an earlier version may have sent for a record, and is not looked up yet. */
-const isClaimed = ({ metadata, status = {} }: RecordObject): boolean =>
+export const isClaimed = ({ metadata, status = {} }: RecordObject): boolean =>
   openClaims({ status }, disregardedIn(metadata.annotations?.[DISREGARD_SUBMISSION_ANNOTATION])).length > 0
 
 /** How far a record has come: nothing, a place, an attempt or what may be one, an outcome. */

@@ -4,6 +4,7 @@ import {
   AmountError,
   formatEth,
   type Gwei,
+  gwei,
   type Lamports,
   parseEth,
   parseGweiAsWei,
@@ -158,6 +159,25 @@ export function admitDeposit(
     return { reason: 'PolicyUnreadable', message: `StakingSigner ${name}: spec.policy.maxPerTransaction: ${error.message}` }
   }
   return undefined
+}
+
+/** What a policy says of a deposit whatever that waits for. */
+const ruledOut: ReadonlySet<Reason> = new Set(['WrongChain', 'NamespaceNotAllowed', 'WithdrawalAddressNotAllowed'])
+
+/**
+ * Whether a signer's policy admits no deposit of this namespace to this address, of whatever amount, for as long as it stands as it does. ▸ What can't be told
+ * isn't ruled out: a policy that can't be read now, a namespace whose labels are unknown, whatever a suspended signer would say to it.
+ */
+export function rulesOutDeposit(
+  signer: StakingSigner,
+  { namespace, withdrawalAddress }: { readonly namespace: NamespaceFacts; readonly withdrawalAddress: string },
+): boolean {
+  const refusal = admitDeposit(
+    { ...signer, spec: { ...signer.spec, suspend: false } },
+    { namespace, withdrawalAddress, amountGwei: gwei(0n) },
+  )
+  if (refusal?.reason === 'NamespaceNotAllowed' && namespace.labels === undefined && goesByLabels(signer, namespace.name)) return false
+  return refusal !== undefined && ruledOut.has(refusal.reason)
 }
 
 /** Whether a signer's policy admits an exit or withdrawal request (EIP-7002). It sends no more than a fee, which `requestFeeCap` bounds. */

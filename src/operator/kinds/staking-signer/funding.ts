@@ -1,6 +1,6 @@
 import { AmountError, formatSol, formatWeiAsEth, lamports, parseEth, wei } from '../../../lib/amounts.ts'
 import type { Instant } from '../../../lib/clock.ts'
-import { type Statement, timestamp } from '../../../resources/conditions.ts'
+import { type Statement, someOf, timestamp } from '../../../resources/conditions.ts'
 import type { StakingSigner, StakingSignerStatus } from '../../../resources/staking-signer.ts'
 import { say } from '../../engine/progress.ts'
 
@@ -97,10 +97,10 @@ export function fundingOf(signer: StakingSigner, networks: readonly NetworkFunds
       `${unread?.name ?? 'No network'} could ${unread === undefined ? '' : 'not '}be asked for the balance yet.`,
     )
   const funded = known.filter(({ balance }) => balance > 0n).map(({ name }) => name)
-  if (funded.length > 0) return say('True', 'Succeeded', `It has funds on ${funded.join(', ')}, and nothing waits for more.`)
+  if (funded.length > 0) return say('True', 'Succeeded', `It has funds on ${someOf(funded)}, and nothing waits for more.`)
   return say(
     'False',
     'InsufficientFunds',
-    `Its balance is 0 on ${known.map(({ name }) => name).join(', ')}. Fund ${address} before it is used.`,
+    `Its balance is 0 on ${someOf(known.map(({ name }) => name))}. Fund ${address} before it is used.`,
   )
 }

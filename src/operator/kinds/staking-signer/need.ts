@@ -1,4 +1,4 @@
-import type { Statement } from '../../../resources/conditions.ts'
+import { type Statement, someOf } from '../../../resources/conditions.ts'
 import { isDeletionConfirmed } from '../../../resources/meta.ts'
 import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { say } from '../../engine/progress.ts'
@@ -8,7 +8,7 @@ import type { NetworkFunds } from './funding.ts'
 export interface KeyNeed {
   /** By network: stakes of resources that only this key can get at. */
   readonly controls: ReadonlyMap<string, number>
-  /** Networks on which somebody else pays a deposit, or may pay it yet, that only this key can get at then. */
+  /** Networks on which somebody else pays a deposit, or is admitted to and may pay it yet, that only this key can get at then. */
   readonly awaits: ReadonlySet<string>
   /** A resource that names the signer is not settled, and may have to sign yet. */
   readonly hasUsers: boolean
@@ -28,7 +28,7 @@ export const isAlone = ({ controls, awaits }: Pick<KeyNeed, 'controls' | 'awaits
 
 /** Why the key must be kept whatever becomes of the signer. No number is in it: each stake would be a write. */
 export function controlsMessage({ spec }: Pick<StakingSigner, 'spec'>, { controls, awaits }: Pick<KeyNeed, 'controls' | 'awaits'>): string {
-  const list = (networks: Iterable<string>): string => [...networks].toSorted().join(', ')
+  const list = (networks: Iterable<string>): string => someOf([...networks].toSorted())
   if (spec.chain === 'Solana')
     return `${spec.address} is an authority of stake accounts on ${list(controls.keys())} that hold money: only its key can deactivate or withdraw them. kubectl get solanastakes -A names them.`
   const what = [
@@ -65,10 +65,8 @@ function left(networks: readonly NetworkFunds[]): string {
   const funded = networks.filter(({ funds }) => funds !== undefined && funds.balance > 0n).map(({ name }) => name)
   const unknown = networks.filter(({ funds }) => funds === undefined).map(({ name }) => name)
   const known =
-    funded.length === 0
-      ? ''
-      : ` Its address holds money on ${funded.join(', ')} (status.balance): send that elsewhere while you have the key.`
+    funded.length === 0 ? '' : ` Its address holds money on ${someOf(funded)} (status.balance): send that elsewhere while you have the key.`
   return unknown.length === 0
     ? known
-    : `${known} What its address holds on ${unknown.join(', ')} is not known: look there before the key is thrown away.`
+    : `${known} What its address holds on ${someOf(unknown)} is not known: look there before the key is thrown away.`
 }

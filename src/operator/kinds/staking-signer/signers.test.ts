@@ -4,6 +4,7 @@ import type { StakingSigner } from '../../../resources/staking-signer.ts'
 import { testAddress, testKeys } from '../../testing/fake-keys.ts'
 import { createWorld, KEY, type World } from '../../testing/world.ts'
 import { duplicateOf } from './duplicate.ts'
+import { controlsMessage } from './need.ts'
 
 const ready = (world: World, name = 'signer-1') => {
   const condition = findCondition(world.signers.get(name)?.status?.conditions, 'Ready')
@@ -315,7 +316,16 @@ describe('whether its key is still needed', () => {
     expect(world.signers.get('signer-1')).toBeUndefined()
   })
 
+  test('its message names some networks only', () => {
+    const networks = new Map(Array.from({ length: 600 }, (_, n) => [`${'n'.repeat(59)}-${n}`, 1]))
+    const spec = { chain: 'Ethereum', address: testAddress(0) } as StakingSigner['spec']
+    const message = controlsMessage({ spec }, { controls: networks, awaits: new Set(networks.keys()) })
+    expect(message.match(/ and 590 more/g)).toHaveLength(2)
+    expect(message.length).toBeLessThan(2_000)
+  })
+
   describe('which is the withdrawal address of a stake that another key pays', () => {
+    const notAdmitted = (world: World) => world.editPolicy({ allowedNamespaces: { names: ['team-b'] } }, 'signer-2')
     const others = { ...own, signer: 'signer-2' }
     function paidByAnother(change: object = {}) {
       const world = createWorld()
@@ -366,6 +376,85 @@ describe('whether its key is still needed', () => {
       const given = paidByAnother()
       await given.world.settle(given.operator)
       await remains(given)
+    })
+
+    test.each<{ what: string; prepare: (world: World) => void }>([
+      { what: 'a suspended signer', prepare: (world) => world.editSigner({ suspend: true }, 'signer-2') },
+      { what: 'mode: Plan', prepare: (world) => world.editSpec({ mode: 'Plan' }) },
+      { what: 'a limit for one transaction', prepare: (world) => world.editPolicy({ maxPerTransaction: '1' }, 'signer-2') },
+      { what: 'a policy that cannot be read', prepare: (world) => world.editPolicy({ maxPerTransaction: 32 }, 'signer-2') },
+      {
+        what: 'the labels of its namespace, which are not known',
+        prepare: (world) => {
+          world.namespaces.delete('team-a')
+          world.editPolicy({ allowedNamespaces: { selector: { matchLabels: { pays: 'yes' } } } }, 'signer-2')
+        },
+      },
+    ])('it is needed while that waits for $what', async ({ prepare }) => {
+      const given = paidByAnother()
+      prepare(given.world)
+      await remains(given)
+    })
+
+    test.each<{ what: string; change?: object; prepare?: (world: World) => void }>([
+      { what: 'a namespace that its signer does not admit', prepare: (world) => notAdmitted(world) },
+      {
+        what: 'a namespace that its signer, which is suspended, does not admit',
+        prepare: (world) => {
+          notAdmitted(world)
+          world.editSigner({ suspend: true }, 'signer-2')
+        },
+      },
+      {
+        what: 'a namespace without the labels that its signer asks for',
+        prepare: (world) => {
+          world.namespaces.set('team-a', { pays: 'no' })
+          world.editPolicy({ allowedNamespaces: { selector: { matchLabels: { pays: 'yes' } } } }, 'signer-2')
+        },
+      },
+      {
+        what: 'an address that its signer does not admit',
+        prepare: (world) => world.editPolicy({ allowedWithdrawalAddresses: [testAddress(1)] }, 'signer-2'),
+      },
+      { what: 'a signer that does not exist', change: { signer: 'nobody' } },
+      { what: 'a network that does not exist', change: { network: 'elsewhere' } },
+    ])('it is not needed for one of $what', async ({ change, prepare }) => {
+      const { world, operator } = paidByAnother(change)
+      prepare?.(world)
+      await world.visit(operator, KEY)
+      await operator.visitSigner('signer-1')
+      expect(needed(world)).toBe('False Settled')
+      world.signers.remove('signer-1')
+      await operator.visitSigner('signer-1')
+      expect(world.signers.get('signer-1')).toBeUndefined()
+    })
+
+    test('it is needed for what was sent before the policy was closed, until and after that is final', async () => {
+      const { world, operator } = paidByAnother()
+      await world.visit(operator, KEY)
+      expect(world.chain.everSent()).toHaveLength(1)
+      notAdmitted(world)
+      world.editStatus(() => ({}))
+      await operator.visitSigner('signer-1')
+      expect(needed(world)).toBe('True ControlsStakes')
+      for (let block = 0; block < 4; block++) {
+        world.chain.mine()
+        world.clock.advance(12_000)
+        await operator.visitLanes()
+      }
+      expect(world.record()?.status?.outcome?.is).toBe('Landed')
+      expect(world.status().transaction).toBeUndefined()
+      await operator.visitSigner('signer-1')
+      expect(needed(world)).toBe('True ControlsStakes')
+    })
+
+    test('many that nobody admits, each of another network, stop no status', async () => {
+      const { world, operator } = paidByAnother()
+      world.stakes.vanish(KEY)
+      for (let n = 0; n < 600; n++) world.addStake(`team-x/stake-${n}`, { ...others, network: `${'n'.repeat(59)}-${n}` })
+      await operator.visitSigner('signer-1')
+      expect(ready(world)).toBe('True Succeeded')
+      expect(needed(world)).toBe('False Settled')
     })
 
     test('not once it was reverted, by the log', async () => {

@@ -1,5 +1,5 @@
 import type { Instant } from '../../../lib/clock.ts'
-import { findCondition, type Statement } from '../../../resources/conditions.ts'
+import { findCondition, type Statement, someOf } from '../../../resources/conditions.ts'
 import { CONFIRM_DELETE_ANNOTATION } from '../../../resources/meta.ts'
 import type { Reason } from '../../../resources/reasons.ts'
 import type { LimitUse } from '../../../resources/signer-limits.ts'
@@ -159,7 +159,7 @@ function deletion(signer: StakingSigner, { networks, need, isInFlight }: SignerF
     return `It was deleted, and nothing new is signed with its key; nothing of it is in flight. It stays all the same: ${controlsMessage(signer, need)} To have the StakingSigner forgotten (the key is still needed): kubectl annotate signer ${name} ${CONFIRM_DELETE_ANNOTATION}=${name}`
   }
   const open = networks.flatMap(({ name, lane }) => (lane === undefined || lane.open === 0 ? [] : `${lane.open} on ${name}`))
-  return `It was deleted, and nothing new is signed with its key. It stays until the transactions that are in flight are settled (${open.join(', ') || 'they are being looked for'}): kubectl get stx shows them.`
+  return `It was deleted, and nothing new is signed with its key. It stays until the transactions that are in flight are settled (${someOf(open) || 'they are being looked for'}): kubectl get stx shows them.`
 }
 
 function elsewhere({ status }: StakingSigner, { networks }: SignerFacts): Statement {
