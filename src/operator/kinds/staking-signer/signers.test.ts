@@ -174,6 +174,28 @@ describe('a signer', () => {
     expect([world.signers.statusWrites('signer-1'), balance()]).toEqual([4, (before + 6n).toString()])
   })
 
+  test('whose status is refused tells of its trouble all the same, once', async () => {
+    const world = createWorld()
+    world.addSigner()
+    world.chain.mineForeign({ from: testAddress(0) })
+    let isRefused = true
+    const operator = world.start((point) => {
+      if (point.startsWith('before signer write') && isRefused) throw new Error('the status is refused')
+    })
+    const told = () => [world.events.map(({ text }) => text.reason), world.alarms.map(({ reason }) => reason)]
+    for (let look = 0; look < 2; look++) {
+      await expect(operator.visitSigner('signer-1')).rejects.toThrow('the status is refused')
+      expect(told()).toEqual([['UnaccountedTransactions'], ['UnaccountedTransactions']])
+    }
+    isRefused = false
+    for (let look = 0; look < 2; look++) await operator.visitSigner('signer-1')
+    expect(ready(world)).toBe('False UnaccountedTransactions')
+    expect(told()).toEqual([['UnaccountedTransactions'], ['UnaccountedTransactions']])
+    world.editSigner({ acknowledgedNonce: 1 })
+    await operator.visitSigner('signer-1')
+    expect(told()[0]).toEqual(['UnaccountedTransactions', 'Ready'])
+  })
+
   test('that is gone is left alone', async () => {
     const world = createWorld()
     expect(await world.start().visitSigner('signer-1')).toEqual({ kind: 'done' })

@@ -39,6 +39,8 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
   const { store, informer, hold, clock } = deps
   /** When a signer's status was written last, in monotonic ms. */
   const writtenAt = new Map<string, number>()
+  /** What people were told of a signer that its status doesn't say, as that was not written. */
+  const toldUnwritten = new Map<string, StakingSignerStatus>()
 
   /** Ms until figures that are all the news may be written; 0 where they may be now, or where there is other news. */
   function figuresWaitMs({ metadata, status: before }: StakingSigner, after: StakingSignerStatus): number {
@@ -62,9 +64,11 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
 
   const condition = ({ status }: StakingSigner, type: string) => status?.conditions?.find((one) => one.type === type)
 
-  /** What has changed for people, once. */
-  function tell(before: StakingSigner, now: StakingSigner, { networks }: SignerFacts): void {
+  /** What has changed for people, once, whether or not it is written. */
+  function tell(known: Signer, now: Signer, { networks }: SignerFacts): void {
     const { name } = now.metadata
+    const unwritten = toldUnwritten.get(name)
+    const before = unwritten === undefined ? known : { ...known, status: unwritten }
     const elsewhere = condition(now, 'KeyUsedElsewhere')
     if (elsewhere?.status === 'True' && elsewhere.message !== condition(before, 'KeyUsedElsewhere')?.message) {
       deps.events.event(now, { type: 'Warning', reason: elsewhere.reason, action: 'Reconcile', note: elsewhere.message })
@@ -90,6 +94,7 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
     const known = informer.get(name)
     if (known === undefined) {
       writtenAt.delete(name)
+      toldUnwritten.delete(name)
       return { kind: 'done' }
     }
     const againMs = await deps.importSigner(known, signal)
@@ -104,9 +109,17 @@ export function createSignerReconciler(deps: SignerReconcilerDeps): (name: strin
     const status = stakingSignerStatus(current, facts, clock.now())
     const waitMs = figuresWaitMs(current, status)
     if (waitMs > 0) return { kind: 'wait', afterMs: waitMs }
-    const now = await written(current, status, signal)
+    const now = await written(current, status, signal).catch((error: unknown) => {
+      // Whatever the API server makes of the status: somebody has to hear of it.
+      if (!signal.aborted) {
+        tell(current, { ...current, status }, facts)
+        toldUnwritten.set(name, status)
+      }
+      throw error
+    })
     if (now === undefined) return { kind: 'wait', afterMs: jitter(50, Math.random, 0.5) }
     tell(current, now, facts)
+    toldUnwritten.delete(name)
     return { kind: 'wait', afterMs: jitter(deps.intervalMs) }
   }
 }
