@@ -230,7 +230,7 @@ function composeGround(parts: OperatorParts) {
 type Ground = ReturnType<typeof composeGround>
 
 /** What the kinds do, each with what it needs of the ground. */
-function composeEffects({ parts, log, signing, resource, asking }: Ground) {
+function composeEffects({ parts, log, signing, approvals, resource, asking }: Ground) {
   const { caches, keys, solanaKeys } = parts
   const requests = createRequestLookups(caches)
   const ethereum = {
@@ -252,6 +252,8 @@ function composeEffects({ parts, log, signing, resource, asking }: Ground) {
       requestsOn: requests.requestsOn,
       stakesOn: requests.stakesOn,
       resource: async (kind, ref, fresh, signal) => (await asking(kind, ref, fresh, signal)) as ValidatorRequestResource | undefined,
+      assertApproved: (record, of, signal) => approvals.assertApproved(record, of, () => 0, signal),
+      stallRecheckMs: parts.stallRecheckMs,
       onNews: parts.onNews,
       leading: parts.signal,
     }),

@@ -6,7 +6,7 @@ import { Halt, retry, stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { blockHashIn, hashIn, pubkeyOf } from '../../transactions/ethereum-texts.ts'
-import type { TransactionKind } from '../../transactions/kind.ts'
+import type { Admission, TransactionKind } from '../../transactions/kind.ts'
 import { mayBeHandedOver } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { cancelled } from './admission.ts'
@@ -77,7 +77,7 @@ export function createMaking(
       assertSameAsBefore(before, spec)
       await assertMayPass(before, order, network, signal)
     }
-    return log.ensure(name, spec, signal, (one) => givesWay(kind, one, spec, turns.hasHadItsTurn(one, network), signal))
+    return log.ensure(name, spec, signal, (one) => givesWay({ kind, turns, network }, one, spec, signal))
   }
 
   /** ▸ What somebody else has asked for in this name, or of this validator, is not asked for again by itself. @throws Halt */
@@ -160,28 +160,38 @@ const givenAndDenied = (requestId: string) =>
     `The staking API gives request ${requestId} for this resource and says that it knows no such request (404). Nothing was signed.`,
   )
 
-/** The owner of a record does not ask for it now, or may not, or has had its turn, and the one that wants it would be admitted. */
+/** The owner of a record does not ask for it now, or may not, or has had its turn and waits on, and the one that wants it would be admitted. */
 async function givesWay(
-  kind: TransactionKind,
+  {
+    kind,
+    turns,
+    network,
+  }: { readonly kind: TransactionKind; readonly turns: Pick<Turns, 'hasHadItsTurn'>; readonly network: EthereumNetwork },
   record: RecordObject,
   wanted: RecordObject['spec'],
-  hasHadItsTurn: boolean,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const isAdmitted = async (as: RecordObject): Promise<boolean> => {
+  /** `turn`: it waits for its turn alone. */
+  const admissionOf = async (as: RecordObject): Promise<Admission | 'turn' | undefined> => {
     try {
-      await kind.value(as, await kind.mayBeSigned(as, false, signal), signal)
-      return true
+      const admission = await kind.mayBeSigned(as, false, signal)
+      await kind.value(as, admission, signal)
+      return admission
     } catch (error) {
       if (!(error instanceof Halt)) throw error
       const { verdict } = error
-      // Whose turn it is, is the same for both.
-      if (verdict.kind === 'wait' && verdict.reason === 'WaitingForValidator') return true
-      if (verdict.kind === 'wait' || verdict.kind === 'stall') return false
+      if (verdict.kind === 'wait' && verdict.reason === 'WaitingForValidator') return 'turn'
+      if (verdict.kind === 'wait' || verdict.kind === 'stall') return undefined
       throw error
     }
   }
-  if (!hasHadItsTurn && (await isAdmitted(record))) return false
+  // Whose turn it is on the validator, is the same for both.
+  const isAdmitted = async (as: RecordObject): Promise<boolean> => (await admissionOf(as)) !== undefined
+  const own = async (): Promise<Admission | undefined> => {
+    const admission = await admissionOf(record)
+    return admission === 'turn' ? undefined : admission
+  }
+  if (!(await turns.hasHadItsTurn(record, network, own, signal)) && (await isAdmitted(record))) return false
   const { owner, signer, from, apiId } = wanted
   return isAdmitted({ ...record, spec: { ...record.spec, owner, signer, from, ...(apiId === undefined ? {} : { apiId }) } })
 }

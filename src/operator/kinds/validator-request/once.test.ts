@@ -349,6 +349,59 @@ describe("two tenants' exits of one validator: one is made, and neither's wish h
     expect(world.chain.requests().filter(({ kind }) => kind === 'exit')).toHaveLength(1)
   })
 
+  describe('the older one, which waits for its approval,', () => {
+    const asked = (seconds: string) => ({ ...at(seconds), annotations: { [REQUESTED_BY_ANNOTATION]: 'alice' } })
+    /** Somebody else has asked a few times. */
+    async function contended() {
+      const world = createWorld()
+      const approval = { by: [{ user: 'bob' }], count: 1, validFor: '7d' }
+      world.addSigner('signer-1', {}, { allowedNamespaces: { names: ['team-a', 'team-b'] }, approval })
+      const operator = world.start()
+      world.addExit(EXIT, {}, asked('01'))
+      await world.settle(operator, [EXIT], 3)
+      world.addExit(OTHER, {}, asked('02'))
+      await world.settle(operator, [EXIT, OTHER], 5)
+      const owner = () => world.record(EXIT)?.spec.owner.name ?? world.record(OTHER)?.spec.owner.name
+      expect(owner()).toBe('exit-1')
+      return { world, operator, owner }
+    }
+
+    test('has its whole turn anew once nobody has asked for a while', async () => {
+      const { world, operator, owner } = await contended()
+      world.exits.vanish('team-b/other')
+      world.clock.advance(24 * 3_600_000)
+      await world.settle(operator, [EXIT], 2)
+      world.addExit(OTHER, {}, asked('03'))
+      await world.settle(operator, [EXIT, OTHER], 20)
+      expect(owner()).toBe('exit-1')
+      await world.settle(operator, [EXIT, OTHER], 10)
+      expect(owner()).toBe('other')
+    })
+
+    test('goes on with it, its turn being over, when it was approved a moment ago', async () => {
+      const { world, operator, owner } = await contended()
+      const plan = readPlan(world.object(EXIT)?.status?.plan)
+      if (plan === undefined) throw new Error(`no plan: ${said(world, EXIT)}`)
+      world.clock.advance(25 * 12_000)
+      world.approvals.approve(plan, 'bob')
+      await world.visit(operator, OTHER)
+      expect(owner()).toBe('exit-1')
+      await world.settle(operator, [EXIT, OTHER], 6)
+      expect(world.ready(EXIT), said(world, EXIT)).toBe(true)
+      expect(world.chain.requests()).toHaveLength(1)
+    })
+
+    test('has had its turn where it was approved by nobody who counts', async () => {
+      const { world, operator, owner } = await contended()
+      const plan = readPlan(world.object(EXIT)?.status?.plan)
+      if (plan === undefined) throw new Error(`no plan: ${said(world, EXIT)}`)
+      world.clock.advance(25 * 12_000)
+      world.approvals.approve(plan, 'mallory')
+      await world.visit(operator, OTHER)
+      expect(owner()).toBe('other')
+    })
+  })
+
   test.each<{ which: string; change: (world: World) => void }>([
     { which: 'waits for its own fee', change: () => {} },
     { which: 'is suspended', change: (world) => suspend(world, EXIT, true) },

@@ -4,9 +4,10 @@ import { findCondition, isTrue } from '../../../resources/conditions.ts'
 import { asksForSignature } from '../../../resources/mode.ts'
 import type { Reason } from '../../../resources/reasons.ts'
 import { readOrigin } from '../../engine/origin.ts'
-import { type Halt, type Verdict, wait } from '../../engine/verdict.ts'
+import { Halt, type Verdict, wait } from '../../engine/verdict.ts'
 import type { EthereumNetwork } from '../../ports.ts'
 import { pubkeyOf } from '../../transactions/ethereum-texts.ts'
+import type { Admission } from '../../transactions/kind.ts'
 import { isOpen } from '../../transactions/protocol.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import type { ValidatorRequestDeps, ValidatorRequestResource } from './deps.ts'
@@ -34,10 +35,14 @@ const ofItsOwn: ReadonlySet<Reason> = new Set([
   'Suspended',
   'SignerSuspended',
 ])
+/** …of those what is told by the lane alone, which gives out what there is. */
+const ofItsLane: ReadonlySet<string> = new Set<Reason>(['LimitReached', 'FeeTooHigh', 'InsufficientFunds'])
 /** So many polls an older one that does nothing is waited for. */
 const PATIENCE_POLLS = 10
 /** For so many polls what waits for its owner's own wish keeps what somebody else asks for too. Each that asks has that time, in turn. */
 const TURN_POLLS = 25
+/** Somebody asks no more who has not for so many times the time from one look to the next. */
+const QUIET_TIMES = 3
 /** How long what was noted of a resource counts, in ms. */
 const NOTED_MS = 600_000
 
@@ -59,8 +64,6 @@ export type Turns = ReturnType<typeof createTurns>
 export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTargets) {
   const { log } = deps
   const { note, goesFirst } = createPatience(deps)
-  /** Since when somebody else has asked for what a record is for, monotonic ms, by the record and its owner. */
-  const contendedSince = new Map<string, number>()
   /** Landings that the staking API said the consensus layer has decided on. */
   const decided = new Set<string>()
 
@@ -112,24 +115,7 @@ export function createTurns(deps: ValidatorRequestDeps, { networkOf }: RequestTa
 
   return {
     note,
-
-    /**
-     * Whether a record that somebody else asks for has been with its owner for long enough: what that waits for is its own, such as an approval or a limit. ▸ What
-     * is done once for a validator would wait with it for ever.
-     */
-    hasHadItsTurn({ metadata, spec }: RecordObject, { config }: Pick<EthereumNetwork, 'config'>): boolean {
-      const standing = log.standing(metadata.name)
-      const key = `${metadata.uid}/${spec.generation}`
-      if (standing === undefined || !(ofItsOwn.has(standing.reason) || standing.reason === 'ApprovalUnproven')) {
-        contendedSince.delete(key)
-        return false
-      }
-      const now = deps.clock.monotonicMs()
-      const since = contendedSince.get(key) ?? now
-      if (contendedSince.size > 50_000) contendedSince.clear()
-      contendedSince.set(key, since)
-      return now - since >= TURN_POLLS * config.pollIntervalMs
-    },
+    ...createContention(deps),
 
     /** Others than the owner of a record that ask for something of this validator, now: a later one of its name is another. */
     rivals: (record: RecordObject, validator: FoundValidator): readonly ValidatorRequestResource[] =>
@@ -198,6 +184,55 @@ function isOlder(one: ValidatorRequestResource, than: ValidatorRequestResource |
   const keyOf = ({ kind, metadata }: ValidatorRequestResource) =>
     [metadata.creationTimestamp ?? '', metadata.namespace ?? '', metadata.name, kind].join('\0')
   return keyOf(one) < keyOf(than)
+}
+
+/** Whether a record that somebody else asks for has been with its owner for long enough. */
+function createContention({ log, clock, assertApproved, stallRecheckMs }: ValidatorRequestDeps) {
+  /** Since when somebody else asks for what a record is for, and when somebody did last, monotonic ms, by the record and its owner. */
+  const contended = new Map<string, { readonly since: number; readonly last: number }>()
+
+  /** Whether its time is over, as its owner waits for this. Asked each time that somebody else asks for it. */
+  function isOver({ metadata, spec }: RecordObject, reason: Reason | undefined, pollIntervalMs: number): boolean {
+    const key = `${metadata.uid}/${spec.generation}`
+    if (reason === undefined || !(ofItsOwn.has(reason) || reason === 'ApprovalUnproven')) {
+      contended.delete(key)
+      return false
+    }
+    const now = clock.monotonicMs()
+    const known = contended.get(key)
+    const isNew = known === undefined || now - known.last > QUIET_TIMES * Math.max(stallRecheckMs, pollIntervalMs)
+    const since = isNew ? now : known.since
+    if (contended.size > 50_000) contended.clear()
+    contended.set(key, { since, last: now })
+    return now - since >= TURN_POLLS * pollIntervalMs
+  }
+
+  return {
+    /**
+     * Whether a record that somebody else asks for has been with its owner for long enough: what that waits for is its own, such as an approval or a limit. ▸ What
+     * is done once for a validator would wait with it for ever. One that has just got what it waited for keeps it, though its lane has not looked again.
+     * `admission`: what the owner is admitted with now.
+     */
+    async hasHadItsTurn(
+      record: RecordObject,
+      { config }: Pick<EthereumNetwork, 'config'>,
+      admission: () => Promise<Admission | undefined>,
+      signal: AbortSignal,
+    ): Promise<boolean> {
+      const reason = log.standing(record.metadata.name)?.reason
+      if (!isOver(record, reason, config.pollIntervalMs)) return false
+      if (ofItsLane.has(reason ?? '')) return true
+      const admitted = await admission()
+      if (admitted === undefined) return true
+      try {
+        await assertApproved(record, admitted.approvable, signal)
+        return false
+      } catch (error) {
+        if (error instanceof Halt) return true
+        throw error
+      }
+    },
+  }
 }
 
 /** Whether one that is older and does nothing goes first: by how its last effect ended, and by how long it was waited for. */
