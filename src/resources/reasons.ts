@@ -367,7 +367,7 @@ export const reasons = {
   HistoryMissing: {
     stalled: true,
     means:
-      'No RPC node has the history that tells whether a transaction landed, so it is not made anew. Add one whose history reaches further back.',
+      'No RPC node has the history that tells whether a transaction landed, or what it did: it is neither made anew nor taken for what is asked for. Add one whose history reaches further back.',
   },
   OutdatedCRD: {
     stalled: true,

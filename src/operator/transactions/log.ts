@@ -5,7 +5,8 @@ import { conflict, stall } from '../engine/verdict.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { Memory, Standing } from './memory.ts'
 import { attemptsOf, closedOf, mayBeHandedOver, reopened, withDropped } from './protocol.ts'
-import { ownerKey, type RecordObject, recordOf, type TransactionStore } from './store.ts'
+import { isSameOwner } from './signed-for.ts'
+import { type RecordObject, recordOf, type TransactionStore } from './store.ts'
 
 /** What a kind asks of the log. It makes records and reads them; only the log's own controller signs. */
 export interface TransactionLog {
@@ -75,8 +76,6 @@ export function createTransactionLog(deps: {
 }): TransactionLog {
   const { store, memory } = deps
 
-  const isOwner = (a: TransactionOwner, b: TransactionOwner): boolean => ownerKey(a) === ownerKey(b) && a.originUid === b.originUid
-
   /** What a record must say for a resource to follow it: everything but who it is for and who signs. */
   function assertSameCall(record: RecordObject, wanted: StakingTransactionSpec): void {
     const { spec } = record
@@ -142,7 +141,7 @@ export function createTransactionLog(deps: {
       if (existing === undefined) deps.assertMayAct()
       let record = existing ?? (await store.create(name, spec, signal))
       assertSameCall(record, spec)
-      const isOwn = isOwner(record.spec.owner, spec.owner)
+      const isOwn = isSameOwner(record.spec.owner, spec.owner)
       const isSameRequest = spec.apiId === undefined || spec.apiId === record.spec.apiId
       const isSameSigner = hasLanded(record) || (sameHex(record.spec.from, spec.from) && record.spec.signer === spec.signer)
       if (isOwn && isSameSigner && isSameRequest) return record
@@ -153,7 +152,7 @@ export function createTransactionLog(deps: {
       // ▸ A landing that was dropped stays with the limits of the key that has signed it.
       const isCounted = closedOf(recordOf(record)).some(({ by }) => by === 'Dropped') && !sameHex(record.spec.from, spec.from)
       const mayPass = mayBeHandedOver(recordOf(record)) && !isCounted
-      if (isOwner(record.spec.owner, spec.owner)) return mayPass ? handOver(record, spec, signal) : record
+      if (isSameOwner(record.spec.owner, spec.owner)) return mayPass ? handOver(record, spec, signal) : record
       const { kind, namespace, name: ownerName } = record.spec.owner
       const isTaken = (await deps.ownerExists(record.spec.owner, signal)) && !(mayPass && (await givesWay?.(record)) === true)
       // What has landed is only shown: nothing of it is signed for whoever takes it over. ▸ But whose the money is goes by it: it stays in its namespace.

@@ -284,6 +284,67 @@ test.each([
   world.assertMoney({ funded: 1, withdrawn: 1 })
 })
 
+test.each([
+  { to: 'elsewhere', destination: thief, reason: 'WithdrawnElsewhere' },
+  { to: 'to where this one says', destination: undefined, reason: '' },
+])(
+  'so it is where lamports that came meanwhile kept the account open, and this one has withdrawn them ($to)',
+  async ({ destination, reason }) => {
+    const { world, account } = await readyStake()
+  const operator = world.start()
+    world.editSpec({ desiredState: 'Inactive' })
+    await world.settle(operator)
+    const { stakeId = '' } = world.status()
+    world.editSpec({ desiredState: 'Withdrawn' })
+    await world.visit(operator)
+    const record = stepOf(operator, 'SolanaWithdrawal')
+    const [signed] = record?.status?.attempts ?? []
+    world.cluster.fund(account, 1n)
+    world.cluster.settle()
+    world.stakes.vanish(KEY)
+    await operator.visitRecord(record?.metadata.name ?? '')
+    const before = world.cluster.balance(destination ?? withdrawer)
+    const heir = 'team-a/heir'
+    world.addStake({ adopt: { stakeId }, desiredState: 'Withdrawn', ...(destination && { destination }) }, heir)
+    await world.settle(operator, { key: heir, rounds: 12 })
+    expect(stepOf(operator, 'SolanaWithdrawal', heir), world.explain(heir)).toMatchObject({
+      spec: { generation: 1, earlier: [{ generation: 0, owner: { name: 'stake-1' } }] },
+      status: { closed: [{ hash: signed?.hash, by: 'Revert', failure: 'AccountNotClosed' }], outcome: { is: 'Landed' } },
+    })
+    expect(world.cluster.balance(destination ?? withdrawer) - before).toBe(1n)
+    expect(world.stalled(heir), world.explain(heir)).toBe(reason)
+    expect(world.ready(heir), world.explain(heir)).toBe(reason === '')
+    if (reason !== '') expect(world.condition('Stalled', heir)?.message).toContain(`Transaction ${signed?.hash} has withdrawn`)
+  },
+)
+
+test('where no node has what withdrew it any more, whether that went to where this one says cannot be told: it is neither said nor denied', async () => {
+  const { world, operator, account } = await readyStake()
+  await withdrawnBySomebody(world, account, withdrawer)
+  world.editSpec({ desiredState: 'Withdrawn' })
+  await world.settle(operator)
+  expect(stepOf(operator, 'SolanaWithdrawal')?.status, world.explain()).toMatchObject({
+    attempts: [{ found: true }],
+    outcome: { is: 'Landed' },
+  })
+  const { stakeId = '' } = world.status()
+  world.stakes.vanish(KEY)
+  const { message } = world.cluster.chain
+  const heir = 'team-a/heir'
+  world.addStake({ adopt: { stakeId }, desiredState: 'Withdrawn' }, heir)
+  Object.assign(world.cluster.chain, { message: async () => undefined })
+  await world.settle(operator, { key: heir, rounds: 4 })
+  world.cluster.expire()
+  await world.settle(operator, { key: heir, rounds: 8 })
+  expect(world.stalled(heir), world.explain(heir)).toBe('HistoryMissing')
+  expect(world.ready(heir)).toBe(false)
+  Object.assign(world.cluster.chain, { message })
+  world.annotate({ 'staking.dev/reconcile-at': '1' }, heir)
+  await world.visit(operator, heir)
+  expect(world.stalled(heir), world.explain(heir)).toBe('')
+  expect(world.ready(heir), world.explain(heir)).toBe(true)
+})
+
 describe('the log of a step', () => {
   test('has each attempt before it is sent, told before it is sent, and asked for once more past the cache', async () => {
     const world = stakeWorld()

@@ -1,11 +1,15 @@
+import type { TransactionAttempt } from '../../../resources/staking-transaction.ts'
 import { stall, wait } from '../../engine/verdict.ts'
 import type { Visit } from '../../engine/visit.ts'
 import { LOOK_AGAIN_MS, pending } from '../../transactions/owner.ts'
 import { plannedOnly } from '../../transactions/plan-only.ts'
-import { attemptsOf } from '../../transactions/protocol.ts'
+import type { TransactionRecord } from '../../transactions/protocol.ts'
 import { awaitingApproval } from '../../transactions/shown-plan.ts'
+import { isSameOwner, signedFor } from '../../transactions/signed-for.ts'
 import { handedOver } from '../../transactions/solana/authorities.ts'
+import { historyMissing } from '../../transactions/solana/conclusions.ts'
 import type { SolanaTransactionKind } from '../../transactions/solana/kind.ts'
+import { NOT_CLOSED } from '../../transactions/solana/rules.ts'
 import { type RecordObject, recordOf } from '../../transactions/store.ts'
 import { stepPlan } from './plan.ts'
 import { isBegun, isLive, mirrored, ownSteps, stepName, stepSpec } from './records.ts'
@@ -16,7 +20,7 @@ import type { FollowPlan } from './steps.ts'
 /** From a verified step of a stake to its record, or to its plan alone. */
 export function createMaking(
   deps: Pick<SolanaStakeDeps, 'log' | 'assertMayAct'>,
-  { networkOf, partiesOf, ownTerms, amountOf, feeCapOf }: SolanaRequests,
+  { networkOf, networkOn, partiesOf, ownTerms, amountOf, feeCapOf }: SolanaRequests,
   { proves }: Pick<SolanaTransactionKind, 'proves'>,
 ) {
   const { log } = deps
@@ -71,19 +75,40 @@ export function createMaking(
     return evidence
   }
 
-  /** ▸ What another resource has withdrawn before this one took the stake over went to where that one said. @throws Halt (WithdrawnElsewhere) */
+  /**
+   * ▸ What other resources have withdrawn before this one took the stake over went to where this one says: all of it, for lamports that come in time keep an
+   * account open whose money is out. @throws Halt (WithdrawnElsewhere, HistoryMissing)
+   */
   async function assertOwnDestination(record: RecordObject, signal: AbortSignal): Promise<void> {
-    const { purpose, generation, earlier = [], subject } = record.spec
-    const before = earlier.find((one) => one.generation === generation)
-    const attempt = attemptsOf(recordOf(record)).find(({ hash }) => hash === record.status?.outcome?.hash)
-    if (purpose !== 'SolanaWithdrawal' || before === undefined || attempt === undefined) return
-    if ((await proves(record, attempt, signal)) === true) return
-    const { kind, namespace, name } = before.owner
-    throw stall(
-      'WithdrawnElsewhere',
-      `Transaction ${attempt.hash} has withdrawn the money of ${subject} for ${kind} ${namespace}/${name}, which had it before, and not to where this resource says. Nothing is signed. Look where that went; then delete this resource.`,
+    const { purpose, owner, subject, genesisHash, network } = record.spec
+    if (purpose !== 'SolanaWithdrawal') return
+    let unknown: string | undefined
+    for (const attempt of succeeded(recordOf(record))) {
+      const before = signedFor(record.spec, attempt).owner
+      if (isSameOwner(before, owner)) continue
+      const done = `Transaction ${attempt.hash} has withdrawn the money of ${subject} for ${before.kind} ${before.namespace}/${before.name}, which had it before`
+      const isOwn = await proves(record, attempt, signal)
+      if (isOwn === false)
+        throw stall(
+          'WithdrawnElsewhere',
+          `${done}, and not to where this resource says. Nothing is signed. Look where that went; then delete this resource.`,
+        )
+      if (isOwn === undefined) unknown = done
+    }
+    if (unknown === undefined) return
+    const { config } = networkOn(genesisHash, network)
+    throw historyMissing(
+      config,
+      `${unknown}, and no RPC node of ${config.name} has it in its history: whether that went to where this resource says cannot be told. Nothing is signed.`,
     )
   }
 
   return { ensured, followed }
+}
+
+/** The attempts that moved money: the one that is the outcome, and those that landed while lamports which came meanwhile kept the account open. */
+function succeeded({ status }: TransactionRecord): readonly TransactionAttempt[] {
+  const { attempts = [], closed = [], outcome } = status
+  const isSpent = (index: number): boolean => closed.some(({ nonce, failure }) => nonce === index && failure === NOT_CLOSED)
+  return attempts.filter(({ hash }, index) => hash === outcome?.hash || isSpent(index))
 }

@@ -41,7 +41,7 @@ export function createConclusions(deps: SolanaLogDeps) {
         )
       case 'history-missing':
         throw historyMissing(
-          network,
+          network.config,
           `Transaction ${conclusion.attempt.hash} can no longer land, but no RPC node of ${network.config.name} has the history since slot ${conclusion.attempt.sinceSlot ?? '?'}: whether it landed cannot be told, so it is not made anew.`,
         )
       case 'closed': {
@@ -74,7 +74,7 @@ export function createConclusions(deps: SolanaLogDeps) {
       }
       if (proven === undefined)
         throw historyMissing(
-          network,
+          network.config,
           `Transaction ${attempt.hash} has landed, and no RPC node of ${network.config.name} has it in its history: what it does cannot be told, so nothing else is signed.`,
         )
       if (!proven)
@@ -159,7 +159,8 @@ async function close(
   return written
 }
 
-const historyMissing = ({ config }: SolanaNetwork, what: string): Halt =>
+/** A question that only the history answers, and no node has it. `what`: in words, up to what is done about it. */
+export const historyMissing = (config: SolanaNetwork['config'], what: string): Halt =>
   new Halt({
     kind: 'stall',
     reason: 'HistoryMissing',
