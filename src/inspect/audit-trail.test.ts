@@ -201,6 +201,39 @@ test('what was signed before the record passed on is told as that of the signer 
   ])
 })
 
+test.each([
+  { written: 'that says its generation', generations: [0, 1] },
+  { written: 'that says none, as earlier versions wrote it', generations: [undefined, 1] },
+])('a Solana attempt $written is told as that of the key that signed it, though the record has passed on', ({ generations }) => {
+  const [old, now] = ['9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM', 'FtrFpXmPLFS1VNMEqNRdYbWK8Q6KZ1zZmdYV3zFFpCwM']
+  const attempts = generations.map(
+    (generation, number): TransactionAttempt => ({
+      hash: `s${number}`,
+      kind: 'Call',
+      at: `2026-11-29T10:00:0${number}Z`,
+      ...(generation === undefined ? {} : { generation }),
+    }),
+  )
+  const passed = record({ attempts, closed: [{ nonce: 0, by: 'Expired', hash: 's0', blockNumber: 7 }] }, 'withdrawal-1')
+  const { call: _none, chainId: _no, owner, ...spec } = passed.spec
+  const before = { generation: 0, owner: { ...owner, name: 'stake-0' }, signer: 'reserve', from: old ?? '', network: 'mainnet' }
+  const solana: StakingTransaction['spec'] = {
+    ...spec,
+    chain: 'Solana',
+    purpose: 'SolanaWithdrawal',
+    network: 'mainnet',
+    owner,
+    from: now ?? '',
+    earlier: [before],
+  }
+  expect(
+    auditTrail([{ ...passed, spec: solana }], []).map(({ hash, signer, from, resource, result }) => [hash, signer, from, resource, result]),
+  ).toEqual([
+    ['s0', 'reserve', old, 'stake-0', 'Expired'],
+    ['s1', 'treasury', now, 'validator-1', 'Open'],
+  ])
+})
+
 test('what was signed for a resource of another namespace is told as that, though the record is somebody else’s now', () => {
   const signedFor = {
     attempts: [attempt('0x1', 4, { namespace: 'team-b' }), attempt('0x2', 5, { namespace: 'team-a' }), attempt('0x3', 6)],

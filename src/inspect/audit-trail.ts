@@ -1,4 +1,5 @@
 import { formatWeiAsGwei, wei } from '../lib/amounts.ts'
+import { signedFor } from '../operator/transactions/signed-for.ts'
 import type { SignerNonce } from '../resources/signer-nonce.ts'
 import type { ClosedPlace, StakingTransaction, TransactionAttempt } from '../resources/staking-transaction.ts'
 import { unnamedPlaces } from './audit-places.ts'
@@ -73,7 +74,7 @@ function entriesOf(record: StakingTransaction): readonly AuditEntry[] {
   return (status?.attempts ?? []).map((attempt): AuditEntry => {
     const { result, block } = resultOf(record, attempt)
     // A record may have passed to another resource and signer since.
-    const { owner, signer, from, network } = spec.earlier?.find(({ generation }) => generation === attempt.generation) ?? spec
+    const { owner, signer, from, network } = signedFor(spec, attempt)
     // Earlier versions of the operator did not note from whom.
     const isOwners = attempt.namespace === undefined || attempt.namespace === owner.namespace
     return {

@@ -5,7 +5,7 @@ import { conflict, stall } from '../engine/verdict.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { Memory, Standing } from './memory.ts'
 import { attemptsOf, closedOf, mayBeHandedOver, reopened, withDropped } from './protocol.ts'
-import { isSameOwner } from './signed-for.ts'
+import { isSameOwner, notedOwner } from './signed-for.ts'
 import { type RecordObject, recordOf, type TransactionStore } from './store.ts'
 
 /** What a kind asks of the log. It makes records and reads them; only the log's own controller signs. */
@@ -55,14 +55,6 @@ export interface TransactionLog {
    * @returns the record as it then is
    */
   recheck(record: RecordObject, chain: Pick<LaneChain, 'trace'>, signal: AbortSignal): Promise<RecordObject>
-}
-
-/** Whose a record is that passes on, where something was signed for that one. */
-function notedOwner(record: RecordObject): Pick<StakingTransactionSpec, 'earlier'> {
-  const { generation, owner, signer, from, network, earlier = [] } = record.spec
-  const isSignedFor = attemptsOf(recordOf(record)).some((attempt) => (attempt.generation ?? generation) === generation)
-  const isNoted = earlier.some((one) => one.generation === generation)
-  return isSignedFor && !isNoted ? { earlier: [...earlier, { generation, owner, signer, from, network }] } : {}
 }
 
 const hasLanded = ({ status }: Pick<RecordObject, 'status'>): boolean => status?.outcome?.is === 'Landed'
@@ -121,7 +113,9 @@ export function createTransactionLog(deps: {
     async witness(record, attempts, signal) {
       if (attempts.length === 0 || attemptsOf(recordOf(record)).length > 0 || record.status?.outcome !== undefined) return record
       deps.assertMayAct()
-      return store.writeStatus(record, { ...record.status, state: 'Open', attempts: [...attempts] }, signal)
+      const { generation } = record.spec
+      const followed = attempts.map((attempt) => ({ ...attempt, generation }))
+      return store.writeStatus(record, { ...record.status, state: 'Open', attempts: followed }, signal)
     },
 
     async drop(record, hash, signal) {

@@ -1,5 +1,6 @@
 import type { StakingTransactionSpec, TransactionAttempt, TransactionOwner } from '../../resources/staking-transaction.ts'
-import { ownerKey } from './store.ts'
+import { attemptsOf } from './protocol.ts'
+import { ownerKey, type RecordObject, recordOf } from './store.ts'
 
 /** Whose a record was when something of a generation was signed. */
 export type SignedFor = NonNullable<StakingTransactionSpec['earlier']>[number]
@@ -14,4 +15,16 @@ const generationOf = ({ generation, earlier = [] }: StakingTransactionSpec, atte
 export function signedFor(spec: StakingTransactionSpec, attempt: TransactionAttempt): SignedFor {
   const generation = generationOf(spec, attempt)
   return spec.earlier?.find((one) => one.generation === generation) ?? spec
+}
+
+/**
+ * What is noted of a record that passes on: whose it was, where something was signed for that one. ▸ An entry in whose generation nothing was signed, as an earlier
+ * version noted some, goes: no record has more generations with an attempt than attempts, so that the list's bound never keeps one from passing on.
+ */
+export function notedOwner(record: RecordObject): Pick<StakingTransactionSpec, 'earlier'> {
+  const { generation, owner, signer, from, network, earlier = [] } = record.spec
+  const signed = new Set(attemptsOf(recordOf(record)).map((attempt) => generationOf(record.spec, attempt)))
+  const isNoted = earlier.some((one) => one.generation === generation)
+  if (isNoted || !signed.has(generation)) return {}
+  return { earlier: [...earlier.filter((one) => signed.has(one.generation)), { generation, owner, signer, from, network }] }
 }

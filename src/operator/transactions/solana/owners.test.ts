@@ -194,3 +194,31 @@ test("a settled stake whose network's name is given to another cluster is not to
   expect(operator.records(KEY).map(({ spec }) => spec.purpose)).toEqual(['SolanaStake'])
   expect(signatures(world)).toEqual(signed)
 })
+
+test('a record that passes on twice tells of those alone whom something was signed for, and each attempt whose it is', async () => {
+  const { world } = await sent('SolanaWithdrawal')
+  const operator = world.start()
+  const { stakeId = '' } = world.status()
+  const withdrawalOf = (key: string) => operator.records(key).find(({ spec }) => spec.purpose === 'SolanaWithdrawal')
+  const { name = '' } = withdrawalOf(KEY)?.metadata ?? {}
+  world.cluster.forget()
+  world.cluster.expire()
+  world.stakes.vanish(KEY)
+  await operator.visitRecord(name)
+  const [second, third] = ['team-a/second', 'team-a/third']
+  const adopted = { adopt: { stakeId }, desiredState: 'Withdrawn' } as const
+  world.keys.break('withdrawer', 'missing')
+  world.addStake(adopted, second)
+  await world.settle(operator, { key: second, rounds: 6 })
+  expect(withdrawalOf(second)?.spec, world.explain(second)).toMatchObject({ generation: 1, earlier: [{ generation: 0 }] })
+  world.stakes.vanish(second)
+  world.keys.mend('withdrawer')
+  world.addStake(adopted, third)
+  await world.settle(operator, { key: third })
+  expect(world.ready(third), world.explain(third)).toBe(true)
+  expect(withdrawalOf(third)).toMatchObject({
+    spec: { generation: 2, earlier: [{ generation: 0, owner: { name: 'stake-1' } }] },
+    status: { attempts: [{ generation: 0 }, { generation: 2 }], outcome: { is: 'Landed' } },
+  })
+  world.assertMoney({ funded: 1, withdrawn: 1 })
+})

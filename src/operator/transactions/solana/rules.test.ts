@@ -13,7 +13,7 @@ const attempt = (hash: string, lastValidBlockHeight: number, sinceSlot = 50): Tr
   sinceSlot,
   at,
 })
-const recordOf = (status: Partial<StakingTransactionStatus> = {}): TransactionRecord => ({ uid: 'u', generation: 0, status })
+const recordOf = (status: Partial<StakingTransactionStatus> = {}): TransactionRecord => ({ uid: 'u', generation: 2, status })
 const one = recordOf({ attempts: [attempt('a', 100)] })
 const expired = (nonce: number, hash: string): ClosedPlace => ({ nonce, by: 'Expired', hash, blockNumber: 200 })
 
@@ -185,7 +185,7 @@ describe('another attempt', () => {
 
   test('forgets none before it, and the record passes to nobody while one may land', () => {
     const second = recordOf(withAttempt(recordOf(withClosed(one, [expired(0, 'a')])), attempt('b', 300)))
-    expect(second.status).toMatchObject({ state: 'Open', attempts: [{ hash: 'a' }, { hash: 'b' }], closed: [{ hash: 'a' }] })
+    expect(second.status).toMatchObject({ state: 'Open', attempts: [{ hash: 'a' }, { hash: 'b', generation: 2 }], closed: [{ hash: 'a' }] })
     expect(liveAttempts(second).map(({ attempt: { hash } }) => hash)).toEqual(['b'])
     expect(mayBeHandedOver(one)).toBe(false)
     expect(mayBeHandedOver(second)).toBe(false)
@@ -197,7 +197,7 @@ describe('an outcome', () => {
   test('of a transaction made elsewhere names it among the attempts, as found; of one that nobody knows it names none', () => {
     expect(withOutcome(one, { hash: 'x', slot: 7n, at })).toMatchObject({
       state: 'Landed',
-      attempts: [{ hash: 'a' }, { hash: 'x', found: true }],
+      attempts: [{ hash: 'a' }, { hash: 'x', found: true, generation: 2 }],
       outcome: { is: 'Landed', hash: 'x', blockNumber: 7 },
     })
     expect(withOutcome(one, { hash: '', slot: 7n, at })).toMatchObject({ attempts: [{ hash: 'a' }], outcome: { hash: '' } })

@@ -189,7 +189,7 @@ export function tooMany(record: TransactionRecord, allowed: number): 'attempts' 
 export const withAttempt = (record: TransactionRecord, attempt: TransactionAttempt): StakingTransactionStatus => ({
   ...record.status,
   state: 'Open',
-  attempts: [...attemptsOf(record), attempt],
+  attempts: [...attemptsOf(record), { ...attempt, generation: record.generation }],
 })
 export const withClosed = (record: TransactionRecord, closed: readonly ClosedPlace[]): StakingTransactionStatus => {
   const next = { ...record.status, closed: [...closedOf(record), ...closed] }
@@ -206,7 +206,7 @@ export function withOutcome(
   return {
     ...record.status,
     state: 'Landed',
-    attempts: [...known, ...(isKnown ? [] : [{ hash, kind: 'Call' as const, found: true, at }])],
+    attempts: [...known, ...(isKnown ? [] : [{ hash, kind: 'Call' as const, generation: record.generation, found: true, at }])],
     outcome: { is: 'Landed', hash, blockNumber: Number(slot) },
   }
 }
