@@ -3,9 +3,11 @@ import { formatWeiAsGwei, type Wei, wei } from '../../lib/amounts.ts'
 import type { StakingSigner } from '../../resources/staking-signer.ts'
 import type { AttemptApproval, TransactionAttempt } from '../../resources/staking-transaction.ts'
 import { wait } from '../engine/verdict.ts'
+import type { KeyError } from '../ports.ts'
 import { approvalOf } from './approvals.ts'
 import { answering, type Delivery } from './delivery.ts'
 import { createFoundWatch } from './found.ts'
+import { standingOf } from './hindrance.ts'
 import type { Admission } from './kind.ts'
 import type { Standing } from './memory.ts'
 import type { LaneDeps, Moment } from './moment.ts'
@@ -115,14 +117,17 @@ export function createCalls(deps: LaneDeps, { lacking, isShown, send, record, wa
         }
       }
       // What pays too little would be sent in vain.
-      if (isShort && known.unsigned !== undefined) throw known.unsigned
+      if (isShort && known.unsigned !== undefined) return memory.stand(of, unsignedStanding(known.unsigned, isDue))
       // A node that drops what can't be mined at this price would be handed it at every poll: it gets it when the price has fallen.
       const isHopeless = isBelowBaseFee(fees, market) && known.sent.has(attempt.hash.toLowerCase())
       const nodes = isHopeless ? [] : await lacking(moment, of, attempt)
       if (nodes.length > 0) await sendCall(moment, of, attempt, admission.signer, nodes)
       else if (!known.sent.has(attempt.hash.toLowerCase()) && (await isShown(moment, attempt))) known.sent.add(attempt.hash.toLowerCase())
-      if (known.unsigned !== undefined) throw known.unsigned
-    } else followed.assertGoesOn(known, moment, attempt)
+      if (known.unsigned !== undefined) return memory.stand(of, unsignedStanding(known.unsigned, isDue))
+    } else {
+      known.unsigned = undefined
+      followed.assertGoesOn(known, moment, attempt)
+    }
     sentSoFar(moment, of, attempt)
   }
 
@@ -135,6 +140,12 @@ export function createCalls(deps: LaneDeps, { lacking, isShown, send, record, wa
 /** The version that is sent: the newest. */
 const current = (record: RecordObject): TransactionAttempt | undefined =>
   openAttempts(recordOf(record)).findLast(({ kind }) => kind === 'Call')
+
+/** ▸ A key that was not asked in this look may sign by now: what it signs first is the version that is wanted, once that is due, and no cancel. @throws KeyError */
+function unsignedStanding(unsigned: KeyError, wasAsked: boolean): Standing {
+  if (wasAsked) throw unsigned
+  return standingOf(unsigned)
+}
 
 function sentStanding({ network, counts }: Moment, { hash, nonce = 0 }: TransactionAttempt): Standing {
   const isBehind = counts.latest < nonce

@@ -55,7 +55,8 @@ export function createDrive(deps: LaneDeps) {
       if (isCancelling(recordOf(of))) return cancel(moment, of, undefined)
       try {
         await calls.driveCall(moment, of, found)
-        known.hinderedSince = undefined
+        // As long as a key that another version needs is away, it is hindered, whether or not it was asked in this very look.
+        if (known.unsigned === undefined) known.hinderedSince = undefined
         return
       } catch (error) {
         moment.signal.throwIfAborted()

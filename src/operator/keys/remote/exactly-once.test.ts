@@ -3,7 +3,7 @@ import { ChainError } from '../../../chains/ethereum/chain.ts'
 import { CURVE_ORDER } from '../../../chains/ethereum/signature.ts'
 import { systemClock } from '../../../lib/clock.ts'
 import { sameHex } from '../../../lib/hex.ts'
-import type { Clock, EthereumKeys } from '../../ports.ts'
+import { type Clock, type EthereumKeys, KeyError } from '../../ports.ts'
 import { createFakeKeys, testKeys } from '../../testing/fake-keys.ts'
 import { createFakeKms, toDer } from '../../testing/fake-kms.ts'
 import { misfortune, shuffle } from '../../testing/misfortune.ts'
@@ -150,6 +150,66 @@ test.each(['a new leader', 'the same leader'])(
     assertOnce(world, KEY)
   },
 )
+
+test('one that comes back signs the higher price first, and no cancel, however often the lane is woken between polls', async () => {
+  const { world, kms, keys } = kmsWorld({ stakes: 2 })
+  const operator = world.start()
+  for (const key of keys) await world.visit(operator, key)
+  const [{ maxFeePerGasWei = '0', maxPriorityFeePerGasWei = '0' } = {}] = attempts(world)
+  expect(keys.map((key) => attempts(world, key).map(({ nonce }) => nonce))).toEqual([[0], [1]])
+  kms.state.isGone = true
+  world.chain.state.baseFee = BigInt(maxFeePerGasWei) - BigInt(maxPriorityFeePerGasWei) + 1n
+  await world.visit(operator)
+  world.clock.advance(600_000)
+  // Longer than a lane is patient with what passes, though others wait behind it.
+  await polls(world, operator, KEY, 6)
+  expect(world.condition('Ready')?.reason).toBe('SignerUnavailable')
+  kms.state.isGone = false
+  for (let second = 0; second < 45; second++) {
+    await world.visit(operator)
+    world.clock.advance(1_000)
+  }
+  for (const key of keys)
+    expect(
+      attempts(world, key).map(({ kind }) => kind),
+      said(world, key),
+    ).toEqual(['Call', 'Call'])
+  await world.settle(operator, keys)
+  world.assertMoney({ deposits: 2 })
+  assertLogged(world, keys)
+})
+
+test('one that signs cancels alone, by a rule of its own, moves the lane all the same: what others wait behind is cancelled', async () => {
+  let isStrict = false
+  const { world, keys } = kmsWorld({
+    stakes: 2,
+    openKeys(clock) {
+      const remote = createFakeKms(firstKey).open(clock)
+      return {
+        ...remote,
+        async signTransaction(keyName, from, transaction, signal) {
+          if (isStrict && transaction.data !== '0x') throw new KeyError('refused', 'The remote signer kms refuses to sign.')
+          return remote.signTransaction(keyName, from, transaction, signal)
+        },
+      }
+    },
+  })
+  const operator = world.start()
+  for (const key of keys) await world.visit(operator, key)
+  const [{ maxFeePerGasWei = '0', maxPriorityFeePerGasWei = '0' } = {}] = attempts(world)
+  isStrict = true
+  world.chain.state.baseFee = BigInt(maxFeePerGasWei) - BigInt(maxPriorityFeePerGasWei) + 1n
+  await world.visit(operator)
+  world.clock.advance(600_000)
+  for (let second = 0; second < 60 && attempts(world).length === 1; second++) {
+    await world.visit(operator)
+    world.clock.advance(1_000)
+  }
+  expect(
+    attempts(world).map(({ kind }) => kind),
+    said(world, KEY),
+  ).toEqual(['Call', 'Cancel'])
+})
 
 test('a cancel whose price would be raised while the signer is gone is given to nodes that forget it, too', async () => {
   const { world, kms, keys } = kmsWorld({ stakes: 2 })
