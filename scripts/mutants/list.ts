@@ -170,7 +170,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'lost-bytes',
     without: 'a call that can not be sent again does not hold its lane',
-    patches: [{ file: `${log}/call.ts`, from: 'else followed.assertGoesOn(known, moment, attempt)', to: 'else void followed' }],
+    patches: [{ file: `${log}/call.ts`, from: 'followed.assertGoesOn(known, moment, attempt)', to: 'void followed' }],
     tests: [`${log}/rows-witnesses.test.ts`],
     titles: 'and it is followed under its nonce',
   },

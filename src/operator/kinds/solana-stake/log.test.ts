@@ -291,7 +291,7 @@ test.each([
   'so it is where lamports that came meanwhile kept the account open, and this one has withdrawn them ($to)',
   async ({ destination, reason }) => {
     const { world, account } = await readyStake()
-  const operator = world.start()
+    const operator = world.start()
     world.editSpec({ desiredState: 'Inactive' })
     await world.settle(operator)
     const { stakeId = '' } = world.status()
