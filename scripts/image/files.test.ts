@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { filesBelow, isNotRun, prune } from './files.ts'
-import { packagesOf } from './imports.ts'
+import { modulesOf, needed, packagesOf } from './imports.ts'
 import { licenceOf, licencesFile, packageFolders } from './licences.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'image-files-'))
@@ -54,6 +54,41 @@ test('the packages of a module are those that it imports, in every way', () => {
     '}',
   ].join('\n')
   expect(packagesOf(text)).toEqual(['@chainsafe/blst', 'fastify', 'pg', 'swagger-ui-dist', 'viem', 'zod'])
+})
+
+test('a module needs what it imports at once, and neither types nor what it imports when it is called', () => {
+  const text = [
+    "import { a } from './a.ts'",
+    "import b, {\n  type c,\n  d,\n} from '../b.ts'",
+    "import type { e } from './types.ts'",
+    "import type {\n  f,\n} from './types.ts'",
+    "export * from './c.ts'",
+    "export type { g } from './types.ts'",
+    "import './d.ts'",
+    "import 'pg'",
+    "const later = await import('./later.ts')",
+  ].join('\n')
+  expect(modulesOf(text)).toEqual(['./a.ts', '../b.ts', './c.ts', './d.ts'])
+})
+
+describe('each image', () => {
+  const src = join(import.meta.dirname, '../../src')
+  const modules = filesBelow(src).filter((file) => file.endsWith('.ts') && !/\.test\.ts$|(?:^|\/)testing\//.test(file))
+  test.each([
+    { target: 'operator', other: 'service' },
+    { target: 'service', other: 'operator' },
+  ])('of the $target starts without anything of the $other, which it leaves out', ({ target, other }) => {
+    const roots = modules.filter((file) => file === 'main.ts' || file === 'kubectl-staking.ts' || file.startsWith(`${target}/`))
+    expect(roots.length).toBeGreaterThan(10)
+    const all = [...needed(src, roots)]
+    expect(all.length).toBeGreaterThan(roots.length)
+    expect(all.filter(([module]) => module.startsWith(`${other}/`)).map(([module, by]) => `${by} imports ${module}`)).toEqual([])
+  })
+
+  test('of the operator holds all that its commands import when they are called', () => {
+    const roots = modules.filter((file) => !file.startsWith('service/'))
+    expect([...needed(src, roots)].filter(([module]) => module.startsWith('service/'))).toEqual([])
+  })
 })
 
 describe('licences', () => {

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { prune } from './files.ts'
-import { packagesBelow } from './imports.ts'
+import { filesBelow, prune } from './files.ts'
+import { needed, packagesBelow } from './imports.ts'
 import { licenceOf, licencesFile, packageFolders } from './licences.ts'
 import { type Lock, type Manifest, partOfLock } from './lock.ts'
 
@@ -63,6 +63,9 @@ function assemble(target: 'operator' | 'service'): void {
   const compiled = join(to, `${target}-dist`)
   const other = target === 'operator' ? 'service' : 'operator'
   cpSync(dist, compiled, { recursive: true, filter: (path) => path !== join(dist, other) })
+  const roots = ['main.js', ...filesBelow(compiled).filter((file) => file.startsWith(`${target}/`) && file.endsWith('.js'))]
+  for (const [module, by] of needed(compiled, roots))
+    if (!existsSync(join(compiled, module))) throw new Error(`${by} imports ${module}, which the image of the ${target} leaves out`)
   install(dir, packagesBelow(compiled), { license: project.license, description: project.description })
   const cyclonedx = join(tools, 'node_modules/@cyclonedx/cyclonedx-npm/bin/cyclonedx-npm-cli.js')
   // npm calls an optional peer of another version than a package would take (ws and utf-8-validate) an error.

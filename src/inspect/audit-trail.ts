@@ -1,5 +1,5 @@
 import { formatWeiAsGwei, wei } from '../lib/amounts.ts'
-import { signedFor } from '../operator/transactions/signed-for.ts'
+import { signedFor } from '../resources/signed-for.ts'
 import type { SignerNonce } from '../resources/signer-nonce.ts'
 import type { ClosedPlace, StakingTransaction, TransactionAttempt } from '../resources/staking-transaction.ts'
 import { unnamedPlaces } from './audit-places.ts'

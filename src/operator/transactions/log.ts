@@ -4,8 +4,8 @@ import type { StakingTransactionSpec, TransactionAttempt, TransactionOwner } fro
 import { conflict, stall } from '../engine/verdict.ts'
 import type { LaneChain } from './chain-port.ts'
 import type { Memory, Standing } from './memory.ts'
+import { isSameOwner, notedOwner } from './noted-owner.ts'
 import { attemptsOf, closedOf, mayBeHandedOver, reopened, withDropped } from './protocol.ts'
-import { isSameOwner, notedOwner } from './signed-for.ts'
 import { type RecordObject, recordOf, type TransactionStore } from './store.ts'
 
 /** What a kind asks of the log. It makes records and reads them; only the log's own controller signs. */

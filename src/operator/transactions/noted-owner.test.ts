@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { signedFor } from '../../resources/signed-for.ts'
 import type { StakingTransactionSpec, TransactionAttempt } from '../../resources/staking-transaction.ts'
-import { notedOwner, signedFor } from './signed-for.ts'
+import { notedOwner } from './noted-owner.ts'
 import type { RecordObject } from './store.ts'
 
 const ownedBy = (name: string, generation: number) => ({
