@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
+import { relative } from 'node:path'
 import { parseArgs } from 'node:util'
 
 /**
@@ -35,8 +36,10 @@ interface Counts {
   readonly passed: number
   readonly failures: number
   readonly skipped: number
+  /** A line for each test that failed, and for each file that could not be loaded. */
+  readonly names: readonly string[]
 }
-const none: Counts = { passed: 0, failures: 0, skipped: 0 }
+const none: Counts = { passed: 0, failures: 0, skipped: 0, names: [] }
 
 step('types', 'tsc', '--noEmit')
 step('lint', 'biome', 'check', '--error-on-warnings', '.')
@@ -54,7 +57,14 @@ if (minutes !== undefined) {
   counted.push(tests('soak', 'test-report-soak.json', ['--config', 'test/soak/vitest.config.ts']))
 }
 
-const sum = counted.reduce((a, b) => ({ passed: a.passed + b.passed, failures: a.failures + b.failures, skipped: a.skipped + b.skipped }))
+const sum = counted.reduce((a, b) => ({
+  passed: a.passed + b.passed,
+  failures: a.failures + b.failures,
+  skipped: a.skipped + b.skipped,
+  names: [...a.names, ...b.names],
+}))
+// Once more at the end: of a long log, often no more than the end is kept.
+for (const name of sum.names) process.stdout.write(`failed: ${name}\n`)
 if (failed.length > 0) process.stdout.write(`failed: ${failed.join(', ')}\n`)
 process.stdout.write(`${sum.passed} passed, ${sum.failures} failed, ${sum.skipped} skipped\n`)
 process.exit(failed.length === 0 && sum.failures === 0 ? 0 : 1)
@@ -68,15 +78,44 @@ function tests(name: string, report: string, args: readonly string[]): Counts {
   return counts
 }
 
+interface Report {
+  readonly numPassedTests?: number
+  readonly numFailedTests?: number
+  readonly numPendingTests?: number
+  readonly numTodoTests?: number
+  readonly numFailedTestSuites?: number
+  readonly testResults?: readonly {
+    readonly name: string
+    readonly status: string
+    readonly message: string
+    readonly assertionResults: readonly {
+      readonly fullName: string
+      readonly status: string
+      readonly failureMessages: readonly string[]
+    }[]
+  }[]
+}
+
 function countsOf(report: string): Counts {
   try {
-    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, numFailedTestSuites } = JSON.parse(
-      readFileSync(report, 'utf8'),
-    ) as Record<string, number>
+    const told = JSON.parse(readFileSync(report, 'utf8')) as Report
     // A file that can't even be loaded has no tests of its own to fail.
-    const failures = Math.max(numFailedTests ?? 0, (numFailedTestSuites ?? 0) > 0 ? 1 : 0)
-    return { passed: numPassedTests ?? 0, failures, skipped: (numPendingTests ?? 0) + (numTodoTests ?? 0) }
+    const failures = Math.max(told.numFailedTests ?? 0, (told.numFailedTestSuites ?? 0) > 0 ? 1 : 0)
+    return {
+      passed: told.numPassedTests ?? 0,
+      failures,
+      skipped: (told.numPendingTests ?? 0) + (told.numTodoTests ?? 0),
+      names: (told.testResults ?? []).flatMap(failuresOf),
+    }
   } catch {
     return none
   }
+}
+
+function failuresOf({ name, status, message, assertionResults }: NonNullable<Report['testResults']>[number]): readonly string[] {
+  const line = (what: string, why: string): string =>
+    `${relative(process.cwd(), name)}${what}: ${why.split('\n', 1)[0]?.slice(0, 300) ?? ''}`
+  const failing = assertionResults.filter((one) => one.status === 'failed')
+  if (failing.length > 0) return failing.map((one) => line(` > ${one.fullName}`, one.failureMessages[0] ?? ''))
+  return status === 'failed' ? [line('', message)] : []
 }
