@@ -110,6 +110,30 @@ describe('whose deposit a status shows is told by the transaction log', () => {
     ['as it is that of an earlier one of its name', recordOf({ originUid: 'uid-0' }), false, /an earlier resource of this name/],
     ['as it is another transaction', recordOf({}, { attempts: [call(3)] }), false, /does not have transaction 0x2222/],
     ['as nothing of it was signed', recordOf({}, {}), false, /does not have transaction 0x2222/],
+    [
+      'as one that came second',
+      recordOf({}, { attempts: [call(1), call(2)], outcome: { ...call(2), is: 'FrontRun' } }),
+      false,
+      /FrontRun: somebody else/,
+    ],
+    [
+      'as one that failed',
+      recordOf({}, { attempts: [call(2)], outcome: { ...call(2), is: 'Reverted' } }),
+      false,
+      /Reverted: nothing was deposited/,
+    ],
+    [
+      'as one that was cancelled',
+      recordOf({}, { attempts: [call(1), call(2)], closed: [{ nonce: 7, by: 'Cancel', hash: hashOf(3) }] }),
+      'unknown',
+      /nothing of it that can still land: nonce 7 was used by 0x3333\w+ \(Cancel\)/,
+    ],
+    [
+      'as one that is made again',
+      recordOf({}, { attempts: [call(1), { ...call(2), nonce: 8 }], closed: [{ nonce: 7, by: 'Cancel', hash: hashOf(3) }] }),
+      true,
+      /has it for this stake$/,
+    ],
     ['as it has none for the key', 'absent', 'unknown', /^there is no StakingTransaction deposit-560048-.* ask who runs the operator$/],
     ['as whoever looks may not read it', 'forbidden', 'unknown', /^you may not read StakingTransactions.* staking-operator-signers/],
   ])('%s', async (_what, record, holds, says) => {

@@ -5,7 +5,7 @@ import { definitionOf } from '../operator/saga-collection.ts'
 import { hashIn } from '../operator/transactions/ethereum-texts.ts'
 import { transactionName } from '../operator/transactions/names.ts'
 import type { EthereumStake } from '../resources/ethereum-stake.ts'
-import { type StakingTransaction, stakingTransaction } from '../resources/staking-transaction.ts'
+import { type StakingTransaction, stakingTransaction, type TransactionAttempt } from '../resources/staking-transaction.ts'
 import type { Cluster } from './cluster.ts'
 import { type Verdict, verdict } from './verdict.ts'
 
@@ -47,14 +47,32 @@ export async function lookUpLogged(
     return broken(
       `StakingTransaction ${name} has this deposit for ${isPlace ? 'an earlier resource of this name' : `${kind} ${namespace}/${of}`}: this stake’s status shows what another one has paid`,
     )
-  const { outcome, attempts = [] } = record.status ?? {}
+  const { outcome, attempts = [], closed = [] } = record.status ?? {}
   const calls = attempts.flatMap((attempt) => (attempt.kind === 'Call' ? [hashIn(attempt)] : []))
   const shown = status?.transaction?.hash
   if (shown !== undefined && ![...calls, ...(outcome === undefined ? [] : [hashIn(outcome)])].some((hash) => sameHex(hash, shown)))
     return broken(`StakingTransaction ${name} does not have transaction ${shown}, which this stake’s status shows`)
-  const versions = outcome === undefined ? calls.toReversed() : [hashIn(outcome)]
-  return {
-    verdict: verdict(RULE, true, `StakingTransaction ${name} has it for this stake`),
-    versions: versions.map((hash) => ({ hash })),
+  const versions = (outcome === undefined ? calls.toReversed() : [hashIn(outcome)]).map((hash) => ({ hash }))
+  switch (outcome?.is) {
+    case 'FrontRun':
+      return {
+        ...broken(
+          `StakingTransaction ${name} has it as FrontRun: somebody else’s deposit came before it, and gave the key their withdrawal credentials`,
+        ),
+        versions,
+      }
+    case 'Reverted':
+      return { ...broken(`StakingTransaction ${name} has it as Reverted: nothing was deposited`), versions }
   }
+  // Of a place that is closed nothing lands any more. It may be made again under another.
+  const isClosed = ({ nonce }: TransactionAttempt): boolean => closed.some((one) => one.nonce === nonce)
+  const last = closed.at(-1)
+  if (last !== undefined && outcome === undefined && attempts.every(isClosed))
+    return {
+      ...unknown(
+        `StakingTransaction ${name} has nothing of it that can still land: nonce ${last.nonce} was used by ${last.hash} (${last.by}). The stake’s conditions say whether it is made again`,
+      ),
+      versions,
+    }
+  return { verdict: verdict(RULE, true, `StakingTransaction ${name} has it for this stake`), versions }
 }
