@@ -37,6 +37,8 @@ export type Tried =
 export interface ClusterView {
   readonly name: string
   readonly namespace: string
+  /** As whom objects are applied. */
+  readonly fieldManager: string
   labels(namespace: string): Promise<Labels>
   live(definition: KindDefinition, ref: { readonly name: string; readonly namespace?: string }): Promise<LiveObject | 'absent' | Forbidden>
   tryApply(definition: KindDefinition, ref: { readonly name: string; readonly namespace?: string }, object: ManifestObject): Promise<Tried>
@@ -83,6 +85,7 @@ export async function viewCluster(
   return {
     name: cluster.server,
     namespace,
+    fieldManager,
     signers,
     records,
     places,

@@ -708,6 +708,48 @@ describe('with a cluster', () => {
       expect(one(await planned([stake('a', { amountEth: '1' }, by('argo'))], { server }), 'a').action).toBe('refused')
     })
 
+    test.each<[string, Json]>([
+      ['leaves the list as it is', stake('a', { maxFeePerGasGwei: '70' }, by('ci'))],
+      ['adds one user to the list', stake('a', { maxFeePerGasGwei: '70' }, by('ci\nargo'))],
+      ['says nothing of it', stake('a', { maxFeePerGasGwei: '70' })],
+    ])('is whoever changes it, where the manifest %s: one of them may apply it', async (_what, changed) => {
+      const { server } = clusterOf([teamA, asking(), stake('a', {}, by('ci'))], () =>
+        denied('exactly: ci, then on a line of its own planner'),
+      )
+      const found = one(await planned([changed], { server }), 'a')
+      expect(found).toMatchObject({ action: 'change', refusals: [] })
+      expect(found.unknown.join()).toMatch(/has to name whoever applies it/)
+    })
+
+    const applied = {
+      manager: 'kubectl',
+      operation: 'Apply',
+      fieldsV1: { 'f:metadata': { 'f:annotations': { 'f:staking.dev/requested-by': {} } } },
+    }
+    test.each<[string, Json, Json?]>([
+      ['names somebody else in their place', stake('a', {}, by('argo'))],
+      ['adds a user, and changes nothing', stake('a', {}, by('ci\nargo'))],
+      ['takes the list away, and changes nothing', stake('a')],
+      ['takes away the list that it had applied', stake('a', { maxFeePerGasGwei: '70' }), { managedFields: [applied] }],
+      ['puts a user before the others', stake('a', { maxFeePerGasGwei: '70' }, by('argo\nci'))],
+      ['adds two', stake('a', { maxFeePerGasGwei: '70' }, by('ci\nargo\nflux'))],
+      ['ends in an empty line', stake('a', { maxFeePerGasGwei: '70' }, by('ci\nargo\n'))],
+    ])('is nobody, where the manifest %s: that is refused, whoever applies it', async (_what, changed, more = {}) => {
+      const { server } = clusterOf([teamA, asking(), stake('a', {}, { ...by('ci'), ...more })], () => denied('exactly: ci'))
+      const plan = await planned([changed], { server })
+      expect(one(plan, 'a')).toMatchObject({
+        action: 'refused',
+        refusals: [{ by: 'API server', message: expect.stringContaining('It must be exactly: ci') }],
+      })
+      expect(exitCodeOf(plan, { strict: false })).toBe(2)
+    })
+
+    test('is one user, where it is created: two, or one and an empty line, are refused', async () => {
+      const { server } = clusterOf([teamA, asking()], () => denied('exactly: planner'))
+      for (const users of ['argo\nflux', 'argo\n', '\nargo'])
+        expect(one(await planned([stake('a', {}, by(users))], { server }), 'a').action).toBe('refused')
+    })
+
     test('of what was created without the annotation stays unknown, whoever applies it: that is refused', async () => {
       const late = denied('left out, since it was when this was created')
       const { server } = clusterOf([teamA, asking(), stake('a')], () => late)

@@ -23,6 +23,7 @@ import { planSolanaAuthorization } from './plan-solana-authorization.ts'
 import { planSolanaStake } from './plan-solana-stake.ts'
 import { planValidatorRequest } from './plan-validator-request.ts'
 import type { Plan, PlannedResource } from './planned.ts'
+import { mayBeOfAnother } from './requesters.ts'
 import { createRooms } from './rooms.ts'
 import { judge, placeProblems } from './rules.ts'
 import type { PlanContext } from './subject.ts'
@@ -155,11 +156,17 @@ async function taken(
     case 'refused':
       refuse(draft, { by: 'API server', message: tried.message })
       return { object: undefined, ...known }
-    case 'of-another':
+    case 'of-another': {
+      const judged = byRules()
+      if (judged !== undefined && !mayBeOfAnother({ object: judged, ...known }, view.fieldManager)) {
+        refuse(draft, { by: 'API server', message: tried.message })
+        return { object: undefined, ...known }
+      }
       draft.unknown.push(
         `what the API server says to it: it was tried as you, and annotation ${REQUESTED_BY_ANNOTATION} has to name whoever applies it (${tried.message})`,
       )
-      return { object: byRules(), ...known }
+      return { object: judged, ...known }
+    }
     case 'no-namespace':
       if (at !== undefined && !inManifests.has(at)) break
       draft.unknown.push(`what the API server's admission policies say: namespace ${at} does not exist yet`)
