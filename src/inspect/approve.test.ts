@@ -43,13 +43,16 @@ describe('what nobody is recorded to have asked for', () => {
     subject: '0xab',
     amount: '32000000000',
   }
-  /** Approves it as bob, where Ready has this reason. */
-  async function tried(reason: string): Promise<readonly StakingApproval[]> {
+  /** Approves it as bob, where Ready has this reason, and the signer this policy. */
+  async function tried(reason: string, approval?: object): Promise<readonly StakingApproval[]> {
     const made: StakingApproval[] = []
     const conditions = [{ type: 'Ready', status: 'False', reason, message: '', lastTransitionTime: '2030-01-01T00:00:00Z' }]
+    const signer = { metadata: { name: 'treasury' }, spec: { chain: 'Ethereum', policy: { approval } } }
     const get = async ({ kind }: ResourceDefinition) =>
       kind === 'StakingSigner'
-        ? 'forbidden'
+        ? approval === undefined
+          ? 'forbidden'
+          : signer
         : { kind: 'EthereumStake', metadata: plan.resource, status: { plan: withHash(plan), conditions } }
     const api = {
       call: async () => ({ status: { userInfo: { username: 'bob', groups: ['approvers'] } } }),
@@ -64,15 +67,33 @@ describe('what nobody is recorded to have asked for', () => {
     await approve(cluster, await readApprovable(cluster, 'ethstake/stake-1', 'team-a', never), undefined, never)
     return made
   }
+  const by = [{ group: 'approvers' }]
 
-  test('is approved where the operator waits for an approval all the same (allowUnrecorded)', async () => {
-    const [made] = await tried('ApprovalRequired')
-    expect(stakingApprovalSpec.safeParse(made?.spec)).toMatchObject({ success: true })
-    expect(made?.spec.requestedBy).toEqual([])
-  })
+  // Also before the operator waits for it: a raised cap is approved while the transaction goes on within the old one.
+  test.each(['ApprovalRequired', 'FeeTooHigh', 'Planned'])(
+    'is approved where the policy lets that go, also while Ready is %s',
+    async (reason) => {
+      for (const policy of [{ by, allowUnrecorded: true }, undefined]) {
+        const [made] = await tried(reason, policy)
+        expect(stakingApprovalSpec.safeParse(made?.spec)).toMatchObject({ success: true })
+        expect(made?.spec.requestedBy).toEqual([])
+      }
+    },
+  )
 
-  test.each(['ApprovalUnproven', 'Planned'])('is not approved where the operator says %s', async (reason) => {
-    await expect(tried(reason)).rejects.toThrow(/who has asked for it is not recorded .* no approval would count/)
+  test.each(['ApprovalRequired', 'FeeTooHigh', 'Planned'])(
+    'is not approved where the policy does not, whatever Ready says: %s',
+    async (reason) => {
+      await expect(tried(reason, { by })).rejects.toThrow(
+        /^who has asked for it is not recorded .* no approval would count, as StakingSigner treasury takes none of that \(spec\.policy\.approval\.allowUnrecorded\)$/,
+      )
+    },
+  )
+
+  test('is not approved where the policy cannot be read, and the operator says that none would count', async () => {
+    await expect(tried('ApprovalUnproven')).rejects.toThrow(
+      /^nobody can prove who has asked for it: no approval would count, as the message of its condition Ready says$/,
+    )
   })
 })
 

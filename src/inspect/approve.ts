@@ -27,8 +27,8 @@ export interface Approvable {
   readonly plan: ShownPlan
   /** Who has asked for it; empty where that is not recorded. */
   readonly requestedBy: readonly string[]
-  /** The operator waits for an approval, also where nobody is recorded to have asked: then the policies let that go (allowUnrecorded). */
-  readonly isAwaited: boolean
+  /** The operator says that no approval counts, as nobody can prove who has asked. */
+  readonly isUnproven: boolean
   readonly signers: SignersSeen
   /** Who would approve. */
   readonly user: string
@@ -68,23 +68,21 @@ export async function readApprovable(cluster: Cluster, target: string, namespace
     )
   const { username, groups = [] } = await whoAmI(cluster, signal)
   const requestedBy = (metadata.annotations?.[REQUESTED_BY_ANNOTATION] ?? '').split('\n').filter((user) => user !== '')
-  const isAwaited = findCondition(status.conditions, 'Ready')?.reason === 'ApprovalRequired'
-  return { plan, requestedBy, isAwaited, signers: await signersOf(cluster, plan, signal), user: username, groups }
+  const isUnproven = findCondition(status.conditions, 'Ready')?.reason === 'ApprovalUnproven'
+  return { plan, requestedBy, isUnproven, signers: await signersOf(cluster, plan, signal), user: username, groups }
 }
 
 /** Approves it as whoever asks. @returns the approval's name @throws InspectError where the cluster refuses it, or nobody knows what it did */
 export async function approve(
   cluster: Cluster,
-  { plan, requestedBy, isAwaited, user, groups, signers }: Approvable,
+  { plan, requestedBy, isUnproven, user, groups, signers }: Approvable,
   expiresAt: Date | undefined,
   signal: AbortSignal,
 ): Promise<string> {
   const { kind, namespace, name, uid } = plan.resource
   if (requestedBy.includes(user)) throw new InspectError(`you (${user}) have asked for it: somebody else must approve it`)
-  if (requestedBy.length === 0 && !isAwaited)
-    throw new InspectError(
-      `who has asked for it is not recorded (annotation ${REQUESTED_BY_ANNOTATION}): no approval would count, as the message of its condition Ready says`,
-    )
+  if (isUnproven)
+    throw new InspectError('nobody can prove who has asked for it: no approval would count, as the message of its condition Ready says')
   const ofKind = approvableKinds.find((one) => one === kind)
   if (ofKind === undefined) throw new InspectError(`nothing of a ${kind} is approved`)
   const named = approverGroups(groups, signers.asks)
