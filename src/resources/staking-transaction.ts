@@ -17,6 +17,9 @@ import {
   writtenOnce,
 } from './schema.ts'
 
+/** Versions of one transaction that its record holds. No place is given out under which not all of its own would fit. */
+export const MOST_ATTEMPTS = 128
+
 /** What a StakingTransaction is for. Each purpose is carried out once: the object's name is made of it. */
 export const transactionPurposes = [
   'Deposit',
@@ -78,7 +81,7 @@ const spec = z.object({
   ),
   earlier: z
     .array(earlier)
-    .max(96)
+    .max(MOST_ATTEMPTS)
     .optional()
     .describe(
       'Whose it was when something of a generation was signed, where it has passed on since: attempts of that generation are theirs.',
@@ -200,8 +203,12 @@ const status = z.object({
       'Waiting (nothing of it can land), Unclaimed (nor is a resource there that it was made for, so that nothing will), Open (an attempt may land), or its outcome. For people: derived from the rest.',
     ),
   place: wholeNumber().optional().describe('The nonce in use. A place of the lane that no transaction names is a filler.'),
-  attempts: z.array(attempt).max(96).optional().describe('Every version that was ever signed, oldest first. None is ever forgotten.'),
-  closed: z.array(closed).max(96).optional().describe('Earlier places, each proven closed by what used its nonce.'),
+  attempts: z
+    .array(attempt)
+    .max(MOST_ATTEMPTS)
+    .optional()
+    .describe('Every version that was ever signed, oldest first. None is ever forgotten.'),
+  closed: z.array(closed).max(MOST_ATTEMPTS).optional().describe('Earlier places, each proven closed by what used its nonce.'),
   outcome: outcome.optional().describe('What came of it, final and proven.'),
   claims: z
     .array(claim)

@@ -129,3 +129,10 @@ export function assertOwnName({ metadata, spec }: Pick<RecordObject, 'metadata' 
       `StakingTransaction ${metadata.name} says that it is for what ${own} is for: somebody has made it by hand. Nothing is signed for it. Delete it.`,
     )
 }
+
+/** The record has no room for what making it once more may take. It goes by itself some time after its resource, since nothing of it can land. */
+export const recordFull = ({ metadata, status }: RecordObject): Halt =>
+  stall(
+    'RemadeTooOften',
+    `StakingTransaction ${metadata.name} holds ${status?.attempts?.length} versions of it, and has no room for more (see its status.closed). It is not made again. To go on, delete the resource, wait until that StakingTransaction is gone (it goes by itself, some time after), and create the resource anew.`,
+  )

@@ -6,9 +6,9 @@ import type { AttemptApproval } from '../../resources/staking-transaction.ts'
 import { retry, stall, wait } from '../engine/verdict.ts'
 import type { Admission } from './kind.ts'
 import type { LaneDeps, Moment } from './moment.ts'
-import { assertOwnName } from './owner.ts'
+import { assertOwnName, recordFull } from './owner.ts'
 import { feesFor, standsARise } from './price.ts'
-import { backsOffUntil, mayTakePlace, remakesOf, testimony } from './protocol.ts'
+import { backsOffUntil, hasRoomForPlace, mayTakePlace, remakesOf, testimony } from './protocol.ts'
 import type { Recall } from './recall.ts'
 import { createRivals } from './rivals.ts'
 import { type RecordObject, recordOf } from './store.ts'
@@ -50,6 +50,7 @@ export function createPreparation(
         )
       case 'yes':
     }
+    if (!hasRoomForPlace(recordOf(record))) throw recordFull(record)
     assertOwnName(record)
     const importing = deps.importingFor(record)
     if (importing !== undefined) throw importing

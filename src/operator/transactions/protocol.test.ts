@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { StakingTransactionStatus, TransactionAttempt } from '../../resources/staking-transaction.ts'
+import { type StakingTransactionStatus, stakingTransaction, type TransactionAttempt } from '../../resources/staking-transaction.ts'
 import {
   backsOffUntil,
   type Counts,
   conclude,
   forgottenPlaces,
   type Hindrance,
+  hasRoomForPlace,
   highestPlace,
   holesOf,
   isCancelling,
@@ -323,6 +324,17 @@ describe('openAttempts, isOpen and isCancelling', () => {
     expect(isCancelling(of)).toBe(cancelling)
     expect(isOpen(of)).toBe(isOpenNow)
   })
+})
+
+test('a place is taken only where all of its versions have room in the record, and a few that the chain alone may show', () => {
+  const holding = (count: number) => record({ attempts: Array.from({ length: count }, (_, nonce) => attempt(nonce, `0x${nonce}`)) })
+  const most = stakingTransaction.status.shape.attempts.unwrap()
+  const isWritable = (count: number) => most.safeParse(holding(count).status.attempts).success
+  const last = Array.from({ length: 200 }, (_, count) => count).findLast((count) => hasRoomForPlace(holding(count))) ?? 0
+  // What a person may allow at most: 25 places of two versions each, twice over.
+  expect(last).toBeGreaterThan(90)
+  expect(isWritable(last + MAX_VERSIONS + 16)).toBe(true)
+  expect(hasRoomForPlace(holding(last + 1))).toBe(false)
 })
 
 describe('mayTakePlace', () => {

@@ -1,10 +1,11 @@
 import { sameHex } from '../../lib/hex.ts'
-import type {
-  ClosedPlace,
-  StakingTransactionStatus,
-  TransactionAttempt,
-  TransactionOutcome,
-  TransactionOwner,
+import {
+  type ClosedPlace,
+  MOST_ATTEMPTS,
+  type StakingTransactionStatus,
+  type TransactionAttempt,
+  type TransactionOutcome,
+  type TransactionOwner,
 } from '../../resources/staking-transaction.ts'
 
 /**
@@ -235,6 +236,13 @@ export function mayTakePlace(record: TransactionRecord, allowed: number): MayTak
   if (lost > MAX_REMAKES + allowed || cancelled > MAX_CANCELS + allowed) return 'too-many-remakes'
   return 'yes'
 }
+
+/**
+ * ▸ Another place is taken only where all versions that it may come to have room in the record: a cancel that can't be written down is not sent, and holds its
+ * lane for good. The rest is for what the chain shows and the log did not know.
+ */
+export const hasRoomForPlace = (record: Pick<TransactionRecord, 'status'>): boolean =>
+  attemptsOf(record).length <= MOST_ATTEMPTS - 2 * MAX_VERSIONS
 
 /** The cancel that has used the nonce of a version: it is final, so that the version can't land. */
 export function cancelOf(record: TransactionRecord, version: string): ClosedPlace | undefined {

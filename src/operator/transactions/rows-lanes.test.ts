@@ -658,3 +658,63 @@ describe('what closes a place is final on one node, and the other does not answe
     expect(world.chain.requests()).toHaveLength(1)
   })
 })
+
+describe('a record that is nearly full', () => {
+  /** So many versions of it were signed before, four under each nonce that something else has used. */
+  function fill(world: World, count: number): void {
+    const hash = (digit: string, at: number) => `0x${digit}${at.toString(16).padStart(63, '0')}`
+    world.editRecord((one) => ({
+      ...one,
+      status: {
+        ...one.status,
+        attempts: Array.from({ length: count }, (_, at) => ({
+          hash: hash('1', at),
+          kind: 'Call' as const,
+          nonce: Math.floor(at / 4),
+          generation: one.spec.generation,
+          at: '2030-01-01T00:00:00Z',
+        })),
+        closed: Array.from({ length: Math.ceil(count / 4) }, (_, nonce) => ({
+          nonce,
+          generation: one.spec.generation,
+          by: 'Foreign' as const,
+          hash: hash('2', nonce),
+          blockNumber: 1,
+          blockHash: hash('3', nonce),
+        })),
+      },
+    }))
+  }
+  /** With a stake that waits for the price, whose record holds so many, and which a person has allowed to go on. */
+  async function worldWith(count: number): Promise<{ readonly world: World; readonly operator: Operator }> {
+    const world = worldOf(KEY, {}, { maxFeePerGasGwei: '1' })
+    const operator = world.start()
+    await world.visit(operator)
+    fill(world, count)
+    world.editRecord((one) => ({ ...one, metadata: { ...one.metadata, annotations: { 'staking.dev/allow-remakes': '99' } } }))
+    world.clock.advance(POLL)
+    edit(world, KEY, { maxFeePerGasGwei: '100' })
+    return { world, operator }
+  }
+
+  test('and given up under its last place is cancelled, for whoever waits behind it', async () => {
+    const { world, operator } = await worldWith(96)
+    await world.visit(operator)
+    expect(world.record(KEY)?.status?.attempts).toHaveLength(97)
+    world.chain.forget()
+    edit(world, KEY, { suspend: true })
+    await assertMoves(world, operator)
+  })
+
+  test('takes no place under which its versions may not have room, whatever a person allows: it says so, and holds nobody', async () => {
+    const { world, operator } = await worldWith(97)
+    await world.visit(operator)
+    expect(world.condition('Stalled')).toMatchObject({ status: 'True', reason: 'RemadeTooOften' })
+    expect(said(world, KEY)).toMatch(/holds 97 versions of it, and has no room for more .* create the resource anew/)
+    expect(world.places.list()).toEqual([])
+    expect(world.keys.signed).toEqual([])
+    add(world, OTHER)
+    await world.settle(operator, [OTHER])
+    expect(world.ready(OTHER), said(world, OTHER)).toBe(true)
+  })
+})

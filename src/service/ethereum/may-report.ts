@@ -15,7 +15,7 @@ export const attempts = 5
 const firstLookMs = 2_000
 /**
  * So many hashes of one stake or request are followed, and beyond that what a node shows: every pass of the tracker asks the nodes for each. The operator never comes
- * that far: its log holds 96 versions of one transaction at most, of all places that it was given and with their cancels (`status.attempts` of a StakingTransaction).
+ * that far: its log holds 128 versions of one transaction at most, of all places that it was given and with their cancels (`status.attempts` of a StakingTransaction).
  */
 export const mostHashes = 256
 

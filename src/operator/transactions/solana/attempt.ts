@@ -9,7 +9,7 @@ import type { SolanaNetwork } from '../../ports.ts'
 import type { Approvals } from '../approvals.ts'
 import type { Memory } from '../memory.ts'
 import type { LaneDeps, TransactionEvent } from '../moment.ts'
-import { assertOwnName } from '../owner.ts'
+import { assertOwnName, recordFull } from '../owner.ts'
 import { attemptsOf, closedOf } from '../protocol.ts'
 import { spanOf } from '../span.ts'
 import { type RecordObject, recordOf, type TransactionStore } from '../store.ts'
@@ -130,6 +130,7 @@ export function createAttempts(deps: SolanaLogDeps) {
     const { name } = record.metadata
     assertOwnName(record)
     const limit = tooMany(recordOf(record), allowedBy(record))
+    if (limit === 'full') throw recordFull(record)
     if (limit !== undefined)
       throw stall(
         'RemadeTooOften',

@@ -1,5 +1,10 @@
 import type { NodeLook, SignatureStatus } from '../../../chains/solana/chain.ts'
-import type { ClosedPlace, StakingTransactionStatus, TransactionAttempt } from '../../../resources/staking-transaction.ts'
+import {
+  type ClosedPlace,
+  MOST_ATTEMPTS,
+  type StakingTransactionStatus,
+  type TransactionAttempt,
+} from '../../../resources/staking-transaction.ts'
 import { attemptsOf, closedOf, type TransactionRecord } from '../protocol.ts'
 
 /**
@@ -31,8 +36,8 @@ export const NOT_CLOSED = 'AccountNotClosed'
 export const MAX_ATTEMPTS = 16
 /** Attempts that landed and failed, each of which cost a fee though its simulation succeeded, without a person. */
 export const MAX_FAILURES = 3
-/** The record's own bound. */
-const MAX_EVER = 96
+/** As many as the record has room for, but for those that the chain shows and the log did not know. */
+const MAX_EVER = MOST_ATTEMPTS - 32
 
 export type Conclusion =
   /** Final, and it succeeded; no node that could know says otherwise. */
@@ -177,12 +182,13 @@ const failureOf = ({ failure }: SignatureStatus): string =>
   failure === undefined ? 'Unknown' : failure.custom === undefined ? failure.name : `${failure.name}(${failure.custom})`
 
 /** Why no other attempt is made before a person has looked; undefined while one may be. `allowed`: how many more a person has allowed. */
-export function tooMany(record: TransactionRecord, allowed: number): 'attempts' | 'failures' | undefined {
+export function tooMany(record: TransactionRecord, allowed: number): 'full' | 'attempts' | 'failures' | undefined {
   // What others have told of was not made by itself.
   const count = attemptsOf(record).filter(({ found }) => found !== true).length
   const failures = closedOf(record).filter(({ by }) => by === 'Revert').length
+  if (attemptsOf(record).length >= MAX_EVER) return 'full'
   if (failures >= MAX_FAILURES + allowed) return 'failures'
-  return count >= MAX_ATTEMPTS + allowed || attemptsOf(record).length >= MAX_EVER ? 'attempts' : undefined
+  return count >= MAX_ATTEMPTS + allowed ? 'attempts' : undefined
 }
 
 /** The status with one more attempt. None is ever forgotten. */
