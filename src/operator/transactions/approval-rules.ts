@@ -109,11 +109,14 @@ export interface Ground {
   readonly nowMs: number
   /** Since when the admission policies are in force, Unix ms: what was made before may have been made by anybody. */
   readonly sinceMs: number
-  /** Approvers (`approverKey`) who may not approve the resource, by the API server's own word. */
+  /** Who may not approve the resource, by the API server's own word: approvers (`approverKey`), or users in whatever groups (`userKey`). */
   readonly denied: ReadonlySet<string>
 }
 /** Whom the API server is asked about: a user, in these groups. */
 export const approverKey = ({ user, groups }: Pick<Voice, 'user' | 'groups'>): string => JSON.stringify([user, ...groups.toSorted()])
+
+/** A user, in whatever groups. No `approverKey` is the same text. */
+export const userKey = (user: string): string => JSON.stringify({ user })
 
 /** An approval that counts for its plan, for whatever policy its approver is good for. */
 export interface Voice {
@@ -172,7 +175,7 @@ function against({ metadata, spec }: StakingApproval, { plan, requestedBy, nowMs
   // What can't be read is never before or after anything.
   if (!(createdMs >= sinceMs)) return 'it is older than the admission policies that prove who made it'
   if (!(createdMs <= nowMs + SKEW_MS)) return "it was made in the future, by the operator's clock"
-  if (denied.has(approverKey({ user: spec.approver, groups: spec.approverGroups ?? [] })))
+  if (denied.has(userKey(spec.approver)) || denied.has(approverKey({ user: spec.approver, groups: spec.approverGroups ?? [] })))
     return 'its approver may not approve this resource (verb approve)'
   if (spec.expiresAt !== undefined && !(timeMs(spec.expiresAt) > nowMs)) return 'it has expired'
   return undefined

@@ -16,6 +16,7 @@ import {
   type Requirement,
   requestersOf,
   requirementOf,
+  userKey,
   type Voice,
   votersOf,
   weigh,
@@ -49,6 +50,10 @@ export type ChainTime = () => Promise<number> | number
 
 /** How often who waits for an approval looks again at most, in ms: an approval wakes it. */
 const LOOK_MS = 60_000
+/** After so many refusals of one user, in different groups each time, none of their approvals of this plan is asked about any more. */
+const MOST_DENIED_OF_ONE = 4
+/** After so many refusals in one look it waits, whoever else may approve: each is a call to the API server, and others in the lane wait for them. */
+const MOST_DENIED = 64
 /** Approvals that don't count and that a message names. */
 const TOLD = 5
 
@@ -56,20 +61,20 @@ interface Asked extends Requirement {
   readonly signer: string
 }
 
+/** What the policies of its signers ask for. @throws Halt where they can't be read: such a policy admits nothing */
+function askedFor({ plan, signers }: Approvable): readonly Asked[] {
+  const byName = new Map(signers.map((signer) => [signer.metadata.name, signer]))
+  return [...byName.values()].flatMap(({ metadata: { name }, spec }) => {
+    const found = requirementOf(spec)
+    if (found === undefined) return []
+    if ('problem' in found)
+      throw stall('PolicyUnreadable', `StakingSigner ${name}: ${found.problem}. It admits nothing until that is mended.`)
+    return isRequired(found, plan) ? [{ ...found, signer: name }] : []
+  })
+}
+
 /** Sees to it that nothing is signed that a signer's policy wants approved first, and that later versions stay within what was approved. */
 export function createApprovals({ cached, read, checks, memory, clock }: ApprovalDeps) {
-  /** What the policies of its signers ask for. @throws Halt where they can't be read: such a policy admits nothing */
-  function askedFor({ plan, signers }: Approvable): readonly Asked[] {
-    const byName = new Map(signers.map((signer) => [signer.metadata.name, signer]))
-    return [...byName.values()].flatMap(({ metadata: { name }, spec }) => {
-      const found = requirementOf(spec)
-      if (found === undefined) return []
-      if ('problem' in found)
-        throw stall('PolicyUnreadable', `StakingSigner ${name}: ${found.problem}. It admits nothing until that is mended.`)
-      return isRequired(found, plan) ? [{ ...found, signer: name }] : []
-    })
-  }
-
   /** By what is there, whether each policy is met. @throws Halt (ApprovalRequired, ApprovalUnproven) */
   function assertMet(
     { plan, metadata }: Approvable,
@@ -90,12 +95,16 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
       const weighed = weigh(approvals, ground)
       const { voters, refused } = votersOf(one, weighed.voices, nowMs)
       if (voters.length < one.count) throw lacking(plan, hash, one, voters, [...weighed.refused, ...refused])
-      for (const voter of voters) heard.set(voter.approval, voter)
+      // More than are asked for make no difference: neither their number nor their being there costs anything.
+      for (const voter of voters.slice(0, one.count)) heard.set(voter.approval, voter)
     }
     return [...heard.values()]
   }
 
-  /** As `assertMet`, of approvers who may approve it now, by the API server's own word. It is asked once about each, however many approvals are theirs. */
+  /**
+   * As `assertMet`, of approvers who may approve it now, by the API server's own word. It is asked about few: what those who may no longer have left behind, in
+   * whatever groups, holds nobody else in the lane.
+   */
   async function permitted(
     of: Approvable,
     asked: readonly Asked[],
@@ -104,15 +113,13 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
     nowMs: number,
     signal: AbortSignal,
   ) {
-    const allowed = new Set<string>()
-    const denied = new Set<string>()
+    const reviews = createReviews((voice) => checks.mayApprove(voice, of.plan.resource, signal))
     for (;;) {
-      const voices = assertMet(of, asked, found, policies, nowMs, denied)
-      const next = new Map(voices.map((voice) => [approverKey(voice), voice]))
-      for (const key of allowed) next.delete(key)
-      if (next.size === 0) return voices
-      for (const [key, { user, groups }] of next)
-        ((await checks.mayApprove({ user, groups }, of.plan.resource, signal)) ? allowed : denied).add(key)
+      const voices = assertMet(of, asked, found, policies, nowMs, reviews.denied)
+      const open = reviews.open(voices)
+      if (open.length === 0) return voices
+      if (reviews.denied.size > MOST_DENIED) throw overrun(of.plan, found.length)
+      await reviews.ask(open)
     }
   }
 
@@ -178,6 +185,32 @@ export function createApprovals({ cached, read, checks, memory, clock }: Approva
   }
 }
 
+/** Who may approve, as the API server says in one look. */
+function createReviews(mayApprove: (voice: Voice) => Promise<boolean>) {
+  const allowed = new Set<string>()
+  const denied = new Set<string>()
+  const refusals = new Map<string, number>()
+  return {
+    denied: denied as ReadonlySet<string>,
+    /** Those that nobody has been asked about yet, one for each user and their groups. */
+    open: (voices: readonly Voice[]): readonly Voice[] => [
+      ...new Map(voices.map((voice) => [approverKey(voice), voice] as const).filter(([key]) => !allowed.has(key))).values(),
+    ],
+    async ask(voices: readonly Voice[]): Promise<void> {
+      for (const voice of voices) {
+        if (await mayApprove(voice)) {
+          allowed.add(approverKey(voice))
+          continue
+        }
+        denied.add(approverKey(voice))
+        const times = (refusals.get(voice.user) ?? 0) + 1
+        refusals.set(voice.user, times)
+        if (times >= MOST_DENIED_OF_ONE) denied.add(userKey(voice.user))
+      }
+    },
+  }
+}
+
 /** By which approval the newest open attempt was signed. */
 export const approvalOf = (record: RecordObject): AttemptApproval | undefined =>
   openAttempts(recordOf(record)).findLast(({ kind, approval }) => kind === 'Call' && approval !== undefined)?.approval
@@ -204,6 +237,13 @@ function lacking(plan: Plan, hash: string, one: Asked, voters: readonly Voice[],
     LOOK_MS,
   )
 }
+
+const overrun = (plan: Plan, approvals: number) =>
+  wait(
+    'ApprovalRequired',
+    `${about(plan)} has ${approvals} approvals of this plan, and more than ${MOST_DENIED} of those who gave them may not approve it any more (verb approve). Delete these: kubectl get stakingapprovals -n ${plan.resource.namespace}`,
+    LOOK_MS,
+  )
 
 const unrecorded = (plan: Plan, { signer }: Asked, isProven: boolean) =>
   stall(

@@ -590,3 +590,55 @@ test('a plan hash is not what status says, but what is signed', async () => {
   const { hash, ...plan } = planOf(world, KEY)
   expect(planHash(plan)).toBe(hash)
 })
+
+describe('more approvals than anybody asked for', () => {
+  test('are not written down, and hold nobody: it is paid once, by as many as the policy asks for', async () => {
+    const world = worldOf(KEY, policy({ by: [{ group: 'approvers' }] }))
+    const operator = world.start()
+    await rounds(world, operator, [KEY], 2)
+    const plan = planOf(world, KEY)
+    for (let n = 0; n < 100; n++) world.approvals.approve(plan, `user-${n}`, { approverGroups: ['approvers'] })
+    await rounds(world, operator, [KEY], 5)
+    assertOnce(world, KEY)
+    expect(world.record(KEY)?.status?.attempts?.[0]?.approval?.approvers).toHaveLength(1)
+    expect(world.chain.everSent()).toHaveLength(1)
+  })
+
+  const groupsOf = (n: number) => ['approvers', ...Array.from({ length: 9 }, (_, bit) => `g-${bit}`).filter((_, bit) => (n >> bit) & 1)]
+
+  test('of one who may no longer, in other groups each time, do not keep one that counts from being heard', async () => {
+    const world = worldOf(KEY, policy({ by: [{ group: 'approvers' }, { user: 'mallory' }] }))
+    const operator = world.start()
+    await rounds(world, operator, [KEY], 2)
+    const plan = planOf(world, KEY)
+    world.approvals.state.mayNot.add('mallory')
+    for (let n = 0; n < 500; n++) world.approvals.approve(plan, 'mallory', { approverGroups: groupsOf(n) })
+    world.approvals.approve(plan, 'bob', { approverGroups: ['approvers'] }, { creationTimestamp: '2030-01-01T00:00:30Z' })
+    world.approvals.state.reviewed.length = 0
+    await world.visit(operator, KEY)
+    expect(world.approvals.state.reviewed.length).toBeLessThan(20)
+    await rounds(world, operator, [KEY], 5)
+    assertOnce(world, KEY)
+    expect(world.record(KEY)?.status?.attempts?.[0]?.approval?.approvers).toEqual(['bob'])
+  })
+
+  test('of very many who may no longer are not asked about without end: it waits, and says what to delete', async () => {
+    const world = worldOf(KEY, policy({ by: [{ group: 'approvers' }] }))
+    const operator = world.start()
+    await rounds(world, operator, [KEY], 2)
+    const plan = planOf(world, KEY)
+    for (let n = 0; n < 200; n++) {
+      world.approvals.state.mayNot.add(`user-${n}`)
+      world.approvals.approve(plan, `user-${n}`, { approverGroups: ['approvers'] })
+    }
+    world.approvals.state.reviewed.length = 0
+    await world.visit(operator, KEY)
+    // In two looks.
+    expect(world.approvals.state.reviewed.length).toBeLessThan(140)
+    expect(reasonOf(world, KEY)).toBe('ApprovalRequired')
+    expect(messageOf(world, KEY)).toMatch(
+      /has 200 approvals of this plan, and more than 64 of those who gave them may not approve it any more/,
+    )
+    assertNothing(world)
+  })
+})
