@@ -50,7 +50,6 @@ export function createPreparation(
         )
       case 'yes':
     }
-    if (!hasRoomForPlace(recordOf(record))) throw recordFull(record)
     assertOwnName(record)
     const importing = deps.importingFor(record)
     if (importing !== undefined) throw importing
@@ -63,6 +62,7 @@ export function createPreparation(
       )
     // Before anything that its owner or a policy says: what was sent is followed, whoever may still sign.
     if (await followsClaim(moment, record)) return undefined
+    if (!hasRoomForPlace(recordOf(record))) throw recordFull(record)
     const admission = await kind.mayBeSigned(record, false, signal)
     const overtaken = await rivals.look(record, signal)
     if (overtaken !== undefined) throw overtaken
